@@ -1,0 +1,3 @@
+//! The `relax` command.
+
+fn main() {}

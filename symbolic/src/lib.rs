@@ -1,0 +1,1 @@
+//! Floor 1: decides facts on dims.

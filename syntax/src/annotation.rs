@@ -1,0 +1,254 @@
+//! Annotations: what is known of a value before it exists (paper §3.1; TVM: struct info).
+
+use crate::Name;
+use crate::dim::{Dim, comma_separated};
+use crate::dtype::DType;
+use std::fmt;
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Annotation {
+    /// Any run-time value.
+    Object,
+    /// A scalar.
+    Prim(DType),
+    /// A shape value.
+    Shape(Extents),
+    /// A tensor.
+    Tensor(TensorType),
+    /// A tuple; of nothing: unit.
+    Tuple(Vec<Annotation>),
+    /// A function; `None` when nothing more is known.
+    Callable(Option<Box<Signature>>),
+    /// A tensor laid over a device mesh.
+    DTensor(Box<Distributed>),
+}
+
+/// What is known of a shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Extents {
+    /// Every dim.
+    Known(Vec<Dim>),
+    /// The number of dims.
+    Rank(usize),
+    /// Nothing.
+    Unknown,
+}
+
+/// What is known of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Its shape.
+    pub extents: Extents,
+    /// Its element type.
+    pub dtype: Option<DType>,
+}
+
+/// What is known of a function.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Signature {
+    /// The parameters; quoted variables in them are bound by a call.
+    pub params: Vec<Annotation>,
+    /// The result, over variables of the parameters.
+    pub result: Annotation,
+    /// False when calling it has an effect.
+    pub pure: bool,
+}
+
+/// A tensor with its placement on a device mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Distributed {
+    /// The global tensor.
+    pub tensor: TensorType,
+    /// The mesh's name, such as `mesh[0]`.
+    pub mesh: Name,
+    /// One entry a mesh axis.
+    pub placements: Vec<Placement>,
+}
+
+/// How one mesh axis holds the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// `S[d]`: sharded along tensor axis `d`.
+    Sharded(usize),
+    /// `R`: a copy each.
+    Replicated,
+}
+
+impl Extents {
+    /// The number of dims, where known.
+    #[must_use]
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            Extents::Known(dims) => Some(dims.len()),
+            Extents::Rank(rank) => Some(*rank),
+            Extents::Unknown => None,
+        }
+    }
+
+    /// The dims, where known.
+    #[must_use]
+    pub fn dims(&self) -> Option<&[Dim]> {
+        if let Extents::Known(dims) = self { Some(dims) } else { None }
+    }
+}
+
+impl Annotation {
+    /// A tensor of known dims and dtype.
+    #[must_use]
+    pub fn tensor(dims: Vec<Dim>, dtype: DType) -> Self {
+        Annotation::Tensor(TensorType { extents: Extents::Known(dims), dtype: Some(dtype) })
+    }
+
+    /// The tensor type, of a plain or a distributed tensor.
+    #[must_use]
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        match self {
+            Annotation::Tensor(tensor) => Some(tensor),
+            Annotation::DTensor(distributed) => Some(&distributed.tensor),
+            _ => None,
+        }
+    }
+
+    /// Rewrites every dim in it; signatures of callables included.
+    #[must_use]
+    pub fn map_dims(&self, map: &mut dyn FnMut(&Dim) -> Dim) -> Annotation {
+        match self {
+            Annotation::Object | Annotation::Prim(_) | Annotation::Callable(None) => self.clone(),
+            Annotation::Shape(extents) => Annotation::Shape(extents.map_dims(map)),
+            Annotation::Tensor(tensor) => Annotation::Tensor(tensor.map_dims(map)),
+            Annotation::Tuple(items) => {
+                Annotation::Tuple(items.iter().map(|item| item.map_dims(map)).collect())
+            }
+            Annotation::Callable(Some(signature)) => {
+                Annotation::Callable(Some(Box::new(Signature {
+                    params: signature.params.iter().map(|param| param.map_dims(map)).collect(),
+                    result: signature.result.map_dims(map),
+                    pure: signature.pure,
+                })))
+            }
+            Annotation::DTensor(distributed) => Annotation::DTensor(Box::new(Distributed {
+                tensor: distributed.tensor.map_dims(map),
+                ..(**distributed).clone()
+            })),
+        }
+    }
+
+    /// Calls `visit` on each dim, left to right.
+    pub fn visit_dims<'a>(&'a self, visit: &mut dyn FnMut(&'a Dim)) {
+        match self {
+            Annotation::Object | Annotation::Prim(_) | Annotation::Callable(None) => {}
+            Annotation::Shape(extents) => extents.visit_dims(visit),
+            Annotation::Tensor(tensor) => tensor.extents.visit_dims(visit),
+            Annotation::Tuple(items) => items.iter().for_each(|item| item.visit_dims(visit)),
+            Annotation::Callable(Some(signature)) => {
+                signature.params.iter().for_each(|param| param.visit_dims(visit));
+                signature.result.visit_dims(visit);
+            }
+            Annotation::DTensor(distributed) => distributed.tensor.extents.visit_dims(visit),
+        }
+    }
+}
+
+impl TensorType {
+    fn map_dims(&self, map: &mut dyn FnMut(&Dim) -> Dim) -> TensorType {
+        TensorType { extents: self.extents.map_dims(map), dtype: self.dtype }
+    }
+}
+
+impl Extents {
+    fn map_dims(&self, map: &mut dyn FnMut(&Dim) -> Dim) -> Extents {
+        match self {
+            Extents::Known(dims) => Extents::Known(dims.iter().map(map).collect()),
+            other => other.clone(),
+        }
+    }
+
+    fn visit_dims<'a>(&'a self, visit: &mut dyn FnMut(&'a Dim)) {
+        if let Extents::Known(dims) = self {
+            dims.iter().for_each(visit);
+        }
+    }
+}
+
+/// Writes `(a, b)`, `(a,)` or `()`, as a tuple prints.
+fn write_tuple(f: &mut fmt::Formatter<'_>, dims: &[Dim]) -> fmt::Result {
+    f.write_str("(")?;
+    comma_separated(f, dims)?;
+    f.write_str(if dims.len() == 1 { ",)" } else { ")" })
+}
+
+/// The text in a body, where dims are plain.
+impl fmt::Display for Annotation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Annotation::Object => f.write_str("Object"),
+            Annotation::Prim(dtype) => write!(f, "Prim(\"{dtype}\")"),
+            Annotation::Shape(Extents::Known(dims)) => {
+                f.write_str("Shape([")?;
+                comma_separated(f, dims)?;
+                f.write_str("])")
+            }
+            Annotation::Shape(Extents::Rank(rank)) => write!(f, "Shape(ndim={rank})"),
+            Annotation::Shape(Extents::Unknown) => f.write_str("Shape()"),
+            Annotation::Tensor(tensor) => tensor.fmt(f),
+            Annotation::Tuple(items) => {
+                f.write_str("Tuple[")?;
+                comma_separated(f, items)?;
+                f.write_str("]")
+            }
+            Annotation::Callable(None) => f.write_str("Callable"),
+            Annotation::Callable(Some(signature)) => {
+                f.write_str("Callable([")?;
+                comma_separated(f, &signature.params)?;
+                write!(f, "], {}", signature.result)?;
+                f.write_str(if signature.pure { ")" } else { ", pure=False)" })
+            }
+            Annotation::DTensor(distributed) => distributed.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tensor(")?;
+        match (&self.extents, self.dtype) {
+            (Extents::Known(dims), dtype) => {
+                write_tuple(f, dims)?;
+                dtype.map_or(Ok(()), |dtype| write!(f, ", \"{dtype}\""))?;
+            }
+            (Extents::Rank(rank), Some(dtype)) => write!(f, "ndim={rank}, dtype=\"{dtype}\"")?,
+            (Extents::Rank(rank), None) => write!(f, "ndim={rank}")?,
+            (Extents::Unknown, Some(dtype)) => write!(f, "dtype=\"{dtype}\"")?,
+            (Extents::Unknown, None) => {}
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for Distributed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DTensor(")?;
+        match &self.tensor.extents {
+            Extents::Known(dims) => write_tuple(f, dims)?,
+            Extents::Rank(rank) => write!(f, "ndim={rank}")?,
+            Extents::Unknown => f.write_str("None")?,
+        }
+        match self.tensor.dtype {
+            Some(dtype) => write!(f, ", \"{dtype}\"")?,
+            None => f.write_str(", None")?,
+        }
+        write!(f, ", \"{}\", \"", self.mesh)?;
+        comma_separated(f, &self.placements)?;
+        f.write_str("\")")
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Sharded(axis) => write!(f, "S[{axis}]"),
+            Placement::Replicated => f.write_str("R"),
+        }
+    }
+}

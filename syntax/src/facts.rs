@@ -1,0 +1,94 @@
+//! The port through which floor 1 asks questions about dims. Who answers is wired in the command.
+
+use crate::Name;
+use crate::dim::Dim;
+use std::collections::BTreeMap;
+
+/// The answer to a question about all values of the variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It holds for every assignment that satisfies the facts.
+    Proved,
+    /// It fails for this assignment, which satisfies the facts.
+    Refuted(Counterexample),
+    /// Not decided: a run-time check must decide.
+    Unknown,
+}
+
+/// An assignment of variables that shows a claim wrong.
+pub type Counterexample = BTreeMap<Name, i64>;
+
+/// A relation between two dims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Relation {
+    /// `a == b`
+    Equal,
+    /// `a != b`
+    NotEqual,
+    /// `a <= b`
+    AtMost,
+    /// `a < b`
+    Less,
+    /// `a` divides `b`: `b % a == 0`, `a != 0`
+    Divides,
+}
+
+/// A statement on dims, as a hypothesis or as a question.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Claim {
+    /// Left.
+    pub left: Dim,
+    /// How they relate.
+    pub relation: Relation,
+    /// Right.
+    pub right: Dim,
+}
+
+impl Claim {
+    /// `left relation right`
+    #[must_use]
+    pub fn new(left: impl Into<Dim>, relation: Relation, right: impl Into<Dim>) -> Self {
+        Self { left: left.into(), relation, right: right.into() }
+    }
+
+    /// Whether it holds under an assignment; `None` where a side has no value.
+    #[must_use]
+    pub fn holds(&self, values: &Counterexample) -> Option<bool> {
+        let value_of = |name: &Name| values.get(name).copied();
+        let a = self.left.eval(&value_of).ok()?;
+        let b = self.right.eval(&value_of).ok()?;
+        Some(match self.relation {
+            Relation::Equal => a == b,
+            Relation::NotEqual => a != b,
+            Relation::AtMost => a <= b,
+            Relation::Less => a < b,
+            Relation::Divides => a != 0 && crate::dim::floor_mod(b, a) == Some(0),
+        })
+    }
+}
+
+/// Decides claims on dims under a scoped set of facts. Sound: `Proved` and `Refuted` are never
+/// wrong; `Unknown` is always allowed.
+///
+/// A variable is any integer until [`Facts::assume`] says more; whoever declares a dim assumes that
+/// it is at least 0.
+pub trait Facts {
+    /// Adds a fact to the innermost scope.
+    fn assume(&mut self, claim: Claim);
+    /// Opens a scope.
+    fn push(&mut self);
+    /// Closes the innermost scope and forgets what it assumed.
+    fn pop(&mut self);
+    /// Decides a claim.
+    fn decide(&mut self, claim: &Claim) -> Answer;
+    /// An equal expression in canonical form.
+    fn simplify(&mut self, dim: &Dim) -> Dim;
+
+    /// Decides `a == b`.
+    fn equal(&mut self, a: &Dim, b: &Dim) -> Answer {
+        if a == b {
+            return Answer::Proved;
+        }
+        self.decide(&Claim::new(a.clone(), Relation::Equal, b.clone()))
+    }
+}

@@ -1,0 +1,17 @@
+//! Floor 0: everything that text and IR share, and nothing that knows an operator.
+//!
+//! A module's life on this floor: text → [`ast`] (a small Python-like syntax tree, no meaning yet) →
+//! [`ir`] (graph functions in A-normal form and tensor programs). The way back, IR → AST → text, is
+//! total: whatever an IR holds prints, and what prints parses back to the same IR.
+
+pub mod annotation;
+pub mod ast;
+pub mod diagnostic;
+pub mod dim;
+pub mod dtype;
+pub mod facts;
+
+pub mod span;
+
+/// A name as written: short ones are stored in place, so that cloning is cheap.
+pub type Name = smol_str::SmolStr;
