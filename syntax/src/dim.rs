@@ -162,8 +162,7 @@ impl Dim {
                 let b = operands.1.eval(value_of)?;
                 op.apply(a, b).ok_or_else(|| {
                     let shown = Dim::Op(*op, Box::new((Dim::Int(a), Dim::Int(b)))).to_string();
-                    let divides =
-                        matches!(op, DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv);
+                    let divides = matches!(op, DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv);
                     if divides && b == 0 {
                         DimError::DivisionByZero(shown)
                     } else {

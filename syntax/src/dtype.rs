@@ -35,8 +35,7 @@ use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
 impl DType {
     /// Every dtype, in the order of the language reference.
-    pub const ALL: [DType; 13] =
-        [F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool];
+    pub const ALL: [DType; 13] = [F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool];
 
     /// The short name, which is what the formatter writes.
     #[must_use]

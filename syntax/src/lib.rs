@@ -10,6 +10,7 @@ pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+pub mod ir;
 
 pub mod span;
 
