@@ -1,1 +1,12 @@
-//! Floor 1: what programs mean.
+//! Floor 1: what programs mean. Values, the operator table, deduction, well-formedness, and the
+//! reference interpreter, which *is* the meaning.
+//!
+//! Nothing here asks a prover at run time: there every dim is a number. At compile time questions on
+//! dims go through the port [`relax_syntax::facts::Facts`].
+
+pub mod concrete;
+pub mod ops;
+pub mod round;
+pub mod stop;
+pub mod tensor;
+pub mod value;

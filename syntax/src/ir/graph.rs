@@ -125,7 +125,7 @@ pub enum Expr {
         otherwise: Body,
     },
     /// A nested `def`.
-    Closure(Box<Lambda>),
+    Closure(Arc<Lambda>),
 }
 
 /// What a call calls.

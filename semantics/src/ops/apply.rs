@@ -1,0 +1,59 @@
+//! One call of an operator on values: bind, check the constraints, evaluate.
+
+use super::{BindError, Eval, Evaluate, Infer, Limits, Machine, Operand, Operator, Reject, bind};
+use crate::concrete::Concrete;
+use crate::stop::Stop;
+use crate::value::Value;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::Module;
+
+/// Applies `row` to values. Rows that need the interpreter get `machine`.
+///
+/// # Errors
+/// A trap `<op>/C<n>` for a constraint that fails, and whatever evaluation says.
+pub fn apply(
+    row: &'static Operator,
+    positional: Vec<Value>,
+    keywords: Vec<(Name, Value)>,
+    limits: &Limits,
+    machine: Option<&mut dyn Machine>,
+) -> Result<Value, Stop> {
+    let values = bind(row, positional, keywords, &|literal| literal.value())
+        .map_err(|error| bind_trap(row, &error))?;
+    let out = deduce(row, &values, machine.as_ref().map(|machine| machine.module()))?;
+    let eval = Eval { row, values: &values, out: &out, limits };
+    match (row.eval, machine) {
+        (Evaluate::Values(run), _) => run(&eval),
+        (Evaluate::Machine(run), Some(machine)) => run(&eval, machine),
+        (Evaluate::Machine(_), None) => {
+            Err(Stop::Unsupported(format!("`{}` outside of a program", row.name)))
+        }
+    }
+}
+
+/// What the row deduces from these very values.
+fn deduce(
+    row: &'static Operator,
+    values: &[Value],
+    module: Option<&Module>,
+) -> Result<Annotation, Stop> {
+    let operands: Vec<_> = values.iter().map(Operand::of_value).collect();
+    let facts = &mut Concrete;
+    let mut infer = Infer { row, operands: &operands, facts, obligations: Vec::new(), module };
+    let out = (row.infer)(&mut infer).map_err(|reject| reject_trap(row, &reject))?;
+    // With numbers for dims everything is decided but what has no value (overflow, division by 0).
+    infer.obligations.first().map_or(Ok(out), |obligation| {
+        let claim = &obligation.claim;
+        let message = format!("`{}` and `{}` have no common value here", claim.left, claim.right);
+        Err(Stop::trap(format!("{}/{}", row.short_name(), obligation.constraint), message))
+    })
+}
+
+fn reject_trap(row: &Operator, reject: &Reject) -> Stop {
+    Stop::trap(format!("{}/{}", row.short_name(), reject.constraint), reject.message.clone())
+}
+
+fn bind_trap(row: &Operator, error: &BindError) -> Stop {
+    Stop::trap(format!("{}/arguments", row.short_name()), error.to_string())
+}

@@ -1,0 +1,5 @@
+//! Reading and writing by index.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,0 +1,137 @@
+//! The matrix product.
+
+use super::broadcast::positions;
+use super::{Effect, Literal, constraint, optional, required};
+use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
+use crate::stop::Stop;
+use crate::tensor::{Elements, Tensor};
+use crate::value::Value;
+use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn, LinalgScalar, s};
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+
+pub(super) static OPERATORS: &[Operator] = &[Operator {
+    name: "matmul",
+    aliases: &[],
+    family: Family::LinearAlgebra,
+    doc: "Matrix product over the last two dims; the dims before them broadcast. A vector on the \
+          left is a row, on the right a column, and that dim is dropped from the result, as in NumPy.",
+    params: &[
+        required("x1", Kind::Tensor),
+        required("x2", Kind::Tensor),
+        optional("out_dtype", Kind::OptionalDType, Literal::None),
+    ],
+    constraints: &[
+        constraint("C1", "x1 and x2 have the same dtype, and it is not bool"),
+        constraint(
+            "C2",
+            "the last dim of x1 equals the second-to-last dim of x2 (its only one, of a vector)",
+        ),
+        constraint("C3", "x1 and x2 have rank at least 1"),
+        constraint("C4", "the dims before the last two broadcast"),
+    ],
+    effect: Effect::Pure,
+    infer,
+    eval: Evaluate::Values(eval),
+}];
+
+fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let dtype = infer.same_dtype("C1", &["x1", "x2"])?;
+    infer.require_dtype("C1", "x1", |dtype| dtype != DType::Bool)?;
+    infer.require_dtype("C1", "x2", |dtype| dtype != DType::Bool)?;
+    let dtype = infer.optional_dtype("out_dtype")?.or(dtype);
+    let (a, b) = (infer.tensor("x1")?.extents, infer.tensor("x2")?.extents);
+    if a.rank() == Some(0) || b.rank() == Some(0) {
+        return Err(
+            infer.reject("C3", "a product needs tensors of rank at least 1, found a scalar")
+        );
+    }
+    let extents = result_extents(infer, &a, &b)?;
+    Ok(Annotation::Tensor(TensorType { extents, dtype }))
+}
+
+fn result_extents(infer: &mut Infer, a: &Extents, b: &Extents) -> Result<Extents, Reject> {
+    let (Some(a_rank), Some(b_rank)) = (a.rank(), b.rank()) else { return Ok(Extents::Unknown) };
+    let (Some(x), Some(y)) = (a.dims(), b.dims()) else {
+        let kept = usize::from(a_rank > 1) + usize::from(b_rank > 1);
+        let batch = a_rank.saturating_sub(2).max(b_rank.saturating_sub(2));
+        return Ok(Extents::Rank(batch + kept));
+    };
+    let inner = (&x[a_rank - 1], &y[b_rank.saturating_sub(2)]);
+    infer.require_equal("C2", inner.0, inner.1, || {
+        format!(
+            "the last dim of `x1` and the second-to-last of `x2` must be equal, found {} and {}",
+            inner.0, inner.1
+        )
+    })?;
+    let batch = |dims: &[Dim]| Extents::Known(dims[..dims.len().saturating_sub(2)].to_vec());
+    let rows = (a_rank > 1).then(|| x[a_rank - 2].clone());
+    let columns = (b_rank > 1).then(|| y[b_rank - 1].clone());
+    Ok(match infer.broadcast("C4", &batch(x), &batch(y))? {
+        Extents::Known(mut dims) => {
+            dims.extend(rows.into_iter().chain(columns));
+            Extents::Known(dims)
+        }
+        other => Extents::Rank(
+            other.rank().unwrap_or(0)
+                + usize::from(rows.is_some())
+                + usize::from(columns.is_some()),
+        ),
+    })
+}
+
+/// Floats are multiplied and summed in f64 and rounded once; integers are exact and wrap once.
+fn eval(eval: &Eval) -> Result<Value, Stop> {
+    let (dtype, shape) = eval.out_tensor()?;
+    let (a, b) = (eval.tensor("x1")?, eval.tensor("x2")?);
+    let product = match (a.elements(), b.elements()) {
+        (Elements::Int(x), Elements::Int(y)) => Tensor::from_ints(
+            dtype,
+            batched(&x, &y).into_shape_with_order(IxDyn(&shape)).expect(FITS),
+        ),
+        _ => {
+            let values = batched(&a.to_floats(), &b.to_floats());
+            Tensor::from_floats(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
+        }
+    };
+    Ok(Value::Tensor(product))
+}
+
+const FITS: &str = "invariant: the deduced shape has as many elements as the product";
+
+/// The product with vectors as matrices of one row or column: (batch…, m, n) in row-major order.
+fn batched<T: LinalgScalar>(a: &ArrayD<T>, b: &ArrayD<T>) -> ArrayD<T> {
+    let a = if a.ndim() == 1 { a.view().insert_axis(Axis(0)) } else { a.view() };
+    let b = if b.ndim() == 1 { b.view().insert_axis(Axis(1)) } else { b.view() };
+    let (m, k, n) = (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1], b.shape()[b.ndim() - 1]);
+    let (a_batch, b_batch) = (&a.shape()[..a.ndim() - 2], &b.shape()[..b.ndim() - 2]);
+    let batch = batch_shape(a_batch, b_batch);
+    let picks = positions(a_batch, &batch).into_iter().zip(positions(b_batch, &batch));
+    let stack = |x: ndarray::ArrayViewD<T>, rows: usize, columns: usize, count: usize| {
+        let owned = x.to_owned();
+        owned.into_shape_with_order((count, rows, columns)).expect(FITS)
+    };
+    let a_matrices = stack(a.view(), m, k, a_batch.iter().product());
+    let b_matrices = stack(b.view(), k, n, b_batch.iter().product());
+    let mut result = Vec::with_capacity(batch.iter().product::<usize>() * m * n);
+    for (i, j) in picks {
+        let matrix = product(a_matrices.slice(s![i, .., ..]), b_matrices.slice(s![j, .., ..]));
+        result.extend(matrix);
+    }
+    crate::tensor::array(&[&batch[..], &[m, n]].concat(), result)
+}
+
+/// A sum over nothing is 0, which is what `dot` gives for k = 0.
+fn product<T: LinalgScalar>(a: ArrayView2<T>, b: ArrayView2<T>) -> Array2<T> {
+    a.dot(&b)
+}
+
+/// What two concrete batch shapes broadcast to; `infer` has checked that they do.
+fn batch_shape(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let rank = a.len().max(b.len());
+    let at = |side: &[usize], axis: usize| {
+        (axis + side.len()).checked_sub(rank).map_or(1, |position| side[position])
+    };
+    (0..rank).map(|axis| if at(a, axis) == 1 { at(b, axis) } else { at(a, axis) }).collect()
+}

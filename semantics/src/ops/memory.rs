@@ -1,0 +1,5 @@
+//! Explicit memory and the virtual machine's built-ins.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,0 +1,5 @@
+//! Views and movement of elements.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,0 +1,5 @@
+//! Sorting, searching and sets.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

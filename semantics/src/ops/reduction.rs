@@ -1,0 +1,5 @@
+//! Reductions and scans.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,0 +1,5 @@
+//! Shapes as values.
+
+use super::Operator;
+
+pub(super) static OPERATORS: &[Operator] = &[];

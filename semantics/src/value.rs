@@ -1,0 +1,98 @@
+//! Run-time values.
+
+use crate::tensor::{Number, Tensor};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, Signature, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Lambda, VarId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Any run-time value.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A shape; every dim is at least 0.
+    Shape(Vec<i64>),
+    /// A tuple; of nothing: unit.
+    Tuple(Vec<Value>),
+    /// A scalar; an integer attribute is an i64, a float one an f64.
+    Prim(DType, Number),
+    /// A string, as an attribute.
+    Str(Name),
+    /// `None`, as an attribute.
+    None,
+    /// An annotation, as the output argument of `call_tir` and its like.
+    Annotation(Arc<Annotation>),
+    /// A function or tensor program of the module.
+    Global(Name),
+    /// A closure with what it captured.
+    Closure(Arc<Closure>),
+}
+
+/// A nested function with the variables it sees.
+#[derive(Clone, Debug)]
+pub struct Closure {
+    /// The top-level function it stands in, whose tables its ids refer to.
+    pub function: Name,
+    /// The variable it was bound to.
+    pub var: VarId,
+    /// Its parameters and body.
+    pub lambda: Arc<Lambda>,
+    /// Values of the variables around it.
+    pub values: BTreeMap<VarId, Value>,
+    /// Values of the symbolic variables around it.
+    pub dims: BTreeMap<Name, i64>,
+}
+
+impl Value {
+    /// The integer `value` as a scalar.
+    #[must_use]
+    pub fn int(value: i64) -> Self {
+        Value::Prim(DType::I64, Number::Int(value.into()))
+    }
+
+    /// The most precise annotation of this very value: every dim is a number.
+    #[must_use]
+    pub fn annotation(&self) -> Annotation {
+        match self {
+            Value::Tensor(tensor) => Annotation::Tensor(tensor_type(tensor)),
+            Value::Shape(dims) => {
+                Annotation::Shape(Extents::Known(dims.iter().map(|&d| Dim::Int(d)).collect()))
+            }
+            Value::Tuple(items) => Annotation::Tuple(items.iter().map(Value::annotation).collect()),
+            Value::Prim(dtype, _) => Annotation::Prim(*dtype),
+            Value::Str(_) | Value::None | Value::Annotation(_) => Annotation::Object,
+            Value::Global(_) => Annotation::Callable(None),
+            Value::Closure(closure) => Annotation::Callable(Some(Box::new(Signature {
+                params: closure.lambda.params.iter().map(|_| Annotation::Object).collect(),
+                result: closure.lambda.result.clone().unwrap_or(Annotation::Object),
+                pure: true,
+            }))),
+        }
+    }
+
+    /// What kind of value it is, in a message.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Tensor(_) => "a tensor",
+            Value::Shape(_) => "a shape",
+            Value::Tuple(_) => "a tuple",
+            Value::Prim(..) => "a scalar",
+            Value::Str(_) => "a string",
+            Value::None => "None",
+            Value::Annotation(_) => "an annotation",
+            Value::Global(_) | Value::Closure(_) => "a function",
+        }
+    }
+}
+
+/// The annotation of a tensor: its dims as literals.
+#[must_use]
+pub fn tensor_type(tensor: &Tensor) -> TensorType {
+    let dims = tensor.shape().iter().map(|&d| Dim::Int(i64::try_from(d).unwrap_or(i64::MAX)));
+    TensorType { extents: Extents::Known(dims.collect()), dtype: Some(tensor.dtype()) }
+}
