@@ -24,6 +24,9 @@ pub enum Annotation {
     DTensor(Box<Distributed>),
 }
 
+/// Marks a variable that the signature around it binds; no name in a text starts with it.
+pub const OWN: char = '\'';
+
 /// What is known of a shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extents {
@@ -45,11 +48,15 @@ pub struct TensorType {
 }
 
 /// What is known of a function.
+///
+/// A signature binds variables of its own: those quoted in the text of its parameters. In its dims
+/// they carry the mark [`OWN`] before their name, so that they never meet the variables of the
+/// function around it, which stand plain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signature {
-    /// The parameters; quoted variables in them are bound by a call.
+    /// The parameters; own variables in them are bound by a call.
     pub params: Vec<Annotation>,
-    /// The result, over variables of the parameters.
+    /// The result, over own variables and those around.
     pub result: Annotation,
     /// False when calling it has an effect.
     pub pure: bool,

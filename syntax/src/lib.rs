@@ -12,6 +12,7 @@ pub mod dtype;
 pub mod facts;
 pub mod ir;
 
+pub mod resolve;
 pub mod span;
 
 /// A name as written: short ones are stored in place, so that cloning is cheap.
