@@ -6,10 +6,14 @@
 
 pub mod annotation;
 pub mod ast;
+pub mod codes;
 pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+mod lexer;
+mod operators;
+pub mod parse;
 
 pub mod span;
 
