@@ -6,11 +6,15 @@
 
 pub mod annotation;
 pub mod ast;
+pub mod codes;
 pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
 pub mod ir;
+mod lexer;
+mod operators;
+pub mod parse;
 
 pub mod resolve;
 pub mod span;
