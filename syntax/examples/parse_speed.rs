@@ -32,12 +32,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// A function of `count` bindings, like those of a lowered model.
 fn generated(count: usize) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("def main(lv0: Tensor((\"n\", 4), \"f32\")) -> Tensor((\"n\", 4), \"f32\"):\n");
+    let mut text = String::from(
+        "def main(lv0: Tensor((\"n\", 4), \"f32\")) -> Tensor((\"n\", 4), \"f32\"):\n",
+    );
     for index in 1..=count {
         let before = index - 1;
         match index % 3 {
             0 => writeln!(text, "    lv{index}: Tensor((n, 4), \"f32\") = add(lv{before}, lv0)")?,
-            1 => writeln!(text, "    lv{index} = call_tir(fused, [lv{before}], Tensor((n, 4 * n + 1), \"f32\"))")?,
+            1 => writeln!(
+                text,
+                "    lv{index} = call_tir(fused, [lv{before}], Tensor((n, 4 * n + 1), \"f32\"))"
+            )?,
             _ => writeln!(text, "    lv{index} = softmax(lv{before}, axis=-1)  # a comment")?,
         }
     }

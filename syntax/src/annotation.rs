@@ -178,10 +178,22 @@ impl Extents {
     }
 }
 
+/// A dim as it prints in a body: plain, but quoted where a signature's own variables are in it.
+struct InBody<'a>(&'a Dim);
+
+impl fmt::Display for InBody<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.vars_all(&|name| !name.starts_with(OWN)) {
+            return self.0.fmt(f);
+        }
+        write!(f, "\"{}\"", self.0.to_string().replace(OWN, ""))
+    }
+}
+
 /// Writes `(a, b)`, `(a,)` or `()`, as a tuple prints.
 fn write_tuple(f: &mut fmt::Formatter<'_>, dims: &[Dim]) -> fmt::Result {
     f.write_str("(")?;
-    comma_separated(f, dims)?;
+    comma_separated(f, dims.iter().map(InBody))?;
     f.write_str(if dims.len() == 1 { ",)" } else { ")" })
 }
 
@@ -193,7 +205,7 @@ impl fmt::Display for Annotation {
             Annotation::Prim(dtype) => write!(f, "Prim(\"{dtype}\")"),
             Annotation::Shape(Extents::Known(dims)) => {
                 f.write_str("Shape([")?;
-                comma_separated(f, dims)?;
+                comma_separated(f, dims.iter().map(InBody))?;
                 f.write_str("])")
             }
             Annotation::Shape(Extents::Rank(rank)) => write!(f, "Shape(ndim={rank})"),

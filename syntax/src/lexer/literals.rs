@@ -32,18 +32,14 @@ impl<'s> Lexer<'s> {
                 "expected a number, found digits that form none",
             )
             .with_help(help),
-            Wrong::IntegerRange => Diagnostic::error(
-                codes::NUMBER_RANGE,
-                span,
-                "this integer does not fit in 64 bits",
-            )
-            .with_note(format!("the range is {} to {}", i64::MIN, u64::MAX)),
-            Wrong::FloatRange => Diagnostic::error(
-                codes::NUMBER_RANGE,
-                span,
-                "this float is too large for 64 bits",
-            )
-            .with_help("write `inf` for infinity"),
+            Wrong::IntegerRange => {
+                Diagnostic::error(codes::NUMBER_RANGE, span, "this integer does not fit in 64 bits")
+                    .with_note(format!("the range is {} to {}", i64::MIN, u64::MAX))
+            }
+            Wrong::FloatRange => {
+                Diagnostic::error(codes::NUMBER_RANGE, span, "this float is too large for 64 bits")
+                    .with_help("write `inf` for infinity")
+            }
         };
         self.report(diagnostic);
     }
@@ -101,7 +97,8 @@ impl<'s> Lexer<'s> {
 
     fn unclosed_string(&mut self, start: usize, triple: bool) -> Token<'s> {
         let end = if triple { (start + 3).min(self.text.len()) } else { self.at };
-        let place = if triple { "the file ends before it does" } else { "the line ends before it does" };
+        let place =
+            if triple { "the file ends before it does" } else { "the line ends before it does" };
         self.report(
             Diagnostic::error(codes::STRING, self.span(start, end), "this string is never closed")
                 .with_label(place)

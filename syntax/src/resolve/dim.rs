@@ -196,9 +196,12 @@ pub fn function_op(name: &str) -> Option<DimOp> {
 }
 
 fn not_a_dim(expr: &Expr) -> Diagnostic {
-    let diagnostic = Diagnostic::error(codes::NOT_A_DIM, expr.span, "expected a symbolic expression");
+    let diagnostic =
+        Diagnostic::error(codes::NOT_A_DIM, expr.span, "expected a symbolic expression");
     match &expr.kind {
-        ExprKind::Binary(BinaryOp::Div, _) => diagnostic.with_help("write `//`, division rounded down"),
+        ExprKind::Binary(BinaryOp::Div, _) => {
+            diagnostic.with_help("write `//`, division rounded down")
+        }
         ExprKind::Float(_) => diagnostic.with_help("dims are integers"),
         _ => diagnostic,
     }

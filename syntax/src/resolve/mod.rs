@@ -3,5 +3,6 @@
 //!
 //! The way back is `raise`: IR → syntax tree, total, and the inverse of this on normal forms.
 
+pub mod annotation;
 pub mod codes;
 pub mod dim;
