@@ -253,7 +253,7 @@ def nested(array):
     """Nested lists, each float in the fewest digits that give it back."""
     if array.ndim == 0:
         number = array[()] + 0
-        plain = number == 0 or 1e-5 <= abs(number) < 1e9
+        plain = number == 0 or 1e-5 <= abs(float(number)) < 1e9
         return np.format_float_positional(number, trim="0") if plain else repr(float(str(number)))
     return "[" + ", ".join(nested(row) for row in array) + "]"
 
