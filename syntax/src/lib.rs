@@ -16,6 +16,7 @@ mod lexer;
 mod operators;
 pub mod parse;
 
+pub mod raise;
 pub mod resolve;
 pub mod span;
 
