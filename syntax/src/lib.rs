@@ -11,9 +11,11 @@ pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+pub mod format;
 mod lexer;
 mod operators;
 pub mod parse;
+pub mod print;
 
 pub mod span;
 
