@@ -397,7 +397,6 @@ impl Resolver<'_> {
             }
             let fields = both.iter().map(|name| Atom::Var(names[name])).collect();
             let tuple = self.scope.twin(var);
-            builder.end_block();
             builder.push(tuple, IrExpr::Atom(Atom::Tuple(fields)));
             builder.finish(Atom::Var(tuple))
         });

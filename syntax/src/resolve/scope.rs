@@ -243,11 +243,6 @@ impl Builder {
         self.open = true;
     }
 
-    /// Lets the next binding start a plain block if the last one is a dataflow block.
-    pub(super) fn end_block(&mut self) {
-        self.open = self.blocks.last().is_some_and(|block| block.kind == BlockKind::Plain);
-    }
-
     /// Closes the block that was begun.
     pub(super) fn end(&mut self) -> &mut Block {
         self.open = false;
