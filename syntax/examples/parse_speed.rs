@@ -1,6 +1,7 @@
-//! Measures the parser: one function of 100,000 bindings, or the file that is named.
+//! Measures the parser and the formatter: one function of 100,000 bindings, or the file that is named.
 #![allow(clippy::print_stdout)]
 
+use relax_syntax::format::format_source;
 use relax_syntax::parse::parse_file;
 use relax_syntax::span::Source;
 use std::fmt::Write as _;
@@ -26,18 +27,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return Err(format!("{} statements were read", file.statements.len()).into());
         }
     }
-    println!("{bytes} bytes in {best:.4} s: {:.1} MB/s", bytes as f64 / best / 1e6);
+    println!("parse: {bytes} bytes in {best:.4} s: {:.1} MB/s", bytes as f64 / best / 1e6);
+    let start = Instant::now();
+    let formatted =
+        format_source(&source).map_err(|_| "the formatter read what the parser did not")?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("format: {} bytes in {seconds:.4} s", formatted.len());
     Ok(())
 }
 
 /// A function of `count` bindings, like those of a lowered model.
 fn generated(count: usize) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("def main(lv0: Tensor((\"n\", 4), \"f32\")) -> Tensor((\"n\", 4), \"f32\"):\n");
+    let mut text = String::from(
+        "def main(lv0: Tensor((\"n\", 4), \"f32\")) -> Tensor((\"n\", 4), \"f32\"):\n",
+    );
     for index in 1..=count {
         let before = index - 1;
         match index % 3 {
             0 => writeln!(text, "    lv{index}: Tensor((n, 4), \"f32\") = add(lv{before}, lv0)")?,
-            1 => writeln!(text, "    lv{index} = call_tir(fused, [lv{before}], Tensor((n, 4 * n + 1), \"f32\"))")?,
+            1 => writeln!(
+                text,
+                "    lv{index} = call_tir(fused, [lv{before}], Tensor((n, 4 * n + 1), \"f32\"))"
+            )?,
             _ => writeln!(text, "    lv{index} = softmax(lv{before}, axis=-1)  # a comment")?,
         }
     }

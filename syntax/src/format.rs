@@ -2,13 +2,13 @@
 //!
 //! Formatting twice changes nothing more. A file that does not parse is left alone.
 
+use crate::Name;
 use crate::ast::{Argument, Expr, ExprKind, File, Statement, StatementKind};
 use crate::diagnostic::Diagnostic;
 use crate::dtype::DType;
 use crate::parse::parse_file;
 use crate::print::print_with_comments;
 use crate::span::Source;
-use crate::Name;
 use std::collections::BTreeSet;
 
 /// What takes a dtype as a string argument.

@@ -32,18 +32,14 @@ impl<'s> Lexer<'s> {
                 "expected a number, found digits that form none",
             )
             .with_help(help),
-            Wrong::IntegerRange => Diagnostic::error(
-                codes::NUMBER_RANGE,
-                span,
-                "this integer does not fit in 64 bits",
-            )
-            .with_note(format!("the range is {} to {}", i64::MIN, u64::MAX)),
-            Wrong::FloatRange => Diagnostic::error(
-                codes::NUMBER_RANGE,
-                span,
-                "this float is too large for 64 bits",
-            )
-            .with_help("write `inf` for infinity"),
+            Wrong::IntegerRange => {
+                Diagnostic::error(codes::NUMBER_RANGE, span, "this integer does not fit in 64 bits")
+                    .with_note(format!("the range is {} to {}", i64::MIN, u64::MAX))
+            }
+            Wrong::FloatRange => {
+                Diagnostic::error(codes::NUMBER_RANGE, span, "this float is too large for 64 bits")
+                    .with_help("write `inf` for infinity")
+            }
         };
         self.report(diagnostic);
     }
@@ -101,7 +97,8 @@ impl<'s> Lexer<'s> {
 
     fn unclosed_string(&mut self, start: usize, triple: bool) -> Token<'s> {
         let end = if triple { (start + 3).min(self.text.len()) } else { self.at };
-        let place = if triple { "the file ends before it does" } else { "the line ends before it does" };
+        let place =
+            if triple { "the file ends before it does" } else { "the line ends before it does" };
         self.report(
             Diagnostic::error(codes::STRING, self.span(start, end), "this string is never closed")
                 .with_label(place)
@@ -189,7 +186,7 @@ fn number_end(bytes: &[u8], start: usize) -> (usize, bool) {
                 is_float |= signed || at(end + 1).is_ascii_digit();
                 end += if signed { 2 } else { 1 };
             }
-            b'.' if !prefixed && !is_float && !(at(end + 1) == b'.' && at(end + 2) == b'.') => {
+            b'.' if !prefixed && !is_float && (at(end + 1), at(end + 2)) != (b'.', b'.') => {
                 is_float = true;
                 end += 1;
             }

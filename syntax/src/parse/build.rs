@@ -55,7 +55,11 @@ impl Operand {
 }
 
 impl Chain {
-    pub(crate) fn start(first: Operand, (op, span): (BinaryOp, Span), second: Operand) -> Box<Self> {
+    pub(crate) fn start(
+        first: Operand,
+        (op, span): (BinaryOp, Span),
+        second: Operand,
+    ) -> Box<Self> {
         Box::new(Self { first, rest: vec![(op, span, second)] })
     }
 
@@ -73,8 +77,8 @@ pub(crate) fn expr(kind: ExprKind, start: u32, end: u32) -> Expr {
     Expr { kind, span: Span { start, end } }
 }
 
-pub(crate) fn statement(kind: Box<StatementKind>, start: u32, end: u32) -> Box<Statement> {
-    Box::new(Statement { kind: *kind, span: Span { start, end } })
+pub(crate) fn statement(kind: StatementKind, start: u32, end: u32) -> Box<Statement> {
+    Box::new(Statement { kind, span: Span { start, end } })
 }
 
 pub(crate) fn prepend(first: Expr, rest: Vec<Expr>) -> Vec<Expr> {
@@ -120,14 +124,14 @@ pub(crate) fn update(
 /// An operand alone: only prefixes to apply.
 pub(crate) fn resolve_operand(operand: Operand) -> Expr {
     let Operand { prefixes, value, end, .. } = operand;
-    prefixes.into_iter().fold(value, |value, (op, start)| {
-        expr(ExprKind::Unary(op, Box::new(value)), start, end)
-    })
+    prefixes
+        .into_iter()
+        .fold(value, |value, (op, start)| expr(ExprKind::Unary(op, Box::new(value)), start, end))
 }
 
 /// Sorts a chain by the strength of its operators.
-pub(crate) fn resolve(notes: &mut Notes<'_>, chain: Box<Chain>) -> Expr {
-    let Chain { first, rest } = *chain;
+pub(crate) fn resolve(notes: &mut Notes<'_>, chain: Chain) -> Expr {
+    let Chain { first, rest } = chain;
     let mut sorter = Sorter { notes, operand: Some(first), rest: rest.into_iter().peekable() };
     sorter.climb(0).value
 }
@@ -296,8 +300,11 @@ impl Notes<'_> {
             _ => "a literal",
         };
         let place = if annotated { "a name before `:`" } else { "a name before `=`" };
-        let mut diagnostic =
-            Diagnostic::error(codes::TARGET, target.span, format!("expected {place}, found {found}"));
+        let mut diagnostic = Diagnostic::error(
+            codes::TARGET,
+            target.span,
+            format!("expected {place}, found {found}"),
+        );
         if matches!(target.kind, ExprKind::Binary(..)) {
             diagnostic = diagnostic.with_help("`==` compares; `=` binds a name");
         }
@@ -309,12 +316,8 @@ impl Notes<'_> {
             ExprKind::Name(name) if !name.contains('.') => {}
             ExprKind::Name(name) => self.report_dotted(name, item.span),
             _ => self.report(
-                Diagnostic::error(
-                    codes::TARGET,
-                    item.span,
-                    "a tuple of targets holds names only",
-                )
-                .with_help("bind the tuple to one name and take its elements: `t[0]`"),
+                Diagnostic::error(codes::TARGET, item.span, "a tuple of targets holds names only")
+                    .with_help("bind the tuple to one name and take its elements: `t[0]`"),
             ),
         }
     }

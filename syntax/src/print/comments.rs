@@ -21,9 +21,9 @@ impl<'a> Comments<'a> {
 
     /// True if the next comment stands inside `span`.
     pub(super) fn any_in(&self, span: Span) -> bool {
-        self.rest.first().is_some_and(|next| {
-            span.start <= next.span.start && next.span.start < span.end
-        })
+        self.rest
+            .first()
+            .is_some_and(|next| span.start <= next.span.start && next.span.start < span.end)
     }
 
     /// The next comment that begins before `limit`.

@@ -80,9 +80,25 @@ fn leaf() -> impl Strategy<Value = Expr> {
 fn infix() -> impl Strategy<Value = BinaryOp> {
     use BinaryOp as B;
     proptest::sample::select(vec![
-        B::Or, B::And, B::Equal, B::NotEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual,
-        B::BitOr, B::BitXor, B::BitAnd, B::ShiftLeft, B::ShiftRight, B::Add, B::Sub, B::Mul,
-        B::Div, B::FloorDiv, B::Mod,
+        B::Or,
+        B::And,
+        B::Equal,
+        B::NotEqual,
+        B::Less,
+        B::LessEqual,
+        B::Greater,
+        B::GreaterEqual,
+        B::BitOr,
+        B::BitXor,
+        B::BitAnd,
+        B::ShiftLeft,
+        B::ShiftRight,
+        B::Add,
+        B::Sub,
+        B::Mul,
+        B::Div,
+        B::FloorDiv,
+        B::Mod,
     ])
 }
 
@@ -95,9 +111,8 @@ pub(crate) fn expression() -> impl Strategy<Value = Expr> {
         prop_oneof![
             items.clone().prop_map(|items| expr(ExprKind::Tuple(items))),
             items.clone().prop_map(|items| expr(ExprKind::List(items))),
-            (inner.clone(), items.clone(), keywords).prop_map(|(callee, items, keywords)| call(
-                callee, items, keywords
-            )),
+            (inner.clone(), items.clone(), keywords)
+                .prop_map(|(callee, items, keywords)| call(callee, items, keywords)),
             (inner.clone(), items).prop_map(|(base, indices)| {
                 expr(ExprKind::Subscript { base: Box::new(base), indices })
             }),
@@ -121,9 +136,8 @@ fn call(callee: Expr, items: Vec<Expr>, keywords: Vec<(Identifier, Expr)>) -> Ex
 }
 
 fn element() -> impl Strategy<Value = Expr> {
-    (name(), proptest::collection::vec(leaf(), 1..3)).prop_map(|(base, indices)| {
-        expr(ExprKind::Subscript { base: Box::new(base), indices })
-    })
+    (name(), proptest::collection::vec(leaf(), 1..3))
+        .prop_map(|(base, indices)| expr(ExprKind::Subscript { base: Box::new(base), indices }))
 }
 
 fn line() -> impl Strategy<Value = StatementKind> {
@@ -161,8 +175,9 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
                     StatementKind::If { condition, then, otherwise, else_span }
                 }
             ),
-            (proptest::collection::vec(identifier(), 1..3), expression(), body.clone())
-                .prop_map(|(targets, iterator, body)| StatementKind::For { targets, iterator, body }),
+            (proptest::collection::vec(identifier(), 1..3), expression(), body.clone()).prop_map(
+                |(targets, iterator, body)| StatementKind::For { targets, iterator, body }
+            ),
             (expression(), body.clone())
                 .prop_map(|(context, body)| StatementKind::With { context, body }),
             def(body),
@@ -185,7 +200,14 @@ fn def(body: impl Strategy<Value = Vec<Statement>>) -> impl Strategy<Value = Sta
                 .map(|(name, annotation)| Parameter { name, annotation })
                 .collect();
             let header = Span::default();
-            StatementKind::Def(Box::new(Def { decorators, name, parameters, returns, body, header }))
+            StatementKind::Def(Box::new(Def {
+                decorators,
+                name,
+                parameters,
+                returns,
+                body,
+                header,
+            }))
         },
     )
 }
