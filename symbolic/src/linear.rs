@@ -87,7 +87,7 @@ enum Step {
 
 impl System {
     /// True only if no integers satisfy the system. Uses up `fuel`.
-    pub(crate) fn is_infeasible(mut self, fuel: &mut u32) -> bool {
+    pub(crate) fn refuted(mut self, fuel: &mut u32) -> bool {
         loop {
             match self.use_equation(fuel) {
                 Step::Contradiction => return true,
@@ -249,7 +249,7 @@ mod tests {
             zero: Vec::new(),
             at_least_zero: rows,
         };
-        assert!(system.is_infeasible(&mut 100));
+        assert!(system.refuted(&mut 100));
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             zero: vec![row(&[(0, 2), (1, -2)], 1)],
             at_least_zero: Vec::new(),
         };
-        assert!(system.is_infeasible(&mut 100));
+        assert!(system.refuted(&mut 100));
     }
 
     #[test]
@@ -272,6 +272,6 @@ mod tests {
             zero: Vec::new(),
             at_least_zero: rows,
         };
-        assert!(!system.is_infeasible(&mut 100));
+        assert!(!system.refuted(&mut 100));
     }
 }

@@ -104,7 +104,7 @@ impl Engine {
             return false;
         }
         self.add_products(context, &mut problem);
-        linear_system(&problem).is_infeasible(&mut self.fuel)
+        linear_system(&problem).refuted(&mut self.fuel)
     }
 
     /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.
