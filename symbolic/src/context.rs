@@ -78,7 +78,7 @@ impl Engine {
                 let high = Some(poly.constant_term());
                 self.narrow(context, id, Interval { low: None, high }, depth);
             }
-            _ if context.at_least_zero.contains(&poly) => {}
+            _ if context.at_least_zero.contains(&poly) => return,
             _ => {
                 let opposite = poly.scale(-1);
                 let equal = opposite.as_ref().is_some_and(|p| context.at_least_zero.contains(p));
@@ -119,8 +119,10 @@ impl Engine {
         if depth == 0 {
             return;
         }
-        for index in 0..context.nonzero.len() {
-            let poly = context.nonzero[index].clone();
+        // The list may change on the way: a new bound can determine an atom.
+        let mut index = 0;
+        while let Some(poly) = context.nonzero.get(index).cloned() {
+            index += 1;
             let known = self.bounds(context).of(&poly);
             let sharper = match known {
                 Interval { low: Some(0), .. } => poly.plus(-1),

@@ -81,7 +81,7 @@ enum Step {
 
 impl System {
     /// True only if no integers satisfy the system. Uses up `fuel`.
-    pub(crate) fn is_infeasible(mut self, fuel: &mut u32) -> bool {
+    pub(crate) fn refuted(mut self, fuel: &mut u32) -> bool {
         loop {
             match self.use_equation(fuel) {
                 Step::Contradiction => return true,
@@ -218,20 +218,49 @@ mod tests {
     fn integers_between_multiples() {
         // 3 <= 4x and 4x <= 3.
         let rows = vec![row(&[(0, 4)], -1), row(&[(0, -4)], 3)];
+<<<<<<< HEAD
         let system = System { zero: Vec::new(), at_least_zero: rows };
         assert!(system.is_infeasible(&mut 100));
+=======
+        let system = System {
+            zero: Vec::new(),
+            at_least_zero: rows,
+        };
+        assert!(system.refuted(&mut 100));
+>>>>>>> symbolic
     }
 
     #[test]
     fn parity() {
+<<<<<<< HEAD
         let system = System { zero: vec![row(&[(0, 2), (1, -2)], 1)], at_least_zero: Vec::new() };
         assert!(system.is_infeasible(&mut 100));
+=======
+        let system = System {
+            zero: vec![row(&[(0, 2), (1, -2)], 1)],
+            at_least_zero: Vec::new(),
+        };
+        assert!(system.refuted(&mut 100));
+>>>>>>> symbolic
     }
 
     #[test]
     fn feasible_is_not_refuted() {
+<<<<<<< HEAD
         let rows = vec![row(&[(0, 1), (1, -1)], 0), row(&[(0, -1)], 7), row(&[(1, 1)], 0)];
         let system = System { zero: Vec::new(), at_least_zero: rows };
         assert!(!system.is_infeasible(&mut 100));
+=======
+        let rows = vec![
+            row(&[(0, 1), (1, -1)], 0),
+            row(&[(0, -1)], 7),
+            row(&[(1, 1)], 0),
+        ];
+        let system = System {
+            zero: Vec::new(),
+            at_least_zero: rows,
+        };
+        assert!(!system.refuted(&mut 100));
+>>>>>>> symbolic
     }
 }

@@ -14,6 +14,8 @@ const MAX_SPLITS: u32 = 6;
 const CASCADE: u32 = 3;
 /// A bounded atom with at most so many values is tried value by value.
 const MAX_VALUES: i128 = 4;
+/// Remainders are tried one by one for divisors up to this.
+const MAX_DIVISOR: i128 = 8;
 
 /// What is shown to be impossible, together with a context.
 #[derive(Clone, Default)]
@@ -22,6 +24,14 @@ pub(crate) struct Goal {
     pub(crate) at_least_zero: Vec<Poly>,
     /// Polynomials that would be 0.
     pub(crate) zero: Vec<Poly>,
+}
+
+/// How a question is split.
+enum Split {
+    /// Into these.
+    Cases(Vec<Case>),
+    /// By the remainder of a variable.
+    Residues(AtomId, i128),
 }
 
 /// One case of a split.
@@ -102,8 +112,13 @@ impl Engine {
             let rest = Goal { at_least_zero: goal.at_least_zero.clone(), zero: Vec::new() };
             return self.refutes_rebuilt(&stronger, &rest, splits - 1);
         }
-        let Some(cases) = self.split(context, goal) else {
-            return false;
+        let cases = match self.split(context, goal) {
+            None => return false,
+            Some(Split::Cases(cases)) => cases,
+            Some(Split::Residues(id, divisor)) => match self.residue_cases(id, divisor) {
+                Some(cases) => cases,
+                None => return false,
+            },
         };
         cases.into_iter().all(|case| self.refutes_case(context, goal, case, splits - 1))
     }
@@ -142,7 +157,7 @@ impl Engine {
     }
 
     /// Cases that cover everything, about something that the goal mentions.
-    fn split(&self, context: &Context, goal: &Goal) -> Option<Vec<Case>> {
+    fn split(&self, context: &Context, goal: &Goal) -> Option<Split> {
         let mut ids: Vec<AtomId> = goal
             .at_least_zero
             .iter()
@@ -153,12 +168,24 @@ impl Engine {
             .collect();
         ids.sort_unstable();
         ids.dedup();
-        ids.iter()
+        let cases = ids
+            .iter()
             .find_map(|&id| self.extreme_cases(id))
             .or_else(|| ids.iter().find_map(|&id| self.divisor_cases(context, id)))
             .or_else(|| self.unequal_cases(context, &ids))
             .or_else(|| ids.iter().find_map(|&id| self.value_cases(context, id)))
+<<<<<<< HEAD
             .or_else(|| ids.iter().find_map(|&id| self.sign_cases(context, goal, id)))
+=======
+            .or_else(|| {
+                ids.iter()
+                    .find_map(|&id| self.sign_cases(context, goal, id))
+            });
+        match cases {
+            Some(cases) => Some(Split::Cases(cases)),
+            None => ids.iter().find_map(|&id| self.residues(context, id)),
+        }
+>>>>>>> symbolic
     }
 
     /// A `min` or `max` is one of its arguments.
@@ -214,6 +241,41 @@ impl Engine {
         }
         let case = |value| Case::Is(id, Poly::constant(value), Vec::new());
         Some((low..=high).map(case).collect())
+    }
+
+    /// A variable in a quotient by a small number.
+    fn residues(&self, context: &Context, id: AtomId) -> Option<Split> {
+        let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
+            return None;
+        };
+        let divisor = divisor
+            .as_constant()
+            .filter(|value| (2..=MAX_DIVISOR).contains(value))?;
+        let variable = numerator.varying().iter().find_map(|(mono, _)| {
+            let id = mono.as_atom()?;
+            let open = self.atoms.at(id).is_free() && !context.solved.contains_key(&id);
+            open.then_some(id)
+        })?;
+        Some(Split::Residues(variable, divisor))
+    }
+
+    /// `x` is `divisor * q + r` for one `r` from 0 on.
+    fn residue_cases(&mut self, id: AtomId, divisor: i128) -> Option<Vec<Case>> {
+        let mut cases = Vec::new();
+        for residue in 0..divisor {
+            let numerator = Poly::atom(id);
+            let multiple = numerator.plus(-residue)?;
+            let divisor = Poly::constant(divisor);
+            let atom = Atom::Quotient {
+                numerator,
+                divisor: divisor.clone(),
+                multiple,
+            };
+            let quotient = Poly::atom(self.atoms.intern(atom)?);
+            let value = divisor.mul(&quotient)?.plus(residue)?;
+            cases.push(Case::Is(id, value, Vec::new()));
+        }
+        Some(cases)
     }
 
     /// A factor of a nonlinear term is negative or not.

@@ -13,6 +13,9 @@ const MAX_PASSES: usize = 8;
 /// A factor or summand with what it is sorted by: variables before operations, then by text.
 type Keyed = ((bool, String), Dim);
 
+/// Summands that are added, and summands that are subtracted.
+type Signed = (Vec<Keyed>, Vec<Keyed>);
+
 impl Engine {
     /// A canonical dim with the same value wherever `dim` has one and the context holds.
     ///
@@ -47,7 +50,7 @@ impl Engine {
     fn sum(&mut self, poly: &Poly) -> Option<Dim> {
         let poly = self.unfold_quotients(poly)?;
         let (poly, remainders) = self.take_remainders(poly)?;
-        let (mut added, mut taken) = (remainders.0, remainders.1);
+        let (mut added, mut taken) = remainders;
         for (mono, coefficient) in poly.varying() {
             let keyed = self.product(mono, coefficient.checked_abs()?)?;
             if *coefficient > 0 { added.push(keyed) } else { taken.push(keyed) }
@@ -95,7 +98,7 @@ impl Engine {
 
     /// Finds `n - d * (n // d)` in the sum and takes it out as `n % d`: what is left, and the
     /// remainders that are added and subtracted.
-    fn take_remainders(&mut self, mut poly: Poly) -> Option<(Poly, (Vec<Keyed>, Vec<Keyed>))> {
+    fn take_remainders(&mut self, mut poly: Poly) -> Option<(Poly, Signed)> {
         let (mut added, mut taken) = (Vec::new(), Vec::new());
         for (mono, coefficient) in poly.clone().varying() {
             self.spend(poly.terms().len())?;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// How many true cases are proved. It only rises.
-const PROVED: usize = 1529;
+const PROVED: usize = 1547;
 /// How many false cases are refuted. It only rises.
 const REFUTED: usize = 1193;
 
