@@ -59,14 +59,21 @@ impl Problem {
 
     fn monos(&self) -> BTreeSet<Mono> {
         let polys = self.zero.iter().chain(&self.at_least_zero);
-        polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
+        polys
+            .flat_map(|poly| poly.varying().iter().map(|term| term.0))
+            .collect()
     }
 }
 
 impl Engine {
     /// Whether linear reasoning alone shows `poly >= 0`.
     pub(crate) fn linearly_at_least_zero(&mut self, context: &Context, poly: &Poly) -> bool {
-        if self.bounds(context).of(poly).low.is_some_and(|low| low >= 0) {
+        if self
+            .bounds(context)
+            .of(poly)
+            .low
+            .is_some_and(|low| low >= 0)
+        {
             return true;
         }
         let Some(negation) = poly.subtracted_from(-1) else {
@@ -87,10 +94,6 @@ impl Engine {
             return true;
         }
         let mut problem = Problem::default();
-<<<<<<< HEAD
-        at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
-        zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
-=======
         at_least_zero
             .iter()
             .for_each(|poly| problem.add(poly.clone()));
@@ -111,7 +114,6 @@ impl Engine {
                 .iter()
                 .for_each(|poly| problem.add_equation(poly.clone()));
         }
->>>>>>> symbolic
         self.gather(context, &mut problem);
         if self.spend(problem.at_least_zero.len() * 4).is_none() {
             return false;
@@ -129,7 +131,11 @@ impl Engine {
                 }
                 let bounds = context.bounds.get(&id).copied().unwrap_or_default();
                 let atom = Poly::atom(id);
-                bounds.low.and_then(|low| atom.plus(-low)).into_iter().for_each(|p| problem.add(p));
+                bounds
+                    .low
+                    .and_then(|low| atom.plus(-low))
+                    .into_iter()
+                    .for_each(|p| problem.add(p));
                 let above = bounds.high.and_then(|high| atom.subtracted_from(high));
                 above.into_iter().for_each(|p| problem.add(p));
             }
@@ -154,9 +160,9 @@ impl Engine {
         let own = Poly::atom(id);
         match self.atoms.at(id) {
             Atom::Var(_) | Atom::Quotient { .. } => Vec::new(),
-            Atom::Div(numerator, divisor) => {
-                self.remainder_bounds(context, &own, numerator, divisor).unwrap_or_default()
-            }
+            Atom::Div(numerator, divisor) => self
+                .remainder_bounds(context, &own, numerator, divisor)
+                .unwrap_or_default(),
             Atom::Min(args) => args.iter().filter_map(|arg| arg.sub(&own)).collect(),
             Atom::Max(args) => args.iter().filter_map(|arg| own.sub(arg)).collect(),
         }
@@ -195,8 +201,12 @@ impl Engine {
         let mut bounded = BTreeSet::new();
         let mut multiplied: BTreeSet<(usize, Mono)> = BTreeSet::new();
         for _ in 0..3 {
-            let nonlinear: Vec<Mono> =
-                monos.iter().rev().filter(|mono| mono.degree() > 1).copied().collect();
+            let nonlinear: Vec<Mono> = monos
+                .iter()
+                .rev()
+                .filter(|mono| mono.degree() > 1)
+                .copied()
+                .collect();
             for mono in &nonlinear {
                 if bounded.insert(*mono) {
                     self.add_mono_bounds(context, problem, mono);
@@ -238,7 +248,10 @@ impl Engine {
         let own = Poly::term(*mono, 1);
         let below = bounds.low.and_then(|low| own.plus(-low));
         let above = bounds.high.and_then(|high| own.subtracted_from(high));
-        below.into_iter().chain(above).for_each(|poly| problem.add(poly));
+        below
+            .into_iter()
+            .chain(above)
+            .for_each(|poly| problem.add(poly));
     }
 
     /// `(a - low) * (b - low) >= 0` and its like for the other ends.
@@ -305,7 +318,10 @@ fn linear_system(problem: &Problem) -> System {
             terms.push((*columns.entry(*mono).or_insert(next), *value));
         }
         terms.sort_unstable_by_key(|term| term.0);
-        Row { terms, constant: poly.constant_term() }
+        Row {
+            terms,
+            constant: poly.constant_term(),
+        }
     };
     System {
         zero: problem.zero.iter().map(&mut row).collect(),

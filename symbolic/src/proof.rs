@@ -48,7 +48,9 @@ impl Engine {
         let Some((poly, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
+        divisors
+            .iter()
+            .all(|divisor| self.proves_nonzero(context, divisor))
             && self.proves_relation(context, claim.relation, &poly)
     }
 
@@ -57,7 +59,9 @@ impl Engine {
         let Some((_, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
+        divisors
+            .iter()
+            .all(|divisor| self.proves_nonzero(context, divisor))
     }
 
     fn proves_relation(&mut self, context: &Context, relation: Relation, poly: &Poly) -> bool {
@@ -83,7 +87,10 @@ impl Engine {
         let Some(negation) = poly.scale(sign).and_then(|poly| poly.plus(-1)) else {
             return false;
         };
-        let goal = Goal { at_least_zero: vec![negation], zero: Vec::new() };
+        let goal = Goal {
+            at_least_zero: vec![negation],
+            zero: Vec::new(),
+        };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -92,7 +99,10 @@ impl Engine {
         if context.contradiction || self.quickly_nonzero(context, poly) {
             return true;
         }
-        let goal = Goal { at_least_zero: Vec::new(), zero: vec![poly.clone()] };
+        let goal = Goal {
+            at_least_zero: Vec::new(),
+            zero: vec![poly.clone()],
+        };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -109,7 +119,10 @@ impl Engine {
             for poly in &goal.zero {
                 self.add_zero(&mut stronger, poly.clone(), CASCADE);
             }
-            let rest = Goal { at_least_zero: goal.at_least_zero.clone(), zero: Vec::new() };
+            let rest = Goal {
+                at_least_zero: goal.at_least_zero.clone(),
+                zero: Vec::new(),
+            };
             return self.refutes_rebuilt(&stronger, &rest, splits - 1);
         }
         let cases = match self.split(context, goal) {
@@ -120,7 +133,9 @@ impl Engine {
                 None => return false,
             },
         };
-        cases.into_iter().all(|case| self.refutes_case(context, goal, case, splits - 1))
+        cases
+            .into_iter()
+            .all(|case| self.refutes_case(context, goal, case, splits - 1))
     }
 
     fn refutes_case(&mut self, context: &Context, goal: &Goal, case: Case, splits: u32) -> bool {
@@ -153,7 +168,14 @@ impl Engine {
         let Some(at_least_zero) = rebuilt(self, &goal.at_least_zero) else {
             return false;
         };
-        self.refutes(context, &Goal { at_least_zero, zero: Vec::new() }, splits)
+        self.refutes(
+            context,
+            &Goal {
+                at_least_zero,
+                zero: Vec::new(),
+            },
+            splits,
+        )
     }
 
     /// Cases that cover everything, about something that the goal mentions.
@@ -174,9 +196,6 @@ impl Engine {
             .or_else(|| ids.iter().find_map(|&id| self.divisor_cases(context, id)))
             .or_else(|| self.unequal_cases(context, &ids))
             .or_else(|| ids.iter().find_map(|&id| self.value_cases(context, id)))
-<<<<<<< HEAD
-            .or_else(|| ids.iter().find_map(|&id| self.sign_cases(context, goal, id)))
-=======
             .or_else(|| {
                 ids.iter()
                     .find_map(|&id| self.sign_cases(context, goal, id))
@@ -185,7 +204,6 @@ impl Engine {
             Some(cases) => Some(Split::Cases(cases)),
             None => ids.iter().find_map(|&id| self.residues(context, id)),
         }
->>>>>>> symbolic
     }
 
     /// A `min` or `max` is one of its arguments.
@@ -198,7 +216,11 @@ impl Engine {
         let case = |chosen: &Poly| {
             let differences = args.iter().filter(|arg| *arg != chosen);
             let conditions = differences.map(|arg| arg.sub(chosen)?.scale(sign));
-            Some(Case::Is(id, chosen.clone(), conditions.collect::<Option<Vec<_>>>()?))
+            Some(Case::Is(
+                id,
+                chosen.clone(),
+                conditions.collect::<Option<Vec<_>>>()?,
+            ))
         };
         args.iter().map(case).collect()
     }
@@ -281,7 +303,11 @@ impl Engine {
     /// A factor of a nonlinear term is negative or not.
     fn sign_cases(&self, context: &Context, goal: &Goal, id: AtomId) -> Option<Vec<Case>> {
         let nonlinear = |(mono, _): &(Mono, i128)| mono.degree() > 1 && mono.atoms().contains(&id);
-        if !goal.at_least_zero.iter().any(|poly| poly.terms().iter().any(nonlinear)) {
+        if !goal
+            .at_least_zero
+            .iter()
+            .any(|poly| poly.terms().iter().any(nonlinear))
+        {
             return None;
         }
         let Interval { low, high } = self.bounds(context).of_atom(id);
