@@ -5,6 +5,8 @@
 //! dims go through the port [`relax_syntax::facts::Facts`].
 
 pub mod concrete;
+pub mod interp;
+pub mod library;
 pub mod ops;
 pub mod round;
 pub mod scalar;
