@@ -9,6 +9,7 @@ pub mod interp;
 pub mod library;
 pub mod ops;
 pub mod round;
+pub mod scalar;
 pub mod stop;
 pub mod tensor;
 pub mod value;
