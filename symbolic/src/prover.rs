@@ -8,7 +8,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
 
 /// Steps of work for one question.
-const FUEL: u32 = 60_000;
+const FUEL: u32 = 20_000;
 /// Steps of work before the first look for a counterexample.
 const FIRST_FUEL: u32 = 600;
 

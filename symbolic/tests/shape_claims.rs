@@ -336,3 +336,39 @@ fn big_questions_come_back() {
         );
     }
 }
+
+#[test]
+fn numbers_at_the_ends_of_i64_do_not_overflow() {
+    let ends = [i64::MIN, i64::MAX, i64::MIN + 1, 1 << 62];
+    let all = [
+        DimOp::Add,
+        DimOp::Sub,
+        DimOp::Mul,
+        DimOp::FloorDiv,
+        DimOp::FloorMod,
+        DimOp::Min,
+        DimOp::Max,
+        DimOp::CeilDiv,
+    ];
+    for end in ends {
+        let mut prover = Prover::new();
+        for name in ["n", "m"] {
+            prover.assume(Claim::new(end, Relation::AtMost, Dim::var(name)));
+            prover.assume(Claim::new(
+                Dim::var(name),
+                Relation::AtMost,
+                end.saturating_add(2),
+            ));
+        }
+        let (n, m) = (Dim::var("n"), Dim::var("m"));
+        for op in all {
+            let product = Dim::op(DimOp::Mul, Dim::op(op, n.clone(), Dim::Int(end)), m.clone());
+            let square = Dim::op(DimOp::Mul, product.clone(), product.clone());
+            for dim in [product, square] {
+                let answer = prover.decide(&Claim::new(dim.clone(), Relation::Equal, i64::MIN));
+                assert!(!matches!(answer, Answer::Proved), "{dim}");
+                prover.simplify(&dim);
+            }
+        }
+    }
+}
