@@ -3,7 +3,7 @@
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
-use crate::engine::{Engine, is_moderate};
+use crate::engine::Engine;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
 
@@ -63,9 +63,7 @@ impl Prover {
     }
 
     fn answer(&mut self, formula: &Formula) -> Answer {
-        let mut moderate = true;
-        formula.visit_dims(&mut |dim| moderate &= is_moderate(dim));
-        if !moderate {
+        if !formula.is_moderate() {
             return Answer::Unknown;
         }
         let context = &self.context;

@@ -147,7 +147,7 @@ const FALSE_CLAIMS: &[&str] = &[
     "|- n == 4 or n * 2 == 8",
 ];
 
-/// Without a value for some assignment: neither proved nor, where all others agree, refuted.
+/// Without a value for some assignment, so not proved.
 const WITHOUT_VALUE: &[&str] = &[
     "|- n * m // m == n",
     "|- n // m == n // m",
@@ -371,4 +371,16 @@ fn numbers_at_the_ends_of_i64_do_not_overflow() {
             }
         }
     }
+}
+
+#[test]
+fn big_formulas_come_back() {
+    let claim = |index: i64| Formula::Claim(Claim::new(Dim::var("n"), Relation::NotEqual, index));
+    let wide = Formula::And((0..900).map(claim).collect());
+    let deep = (0..5000).fold(claim(0), |inner, _| Formula::negation(inner));
+    let mut prover = Prover::new();
+    assert!(matches!(prover.decide_formula(&wide), Answer::Refuted(_)));
+    let none_of_them = prover.decide_formula(&Formula::negation(wide));
+    assert!(matches!(none_of_them, Answer::Refuted(_)));
+    assert_eq!(prover.decide_formula(&deep), Answer::Unknown);
 }
