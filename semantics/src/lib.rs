@@ -9,4 +9,5 @@ pub mod ops;
 pub mod round;
 pub mod stop;
 pub mod tensor;
+pub mod tir;
 pub mod value;
