@@ -13,4 +13,5 @@ pub mod round;
 pub mod scalar;
 pub mod stop;
 pub mod tensor;
+pub mod tir;
 pub mod value;
