@@ -3,7 +3,6 @@
 use super::fit::{Fit, coarsen, fits, join, more_precise};
 use super::signature::own_signature;
 use super::{Left, codes};
-use crate::value::tensor_type;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
@@ -465,10 +464,4 @@ impl Checker<'_> {
         let result = self.results.get(name).cloned().unwrap_or(Annotation::Object);
         own_signature(params, &result, super::call::is_pure(function), &|_| true)
     }
-}
-
-/// The annotation of a tensor value, for results of operators on constants.
-#[must_use]
-pub fn annotation_of_tensor(tensor: &crate::tensor::Tensor) -> Annotation {
-    Annotation::Tensor(tensor_type(tensor))
 }
