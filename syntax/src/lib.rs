@@ -11,11 +11,14 @@ pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+pub mod format;
 pub mod ir;
 mod lexer;
 mod operators;
 pub mod parse;
+pub mod print;
 
+pub mod raise;
 pub mod resolve;
 pub mod span;
 

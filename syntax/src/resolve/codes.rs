@@ -38,8 +38,6 @@ codes! {
         "`output(a, b)` stands last in a `with dataflow():` block, once, and lists variables that the block binds. It may be left out: then what is used after the block is its output.";
     ATTRIBUTE = "RX0214", "an attribute that makes no sense",
         "`func_attr(key, value)` and `module_attr(key, value)` take a string and a string, integer, float or bool; a key is given once.";
-    BRANCHES = "RX0215", "the branches of an `if` do not fit",
-        "Both branches of an `if` bind the same names: those are seen after it. An `if` whose value is used needs an `else`.";
     CALL_FORM = "RX0216", "a call that is not put together right",
         "`match_cast(value, annotation)`, `call_tir(program, [args], Tensor(...))` or with `out_shape=` and `dtype=`, `shape(n, 4)`, `output(...)` and their like have forms of their own.";
     EXPRESSION = "RX0217", "an expression that does not belong here",

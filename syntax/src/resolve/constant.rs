@@ -39,11 +39,8 @@ pub fn constant(value: &Expr, dtype: DType) -> Read<Constant> {
             None => break,
         }
     }
-    let mut data = if dtype.is_float() {
-        Literals::Float(Vec::new())
-    } else {
-        Literals::Int(Vec::new())
-    };
+    let mut data =
+        if dtype.is_float() { Literals::Float(Vec::new()) } else { Literals::Int(Vec::new()) };
     collect(value, &shape, dtype, &mut data)?;
     Ok(Constant { shape, dtype, data })
 }
@@ -54,7 +51,8 @@ fn collect(value: &Expr, shape: &[usize], dtype: DType, data: &mut Literals) -> 
             return Err(wrong(value, "expected a number, found a list: the lists form no box"));
         };
         if items.len() != extent {
-            let message = format!("expected {extent} elements as in the first list, found {}", items.len());
+            let message =
+                format!("expected {extent} elements as in the first list, found {}", items.len());
             return Err(wrong(value, &message));
         }
         return items.iter().try_for_each(|item| collect(item, rest, dtype, data));
@@ -125,9 +123,8 @@ pub fn external_of_arguments(
     arguments: &[Argument],
     dims: &mut DimTable,
 ) -> Read<External> {
-    let refuse = |expr: &Expr, message: &str| {
-        Err(Diagnostic::error(codes::EXTERNAL, expr.span, message))
-    };
+    let refuse =
+        |expr: &Expr, message: &str| Err(Diagnostic::error(codes::EXTERNAL, expr.span, message));
     let [name, annotation] = arguments else {
         return refuse(call, "`param` takes a name and an annotation");
     };

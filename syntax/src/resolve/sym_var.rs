@@ -8,7 +8,7 @@ use crate::ir::{AttrValue, Attrs};
 
 /// The call of `name` that an expression is.
 #[must_use]
-pub fn call_of<'a>(expr: &'a Expr, name: &str) -> Option<&'a [crate::ast::Argument]> {
+pub(super) fn call_of<'a>(expr: &'a Expr, name: &str) -> Option<&'a [crate::ast::Argument]> {
     match &expr.kind {
         ExprKind::Call { callee, arguments } => {
             matches!(&callee.kind, ExprKind::Name(found) if found == name).then_some(arguments)
@@ -41,13 +41,17 @@ fn declarations(statement: &Statement) -> Option<Vec<(Identifier, &Expr)>> {
 
 /// True for a line that declares symbolic variables.
 #[must_use]
-pub fn is_sym_var(statement: &Statement) -> bool {
+pub(super) fn is_sym_var(statement: &Statement) -> bool {
     declarations(statement).is_some()
 }
 
 /// Declares what the `sym_var` lines of a function's body say, those in nested blocks included and
 /// those in nested functions not.
-pub fn declare_all(body: &[Statement], dims: &mut DimTable, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn declare_all(
+    body: &[Statement],
+    dims: &mut DimTable,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     for statement in body {
         match &statement.kind {
             StatementKind::If { then, otherwise, .. } => {
@@ -93,7 +97,9 @@ fn declare(name: &Identifier, call: &Expr, dims: &mut DimTable) -> Result<(), Di
     let (low, step) = (var.lower.unwrap_or(0).max(0), var.multiple_of.unwrap_or(1));
     let first = low.checked_add(step - 1).map(|sum| sum / step * step);
     match (first, var.upper) {
-        (None, _) => Err(Diagnostic::error(codes::SYM_VAR, call.span, "no i64 satisfies these facts")),
+        (None, _) => {
+            Err(Diagnostic::error(codes::SYM_VAR, call.span, "no i64 satisfies these facts"))
+        }
         (Some(first), Some(upper)) if first > upper => {
             let message = format!("no value of `{}` satisfies these facts", name.name);
             Err(Diagnostic::error(codes::SYM_VAR, call.span, message))
@@ -106,7 +112,7 @@ fn declare(name: &Identifier, call: &Expr, dims: &mut DimTable) -> Result<(), Di
 ///
 /// # Errors
 /// A wrong form, or a key given twice.
-pub fn read_attr(
+pub(super) fn read_attr(
     call: &Expr,
     arguments: &[crate::ast::Argument],
     attrs: &mut Attrs,
