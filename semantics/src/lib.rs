@@ -5,8 +5,11 @@
 //! dims go through the port [`relax_syntax::facts::Facts`].
 
 pub mod concrete;
+pub mod interp;
+pub mod library;
 pub mod ops;
 pub mod round;
+pub mod scalar;
 pub mod stop;
 pub mod tensor;
 pub mod value;
