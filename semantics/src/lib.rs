@@ -4,6 +4,7 @@
 //! Nothing here asks a prover at run time: there every dim is a number. At compile time questions on
 //! dims go through the port [`relax_syntax::facts::Facts`].
 
+pub mod check;
 pub mod concrete;
 pub mod interp;
 pub mod library;
@@ -12,4 +13,5 @@ pub mod round;
 pub mod scalar;
 pub mod stop;
 pub mod tensor;
+pub mod tir;
 pub mod value;
