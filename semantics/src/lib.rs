@@ -7,6 +7,7 @@
 pub mod concrete;
 pub mod ops;
 pub mod round;
+pub mod scalar;
 pub mod stop;
 pub mod tensor;
 pub mod value;
