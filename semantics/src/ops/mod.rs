@@ -9,6 +9,8 @@ mod apply;
 mod eval;
 mod infer;
 mod operand;
+mod product;
+mod sum;
 
 pub mod broadcast;
 
