@@ -44,7 +44,7 @@ pub struct Closure {
     /// Values of the variables around it.
     pub values: BTreeMap<VarId, Value>,
     /// Values of the symbolic variables around it.
-    pub dims: BTreeMap<Name, i64>,
+    pub dims: crate::interp::DimValues,
 }
 
 impl Value {

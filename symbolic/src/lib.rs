@@ -1,1 +1,25 @@
-//! Floor 1: decides facts on dims.
+//! Decides facts on symbolic dims: the answer to [`relax_syntax::facts::Facts`].
+//!
+//! A question goes through canonical [polynomials](polynomial), quick [bounds](intervals), linear
+//! reasoning over the integers ([problem], [linear]) with case splits ([proof], [tableau]), and a
+//! search for small [counterexamples](counterexample). Everything is bounded; what is not decided is
+//! `Unknown`, what is decided is right: a proof covers every assignment that satisfies the facts,
+//! with mathematical integers, and a counterexample was evaluated.
+
+mod atoms;
+pub mod claims;
+mod context;
+mod counterexample;
+mod division;
+mod engine;
+mod extremes;
+mod intervals;
+mod linear;
+mod polynomial;
+mod problem;
+mod proof;
+mod prover;
+mod simplify;
+mod tableau;
+
+pub use prover::{Prover, Statistics};

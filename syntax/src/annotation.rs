@@ -24,6 +24,9 @@ pub enum Annotation {
     DTensor(Box<Distributed>),
 }
 
+/// Marks a variable that the signature around it binds; no name in a text starts with it.
+pub const OWN: char = '\'';
+
 /// What is known of a shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extents {
@@ -45,11 +48,15 @@ pub struct TensorType {
 }
 
 /// What is known of a function.
+///
+/// A signature binds variables of its own: those quoted in the text of its parameters. In its dims
+/// they carry the mark [`OWN`] before their name, so that they never meet the variables of the
+/// function around it, which stand plain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signature {
-    /// The parameters; quoted variables in them are bound by a call.
+    /// The parameters; own variables in them are bound by a call.
     pub params: Vec<Annotation>,
-    /// The result, over variables of the parameters.
+    /// The result, over own variables and those around.
     pub result: Annotation,
     /// False when calling it has an effect.
     pub pure: bool,
@@ -171,10 +178,22 @@ impl Extents {
     }
 }
 
+/// A dim as it prints in a body: plain, but quoted where a signature's own variables are in it.
+struct InBody<'a>(&'a Dim);
+
+impl fmt::Display for InBody<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.vars_all(&|name| !name.starts_with(OWN)) {
+            return self.0.fmt(f);
+        }
+        write!(f, "\"{}\"", self.0.to_string().replace(OWN, ""))
+    }
+}
+
 /// Writes `(a, b)`, `(a,)` or `()`, as a tuple prints.
 fn write_tuple(f: &mut fmt::Formatter<'_>, dims: &[Dim]) -> fmt::Result {
     f.write_str("(")?;
-    comma_separated(f, dims)?;
+    comma_separated(f, dims.iter().map(InBody))?;
     f.write_str(if dims.len() == 1 { ",)" } else { ")" })
 }
 
@@ -186,7 +205,7 @@ impl fmt::Display for Annotation {
             Annotation::Prim(dtype) => write!(f, "Prim(\"{dtype}\")"),
             Annotation::Shape(Extents::Known(dims)) => {
                 f.write_str("Shape([")?;
-                comma_separated(f, dims)?;
+                comma_separated(f, dims.iter().map(InBody))?;
                 f.write_str("])")
             }
             Annotation::Shape(Extents::Rank(rank)) => write!(f, "Shape(ndim={rank})"),

@@ -6,12 +6,20 @@
 
 pub mod annotation;
 pub mod ast;
+pub mod codes;
 pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+pub mod format;
 pub mod ir;
+mod lexer;
+mod operators;
+pub mod parse;
+pub mod print;
 
+pub mod raise;
+pub mod resolve;
 pub mod span;
 
 /// A name as written: short ones are stored in place, so that cloning is cheap.

@@ -4,7 +4,10 @@
 //! and which names there are is floor 1's business.
 
 pub mod graph;
+mod renumber;
 pub mod tensor;
+
+pub use renumber::renumber;
 
 use crate::Name;
 use crate::dim::Dim;

@@ -1,0 +1,139 @@
+//! Boolean combinations of claims, as `relax prove` asks them.
+
+use crate::engine::is_moderate;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Counterexample};
+
+/// How many parts a formula may have to be looked at.
+const MAX_SIZE: usize = 1000;
+/// How deep a formula may nest to be looked at.
+const MAX_DEPTH: usize = 100;
+
+/// A statement with connectives, read from left to right: what a part decides, later parts need not
+/// have a value for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// Holds.
+    True,
+    /// Does not hold.
+    False,
+    /// A relation of two dims.
+    Claim(Claim),
+    /// All hold.
+    And(Vec<Formula>),
+    /// One holds.
+    Or(Vec<Formula>),
+    /// The operand does not hold.
+    Not(Box<Formula>),
+    /// The second holds wherever the first does.
+    Implies(Box<(Formula, Formula)>),
+}
+
+impl Formula {
+    /// `if hypothesis then conclusion`
+    #[must_use]
+    pub fn implies(hypothesis: Formula, conclusion: Formula) -> Self {
+        Formula::Implies(Box::new((hypothesis, conclusion)))
+    }
+
+    /// The operand does not hold.
+    #[must_use]
+    pub fn negation(operand: Formula) -> Self {
+        Formula::Not(Box::new(operand))
+    }
+
+    /// Whether it holds under an assignment; `None` where a part that matters has no value.
+    #[must_use]
+    pub fn holds(&self, values: &Counterexample) -> Option<bool> {
+        match self {
+            Formula::True => Some(true),
+            Formula::False => Some(false),
+            Formula::Claim(claim) => claim.holds(values),
+            Formula::And(parts) => holds_in_order(parts, values, Stop::AtFalse),
+            Formula::Or(parts) => holds_in_order(parts, values, Stop::AtTrue),
+            Formula::Not(operand) => operand.holds(values).map(|holds| !holds),
+            Formula::Implies(parts) => {
+                if parts.0.holds(values)? {
+                    parts.1.holds(values)
+                } else {
+                    Some(true)
+                }
+            }
+        }
+    }
+
+    /// Whether the formula has few enough parts to be looked at; walks without recursion.
+    pub(crate) fn is_moderate(&self) -> bool {
+        let mut stack = vec![(self, 0)];
+        let mut size = 0;
+        while let Some((formula, depth)) = stack.pop() {
+            size += 1;
+            if size > MAX_SIZE || depth > MAX_DEPTH {
+                return false;
+            }
+            match formula {
+                Formula::True | Formula::False => {}
+                Formula::Claim(claim) => {
+                    if !is_moderate(&claim.left) || !is_moderate(&claim.right) {
+                        return false;
+                    }
+                }
+                Formula::And(parts) | Formula::Or(parts) => {
+                    stack.extend(parts.iter().map(|part| (part, depth + 1)));
+                }
+                Formula::Not(operand) => stack.push((operand, depth + 1)),
+                Formula::Implies(parts) => {
+                    stack.extend([(&parts.0, depth + 1), (&parts.1, depth + 1)]);
+                }
+            }
+        }
+        true
+    }
+
+    /// Calls `visit` on each claim, left to right.
+    pub(crate) fn visit_claims<'a>(&'a self, visit: &mut dyn FnMut(&'a Claim)) {
+        match self {
+            Formula::True | Formula::False => {}
+            Formula::Claim(claim) => visit(claim),
+            Formula::And(parts) | Formula::Or(parts) => {
+                parts.iter().for_each(|part| part.visit_claims(visit));
+            }
+            Formula::Not(operand) => operand.visit_claims(visit),
+            Formula::Implies(parts) => {
+                parts.0.visit_claims(visit);
+                parts.1.visit_claims(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` on each dim, left to right.
+    pub(crate) fn visit_dims<'a>(&'a self, visit: &mut dyn FnMut(&'a Dim)) {
+        self.visit_claims(&mut |claim| {
+            visit(&claim.left);
+            visit(&claim.right);
+        });
+    }
+}
+
+impl From<Claim> for Formula {
+    fn from(claim: Claim) -> Self {
+        Formula::Claim(claim)
+    }
+}
+
+/// Which value decides a chain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    AtFalse,
+    AtTrue,
+}
+
+fn holds_in_order(parts: &[Formula], values: &Counterexample, stop: Stop) -> Option<bool> {
+    let decisive = stop == Stop::AtTrue;
+    for part in parts {
+        if part.holds(values)? == decisive {
+            return Some(decisive);
+        }
+    }
+    Some(!decisive)
+}

@@ -1,0 +1,330 @@
+//! The linear system behind a question: the facts that concern it, what defines its quotients and
+//! `min`/`max`, and products of known inequalities, with every monomial as a column.
+
+use crate::atoms::Atom;
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::linear::{Row, System};
+use crate::polynomial::{AtomId, Mono, Poly};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many inequalities a system may start with.
+const MAX_ROWS: usize = 80;
+/// How often facts may bring in further facts.
+const MAX_ROUNDS: usize = 4;
+
+/// Polynomials that are 0, or at least 0, and the atoms they are about.
+#[derive(Default)]
+struct Problem {
+    zero: Vec<Poly>,
+    at_least_zero: Vec<Poly>,
+    /// The same, to find repetitions.
+    seen: BTreeSet<Poly>,
+    atoms: BTreeSet<AtomId>,
+    fresh: Vec<AtomId>,
+}
+
+impl Problem {
+    fn add(&mut self, poly: Poly) {
+        if poly.as_constant().is_some_and(|value| value >= 0)
+            || self.at_least_zero.len() >= MAX_ROWS
+        {
+            return;
+        }
+        if self.seen.insert(poly.clone()) {
+            self.note_atoms(&poly);
+            self.at_least_zero.push(poly);
+        }
+    }
+
+    fn add_equation(&mut self, poly: Poly) {
+        if self.zero.len() < MAX_ROWS && !self.zero.contains(&poly) {
+            self.note_atoms(&poly);
+            self.zero.push(poly);
+        }
+    }
+
+    fn note_atoms(&mut self, poly: &Poly) {
+        for id in poly.atoms() {
+            if self.atoms.insert(id) {
+                self.fresh.push(id);
+            }
+        }
+    }
+
+    fn concerns(&self, poly: &Poly) -> bool {
+        let mut ids = poly.terms().iter().flat_map(|(mono, _)| mono.atoms());
+        ids.any(|id| self.atoms.contains(id))
+    }
+
+    fn monos(&self) -> BTreeSet<Mono> {
+        let polys = self.zero.iter().chain(&self.at_least_zero);
+        polys
+            .flat_map(|poly| poly.varying().iter().map(|term| term.0))
+            .collect()
+    }
+}
+
+impl Engine {
+    /// Whether linear reasoning alone shows `poly >= 0`.
+    pub(crate) fn linearly_at_least_zero(&mut self, context: &Context, poly: &Poly) -> bool {
+        if self
+            .bounds(context)
+            .of(poly)
+            .low
+            .is_some_and(|low| low >= 0)
+        {
+            return true;
+        }
+        let Some(negation) = poly.subtracted_from(-1) else {
+            return false;
+        };
+        self.is_infeasible(context, &[negation], &[])
+    }
+
+    /// Whether linear reasoning alone shows that the facts exclude that all of `at_least_zero` are
+    /// at least 0 and all of `zero` are 0.
+    pub(crate) fn is_infeasible(
+        &mut self,
+        context: &Context,
+        at_least_zero: &[Poly],
+        zero: &[Poly],
+    ) -> bool {
+        if context.contradiction {
+            return true;
+        }
+        let mut problem = Problem::default();
+        at_least_zero
+            .iter()
+            .for_each(|poly| problem.add(poly.clone()));
+        zero.iter()
+            .for_each(|poly| problem.add_equation(poly.clone()));
+        for poly in at_least_zero {
+            let divided = self.without_positive_factor(context, poly);
+            divided.into_iter().for_each(|poly| problem.add(poly));
+        }
+        if problem.atoms.is_empty() {
+            // Nothing to start from: the facts themselves may be impossible.
+            context
+                .at_least_zero
+                .iter()
+                .for_each(|poly| problem.add(poly.clone()));
+            context
+                .zero
+                .iter()
+                .for_each(|poly| problem.add_equation(poly.clone()));
+        }
+        self.gather(context, &mut problem);
+        if self.spend(problem.at_least_zero.len() * 4).is_none() {
+            return false;
+        }
+        self.add_products(context, &mut problem);
+        linear_system(&problem).refuted(&mut self.fuel)
+    }
+
+    /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.
+    fn gather(&mut self, context: &Context, problem: &mut Problem) {
+        for _ in 0..MAX_ROUNDS {
+            while let Some(id) = problem.fresh.pop() {
+                for poly in self.definition(context, id) {
+                    problem.add(poly);
+                }
+                let bounds = context.bounds.get(&id).copied().unwrap_or_default();
+                let atom = Poly::atom(id);
+                bounds
+                    .low
+                    .and_then(|low| atom.plus(-low))
+                    .into_iter()
+                    .for_each(|p| problem.add(p));
+                let above = bounds.high.and_then(|high| atom.subtracted_from(high));
+                above.into_iter().for_each(|p| problem.add(p));
+            }
+            for poly in &context.zero {
+                if problem.concerns(poly) {
+                    problem.add_equation(poly.clone());
+                }
+            }
+            for poly in &context.at_least_zero {
+                if problem.concerns(poly) {
+                    problem.add(poly.clone());
+                }
+            }
+            if problem.fresh.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Polynomials that are at least 0 because of what an atom is.
+    pub(crate) fn definition(&self, context: &Context, id: AtomId) -> Vec<Poly> {
+        let own = Poly::atom(id);
+        match self.atoms.at(id) {
+            Atom::Var(_) | Atom::Quotient { .. } => Vec::new(),
+            Atom::Div(numerator, divisor) => self
+                .remainder_bounds(context, &own, numerator, divisor)
+                .unwrap_or_default(),
+            Atom::Min(args) => args.iter().filter_map(|arg| arg.sub(&own)).collect(),
+            Atom::Max(args) => args.iter().filter_map(|arg| own.sub(arg)).collect(),
+        }
+    }
+
+    /// `0 <= numerator - divisor * quotient < divisor`, turned around for a negative divisor;
+    /// nothing where its sign is not known.
+    fn remainder_bounds(
+        &self,
+        context: &Context,
+        quotient: &Poly,
+        numerator: &Poly,
+        divisor: &Poly,
+    ) -> Option<Vec<Poly>> {
+        let remainder = numerator.sub(&divisor.mul(quotient)?)?;
+        let sign = self.bounds(context).of(divisor);
+        if sign.low.is_some_and(|low| low > 0) {
+            let room = divisor.sub(&remainder)?.plus(-1)?;
+            Some(vec![remainder, room])
+        } else if sign.high.is_some_and(|high| high < 0) {
+            let room = remainder.sub(divisor)?.plus(-1)?;
+            Some(vec![remainder.scale(-1)?, room])
+        } else {
+            None
+        }
+    }
+
+    /// Adds bounds of nonlinear monomials, and inequalities multiplied by what is at least 0, where
+    /// that produces monomials of the problem.
+    fn add_products(&mut self, context: &Context, problem: &mut Problem) {
+        let mut monos = problem.monos();
+        if monos.iter().all(|mono| mono.degree() < 2) {
+            return;
+        }
+        let top = monos.iter().map(Mono::degree).max().unwrap_or(0);
+        let mut bounded = BTreeSet::new();
+        let mut multiplied: BTreeSet<(usize, Mono)> = BTreeSet::new();
+        for _ in 0..3 {
+            let nonlinear: Vec<Mono> = monos
+                .iter()
+                .rev()
+                .filter(|mono| mono.degree() > 1)
+                .copied()
+                .collect();
+            for mono in &nonlinear {
+                if bounded.insert(*mono) {
+                    self.add_mono_bounds(context, problem, mono);
+                    self.add_products_of_bounds(context, problem, mono);
+                }
+            }
+            let count = problem.at_least_zero.len();
+            for index in 0..count {
+                for mono in &nonlinear {
+                    let row = problem.at_least_zero[index].clone();
+                    for (part, _) in row.varying() {
+                        let Some(cofactor) = mono.over(part).filter(|c| *c != Mono::ONE) else {
+                            continue;
+                        };
+                        if self.spend(1).is_none() {
+                            return;
+                        }
+                        // No bigger products than those that are asked about.
+                        let degree = row.terms().iter().map(|term| term.0.degree()).max();
+                        if degree.unwrap_or(0) + cofactor.degree() <= top
+                            && multiplied.insert((index, cofactor))
+                        {
+                            self.add_multiple(context, problem, &row, &cofactor);
+                        }
+                    }
+                }
+            }
+            self.gather(context, problem);
+            let grown = problem.monos();
+            if grown == monos && problem.at_least_zero.len() == count {
+                return;
+            }
+            monos = grown;
+        }
+    }
+
+    fn add_mono_bounds(&self, context: &Context, problem: &mut Problem, mono: &Mono) {
+        let bounds = self.bounds(context).of_mono(mono);
+        let own = Poly::term(*mono, 1);
+        let below = bounds.low.and_then(|low| own.plus(-low));
+        let above = bounds.high.and_then(|high| own.subtracted_from(high));
+        below
+            .into_iter()
+            .chain(above)
+            .for_each(|poly| problem.add(poly));
+    }
+
+    /// `(a - low) * (b - low) >= 0` and its like for the other ends.
+    fn add_products_of_bounds(&self, context: &Context, problem: &mut Problem, mono: &Mono) {
+        let &[a, b] = mono.atoms() else { return };
+        let distances = |id: AtomId| {
+            let bounds = self.bounds(context).of_atom(id);
+            let below = bounds
+                .low
+                .and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
+            let above = bounds
+                .high
+                .and_then(|high| Poly::atom(id).subtracted_from(high));
+            below.into_iter().chain(above).collect::<Vec<Poly>>()
+        };
+        for first in distances(a) {
+            for second in distances(b) {
+                first
+                    .mul(&second)
+                    .into_iter()
+                    .for_each(|poly| problem.add(poly));
+            }
+        }
+    }
+
+    fn add_multiple(&self, context: &Context, problem: &mut Problem, row: &Poly, by: &Mono) {
+        let sign = self.bounds(context).of_mono(by);
+        let factor = if sign.low.is_some_and(|low| low >= 0) {
+            1
+        } else if sign.high.is_some_and(|high| high <= 0) {
+            -1
+        } else {
+            return;
+        };
+        let product = match (by.as_atom(), sign.low) {
+            // The distance to a bound is the stronger factor.
+            (Some(id), Some(low)) if factor == 1 => Poly::atom(id)
+                .plus(-low)
+                .and_then(|distance| row.mul(&distance)),
+            _ => row.times_term(by, factor),
+        };
+        product.into_iter().for_each(|poly| problem.add(poly));
+    }
+
+    /// `m * p >= 1` with `m >= 1` means `p >= 1`.
+    fn without_positive_factor(&self, context: &Context, poly: &Poly) -> Option<Poly> {
+        let constant = poly.constant_term();
+        let varying = poly.plus(constant.checked_neg()?)?;
+        let factor = varying.common_mono();
+        let low = self.bounds(context).of_mono(&factor).low?;
+        if constant >= 0 || low < 1 || factor == Mono::ONE {
+            return None;
+        }
+        varying.over_mono(&factor)?.plus(-1)
+    }
+}
+
+fn linear_system(problem: &Problem) -> System {
+    let mut columns: BTreeMap<Mono, u32> = BTreeMap::new();
+    let mut row = |poly: &Poly| {
+        let mut terms: Vec<(u32, i128)> = Vec::with_capacity(poly.terms().len());
+        for (mono, value) in poly.varying() {
+            let next = u32::try_from(columns.len()).unwrap_or(u32::MAX);
+            terms.push((*columns.entry(*mono).or_insert(next), *value));
+        }
+        terms.sort_unstable_by_key(|term| term.0);
+        Row {
+            terms,
+            constant: poly.constant_term(),
+        }
+    };
+    System {
+        zero: problem.zero.iter().map(&mut row).collect(),
+        at_least_zero: problem.at_least_zero.iter().map(&mut row).collect(),
+    }
+}
