@@ -6,6 +6,7 @@
 //! rely on them, and checks by itself only what depends on elements (an index out of range, …).
 
 mod apply;
+mod dims;
 mod eval;
 mod infer;
 mod operand;
