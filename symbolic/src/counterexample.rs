@@ -381,11 +381,8 @@ fn atom_value(atoms: &Atoms, id: AtomId, chosen: &BTreeMap<AtomId, i128>) -> Opt
             );
             let quotient = a.checked_div_euclid(b)?;
             // Euclid rounds up for a negative divisor; floor does not.
-            Some(if b < 0 && a.checked_rem_euclid(b)? != 0 {
-                quotient - 1
-            } else {
-                quotient
-            })
+            let inexact = a.checked_rem_euclid(b)? != 0;
+            quotient.checked_sub(i128::from(b < 0 && inexact))
         }
         Atom::Min(args) => all_values(atoms, args, chosen)?.into_iter().min(),
         Atom::Max(args) => all_values(atoms, args, chosen)?.into_iter().max(),

@@ -3,7 +3,7 @@
 
 use crate::atoms::{Atom, Atoms};
 use crate::context::Context;
-use crate::polynomial::{AtomId, Mono, Poly, ceil_div, floor_div};
+use crate::polynomial::{AtomId, Mono, Poly, ceil_div, floor_div, moderate};
 use std::cmp::Ordering;
 
 /// How deep the refinements may nest.
@@ -32,7 +32,7 @@ impl End {
     /// The product, with `0 * infinity = 0`, which is right for corners of intervals.
     fn times(self, other: End) -> Option<End> {
         if let (End::At(a), End::At(b)) = (self, other) {
-            return a.checked_mul(b).map(End::At);
+            return a.checked_mul(b).and_then(moderate).map(End::At);
         }
         Some(match (self.sign(), other.sign()) {
             (Ordering::Equal, _) | (_, Ordering::Equal) => End::At(0),
@@ -70,7 +70,11 @@ impl Interval {
     }
 
     fn scaled(self, factor: i128) -> Self {
-        let times = |bound: Option<i128>| bound.and_then(|value| value.checked_mul(factor));
+        let times = |bound: Option<i128>| {
+            bound
+                .and_then(|value| value.checked_mul(factor))
+                .and_then(moderate)
+        };
         let (low, high) = (times(self.low), times(self.high));
         if factor < 0 {
             Self {
@@ -83,7 +87,7 @@ impl Interval {
     }
 
     fn plus(self, other: Interval) -> Self {
-        let sum = |a: Option<i128>, b: Option<i128>| a?.checked_add(b?);
+        let sum = |a: Option<i128>, b: Option<i128>| a?.checked_add(b?).and_then(moderate);
         Self {
             low: sum(self.low, other.low),
             high: sum(self.high, other.high),

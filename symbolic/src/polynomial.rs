@@ -11,6 +11,14 @@ pub(crate) type AtomId = u16;
 pub(crate) const MAX_DEGREE: usize = 12;
 /// How many terms a polynomial may have.
 const MAX_TERMS: usize = 160;
+/// How big coefficients and bounds may be; far from the ends of i128, so that negations and sums of
+/// a few of them are exact.
+const MAX_NUMBER: i128 = 1 << 110;
+
+/// The number, if it is not too big to go on with.
+pub(crate) fn moderate(value: i128) -> Option<i128> {
+    (-MAX_NUMBER..=MAX_NUMBER).contains(&value).then_some(value)
+}
 
 /// A product of atoms: ids in falling order, filled up with 0. The derived order is the
 /// lexicographic monomial order in which a later atom is bigger, so it respects products.
@@ -212,7 +220,7 @@ impl Poly {
                 j += 1;
             }
             if value != 0 {
-                terms.push((mono, value));
+                terms.push((mono, moderate(value)?));
             }
         }
         (terms.len() <= MAX_TERMS).then_some(Poly { terms })
@@ -249,8 +257,9 @@ impl Poly {
         if coefficient == 0 {
             return Some(Poly::default());
         }
-        let product =
-            |(own, value): &(Mono, i128)| Some((own.times(mono)?, value.checked_mul(coefficient)?));
+        let product = |(own, value): &(Mono, i128)| {
+            Some((own.times(mono)?, moderate(value.checked_mul(coefficient)?)?))
+        };
         let terms = self.terms.iter().map(product).collect::<Option<Vec<_>>>()?;
         Some(Poly { terms })
     }
@@ -359,8 +368,9 @@ mod tests {
 
     #[test]
     fn overflow_is_none() {
-        let huge = Poly::constant(i128::MAX);
+        let huge = Poly::constant(MAX_NUMBER);
         assert_eq!(huge.add(&Poly::constant(1)), None);
+        assert_eq!(huge.mul(&huge), None);
         let mut power = Poly::atom(1);
         for _ in 1..MAX_DEGREE {
             power = power.mul(&Poly::atom(1)).expect("within the degree");

@@ -1,5 +1,5 @@
 //! The prover against thousands of restated questions: no wrong answer, and a ratchet on how many
-//! are decided.
+//! are decided. `RELAX_UNDECIDED=FILE` writes those that are left to a file.
 
 mod query_text;
 

@@ -147,7 +147,7 @@ const FALSE_CLAIMS: &[&str] = &[
     "|- n == 4 or n * 2 == 8",
 ];
 
-/// Without a value for some assignment: neither proved nor, where all others agree, refuted.
+/// Without a value for some assignment, so not proved.
 const WITHOUT_VALUE: &[&str] = &[
     "|- n * m // m == n",
     "|- n // m == n // m",
@@ -335,4 +335,52 @@ fn big_questions_come_back() {
             start.elapsed()
         );
     }
+}
+
+#[test]
+fn numbers_at_the_ends_of_i64_do_not_overflow() {
+    let ends = [i64::MIN, i64::MAX, i64::MIN + 1, 1 << 62];
+    let all = [
+        DimOp::Add,
+        DimOp::Sub,
+        DimOp::Mul,
+        DimOp::FloorDiv,
+        DimOp::FloorMod,
+        DimOp::Min,
+        DimOp::Max,
+        DimOp::CeilDiv,
+    ];
+    for end in ends {
+        let mut prover = Prover::new();
+        for name in ["n", "m"] {
+            prover.assume(Claim::new(end, Relation::AtMost, Dim::var(name)));
+            prover.assume(Claim::new(
+                Dim::var(name),
+                Relation::AtMost,
+                end.saturating_add(2),
+            ));
+        }
+        let (n, m) = (Dim::var("n"), Dim::var("m"));
+        for op in all {
+            let product = Dim::op(DimOp::Mul, Dim::op(op, n.clone(), Dim::Int(end)), m.clone());
+            let square = Dim::op(DimOp::Mul, product.clone(), product.clone());
+            for dim in [product, square] {
+                let answer = prover.decide(&Claim::new(dim.clone(), Relation::Equal, i64::MIN));
+                assert!(!matches!(answer, Answer::Proved), "{dim}");
+                prover.simplify(&dim);
+            }
+        }
+    }
+}
+
+#[test]
+fn big_formulas_come_back() {
+    let claim = |index: i64| Formula::Claim(Claim::new(Dim::var("n"), Relation::NotEqual, index));
+    let wide = Formula::And((0..900).map(claim).collect());
+    let deep = (0..5000).fold(claim(0), |inner, _| Formula::negation(inner));
+    let mut prover = Prover::new();
+    assert!(matches!(prover.decide_formula(&wide), Answer::Refuted(_)));
+    let none_of_them = prover.decide_formula(&Formula::negation(wide));
+    assert!(matches!(none_of_them, Answer::Refuted(_)));
+    assert_eq!(prover.decide_formula(&deep), Answer::Unknown);
 }
