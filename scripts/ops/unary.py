@@ -162,8 +162,7 @@ def main():
         for op, function in CHECKS.items():
             write(op, FLOATS + INTS, lambda x, function=function: function(x), True, ["bool"])
         write("bitwise_not", INTS + ["bool"], invert, True, ["f32"], "Every bit flipped.")
-        truth = lambda x: np.logical_not(x.astype(np.float64) if x.dtype.kind == "f" else x)
-        write("logical_not", FLOATS + INTS + ["bool"], truth, True, [], "True where zero.")
+        write("logical_not", FLOATS + INTS + ["bool"], np.logical_not, True, [], "True where zero.")
         clip()
 
 

@@ -11,6 +11,7 @@ pub mod library;
 pub mod ops;
 pub mod round;
 pub mod scalar;
+pub mod show;
 pub mod stop;
 pub mod tensor;
 pub mod tir;

@@ -147,11 +147,16 @@ pub(crate) fn array<T>(shape: &[usize], elements: Vec<T>) -> ArrayD<T> {
         .expect("invariant: the number of elements is the product of the shape")
 }
 
+/// The array with its elements in row-major order; copied only when they are not.
+fn row_major<T: Clone>(values: ArrayD<T>) -> ArrayD<T> {
+    if values.is_standard_layout() { values } else { values.as_standard_layout().into_owned() }
+}
+
 impl Tensor {
     /// Floats rounded once to a float dtype; to an integer dtype see [`round::float_to_int`].
     #[must_use]
     pub fn from_floats(dtype: DType, values: ArrayD<f64>) -> Tensor {
-        let values = values.as_standard_layout().into_owned();
+        let values = row_major(values);
         let data = match dtype {
             DType::F64 => Data::F64(values.into_shared()),
             DType::F32 => Data::F32(values.mapv(|v| v as f32).into_shared()),
@@ -168,7 +173,7 @@ impl Tensor {
     /// Integers wrapped into an integer dtype (bool: nonzero is true), or rounded to a float dtype.
     #[must_use]
     pub fn from_ints(dtype: DType, values: ArrayD<i128>) -> Tensor {
-        let values = values.as_standard_layout().into_owned();
+        let values = row_major(values);
         let data = match dtype {
             DType::I8 => Data::I8(values.mapv(|v| v as i8).into_shared()),
             DType::I16 => Data::I16(values.mapv(|v| v as i16).into_shared()),
@@ -191,7 +196,7 @@ impl Tensor {
     /// A bool tensor.
     #[must_use]
     pub fn from_bools(values: ArrayD<bool>) -> Tensor {
-        Tensor::from_data(Data::Bool(values.as_standard_layout().into_owned().into_shared()))
+        Tensor::from_data(Data::Bool(row_major(values).into_shared()))
     }
 
     /// Elements of either domain into `dtype`.

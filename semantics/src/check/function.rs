@@ -3,7 +3,6 @@
 use super::fit::{Fit, coarsen, fits, join, more_precise};
 use super::signature::own_signature;
 use super::{Left, codes};
-use crate::value::tensor_type;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
@@ -221,18 +220,17 @@ impl Checker<'_> {
     fn binding(&mut self, var: VarId, expr: &Expr) {
         let info = self.function.var(var);
         self.span = info.span;
+        let before = self.diagnostics.len();
         let deduced = self.expr(var, expr);
         self.span = info.span;
-        let annotation = match (&info.annotation, expr) {
-            (Some(wanted), Expr::MatchCast(..)) => {
+        let annotation = match &info.annotation {
+            // What is wrong has been said: the annotation is all that is known, and not compared.
+            Some(wanted) if self.diagnostics.len() > before => wanted.clone(),
+            Some(wanted) => {
                 self.require_bound(wanted, info.span);
                 self.annotated(&deduced, wanted)
             }
-            (Some(wanted), _) => {
-                self.require_bound(wanted, info.span);
-                self.annotated(&deduced, wanted)
-            }
-            (None, _) => deduced,
+            None => deduced,
         };
         self.annotations[var.0 as usize] = annotation;
     }
@@ -465,10 +463,4 @@ impl Checker<'_> {
         let result = self.results.get(name).cloned().unwrap_or(Annotation::Object);
         own_signature(params, &result, super::call::is_pure(function), &|_| true)
     }
-}
-
-/// The annotation of a tensor value, for results of operators on constants.
-#[must_use]
-pub fn annotation_of_tensor(tensor: &crate::tensor::Tensor) -> Annotation {
-    Annotation::Tensor(tensor_type(tensor))
 }

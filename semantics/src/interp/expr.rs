@@ -134,6 +134,10 @@ impl<'m> Interpreter<'m> {
         match function {
             Value::Global(name) => self.call(name, args),
             Value::Closure(closure) => self.call_closure(closure, args),
+            Value::Partial(partial) => {
+                let args = args.into_iter().chain(partial.last.iter().cloned()).collect();
+                self.call_value(&partial.function, args)
+            }
             other => {
                 let message = format!("only a function is called, found {}", other.kind());
                 Err(Stop::trap("call/kind", message))

@@ -5,9 +5,11 @@ use crate::library;
 use crate::ops::Machine;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
+use crate::tir::{Compiled, Options};
 use crate::value::Value;
 use relax_syntax::annotation::TensorType;
 use relax_syntax::ir::Module;
+use std::sync::Arc;
 
 impl Interpreter<'_> {
     /// Runs a tensor program on its buffers; gives all of them as they are afterwards.
@@ -17,8 +19,32 @@ impl Interpreter<'_> {
         buffers: Vec<Tensor>,
         scalars: Vec<i64>,
     ) -> Result<Vec<Tensor>, Stop> {
-        let _ = (buffers, scalars);
-        Err(Stop::Unsupported(format!("the tensor program `{name}`")))
+        let Some(program) = self.module.tensor_program(name) else {
+            let message = format!("there is no tensor program `{name}`");
+            return Err(Stop::trap("call_tir/C1", message));
+        };
+        if program.body.is_none() {
+            let message = format!("`{name}` is external: its body is `...`");
+            return Err(Stop::trap("call/external", message));
+        }
+        let compiled = match self.compiled.get(&program.name) {
+            Some(compiled) => compiled.clone(),
+            None => {
+                let compiled = Compiled::new(program).map_err(|diagnostics| {
+                    let first = diagnostics.first().map_or("", |found| found.message.as_str());
+                    Stop::Unsupported(format!("`{name}` is not well-formed: {first}"))
+                })?;
+                let compiled = Arc::new(compiled);
+                self.compiled.insert(program.name.clone(), compiled.clone());
+                compiled
+            }
+        };
+        let options = Options { limits: self.options.limits.clone(), mode: self.options.mode };
+        let mut left = self.options.limits.steps.saturating_sub(self.steps);
+        let before = left;
+        let result = compiled.run(buffers, &scalars, &options, &mut left);
+        self.steps += before - left;
+        result
     }
 }
 

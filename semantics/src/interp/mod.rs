@@ -12,6 +12,7 @@ pub use binding::{BoundDim, DimValues};
 use crate::ops::Limits;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
+use crate::tir;
 use crate::value::{Closure, Value};
 use binding::{Binder, Binds};
 use relax_syntax::Name;
@@ -28,6 +29,8 @@ pub struct Options {
     pub limits: Limits,
     /// External constants (`param(...)`) by name.
     pub externals: Arc<BTreeMap<Name, Tensor>>,
+    /// What to watch for in tensor programs.
+    pub mode: tir::Mode,
 }
 
 /// A run of a module.
@@ -36,6 +39,8 @@ pub struct Interpreter<'m> {
     options: Options,
     steps: u64,
     depth: usize,
+    /// Tensor programs that have run before, ready to run again.
+    compiled: BTreeMap<Name, Arc<tir::Compiled>>,
     /// Lines that `print` showed.
     pub printed: Vec<String>,
 }
@@ -55,7 +60,7 @@ impl<'m> Interpreter<'m> {
     /// Prepares to run functions of `module`.
     #[must_use]
     pub fn new(module: &'m Module, options: Options) -> Self {
-        Self { module, options, steps: 0, depth: 0, printed: Vec::new() }
+        Self { module, options, steps: 0, depth: 0, compiled: BTreeMap::new(), printed: Vec::new() }
     }
 
     /// Calls a function of the module.

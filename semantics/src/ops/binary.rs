@@ -282,3 +282,53 @@ fn checked(
     }
     Ok(Value::Tensor(Tensor::from_ints(dtype, array(&shape, values))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Operand, lookup};
+    use super::*;
+    use crate::concrete::Concrete;
+    use relax_syntax::annotation::Extents;
+    use relax_syntax::dim::Dim;
+
+    /// What `name` deduces of two annotations, as text.
+    fn deduced(name: &str, operands: [Annotation; 2]) -> String {
+        let row = lookup(name).expect("a row");
+        let operands = operands.map(|annotation| Operand { annotation, known: None });
+        let facts = &mut Concrete;
+        let mut infer =
+            Infer { row, operands: &operands, facts, obligations: Vec::new(), module: None };
+        match (row.infer)(&mut infer) {
+            Ok(annotation) => annotation.to_string(),
+            Err(reject) => reject.constraint.to_owned(),
+        }
+    }
+
+    fn tensor(extents: Extents, dtype: Option<DType>) -> Annotation {
+        Annotation::Tensor(TensorType { extents, dtype })
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_guessed() {
+        let row = || Extents::Known(vec![Dim::var("n")]);
+        let (f32, f16) = (Some(DType::F32), Some(DType::F16));
+        let known = tensor(row(), f32);
+        let pairs = [
+            (tensor(Extents::Rank(3), f32), r#"Tensor(ndim=3, dtype="f32")"#),
+            (tensor(Extents::Unknown, None), r#"Tensor(dtype="f32")"#),
+            (Annotation::Object, r#"Tensor(dtype="f32")"#),
+            (tensor(row(), f16), "C1"),
+            (Annotation::Shape(row()), "kind"),
+        ];
+        for (other, want) in pairs {
+            assert_eq!(deduced("add", [known.clone(), other.clone()]), want, "{other}");
+            assert_eq!(deduced("add", [other.clone(), known.clone()]), want, "{other}");
+        }
+        assert_eq!(deduced("add", [Annotation::Object, Annotation::Object]), "Tensor()");
+        let objects = [Annotation::Object, Annotation::Object];
+        assert_eq!(deduced("less", objects), r#"Tensor(dtype="bool")"#);
+        let bools = [tensor(row(), None), tensor(row(), Some(DType::Bool))];
+        assert_eq!(deduced("add", bools.clone()), "C1");
+        assert!(deduced("bitwise_and", bools).ends_with(r#""bool")"#));
+    }
+}

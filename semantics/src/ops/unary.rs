@@ -291,6 +291,20 @@ mod tests {
     }
 
     #[test]
+    fn a_symbolic_bound_of_clip_is_checked_when_it_has_a_value() {
+        let extents = relax_syntax::annotation::Extents::Unknown;
+        let x = Annotation::Tensor(TensorType { extents, dtype: Some(DType::U8) });
+        let bounds = [Known::Dim(Dim::var("n")), Known::Dim(Dim::Int(255))];
+        let mut operands = vec![super::super::Operand { annotation: x.clone(), known: None }];
+        operands.extend(bounds.map(super::super::Operand::of_known));
+        let facts = &mut crate::concrete::Concrete;
+        let row = lookup("clip").expect("a row");
+        let mut infer =
+            Infer { row, operands: &operands, facts, obligations: Vec::new(), module: None };
+        assert_eq!(infer_clip(&mut infer), Ok(x));
+    }
+
+    #[test]
     fn undefined_elements_are_not_read() {
         let x = Value::Tensor(Tensor::undefined(DType::F32, &[2]));
         let row = lookup("exp").expect("a row");
