@@ -139,3 +139,24 @@ def round_to(dtype, values):
         odd = np.where(inexact, bits | 1, f32.view(np.uint32)).astype(np.uint32).view(np.float32)
         return odd.astype(ml_dtypes.bfloat16)
     return values.astype(DTYPES[dtype])
+
+
+def sample(dtype, shape, seed=0):
+    """Elements of a dtype with its special values among them: NaN, infinities, -0.0, extremes."""
+    rng = np.random.default_rng(seed)
+    kind = DTYPES[dtype]
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype in FLOATS:
+        values = round_to(dtype, rng.standard_normal(shape))
+        special = [np.nan, -0.0, np.inf, -np.inf]
+    else:
+        values = rng.integers(0, 100, shape).astype(kind)
+        special = [np.iinfo(kind).max, np.iinfo(kind).min]
+    flat = values.reshape(-1)
+    for at, value in zip(range(1, flat.size, 2), special):
+        flat[at] = value
+    return flat.reshape(shape)
+
+
+ALL = FLOATS + INTS + ["bool"]

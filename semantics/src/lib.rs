@@ -4,10 +4,15 @@
 //! Nothing here asks a prover at run time: there every dim is a number. At compile time questions on
 //! dims go through the port [`relax_syntax::facts::Facts`].
 
+pub mod check;
 pub mod concrete;
+pub mod interp;
+pub mod library;
 pub mod ops;
 pub mod round;
+pub mod scalar;
 pub mod show;
 pub mod stop;
 pub mod tensor;
+pub mod tir;
 pub mod value;

@@ -147,11 +147,16 @@ pub(crate) fn array<T>(shape: &[usize], elements: Vec<T>) -> ArrayD<T> {
         .expect("invariant: the number of elements is the product of the shape")
 }
 
+/// The array with its elements in row-major order; copied only when they are not.
+fn row_major<T: Clone>(values: ArrayD<T>) -> ArrayD<T> {
+    if values.is_standard_layout() { values } else { values.as_standard_layout().into_owned() }
+}
+
 impl Tensor {
     /// Floats rounded once to a float dtype; to an integer dtype see [`round::float_to_int`].
     #[must_use]
     pub fn from_floats(dtype: DType, values: ArrayD<f64>) -> Tensor {
-        let values = values.as_standard_layout().into_owned();
+        let values = row_major(values);
         let data = match dtype {
             DType::F64 => Data::F64(values.into_shared()),
             DType::F32 => Data::F32(values.mapv(|v| v as f32).into_shared()),
@@ -168,7 +173,7 @@ impl Tensor {
     /// Integers wrapped into an integer dtype (bool: nonzero is true), or rounded to a float dtype.
     #[must_use]
     pub fn from_ints(dtype: DType, values: ArrayD<i128>) -> Tensor {
-        let values = values.as_standard_layout().into_owned();
+        let values = row_major(values);
         let data = match dtype {
             DType::I8 => Data::I8(values.mapv(|v| v as i8).into_shared()),
             DType::I16 => Data::I16(values.mapv(|v| v as i16).into_shared()),
@@ -191,7 +196,7 @@ impl Tensor {
     /// A bool tensor.
     #[must_use]
     pub fn from_bools(values: ArrayD<bool>) -> Tensor {
-        Tensor::from_data(Data::Bool(values.as_standard_layout().into_owned().into_shared()))
+        Tensor::from_data(Data::Bool(row_major(values).into_shared()))
     }
 
     /// Elements of either domain into `dtype`.
@@ -215,13 +220,45 @@ impl Tensor {
         Tensor::full(dtype, &[], value)
     }
 
-    /// Every element the same.
+    /// Every element the same. The value is converted once, so that no wide copy is made.
     #[must_use]
     pub fn full(dtype: DType, shape: &[usize], value: Number) -> Tensor {
-        match value {
-            Number::Float(v) => Tensor::from_floats(dtype, ArrayD::from_elem(IxDyn(shape), v)),
-            Number::Int(v) => Tensor::from_ints(dtype, ArrayD::from_elem(IxDyn(shape), v)),
+        let one = match value {
+            Number::Float(v) => Tensor::from_floats(dtype, ArrayD::from_elem(IxDyn(&[]), v)),
+            Number::Int(v) => Tensor::from_ints(dtype, ArrayD::from_elem(IxDyn(&[]), v)),
+        };
+        Tensor::from_data(for_each_dtype!(&one.data, a, wrap => {
+            wrap(ArrayD::from_elem(IxDyn(shape), a[IxDyn(&[])]).into_shared())
+        }))
+    }
+
+    /// The elements of several tensors of one dtype, one after the other, as a vector.
+    ///
+    /// # Panics
+    /// When there is no tensor, or their dtypes differ.
+    #[must_use]
+    pub fn joined(parts: &[&Tensor]) -> Tensor {
+        macro_rules! join {
+            ($($variant:ident)*) => {
+                match &parts[0].data {
+                    $(Data::$variant(_) => {
+                        let slices = parts.iter().map(|part| match &part.data {
+                            Data::$variant(a) => a.as_slice().expect("invariant: row-major"),
+                            _ => panic!("invariant: tensors that are joined have one dtype"),
+                        });
+                        let all = slices.collect::<Vec<_>>().concat();
+                        Data::$variant(array(&[all.len()], all).into_shared())
+                    })*
+                }
+            };
         }
+        let data = join!(F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool);
+        let masked = parts.iter().any(|part| part.undefined.is_some());
+        let masks = parts.iter().filter(|_| masked).flat_map(|part| match &part.undefined {
+            Some(mask) => mask.to_vec(),
+            None => vec![false; part.len()],
+        });
+        Tensor::from_data(data).with_undefined(masks.collect())
     }
 
     /// No element written yet: reading one is a trap.
@@ -438,6 +475,9 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
 /// tensor that is walked with `steps` from its first element on.
 #[must_use]
 pub fn strided_positions(shape: &[usize], steps: &[usize]) -> Vec<usize> {
+    if shape.contains(&0) {
+        return Vec::new();
+    }
     let mut positions = vec![0];
     for (&extent, &step) in shape.iter().zip(steps) {
         positions = positions

@@ -30,6 +30,28 @@ pub enum Value {
     Global(Name),
     /// A closure with what it captured.
     Closure(Arc<Closure>),
+    /// A function with its last arguments given.
+    Partial(Arc<Partial>),
+    /// Memory that tensors are taken from.
+    Storage(Storage),
+}
+
+/// A function with its last arguments given (`make_closure`).
+#[derive(Clone, Debug)]
+pub struct Partial {
+    /// What is called.
+    pub function: Value,
+    /// The arguments that follow those of the call.
+    pub last: Vec<Value>,
+}
+
+/// Memory of a number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// Its size.
+    pub bytes: i64,
+    /// The element type it was asked for in.
+    pub dtype: DType,
 }
 
 /// A nested function with the variables it sees.
@@ -44,7 +66,7 @@ pub struct Closure {
     /// Values of the variables around it.
     pub values: BTreeMap<VarId, Value>,
     /// Values of the symbolic variables around it.
-    pub dims: BTreeMap<Name, i64>,
+    pub dims: crate::interp::DimValues,
 }
 
 impl Value {
@@ -64,8 +86,10 @@ impl Value {
             }
             Value::Tuple(items) => Annotation::Tuple(items.iter().map(Value::annotation).collect()),
             Value::Prim(dtype, _) => Annotation::Prim(*dtype),
-            Value::Str(_) | Value::None | Value::Annotation(_) => Annotation::Object,
-            Value::Global(_) => Annotation::Callable(None),
+            Value::Str(_) | Value::None | Value::Annotation(_) | Value::Storage(_) => {
+                Annotation::Object
+            }
+            Value::Global(_) | Value::Partial(_) => Annotation::Callable(None),
             Value::Closure(closure) => Annotation::Callable(Some(Box::new(Signature {
                 params: closure.lambda.params.iter().map(|_| Annotation::Object).collect(),
                 result: closure.lambda.result.clone().unwrap_or(Annotation::Object),
@@ -85,7 +109,8 @@ impl Value {
             Value::Str(_) => "a string",
             Value::None => "None",
             Value::Annotation(_) => "an annotation",
-            Value::Global(_) | Value::Closure(_) => "a function",
+            Value::Global(_) | Value::Closure(_) | Value::Partial(_) => "a function",
+            Value::Storage(_) => "a storage",
         }
     }
 }

@@ -1,7 +1,13 @@
 //! Boolean combinations of claims, as `relax prove` asks them.
 
+use crate::engine::is_moderate;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Counterexample};
+
+/// How many parts a formula may have to be looked at.
+const MAX_SIZE: usize = 1000;
+/// How deep a formula may nest to be looked at.
+const MAX_DEPTH: usize = 100;
 
 /// A statement with connectives, read from left to right: what a part decides, later parts need not
 /// have a value for.
@@ -54,6 +60,34 @@ impl Formula {
                 }
             }
         }
+    }
+
+    /// Whether the formula has few enough parts to be looked at; walks without recursion.
+    pub(crate) fn is_moderate(&self) -> bool {
+        let mut stack = vec![(self, 0)];
+        let mut size = 0;
+        while let Some((formula, depth)) = stack.pop() {
+            size += 1;
+            if size > MAX_SIZE || depth > MAX_DEPTH {
+                return false;
+            }
+            match formula {
+                Formula::True | Formula::False => {}
+                Formula::Claim(claim) => {
+                    if !is_moderate(&claim.left) || !is_moderate(&claim.right) {
+                        return false;
+                    }
+                }
+                Formula::And(parts) | Formula::Or(parts) => {
+                    stack.extend(parts.iter().map(|part| (part, depth + 1)));
+                }
+                Formula::Not(operand) => stack.push((operand, depth + 1)),
+                Formula::Implies(parts) => {
+                    stack.extend([(&parts.0, depth + 1), (&parts.1, depth + 1)]);
+                }
+            }
+        }
+        true
     }
 
     /// Calls `visit` on each claim, left to right.

@@ -11,6 +11,14 @@ pub(crate) type AtomId = u16;
 pub(crate) const MAX_DEGREE: usize = 12;
 /// How many terms a polynomial may have.
 const MAX_TERMS: usize = 160;
+/// How big coefficients and bounds may be; far from the ends of i128, so that negations and sums of
+/// a few of them are exact.
+const MAX_NUMBER: i128 = 1 << 110;
+
+/// The number, if it is not too big to go on with.
+pub(crate) fn moderate(value: i128) -> Option<i128> {
+    (-MAX_NUMBER..=MAX_NUMBER).contains(&value).then_some(value)
+}
 
 /// A product of atoms: ids in falling order, filled up with 0. The derived order is the
 /// lexicographic monomial order in which a later atom is bigger, so it respects products.
@@ -115,7 +123,11 @@ impl Poly {
 
     /// One term.
     pub(crate) fn term(mono: Mono, coefficient: i128) -> Self {
-        let terms = if coefficient == 0 { Vec::new() } else { vec![(mono, coefficient)] };
+        let terms = if coefficient == 0 {
+            Vec::new()
+        } else {
+            vec![(mono, coefficient)]
+        };
         Self { terms }
     }
 
@@ -172,8 +184,11 @@ impl Poly {
 
     /// The atoms that occur at the top, in falling order, each once.
     pub(crate) fn atoms(&self) -> Vec<AtomId> {
-        let mut ids: Vec<AtomId> =
-            self.terms.iter().flat_map(|(mono, _)| mono.atoms().iter().copied()).collect();
+        let mut ids: Vec<AtomId> = self
+            .terms
+            .iter()
+            .flat_map(|(mono, _)| mono.atoms().iter().copied())
+            .collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids.dedup();
         ids
@@ -191,7 +206,11 @@ impl Poly {
                 _ => Ordering::Less,
             };
             let mut value = 0;
-            let mono = if order == Ordering::Less { b[j].0 } else { a[i].0 };
+            let mono = if order == Ordering::Less {
+                b[j].0
+            } else {
+                a[i].0
+            };
             if order != Ordering::Less {
                 value = a[i].1;
                 i += 1;
@@ -201,7 +220,7 @@ impl Poly {
                 j += 1;
             }
             if value != 0 {
-                terms.push((mono, value));
+                terms.push((mono, moderate(value)?));
             }
         }
         (terms.len() <= MAX_TERMS).then_some(Poly { terms })
@@ -238,16 +257,20 @@ impl Poly {
         if coefficient == 0 {
             return Some(Poly::default());
         }
-        let product =
-            |(own, value): &(Mono, i128)| Some((own.times(mono)?, value.checked_mul(coefficient)?));
+        let product = |(own, value): &(Mono, i128)| {
+            Some((own.times(mono)?, moderate(value.checked_mul(coefficient)?)?))
+        };
         let terms = self.terms.iter().map(product).collect::<Option<Vec<_>>>()?;
         Some(Poly { terms })
     }
 
     /// `self * other`
     pub(crate) fn mul(&self, other: &Poly) -> Option<Poly> {
-        let (short, long) =
-            if self.terms.len() <= other.terms.len() { (self, other) } else { (other, self) };
+        let (short, long) = if self.terms.len() <= other.terms.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
         let mut sum = Poly::default();
         for (mono, coefficient) in &short.terms {
             sum = sum.add(&long.times_term(mono, *coefficient)?)?;
@@ -257,13 +280,24 @@ impl Poly {
 
     /// All coefficients divided by `divisor`, which divides them.
     pub(crate) fn exact_quotient(&self, divisor: i128) -> Poly {
-        Poly { terms: self.terms.iter().map(|(mono, value)| (*mono, value / divisor)).collect() }
+        Poly {
+            terms: self
+                .terms
+                .iter()
+                .map(|(mono, value)| (*mono, value / divisor))
+                .collect(),
+        }
     }
 
     /// All terms divided by `mono`, if it divides every term.
     pub(crate) fn over_mono(&self, mono: &Mono) -> Option<Poly> {
-        let terms = self.terms.iter().map(|(own, value)| Some((own.over(mono)?, *value)));
-        Some(Poly { terms: terms.collect::<Option<Vec<_>>>()? })
+        let terms = self
+            .terms
+            .iter()
+            .map(|(own, value)| Some((own.over(mono)?, *value)));
+        Some(Poly {
+            terms: terms.collect::<Option<Vec<_>>>()?,
+        })
     }
 
     /// The greatest product of atoms that divides every term; `ONE` for 0.
@@ -280,7 +314,9 @@ impl Poly {
         let (mut quotient, mut rest) = (Poly::default(), self.clone());
         for _ in 0..MAX_TERMS {
             let found = rest.terms.iter().find_map(|(mono, value)| {
-                (value % unit == 0).then(|| Some((mono.over(&lead)?, value / unit))).flatten()
+                (value % unit == 0)
+                    .then(|| Some((mono.over(&lead)?, value / unit)))
+                    .flatten()
             });
             let Some((mono, factor)) = found else {
                 return Some((quotient, rest));
@@ -309,7 +345,11 @@ pub(crate) fn floor_div(a: i128, b: i128) -> i128 {
 /// `a / b` for `b > 0`, rounded towards plus infinity.
 pub(crate) fn ceil_div(a: i128, b: i128) -> i128 {
     let quotient = a.div_euclid(b);
-    if a.rem_euclid(b) == 0 { quotient } else { quotient + 1 }
+    if a.rem_euclid(b) == 0 {
+        quotient
+    } else {
+        quotient + 1
+    }
 }
 
 #[cfg(test)]
@@ -328,8 +368,9 @@ mod tests {
 
     #[test]
     fn overflow_is_none() {
-        let huge = Poly::constant(i128::MAX);
+        let huge = Poly::constant(MAX_NUMBER);
         assert_eq!(huge.add(&Poly::constant(1)), None);
+        assert_eq!(huge.mul(&huge), None);
         let mut power = Poly::atom(1);
         for _ in 1..MAX_DEGREE {
             power = power.mul(&Poly::atom(1)).expect("within the degree");
@@ -339,7 +380,10 @@ mod tests {
 
     #[test]
     fn quotients_round() {
-        assert_eq!((floor_div(-1, 4), ceil_div(-1, 4), ceil_div(5, 4)), (-1, 0, 2));
+        assert_eq!(
+            (floor_div(-1, 4), ceil_div(-1, 4), ceil_div(5, 4)),
+            (-1, 0, 2)
+        );
         assert_eq!(gcd(-12, 18), 6);
     }
 }

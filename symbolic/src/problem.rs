@@ -59,14 +59,21 @@ impl Problem {
 
     fn monos(&self) -> BTreeSet<Mono> {
         let polys = self.zero.iter().chain(&self.at_least_zero);
-        polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
+        polys
+            .flat_map(|poly| poly.varying().iter().map(|term| term.0))
+            .collect()
     }
 }
 
 impl Engine {
     /// Whether linear reasoning alone shows `poly >= 0`.
     pub(crate) fn linearly_at_least_zero(&mut self, context: &Context, poly: &Poly) -> bool {
-        if self.bounds(context).of(poly).low.is_some_and(|low| low >= 0) {
+        if self
+            .bounds(context)
+            .of(poly)
+            .low
+            .is_some_and(|low| low >= 0)
+        {
             return true;
         }
         let Some(negation) = poly.subtracted_from(-1) else {
@@ -87,14 +94,32 @@ impl Engine {
             return true;
         }
         let mut problem = Problem::default();
-        at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
-        zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
+        at_least_zero
+            .iter()
+            .for_each(|poly| problem.add(poly.clone()));
+        zero.iter()
+            .for_each(|poly| problem.add_equation(poly.clone()));
+        for poly in at_least_zero {
+            let divided = self.without_positive_factor(context, poly);
+            divided.into_iter().for_each(|poly| problem.add(poly));
+        }
+        if problem.atoms.is_empty() {
+            // Nothing to start from: the facts themselves may be impossible.
+            context
+                .at_least_zero
+                .iter()
+                .for_each(|poly| problem.add(poly.clone()));
+            context
+                .zero
+                .iter()
+                .for_each(|poly| problem.add_equation(poly.clone()));
+        }
         self.gather(context, &mut problem);
         if self.spend(problem.at_least_zero.len() * 4).is_none() {
             return false;
         }
         self.add_products(context, &mut problem);
-        linear_system(&problem).is_infeasible(&mut self.fuel)
+        linear_system(&problem).refuted(&mut self.fuel)
     }
 
     /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.
@@ -106,7 +131,11 @@ impl Engine {
                 }
                 let bounds = context.bounds.get(&id).copied().unwrap_or_default();
                 let atom = Poly::atom(id);
-                bounds.low.and_then(|low| atom.plus(-low)).into_iter().for_each(|p| problem.add(p));
+                bounds
+                    .low
+                    .and_then(|low| atom.plus(-low))
+                    .into_iter()
+                    .for_each(|p| problem.add(p));
                 let above = bounds.high.and_then(|high| atom.subtracted_from(high));
                 above.into_iter().for_each(|p| problem.add(p));
             }
@@ -131,9 +160,9 @@ impl Engine {
         let own = Poly::atom(id);
         match self.atoms.at(id) {
             Atom::Var(_) | Atom::Quotient { .. } => Vec::new(),
-            Atom::Div(numerator, divisor) => {
-                self.remainder_bounds(context, &own, numerator, divisor).unwrap_or_default()
-            }
+            Atom::Div(numerator, divisor) => self
+                .remainder_bounds(context, &own, numerator, divisor)
+                .unwrap_or_default(),
             Atom::Min(args) => args.iter().filter_map(|arg| arg.sub(&own)).collect(),
             Atom::Max(args) => args.iter().filter_map(|arg| own.sub(arg)).collect(),
         }
@@ -168,14 +197,20 @@ impl Engine {
         if monos.iter().all(|mono| mono.degree() < 2) {
             return;
         }
+        let top = monos.iter().map(Mono::degree).max().unwrap_or(0);
         let mut bounded = BTreeSet::new();
         let mut multiplied: BTreeSet<(usize, Mono)> = BTreeSet::new();
         for _ in 0..3 {
-            let nonlinear: Vec<Mono> =
-                monos.iter().rev().filter(|mono| mono.degree() > 1).copied().collect();
+            let nonlinear: Vec<Mono> = monos
+                .iter()
+                .rev()
+                .filter(|mono| mono.degree() > 1)
+                .copied()
+                .collect();
             for mono in &nonlinear {
                 if bounded.insert(*mono) {
                     self.add_mono_bounds(context, problem, mono);
+                    self.add_products_of_bounds(context, problem, mono);
                 }
             }
             let count = problem.at_least_zero.len();
@@ -189,7 +224,11 @@ impl Engine {
                         if self.spend(1).is_none() {
                             return;
                         }
-                        if multiplied.insert((index, cofactor)) {
+                        // No bigger products than those that are asked about.
+                        let degree = row.terms().iter().map(|term| term.0.degree()).max();
+                        if degree.unwrap_or(0) + cofactor.degree() <= top
+                            && multiplied.insert((index, cofactor))
+                        {
                             self.add_multiple(context, problem, &row, &cofactor);
                         }
                     }
@@ -209,7 +248,33 @@ impl Engine {
         let own = Poly::term(*mono, 1);
         let below = bounds.low.and_then(|low| own.plus(-low));
         let above = bounds.high.and_then(|high| own.subtracted_from(high));
-        below.into_iter().chain(above).for_each(|poly| problem.add(poly));
+        below
+            .into_iter()
+            .chain(above)
+            .for_each(|poly| problem.add(poly));
+    }
+
+    /// `(a - low) * (b - low) >= 0` and its like for the other ends.
+    fn add_products_of_bounds(&self, context: &Context, problem: &mut Problem, mono: &Mono) {
+        let &[a, b] = mono.atoms() else { return };
+        let distances = |id: AtomId| {
+            let bounds = self.bounds(context).of_atom(id);
+            let below = bounds
+                .low
+                .and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
+            let above = bounds
+                .high
+                .and_then(|high| Poly::atom(id).subtracted_from(high));
+            below.into_iter().chain(above).collect::<Vec<Poly>>()
+        };
+        for first in distances(a) {
+            for second in distances(b) {
+                first
+                    .mul(&second)
+                    .into_iter()
+                    .for_each(|poly| problem.add(poly));
+            }
+        }
     }
 
     fn add_multiple(&self, context: &Context, problem: &mut Problem, row: &Poly, by: &Mono) {
@@ -221,9 +286,26 @@ impl Engine {
         } else {
             return;
         };
-        if let Some(product) = row.times_term(by, factor) {
-            problem.add(product);
+        let product = match (by.as_atom(), sign.low) {
+            // The distance to a bound is the stronger factor.
+            (Some(id), Some(low)) if factor == 1 => Poly::atom(id)
+                .plus(-low)
+                .and_then(|distance| row.mul(&distance)),
+            _ => row.times_term(by, factor),
+        };
+        product.into_iter().for_each(|poly| problem.add(poly));
+    }
+
+    /// `m * p >= 1` with `m >= 1` means `p >= 1`.
+    fn without_positive_factor(&self, context: &Context, poly: &Poly) -> Option<Poly> {
+        let constant = poly.constant_term();
+        let varying = poly.plus(constant.checked_neg()?)?;
+        let factor = varying.common_mono();
+        let low = self.bounds(context).of_mono(&factor).low?;
+        if constant >= 0 || low < 1 || factor == Mono::ONE {
+            return None;
         }
+        varying.over_mono(&factor)?.plus(-1)
     }
 }
 
@@ -236,7 +318,10 @@ fn linear_system(problem: &Problem) -> System {
             terms.push((*columns.entry(*mono).or_insert(next), *value));
         }
         terms.sort_unstable_by_key(|term| term.0);
-        Row { terms, constant: poly.constant_term() }
+        Row {
+            terms,
+            constant: poly.constant_term(),
+        }
     };
     System {
         zero: problem.zero.iter().map(&mut row).collect(),

@@ -14,6 +14,8 @@ const MAX_SPLITS: u32 = 6;
 const CASCADE: u32 = 3;
 /// A bounded atom with at most so many values is tried value by value.
 const MAX_VALUES: i128 = 4;
+/// Remainders are tried one by one for divisors up to this.
+const MAX_DIVISOR: i128 = 8;
 
 /// What is shown to be impossible, together with a context.
 #[derive(Clone, Default)]
@@ -22,6 +24,14 @@ pub(crate) struct Goal {
     pub(crate) at_least_zero: Vec<Poly>,
     /// Polynomials that would be 0.
     pub(crate) zero: Vec<Poly>,
+}
+
+/// How a question is split.
+enum Split {
+    /// Into these.
+    Cases(Vec<Case>),
+    /// By the remainder of a variable.
+    Residues(AtomId, i128),
 }
 
 /// One case of a split.
@@ -38,7 +48,9 @@ impl Engine {
         let Some((poly, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
+        divisors
+            .iter()
+            .all(|divisor| self.proves_nonzero(context, divisor))
             && self.proves_relation(context, claim.relation, &poly)
     }
 
@@ -47,7 +59,9 @@ impl Engine {
         let Some((_, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
+        divisors
+            .iter()
+            .all(|divisor| self.proves_nonzero(context, divisor))
     }
 
     fn proves_relation(&mut self, context: &Context, relation: Relation, poly: &Poly) -> bool {
@@ -73,7 +87,10 @@ impl Engine {
         let Some(negation) = poly.scale(sign).and_then(|poly| poly.plus(-1)) else {
             return false;
         };
-        let goal = Goal { at_least_zero: vec![negation], zero: Vec::new() };
+        let goal = Goal {
+            at_least_zero: vec![negation],
+            zero: Vec::new(),
+        };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -82,7 +99,10 @@ impl Engine {
         if context.contradiction || self.quickly_nonzero(context, poly) {
             return true;
         }
-        let goal = Goal { at_least_zero: Vec::new(), zero: vec![poly.clone()] };
+        let goal = Goal {
+            at_least_zero: Vec::new(),
+            zero: vec![poly.clone()],
+        };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -99,13 +119,23 @@ impl Engine {
             for poly in &goal.zero {
                 self.add_zero(&mut stronger, poly.clone(), CASCADE);
             }
-            let rest = Goal { at_least_zero: goal.at_least_zero.clone(), zero: Vec::new() };
+            let rest = Goal {
+                at_least_zero: goal.at_least_zero.clone(),
+                zero: Vec::new(),
+            };
             return self.refutes_rebuilt(&stronger, &rest, splits - 1);
         }
-        let Some(cases) = self.split(context, goal) else {
-            return false;
+        let cases = match self.split(context, goal) {
+            None => return false,
+            Some(Split::Cases(cases)) => cases,
+            Some(Split::Residues(id, divisor)) => match self.residue_cases(id, divisor) {
+                Some(cases) => cases,
+                None => return false,
+            },
         };
-        cases.into_iter().all(|case| self.refutes_case(context, goal, case, splits - 1))
+        cases
+            .into_iter()
+            .all(|case| self.refutes_case(context, goal, case, splits - 1))
     }
 
     fn refutes_case(&mut self, context: &Context, goal: &Goal, case: Case, splits: u32) -> bool {
@@ -138,11 +168,18 @@ impl Engine {
         let Some(at_least_zero) = rebuilt(self, &goal.at_least_zero) else {
             return false;
         };
-        self.refutes(context, &Goal { at_least_zero, zero: Vec::new() }, splits)
+        self.refutes(
+            context,
+            &Goal {
+                at_least_zero,
+                zero: Vec::new(),
+            },
+            splits,
+        )
     }
 
     /// Cases that cover everything, about something that the goal mentions.
-    fn split(&self, context: &Context, goal: &Goal) -> Option<Vec<Case>> {
+    fn split(&self, context: &Context, goal: &Goal) -> Option<Split> {
         let mut ids: Vec<AtomId> = goal
             .at_least_zero
             .iter()
@@ -153,12 +190,20 @@ impl Engine {
             .collect();
         ids.sort_unstable();
         ids.dedup();
-        ids.iter()
+        let cases = ids
+            .iter()
             .find_map(|&id| self.extreme_cases(id))
             .or_else(|| ids.iter().find_map(|&id| self.divisor_cases(context, id)))
             .or_else(|| self.unequal_cases(context, &ids))
             .or_else(|| ids.iter().find_map(|&id| self.value_cases(context, id)))
-            .or_else(|| ids.iter().find_map(|&id| self.sign_cases(context, goal, id)))
+            .or_else(|| {
+                ids.iter()
+                    .find_map(|&id| self.sign_cases(context, goal, id))
+            });
+        match cases {
+            Some(cases) => Some(Split::Cases(cases)),
+            None => ids.iter().find_map(|&id| self.residues(context, id)),
+        }
     }
 
     /// A `min` or `max` is one of its arguments.
@@ -171,7 +216,11 @@ impl Engine {
         let case = |chosen: &Poly| {
             let differences = args.iter().filter(|arg| *arg != chosen);
             let conditions = differences.map(|arg| arg.sub(chosen)?.scale(sign));
-            Some(Case::Is(id, chosen.clone(), conditions.collect::<Option<Vec<_>>>()?))
+            Some(Case::Is(
+                id,
+                chosen.clone(),
+                conditions.collect::<Option<Vec<_>>>()?,
+            ))
         };
         args.iter().map(case).collect()
     }
@@ -216,10 +265,49 @@ impl Engine {
         Some((low..=high).map(case).collect())
     }
 
+    /// A variable in a quotient by a small number.
+    fn residues(&self, context: &Context, id: AtomId) -> Option<Split> {
+        let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
+            return None;
+        };
+        let divisor = divisor
+            .as_constant()
+            .filter(|value| (2..=MAX_DIVISOR).contains(value))?;
+        let variable = numerator.varying().iter().find_map(|(mono, _)| {
+            let id = mono.as_atom()?;
+            let open = self.atoms.at(id).is_free() && !context.solved.contains_key(&id);
+            open.then_some(id)
+        })?;
+        Some(Split::Residues(variable, divisor))
+    }
+
+    /// `x` is `divisor * q + r` for one `r` from 0 on.
+    fn residue_cases(&mut self, id: AtomId, divisor: i128) -> Option<Vec<Case>> {
+        let mut cases = Vec::new();
+        for residue in 0..divisor {
+            let numerator = Poly::atom(id);
+            let multiple = numerator.plus(-residue)?;
+            let divisor = Poly::constant(divisor);
+            let atom = Atom::Quotient {
+                numerator,
+                divisor: divisor.clone(),
+                multiple,
+            };
+            let quotient = Poly::atom(self.atoms.intern(atom)?);
+            let value = divisor.mul(&quotient)?.plus(residue)?;
+            cases.push(Case::Is(id, value, Vec::new()));
+        }
+        Some(cases)
+    }
+
     /// A factor of a nonlinear term is negative or not.
     fn sign_cases(&self, context: &Context, goal: &Goal, id: AtomId) -> Option<Vec<Case>> {
         let nonlinear = |(mono, _): &(Mono, i128)| mono.degree() > 1 && mono.atoms().contains(&id);
-        if !goal.at_least_zero.iter().any(|poly| poly.terms().iter().any(nonlinear)) {
+        if !goal
+            .at_least_zero
+            .iter()
+            .any(|poly| poly.terms().iter().any(nonlinear))
+        {
             return None;
         }
         let Interval { low, high } = self.bounds(context).of_atom(id);

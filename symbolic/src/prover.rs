@@ -3,12 +3,12 @@
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
-use crate::engine::{Engine, is_moderate};
+use crate::engine::Engine;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
 
 /// Steps of work for one question.
-const FUEL: u32 = 60_000;
+const FUEL: u32 = 20_000;
 /// Steps of work before the first look for a counterexample.
 const FIRST_FUEL: u32 = 600;
 
@@ -63,9 +63,7 @@ impl Prover {
     }
 
     fn answer(&mut self, formula: &Formula) -> Answer {
-        let mut moderate = true;
-        formula.visit_dims(&mut |dim| moderate &= is_moderate(dim));
-        if !moderate {
+        if !formula.is_moderate() {
             return Answer::Unknown;
         }
         let context = &self.context;
@@ -92,7 +90,8 @@ impl Facts for Prover {
     }
 
     fn push(&mut self) {
-        self.outer.push((self.context.clone(), self.engine.atoms.mark()));
+        self.outer
+            .push((self.context.clone(), self.engine.atoms.mark()));
     }
 
     fn pop(&mut self) {

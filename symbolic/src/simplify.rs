@@ -13,6 +13,9 @@ const MAX_PASSES: usize = 8;
 /// A factor or summand with what it is sorted by: variables before operations, then by text.
 type Keyed = ((bool, String), Dim);
 
+/// Summands that are added, and summands that are subtracted.
+type Signed = (Vec<Keyed>, Vec<Keyed>);
+
 impl Engine {
     /// A canonical dim with the same value wherever `dim` has one and the context holds.
     ///
@@ -47,10 +50,14 @@ impl Engine {
     fn sum(&mut self, poly: &Poly) -> Option<Dim> {
         let poly = self.unfold_quotients(poly)?;
         let (poly, remainders) = self.take_remainders(poly)?;
-        let (mut added, mut taken) = (remainders.0, remainders.1);
+        let (mut added, mut taken) = remainders;
         for (mono, coefficient) in poly.varying() {
             let keyed = self.product(mono, coefficient.checked_abs()?)?;
-            if *coefficient > 0 { added.push(keyed) } else { taken.push(keyed) }
+            if *coefficient > 0 {
+                added.push(keyed)
+            } else {
+                taken.push(keyed)
+            }
         }
         added.sort();
         taken.sort();
@@ -61,7 +68,9 @@ impl Engine {
             None => (Dim::Int(constant), 0),
         };
         let sum = added.fold(start, |acc, term| Dim::op(DimOp::Add, acc, term));
-        let sum = taken.into_iter().fold(sum, |acc, (_, term)| Dim::op(DimOp::Sub, acc, term));
+        let sum = taken
+            .into_iter()
+            .fold(sum, |acc, (_, term)| Dim::op(DimOp::Sub, acc, term));
         if constant < 0 {
             return Some(Dim::op(DimOp::Sub, sum, Dim::Int(constant.checked_neg()?)));
         }
@@ -72,7 +81,10 @@ impl Engine {
     fn unfold_quotients(&mut self, poly: &Poly) -> Option<Poly> {
         let mut current = poly.clone();
         for id in poly.atoms() {
-            let Atom::Quotient { divisor, multiple, .. } = self.atoms.at(id).clone() else {
+            let Atom::Quotient {
+                divisor, multiple, ..
+            } = self.atoms.at(id).clone()
+            else {
                 continue;
             };
             let [(part, number)] = divisor.terms() else {
@@ -95,7 +107,7 @@ impl Engine {
 
     /// Finds `n - d * (n // d)` in the sum and takes it out as `n % d`: what is left, and the
     /// remainders that are added and subtracted.
-    fn take_remainders(&mut self, mut poly: Poly) -> Option<(Poly, (Vec<Keyed>, Vec<Keyed>))> {
+    fn take_remainders(&mut self, mut poly: Poly) -> Option<(Poly, Signed)> {
         let (mut added, mut taken) = (Vec::new(), Vec::new());
         for (mono, coefficient) in poly.clone().varying() {
             self.spend(poly.terms().len())?;
@@ -152,7 +164,10 @@ impl Engine {
         self.spend(10)?;
         match self.atoms.at(id).clone() {
             Atom::Var(name) => Some(Dim::Var(name)),
-            Atom::Div(numerator, divisor) | Atom::Quotient { numerator, divisor, .. } => {
+            Atom::Div(numerator, divisor)
+            | Atom::Quotient {
+                numerator, divisor, ..
+            } => {
                 let operands = (self.sum(&numerator)?, self.sum(&divisor)?);
                 Some(Dim::op(DimOp::FloorDiv, operands.0, operands.1))
             }
@@ -169,7 +184,9 @@ impl Engine {
             dims.push(((dim.as_int().is_some(), dim.to_string()), dim));
         }
         dims.sort();
-        dims.into_iter().map(|keyed| keyed.1).reduce(|a, b| Dim::op(op, a, b))
+        dims.into_iter()
+            .map(|keyed| keyed.1)
+            .reduce(|a, b| Dim::op(op, a, b))
     }
 }
 

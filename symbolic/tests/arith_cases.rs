@@ -1,5 +1,5 @@
 //! The prover against thousands of restated questions: no wrong answer, and a ratchet on how many
-//! are decided.
+//! are decided. `RELAX_UNDECIDED=FILE` writes those that are left to a file.
 
 mod query_text;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// How many true cases are proved. It only rises.
-const PROVED: usize = 1529;
+const PROVED: usize = 1547;
 /// How many false cases are refuted. It only rises.
 const REFUTED: usize = 1193;
 
@@ -30,7 +30,9 @@ fn text_of<'a>(object: &'a Value, key: &str) -> &'a str {
 fn read(line: &str) -> Option<Case> {
     let object: Value = serde_json::from_str(line).expect("one JSON object a line");
     let assumed = object["assume"].as_array().expect("a list of facts");
-    let assume = assumed.iter().map(|fact| query_text::formula(fact.as_str().expect("text")));
+    let assume = assumed
+        .iter()
+        .map(|fact| query_text::formula(fact.as_str().expect("text")));
     Some(Case {
         id: text_of(&object, "id").to_owned(),
         assume: assume.collect::<Option<Vec<_>>>()?,
@@ -55,7 +57,10 @@ fn answer(case: &Case) -> Answer {
     if hypotheses.is_empty() {
         return prover.decide_formula(&case.query);
     }
-    prover.decide_formula(&Formula::implies(Formula::And(hypotheses), case.query.clone()))
+    prover.decide_formula(&Formula::implies(
+        Formula::And(hypotheses),
+        case.query.clone(),
+    ))
 }
 
 #[test]
@@ -86,12 +91,23 @@ fn no_wrong_answer_and_the_ratchet_holds() {
     }
     times.sort();
     let median = times[times.len() / 2].0;
-    eprintln!("{counts:?}, not read: {unread}, median {median:?}, slowest {:?}", times.last());
+    eprintln!(
+        "{counts:?}, not read: {unread}, median {median:?}, slowest {:?}",
+        times.last()
+    );
     if let Ok(path) = std::env::var("RELAX_UNDECIDED") {
         std::fs::write(path, undecided).expect("the named file can be written");
     }
     assert!(wrong.is_empty(), "wrong answers:\n{}", wrong.join("\n"));
     let count = |key: &str| counts.get(&(key.to_owned(), key)).copied().unwrap_or(0);
-    assert!(count("proved") >= PROVED, "proved {} < {PROVED}", count("proved"));
-    assert!(count("refuted") >= REFUTED, "refuted {} < {REFUTED}", count("refuted"));
+    assert!(
+        count("proved") >= PROVED,
+        "proved {} < {PROVED}",
+        count("proved")
+    );
+    assert!(
+        count("refuted") >= REFUTED,
+        "refuted {} < {REFUTED}",
+        count("refuted")
+    );
 }

@@ -1,6 +1,7 @@
-//! Measures the parser: one function of 100,000 bindings, or the file that is named.
+//! Measures the parser and the formatter: one function of 100,000 bindings, or the file that is named.
 #![allow(clippy::print_stdout)]
 
+use relax_syntax::format::format_source;
 use relax_syntax::parse::parse_file;
 use relax_syntax::span::Source;
 use std::fmt::Write as _;
@@ -26,7 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return Err(format!("{} statements were read", file.statements.len()).into());
         }
     }
-    println!("{bytes} bytes in {best:.4} s: {:.1} MB/s", bytes as f64 / best / 1e6);
+    println!("parse: {bytes} bytes in {best:.4} s: {:.1} MB/s", bytes as f64 / best / 1e6);
+    let start = Instant::now();
+    let formatted =
+        format_source(&source).map_err(|_| "the formatter read what the parser did not")?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("format: {} bytes in {seconds:.4} s", formatted.len());
     Ok(())
 }
 

@@ -93,7 +93,10 @@ fn errors_have_codes() {
         ("def f(x: Object):\n    return const([[1, 2], [3]], \"f32\")\n", &["RX0210"]),
         ("def f(x: Object):\n    return const(300, \"u8\")\n", &["RX0210"]),
         ("def f(x: Object):\n    return param(\"w\", Tensor(ndim=2))\n", &["RX0211"]),
-        ("def f(x: Object):\n    n = sym_var(lower_bound=5, upper_bound=4)\n    return x\n", &["RX0209"]),
+        (
+            "def f(x: Object):\n    n = sym_var(lower_bound=5, upper_bound=4)\n    return x\n",
+            &["RX0209"],
+        ),
         ("def f(x: Object):\n    return x\ndef f(x: Object):\n    return x\n", &["RX0201"]),
         ("x = 1\n", &["RX0207"]),
         (
@@ -107,7 +110,10 @@ fn errors_have_codes() {
         ("module_attr(\"a\", 1)\nmodule_attr(\"a\", 2)\n", &["RX0214"]),
         ("@jit\ndef f(x: Object):\n    return x\n", &["RX0219"]),
         ("def f(x: Object):\n    return reshape(x, shape(x, 4))\n", &["RX0216"]),
-        ("def f(x: Object):\n    with dataflow():\n        a = exp(x)\n        output(x)\n    return x\n", &["RX0213"]),
+        (
+            "def f(x: Object):\n    with dataflow():\n        a = exp(x)\n        output(x)\n    return x\n",
+            &["RX0213"],
+        ),
     ];
     for (text, expected) in cases {
         let (_, codes) = resolve(text);

@@ -136,6 +136,18 @@ def f(
 }
 
 #[test]
+fn line_ends_and_marks_of_other_systems_are_dropped() {
+    assert_eq!(
+        formatted("\u{feff}a = 1\r\n\r\n\r\n# c \r\nb = f(\r\n  a)\r\n"),
+        "a = 1\n\n# c\nb = f(a)\n"
+    );
+    assert_eq!(formatted("# only a comment"), "# only a comment\n");
+    assert_eq!(formatted("\n\n"), "");
+    let doc = "def f():\n    \"\"\"First line.\n\n    Second.\n    \"\"\"\n    ...\n";
+    assert_eq!(formatted(doc), doc);
+}
+
+#[test]
 fn long_names_become_short_where_they_mean_the_same() {
     let text = "x: Tensor((n,), \"float32\") = nn.relu(y, \"float32\", dtype=\"int64\")\n";
     assert_eq!(formatted(text), "x: Tensor((n,), \"f32\") = relu(y, \"float32\", dtype=\"i64\")\n");
@@ -234,11 +246,11 @@ fn decorate(text: &str, choices: &[u8]) -> String {
     let mut out = String::new();
     let (mut depth, mut quoted, mut escaped, mut number) = (0_usize, false, false, 0_usize);
     for character in text.chars() {
-        let choice = || choices[number % choices.len()];
+        let choice = |number: usize| choices[number % choices.len()];
         match character {
             '\n' if !quoted => {
                 number += 1;
-                match choice() % 8 {
+                match choice(number) % 8 {
                     0 => out.push_str(&format!("  # c{number}\n")),
                     1 => out.push_str(&format!("\n{}# c{number}\n", " ".repeat(number % 9))),
                     2 => out.push_str("\n\n \n"),
@@ -256,7 +268,7 @@ fn decorate(text: &str, choices: &[u8]) -> String {
         if depth > 0 && !quoted && matches!(character, ',' | '(' | '[' | ')') {
             number += 1;
             out.push(character);
-            match choice() % 24 {
+            match choice(number) % 24 {
                 0 => out.push_str(&format!(" # i{number}\n")),
                 1 => out.push_str(&format!("\n# j{number}\n  ")),
                 2 => out.push_str("\n      "),
@@ -270,8 +282,6 @@ fn decorate(text: &str, choices: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn any_tree_prints_and_parses_back(file in file()) {
         let printed = print_file(&file);

@@ -30,7 +30,11 @@ pub fn literal(value: &Value, typing: Typing) -> Option<String> {
         Value::Prim(dtype, value) => number(*dtype, *value),
         Value::Str(text) => format!("{text:?}"),
         Value::None => "None".to_owned(),
-        Value::Annotation(_) | Value::Global(_) | Value::Closure(_) => return None,
+        Value::Annotation(_)
+        | Value::Global(_)
+        | Value::Closure(_)
+        | Value::Partial(_)
+        | Value::Storage(_) => return None,
     })
 }
 

@@ -1,5 +1,174 @@
 //! Calls across levels, closures, and effects.
 
-use super::Operator;
+mod functions;
+mod tensor_programs;
 
-pub(super) static OPERATORS: &[Operator] = &[];
+pub(super) use functions::called;
+
+use super::{Effect, Evaluate, Family, Kind, Literal, Operator, constraint, optional, required};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator {
+        name: "call_tir",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Runs a tensor program on fresh output tensors, whose annotations are declared (paper, \
+              §3.3): inputs, then outputs, then `sym_args` are its parameters. What it writes to its \
+              inputs is lost.",
+        params: &[
+            required("func", Kind::Function).also("gvar"),
+            required("args", Kind::Value),
+            required("out", Kind::Annotation).also("out_sinfo"),
+            optional("sym_args", Kind::OptionalDims, Literal::None).also("tir_vars"),
+        ],
+        constraints: tensor_programs::CONSTRAINTS,
+        effect: Effect::Pure,
+        infer: tensor_programs::infer_call_tir,
+        eval: Evaluate::Machine(tensor_programs::eval_call_tir),
+    },
+    Operator {
+        name: "call_tir_inplace",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "As `call_tir`, but output i is argument `inplace[i]` after the program has written to \
+              it; -1 stands for a fresh output, which the program takes after the arguments. The \
+              argument itself, should it be used again, keeps its value.",
+        params: &[
+            required("func", Kind::Function).also("gvar"),
+            required("args", Kind::Value),
+            required("inplace", Kind::Dims).also("inplace_indices"),
+            required("out", Kind::Annotation).also("out_sinfo"),
+            optional("sym_args", Kind::OptionalDims, Literal::None).also("tir_vars"),
+        ],
+        constraints: tensor_programs::INPLACE_CONSTRAINTS,
+        effect: Effect::Pure,
+        infer: tensor_programs::infer_call_tir_inplace,
+        eval: Evaluate::Machine(tensor_programs::eval_call_tir_inplace),
+    },
+    Operator {
+        name: "call_dps_library",
+        aliases: &["call_dps_packed"],
+        family: Family::Calls,
+        doc: "Calls a library function in destination-passing style: a name of the registry of \
+              reference functions, whose result has the declared annotation.",
+        params: &[
+            required("func", Kind::Str),
+            required("args", Kind::Value),
+            required("out", Kind::Annotation).also("out_sinfo"),
+        ],
+        constraints: &[
+            constraint("C1", "out is a Tensor annotation or a list of them"),
+            constraint("C2", "what the function returns has the declared annotation"),
+        ],
+        effect: Effect::Pure,
+        infer: functions::infer_library,
+        eval: Evaluate::Machine(functions::eval_library),
+    },
+    Operator {
+        name: "call_packed",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Calls a function of the registry by name, for its effect or its value.",
+        params: PACKED_PARAMS,
+        constraints: PACKED_CONSTRAINTS,
+        effect: Effect::Impure,
+        infer: functions::infer_packed,
+        eval: Evaluate::Machine(functions::eval_packed),
+    },
+    Operator {
+        name: "call_pure_packed",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "As `call_packed`, for a function that is known to have no effect.",
+        params: PACKED_PARAMS,
+        constraints: PACKED_CONSTRAINTS,
+        effect: Effect::Pure,
+        infer: functions::infer_packed,
+        eval: Evaluate::Machine(functions::eval_packed),
+    },
+    Operator {
+        name: "make_closure",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "A function with its last parameters bound to `args`, as lambda lifting needs it.",
+        params: &[required("func", Kind::Function), required("args", Kind::Value)],
+        constraints: &[constraint("C1", "func is a function, args a tuple")],
+        effect: Effect::Pure,
+        infer: functions::infer_make_closure,
+        eval: Evaluate::Values(functions::eval_make_closure),
+    },
+    Operator {
+        name: "invoke_closure",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Calls a closure; `ret` declares what it gives.",
+        params: INVOKE_PARAMS,
+        constraints: INVOKE_CONSTRAINTS,
+        effect: Effect::Impure,
+        infer: functions::infer_invoke,
+        eval: Evaluate::Machine(functions::eval_invoke),
+    },
+    Operator {
+        name: "invoke_pure_closure",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "As `invoke_closure`, for a closure without an effect.",
+        params: INVOKE_PARAMS,
+        constraints: INVOKE_CONSTRAINTS,
+        effect: Effect::Pure,
+        infer: functions::infer_invoke,
+        eval: Evaluate::Machine(functions::eval_invoke),
+    },
+    Operator {
+        name: "print",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Shows values: with `format`, each `{}` in it stands for the next value.",
+        params: &[
+            optional("format", Kind::Str, Literal::Str("")),
+            required("values", Kind::Rest),
+        ],
+        constraints: &[constraint("C1", "format has one `{}` a value")],
+        effect: Effect::Impure,
+        infer: functions::infer_print,
+        eval: Evaluate::Machine(functions::eval_print),
+    },
+    Operator {
+        name: "assert_op",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Stops the program unless `condition`, a bool scalar, is true.",
+        params: &[
+            required("condition", Kind::Value),
+            optional("format_args", Kind::Value, Literal::None),
+            optional("format", Kind::Str, Literal::Str("")),
+        ],
+        constraints: &[
+            constraint("C1", "condition is a bool scalar, a tensor or a Prim"),
+            constraint("C2", "condition is true"),
+        ],
+        effect: Effect::Impure,
+        infer: functions::infer_assert,
+        eval: Evaluate::Values(functions::eval_assert),
+    },
+];
+
+const PACKED_PARAMS: &[super::Param] = &[
+    required("func", Kind::Str),
+    optional("ret", Kind::Annotation, Literal::None).also("sinfo_args"),
+    required("args", Kind::Rest),
+];
+
+const PACKED_CONSTRAINTS: &[super::Constraint] =
+    &[constraint("C1", "what the function returns has the annotation `ret`")];
+
+const INVOKE_PARAMS: &[super::Param] = &[
+    required("closure", Kind::Value),
+    required("args", Kind::Value),
+    optional("ret", Kind::Annotation, Literal::None).also("sinfo_args"),
+];
+
+const INVOKE_CONSTRAINTS: &[super::Constraint] = &[
+    constraint("C1", "closure is a function, args a tuple"),
+    constraint("C2", "what the closure returns has the annotation `ret`"),
+];

@@ -1,5 +1,31 @@
-//! Conversion between dtypes.
+//! Conversion of elements.
 
-use super::Operator;
+use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, required};
+use crate::stop::Stop;
+use crate::value::Value;
+use relax_syntax::annotation::{Annotation, TensorType};
 
-pub(super) static OPERATORS: &[Operator] = &[];
+pub(super) static OPERATORS: &[Operator] = &[Operator {
+    name: "astype",
+    aliases: &[],
+    family: Family::DType,
+    doc: "Each element in another dtype. To a float: rounded once, to nearest even. Integer to \
+          integer: wrapped. Float to integer: truncated, and, where C, TVM and NumPy leave it open, \
+          limited to the range of the dtype, NaN giving 0. To bool: nonzero, and so NaN, is true. \
+          Elements that nothing has written stay so.",
+    params: &[required("x", Kind::Tensor), required("dtype", Kind::DType)],
+    constraints: &[],
+    effect: Effect::Pure,
+    infer,
+    eval: Evaluate::Values(eval),
+}];
+
+fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let (extents, dtype) = (infer.tensor("x")?.extents, infer.dtype("dtype")?);
+    Ok(Annotation::Tensor(TensorType { extents, dtype: Some(dtype) }))
+}
+
+fn eval(eval: &Eval) -> Result<Value, Stop> {
+    let (dtype, _) = eval.out_tensor()?;
+    Ok(Value::Tensor(eval.tensor_as_it_is("x").cast(dtype)))
+}

@@ -6,9 +6,11 @@
 //! rely on them, and checks by itself only what depends on elements (an index out of range, …).
 
 mod apply;
+mod dims;
 mod eval;
 mod infer;
 mod operand;
+mod sum;
 
 pub mod broadcast;
 

@@ -140,7 +140,7 @@ fn known_of(value: &Value) -> Option<Known> {
         Value::Shape(dims) => Known::List(dims.iter().map(|&d| Known::Dim(Dim::Int(d))).collect()),
         Value::Annotation(annotation) => Known::Annotation(annotation.clone()),
         Value::Global(name) => Known::Global(name.clone()),
-        Value::Tensor(_) | Value::Closure(_) => return None,
+        Value::Tensor(_) | Value::Closure(_) | Value::Partial(_) | Value::Storage(_) => return None,
     })
 }
 
@@ -157,10 +157,16 @@ pub fn bind<T>(
 ) -> Result<Vec<T>, BindError> {
     let has_rest = row.params.last().is_some_and(|param| param.kind == Kind::Rest);
     let named = row.params.len() - usize::from(has_rest);
+    // With further positional arguments, parameters that have a default are passed by name only.
+    let by_position = if has_rest {
+        row.params[..named].iter().take_while(|param| param.default.is_none()).count()
+    } else {
+        named
+    };
     let mut slots: Vec<Option<T>> = (0..named).map(|_| None).collect();
     let mut rest = Vec::new();
     for (index, argument) in positional.into_iter().enumerate() {
-        match slots.get_mut(index) {
+        match slots[..by_position].get_mut(index) {
             Some(slot) => *slot = Some(argument),
             None if has_rest => rest.push(argument),
             None => return Err(BindError::TooMany { limit: named }),

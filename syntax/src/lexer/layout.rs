@@ -19,6 +19,8 @@ pub(super) struct Layout {
     crossed: bool,
     line: Line,
     blocks: Vec<Block>,
+    /// Where the indent of the current line begins.
+    indent_start: usize,
     tab_reported: bool,
 }
 
@@ -50,6 +52,7 @@ impl Layout {
             crossed: false,
             line: Line::default(),
             blocks: Vec::new(),
+            indent_start: 0,
             tab_reported: false,
         }
     }
@@ -72,8 +75,9 @@ impl Layout {
         self.crossed && !self.joined
     }
 
-    pub(super) fn spoil(&mut self) {
-        self.line.spoiled = true;
+    /// Notes that the line was reported; true if it was already.
+    pub(super) fn spoil(&mut self) -> bool {
+        std::mem::replace(&mut self.line.spoiled, true)
     }
 
     /// Notes a token of the current line.
@@ -132,6 +136,7 @@ impl Lexer<'_> {
     /// Skips the blanks at the start of a line and counts their columns; a tab is an error.
     fn indentation(&mut self) -> usize {
         let start = self.at;
+        self.layout.indent_start = start;
         let mut column = 0;
         let mut tab = None;
         loop {
@@ -232,7 +237,7 @@ impl Lexer<'_> {
     fn unexpected_indent(&mut self, column: usize) {
         if !self.layout.line.spoiled {
             let expected = self.layout.column();
-            let span = self.span(self.at - (column - expected).min(self.at), self.at);
+            let span = self.span(self.layout.indent_start, self.at);
             self.report(
                 Diagnostic::error(
                     codes::INDENT,
@@ -274,7 +279,7 @@ impl Lexer<'_> {
             self.report(
                 Diagnostic::error(
                     codes::INDENT,
-                    self.span(self.at - column.min(self.at), self.at),
+                    self.span(self.layout.indent_start, self.at),
                     format!("this indent of {column} spaces matches no open block"),
                 )
                 .with_label("between the indents of two blocks")

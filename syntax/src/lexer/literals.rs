@@ -186,7 +186,7 @@ fn number_end(bytes: &[u8], start: usize) -> (usize, bool) {
                 is_float |= signed || at(end + 1).is_ascii_digit();
                 end += if signed { 2 } else { 1 };
             }
-            b'.' if !prefixed && !is_float && !(at(end + 1) == b'.' && at(end + 2) == b'.') => {
+            b'.' if !prefixed && !is_float && (at(end + 1), at(end + 2)) != (b'.', b'.') => {
                 is_float = true;
                 end += 1;
             }

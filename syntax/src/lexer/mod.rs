@@ -243,10 +243,10 @@ impl<'s> Iterator for Lexer<'s> {
                 self.at = self.text.len();
             }
             let start = self.at;
-            if let Some(token) = self.read() {
-                if let Some(item) = self.emit(start, token) {
-                    return Some(Ok(item));
-                }
+            if let Some(token) = self.read()
+                && let Some(item) = self.emit(start, token)
+            {
+                return Some(Ok(item));
             }
         }
     }

@@ -170,6 +170,10 @@ impl<'s> Lexer<'s> {
             .find(|(_, next)| next.is_ascii() && !is_unknown(*next))
             .map_or(rest.len(), |(at, _)| at);
         self.at += length;
+        if self.layout.spoil() {
+            // One report a line: a second brace closes the first, more letters are more of a word.
+            return Some(Token::Bad);
+        }
         let first = rest.chars().next().unwrap_or('\0');
         let (shown, help) = match first {
             '\0' => ("a NUL byte".to_string(), Some("is this a text file?")),

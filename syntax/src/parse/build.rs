@@ -77,8 +77,8 @@ pub(crate) fn expr(kind: ExprKind, start: u32, end: u32) -> Expr {
     Expr { kind, span: Span { start, end } }
 }
 
-pub(crate) fn statement(kind: Box<StatementKind>, start: u32, end: u32) -> Box<Statement> {
-    Box::new(Statement { kind: *kind, span: Span { start, end } })
+pub(crate) fn statement(kind: StatementKind, start: u32, end: u32) -> Box<Statement> {
+    Box::new(Statement { kind, span: Span { start, end } })
 }
 
 pub(crate) fn prepend(first: Expr, rest: Vec<Expr>) -> Vec<Expr> {
@@ -130,8 +130,8 @@ pub(crate) fn resolve_operand(operand: Operand) -> Expr {
 }
 
 /// Sorts a chain by the strength of its operators.
-pub(crate) fn resolve(notes: &mut Notes<'_>, chain: Box<Chain>) -> Expr {
-    let Chain { first, rest } = *chain;
+pub(crate) fn resolve(notes: &mut Notes<'_>, chain: Chain) -> Expr {
+    let Chain { first, rest } = chain;
     let mut sorter = Sorter { notes, operand: Some(first), rest: rest.into_iter().peekable() };
     sorter.climb(0).value
 }

@@ -15,7 +15,8 @@ use crate::span::{Source, Span};
 use build::Notes;
 use std::cell::Cell;
 
-#[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused)]
+// Generated code keeps no lints.
+#[allow(clippy::all, clippy::unwrap_used, missing_docs, unreachable_pub, unused)]
 mod grammar {
     lalrpop_util::lalrpop_mod!(tables, "/grammar.rs");
     pub(super) use tables::FileParser;
@@ -72,6 +73,7 @@ pub fn parse_file(source: &Source) -> (File, Vec<Diagnostic>) {
 ///
 /// # Errors
 /// The first thing that is wrong.
+#[expect(clippy::result_large_err, reason = "errors are rare, and passed on once")]
 pub fn parse_expression(text: &str, offset: u32) -> Result<Expr, Diagnostic> {
     if text.len() > limits::FILE_BYTES {
         return Err(too_large());

@@ -15,6 +15,10 @@ pub(super) fn unexpected(
 ) -> Diagnostic {
     let at = (span.start.saturating_sub(base)) as usize;
     let line = line_before(text, at);
+    let statement = if line.is_empty() { text.get(at..).unwrap_or("") } else { line };
+    if let Some(diagnostic) = foreign_statement(text, base, at, statement) {
+        return diagnostic;
+    }
     let wanted = wanted(expected);
     let place = place(line);
     let mut diagnostic = Diagnostic::error(
@@ -23,8 +27,34 @@ pub(super) fn unexpected(
         format!("expected {wanted}{place}, found {}", found.describe()),
     );
     diagnostic.primary.text = format!("expected {wanted}");
-    diagnostic.help = help(text, at, line, found, expected).map(str::to_string);
+    diagnostic.help = help(first_word(statement), found, expected).map(str::to_string);
     diagnostic
+}
+
+/// The diagnostic for a line that begins with a statement of Python that is not in the language.
+fn foreign_statement(text: &str, base: u32, at: usize, statement: &str) -> Option<Diagnostic> {
+    let word = first_word(statement);
+    let help = match word {
+        "while" => "recursion or `for` repeats",
+        "class" | "import" | "from" => "a file holds functions and tensor programs only",
+        "assert" | "raise" | "try" | "lambda" | "async" | "del" | "global" => {
+            "this statement of Python is not part of the language"
+        }
+        _ => return None,
+    };
+    // These words are names too: `from = f(x)`.
+    let rest = statement[word.len()..].trim_start();
+    let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || "_\"'".contains(next));
+    if !goes_on && !matches!(word, "while" | "try") {
+        return None;
+    }
+    // `statement` is a part of `text`: the line up to the error, or what begins there.
+    let start = text[..at].rfind('\n').map_or(0, |line_end| line_end + 1);
+    let start = start + text[start..].find(word).unwrap_or(0);
+    let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX).saturating_add(base);
+    let span = Span { start: place(start), end: place(start + word.len()) };
+    let message = format!("expected a statement, found `{word}`");
+    Some(Diagnostic::error(codes::SYNTAX, span, message).with_help(help))
 }
 
 /// The part of the line before `at`, its indent left out.
@@ -83,7 +113,8 @@ fn wanted(expected: &[String]) -> String {
         let implied = match terminal {
             "(" => operand || has("["),
             "def" => operand,
-            "=" | "," => has("end of line"),
+            "," => has("end of line"),
+            "=" => has("end of line") || has(","),
             _ => false,
         };
         if has(terminal) && !implied {
@@ -98,24 +129,9 @@ fn wanted(expected: &[String]) -> String {
 }
 
 /// What to write instead, for common mistakes.
-fn help(
-    text: &str,
-    at: usize,
-    line: &str,
-    found: &Token<'_>,
-    expected: &[String],
-) -> Option<&'static str> {
+fn help(word: &str, found: &Token<'_>, expected: &[String]) -> Option<&'static str> {
     let has = |terminal: &str| expected.iter().any(|name| name.trim_matches('"') == terminal);
-    let statement = if line.is_empty() { text.get(at..).unwrap_or("") } else { line };
-    let word = first_word(statement);
     match (word, found) {
-        ("while", _) => return Some("there is no `while`: recursion or `for` repeats"),
-        ("class" | "import" | "from", _) => {
-            return Some("a file holds functions and tensor programs only");
-        }
-        ("assert" | "raise" | "try" | "lambda", _) => {
-            return Some("this statement of Python is not part of the language");
-        }
         (_, Token::Else | Token::Elif) => return Some("it follows the block of an `if`"),
         ("if" | "elif", Token::Equals) => return Some("`==` compares; `=` binds a name"),
         (_, Token::Equals) if has(")") => {

@@ -3,6 +3,7 @@
 use super::items::Item;
 use super::{Printer, flat};
 use crate::ast::{BinaryOp, Def, Expr, ExprKind, Statement, StatementKind};
+use crate::span::Span;
 
 impl Printer<'_> {
     /// Writes a file: a blank line around each function.
@@ -116,10 +117,10 @@ impl Printer<'_> {
         }
         let start = self.begin("def ");
         self.out.push_str(&def.name.name);
-        let commented = self.comments.any_in(def.header);
+        let end = def.returns.as_ref().map_or(def.header.end, |returns| returns.span.start);
+        let commented = self.comments.any_in(Span { start: def.header.start, end });
         if commented || !self.fits(0, |out, limit| write_signature(out, def, limit)) {
             let items: Vec<Item<'_>> = def.parameters.iter().map(Item::Parameter).collect();
-            let end = def.returns.as_ref().map_or(def.header.end, |returns| returns.span.start);
             self.bracket("(", &items, ")", end);
             if let Some(returns) = &def.returns {
                 self.out.push_str(" -> ");

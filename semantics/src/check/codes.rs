@@ -1,0 +1,61 @@
+//! The codes of deduction (RX0203, RX0220–), of well-formedness (RX03xx) and of operators (RX05xx).
+
+use relax_syntax::diagnostic::CodeInfo;
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
+        $(pub(crate) const $name: &str = $code;)*
+        /// Every code of this chapter.
+        pub static CODES: &[CodeInfo] =
+            &[$(CodeInfo { code: $code, title: $title, explanation: $explanation }),*];
+    };
+}
+
+codes! {
+    ANNOTATION_WRONG = "RX0203", "an annotation that the value does not have",
+        "What is deduced of the value contradicts the annotation, for the dims shown.\n\n    def f(x: Tensor((\"n\",), \"f32\")):\n        n = sym_var()\n        y: Tensor((n + 1,), \"f32\") = exp(x)   # RX0203: n = 0: 0 vs 1\n        return y\n\nCorrect the annotation, or leave it out.";
+    ANNOTATION_UNDECIDED = "RX0221", "an annotation that is not decided at compile time",
+        "Nothing shows that the value has the annotation, and nothing shows that it has not. Write `v = match_cast(e, annotation)`: the value is checked when the program runs, and from there on the annotation is known.";
+    ARGUMENT = "RX0222", "an argument that a function cannot take",
+        "What is deduced of the argument contradicts the parameter's annotation, or the number of arguments is wrong. What is merely not decided is checked when the program runs.";
+    RESULT = "RX0223", "a result that contradicts the declared one",
+        "What is deduced of the operand of `return` contradicts the annotation after `->`.";
+    NOT_CALLABLE = "RX0224", "a call of something that is no function",
+        "Only functions of the module, closures and operators are called.";
+    RECURSION = "RX0225", "a recursive function without a declared result",
+        "The result of a function that calls itself, directly or through others, can't be deduced: declare it with `->`.";
+    FIELD = "RX0226", "a field that a tuple does not have",
+        "`t[i]` takes field `i` of a tuple, counted from 0.";
+    CAST = "RX0227", "a match_cast that always fails",
+        "What is deduced of the value contradicts the annotation for all dims.";
+    CONDITION = "RX0228", "a condition that is no bool scalar",
+        "The condition of an `if` is a tensor of dtype bool without dims, `Tensor((), \"bool\")`, or a `Prim(\"bool\")`.";
+
+    DATAFLOW_CONTENT = "RX0301", "something in a dataflow block that does not belong there",
+        "A dataflow block is pure and has no control flow: no `if`, no nested function, no call with an effect.";
+    UNBOUND_DIM = "RX0302", "a symbolic variable without a value",
+        "A symbolic variable gets its value where it stands alone as a dim: in a parameter's annotation, or in a `match_cast`. Here it is used before that, or nothing ever binds it. (`\"n * 2\"` in a parameter checks, it does not bind `n`.)";
+    NESTED_FUNCTION = "RX0303", "a nested function after phase P0",
+        "From P0 on no function is nested in another: lambda lifting has moved them to the top level.";
+    DATAFLOW_PHASE = "RX0304", "a dataflow block after phase P2.1",
+        "From P2.1 on there is no dataflow block.";
+    CALL_TIR_PHASE = "RX0305", "call_tir or call_dps_library after phase P2.1",
+        "From P2.1 on tensor programs and library functions are called in destination-passing style, on memory that is allocated explicitly.";
+    OPERATOR_PHASE = "RX0306", "a tensor operator after phase P2.1",
+        "From P2.1 on only built-ins are called: memory, shape heap, and the virtual machine's own.";
+    SYMBOLIC_PHASE = "RX0307", "a symbolic expression after phase P2.3",
+        "From P2.3 on sizes live in the shape heap: no symbolic expression is left.";
+    PHASE_NAME = "RX0308", "an unknown phase",
+        "`module_attr(\"phase\", ...)` names one of P0, P1, P2.1, P2.2, P2.3.";
+    UNKNOWN_GLOBAL = "RX0309", "a name used as something that it is not",
+        "A tensor program is passed to `call_tir`; on a line of its own it is called in destination-passing style. A graph function does not have the name of an operator.";
+
+    CONSTRAINT = "RX0501", "operands that an operator refuses",
+        "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";
+    OPERAND_KIND = "RX0502", "an operand of the wrong kind",
+        "The operator takes something else there: a tensor, a shape, a literal, the name of a dtype. `relax ops NAME` shows the parameters.";
+    ARGUMENTS = "RX0503", "arguments that do not fit an operator's parameters",
+        "Too many, missing, given twice, or under a name that the operator does not have. `relax ops NAME` shows the parameters.";
+    UNKNOWN_OPERATOR = "RX0504", "an unknown operator",
+        "Neither the module nor the table of operators has a function of this name. `relax ops` lists the operators.";
+}

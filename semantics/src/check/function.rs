@@ -1,0 +1,467 @@
+//! Deduction through one function.
+
+use super::fit::{Fit, coarsen, fits, join, more_precise};
+use super::signature::own_signature;
+use super::{Left, codes};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::ir::{
+    Atom, Block, BlockKind, Body, DimVar, Expr, Function, Lambda, Module, VarId,
+};
+use relax_syntax::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the check of a function found.
+pub(super) struct Outcome {
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) obligations: Vec<Left>,
+    pub(super) annotations: Vec<Annotation>,
+    pub(super) result: Annotation,
+}
+
+/// The state of deduction in one function.
+pub(super) struct Checker<'a> {
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
+    pub(super) results: &'a BTreeMap<Name, Annotation>,
+    pub(super) facts: &'a mut dyn Facts,
+    pub(super) annotations: Vec<Annotation>,
+    /// Symbolic variables that have a value here.
+    pub(super) bound: BTreeSet<Name>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) obligations: Vec<Left>,
+    /// The span of the binding that is being checked.
+    pub(super) span: Span,
+    pub(super) in_dataflow: bool,
+}
+
+/// Checks a function in facts of its own.
+pub(super) fn check(
+    module: &Module,
+    function: &Function,
+    results: &BTreeMap<Name, Annotation>,
+    facts: &mut dyn Facts,
+) -> Outcome {
+    let mut checker = Checker {
+        module,
+        function,
+        results,
+        facts,
+        annotations: vec![Annotation::Object; function.vars.len()],
+        bound: BTreeSet::new(),
+        diagnostics: Vec::new(),
+        obligations: Vec::new(),
+        span: function.span,
+        in_dataflow: false,
+    };
+    if function.lambda.body.is_some() && crate::ops::lookup(&function.name).is_some() {
+        let message = format!("`{}` is the name of an operator", function.name);
+        checker.error(codes::UNKNOWN_GLOBAL, function.span, message);
+    }
+    let deduced = checker.lambda(&function.lambda, function.span);
+    let result = of_signature(function, &deduced);
+    let Checker { diagnostics, obligations, annotations, .. } = checker;
+    Outcome { diagnostics, obligations, annotations, result }
+}
+
+/// A result as callers may see it: over variables that the parameters bind.
+pub(super) fn of_signature(function: &Function, result: &Annotation) -> Annotation {
+    let lone = lone_vars(function, &function.lambda);
+    coarsen(result, &|dim| dim.vars_all(&|name| lone.contains(name) || name.starts_with(OWN)))
+}
+
+/// Variables that stand alone as a dim of a parameter, which binds them.
+pub(super) fn lone_vars(function: &Function, lambda: &Lambda) -> BTreeSet<Name> {
+    let mut lone = BTreeSet::new();
+    for &param in &lambda.params {
+        bindable(function.param_annotation(param), &mut |name| {
+            lone.insert(name.clone());
+        });
+    }
+    lone
+}
+
+/// Calls `visit` on each variable that stands alone as a dim, callables not entered.
+pub(super) fn bindable(annotation: &Annotation, visit: &mut dyn FnMut(&Name)) {
+    match annotation {
+        Annotation::Tuple(items) => items.iter().for_each(|item| bindable(item, visit)),
+        Annotation::Callable(_) => {}
+        _ => annotation.visit_dims(&mut |dim| {
+            if let Dim::Var(name) = dim {
+                visit(name);
+            }
+        }),
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    /// Parameters, body and result; gives the deduced result (the declared one where there is one).
+    fn lambda(&mut self, lambda: &Lambda, span: Span) -> Annotation {
+        for &param in &lambda.params {
+            let annotation = self.function.param_annotation(param).clone();
+            bindable(&annotation, &mut |name| self.bind_dim(name));
+        }
+        for &param in &lambda.params {
+            let annotation = self.function.param_annotation(param).clone();
+            self.require_bound(&annotation, self.function.var(param).span);
+            self.assume_extents(&annotation);
+            self.annotations[param.0 as usize] = annotation;
+        }
+        let Some(body) = &lambda.body else {
+            return lambda.result.clone().unwrap_or(Annotation::Object);
+        };
+        let deduced = self.body(body);
+        let Some(declared) = &lambda.result else { return deduced };
+        self.span = span;
+        self.require_bound(declared, span);
+        match fits(self.facts, &deduced, declared) {
+            Fit::Yes => more_precise(&deduced, declared),
+            Fit::Never(why) => {
+                let message = format!("the result is `{deduced}`, declared is `{declared}`: {why}");
+                self.error(codes::RESULT, span, message);
+                declared.clone()
+            }
+            Fit::Fails(why, _) | Fit::Unknown(why) => {
+                self.leave(format!("return: {why}"));
+                declared.clone()
+            }
+        }
+    }
+
+    /// Notes a check that run time makes.
+    pub(super) fn leave(&mut self, text: String) {
+        self.obligations.push(Left { function: self.function.name.clone(), span: self.span, text });
+    }
+
+    /// Gives a variable a value, and assumes what is declared of it.
+    fn bind_dim(&mut self, name: &Name) {
+        if !self.bound.insert(name.clone()) {
+            return;
+        }
+        let var = Dim::Var(name.clone());
+        self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
+        let Some(DimVar { lower, upper, multiple_of, .. }) = self.function.dim(name) else { return };
+        if let Some(lower) = lower {
+            self.facts.assume(Claim::new(*lower, Relation::AtMost, var.clone()));
+        }
+        if let Some(upper) = upper {
+            self.facts.assume(Claim::new(var.clone(), Relation::AtMost, *upper));
+        }
+        if let Some(step) = multiple_of {
+            self.facts.assume(Claim::new(*step, Relation::Divides, var));
+        }
+    }
+
+    /// What holds of every value that has passed a check: no dim is negative.
+    fn assume_extents(&mut self, annotation: &Annotation) {
+        match annotation {
+            Annotation::Callable(_) => {}
+            Annotation::Tuple(items) => items.iter().for_each(|item| self.assume_extents(item)),
+            _ => annotation.visit_dims(&mut |dim| {
+                if let Dim::Op(..) = dim {
+                    self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+                }
+            }),
+        }
+    }
+
+    /// Reports variables of an annotation that have no value here.
+    fn require_bound(&mut self, annotation: &Annotation, span: Span) {
+        let mut missing = BTreeSet::new();
+        annotation.visit_dims(&mut |dim| self.missing_dims(dim, &mut missing));
+        self.report_missing(missing, span);
+    }
+
+    fn missing_dims(&self, dim: &Dim, missing: &mut BTreeSet<Name>) {
+        dim.visit_vars(&mut |name| {
+            if !self.bound.contains(name) && !name.starts_with(OWN) {
+                missing.insert(name.clone());
+            }
+        });
+    }
+
+    fn report_missing(&mut self, missing: BTreeSet<Name>, span: Span) {
+        for name in missing {
+            let message = format!("symbolic variable `{name}` has no value here");
+            let mut diagnostic = Diagnostic::error(codes::UNBOUND_DIM, span, message).with_help(
+                "it is bound where it stands alone as a dim: in a parameter, or in a `match_cast`",
+            );
+            if let Some(dim) = self.function.dim(&name) {
+                diagnostic = diagnostic.with_place(dim.span, "declared here");
+            }
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn body(&mut self, body: &Body) -> Annotation {
+        for block in &body.blocks {
+            self.block(block);
+        }
+        self.atom(&body.result)
+    }
+
+    fn block(&mut self, block: &Block) {
+        let outer = self.in_dataflow;
+        self.in_dataflow = matches!(block.kind, BlockKind::Dataflow { .. });
+        for binding in &block.bindings {
+            self.binding(binding.var, &binding.expr);
+        }
+        self.in_dataflow = outer;
+    }
+
+    fn binding(&mut self, var: VarId, expr: &Expr) {
+        let info = self.function.var(var);
+        self.span = info.span;
+        let deduced = self.expr(var, expr);
+        self.span = info.span;
+        let annotation = match (&info.annotation, expr) {
+            (Some(wanted), Expr::MatchCast(..)) => {
+                self.require_bound(wanted, info.span);
+                self.annotated(&deduced, wanted)
+            }
+            (Some(wanted), _) => {
+                self.require_bound(wanted, info.span);
+                self.annotated(&deduced, wanted)
+            }
+            (None, _) => deduced,
+        };
+        self.annotations[var.0 as usize] = annotation;
+    }
+
+    /// `v: wanted = e` where `deduced` is known of `e`.
+    fn annotated(&mut self, deduced: &Annotation, wanted: &Annotation) -> Annotation {
+        let span = self.span;
+        match fits(self.facts, deduced, wanted) {
+            Fit::Yes => return more_precise(deduced, wanted),
+            Fit::Never(why) | Fit::Fails(why, _) => {
+                let message = format!("the value is `{deduced}`, not `{wanted}`: {why}");
+                self.error(codes::ANNOTATION_WRONG, span, message);
+            }
+            Fit::Unknown(why) => {
+                let message = format!("the value is `{deduced}`; that it is `{wanted}` is not decided: {why}");
+                let help = format!("write `match_cast(..., {wanted})`: then it is checked at run time");
+                self.diagnostics.push(
+                    Diagnostic::error(codes::ANNOTATION_UNDECIDED, span, message).with_help(help),
+                );
+            }
+        }
+        wanted.clone()
+    }
+
+    fn expr(&mut self, var: VarId, expr: &Expr) -> Annotation {
+        match expr {
+            Expr::Atom(atom) => self.atom(atom),
+            Expr::Call { callee, args, attrs } => self.call(callee, args, attrs),
+            Expr::Get(atom, index) => self.get(atom, *index),
+            Expr::MatchCast(atom, annotation) => self.match_cast(atom, annotation),
+            Expr::If { condition, then, otherwise } => {
+                self.forbid_in_dataflow("an `if`");
+                self.condition(condition);
+                let then = self.branch(then);
+                let otherwise = self.branch(otherwise);
+                let joined = join(self.facts, &then, &otherwise);
+                coarsen(&joined, &|dim| dim.vars_all(&|name| {
+                    self.bound.contains(name) || name.starts_with(OWN)
+                }))
+            }
+            Expr::Closure(lambda) => {
+                self.forbid_in_dataflow("a nested function");
+                self.closure(var, lambda)
+            }
+        }
+    }
+
+    pub(super) fn forbid_in_dataflow(&mut self, what: &str) {
+        if self.in_dataflow {
+            let message = format!("{what} stands in a dataflow block");
+            self.error(codes::DATAFLOW_CONTENT, self.span, message);
+        }
+    }
+
+    /// A branch sees what is bound before it, and what it binds stays in it.
+    fn branch(&mut self, body: &Body) -> Annotation {
+        let bound = self.bound.clone();
+        self.facts.push();
+        let result = self.body(body);
+        self.facts.pop();
+        self.bound = bound;
+        result
+    }
+
+    fn closure(&mut self, var: VarId, lambda: &Lambda) -> Annotation {
+        let outer = self.bound.clone();
+        let params: Vec<_> =
+            lambda.params.iter().map(|&p| self.function.param_annotation(p).clone()).collect();
+        let mut own = BTreeSet::new();
+        params.iter().for_each(|param| bindable(param, &mut |name| {
+            if !outer.contains(name) {
+                own.insert(name.clone());
+            }
+        }));
+        let is_own = |name: &Name| own.contains(name);
+        // Within its own body a closure is known by what is declared of it.
+        let declared = lambda.result.clone().unwrap_or(Annotation::Object);
+        self.annotations[var.0 as usize] = own_signature(params.clone(), &declared, true, &is_own);
+        let (span, in_dataflow) = (self.span, std::mem::replace(&mut self.in_dataflow, false));
+        self.facts.push();
+        let deduced = self.lambda(lambda, span);
+        self.facts.pop();
+        (self.in_dataflow, self.bound) = (in_dataflow, outer);
+        let known = coarsen(&deduced, &|dim| dim.vars_all(&|name| {
+            self.bound.contains(name) || own.contains(name) || name.starts_with(OWN)
+        }));
+        own_signature(params, &known, true, &is_own)
+    }
+
+    fn condition(&mut self, atom: &Atom) {
+        let known = self.atom(atom);
+        let fits = match &known {
+            Annotation::Object => true,
+            Annotation::Prim(dtype) => *dtype == DType::Bool,
+            Annotation::Tensor(TensorType { extents, dtype }) => {
+                dtype.is_none_or(|dtype| dtype == DType::Bool)
+                    && extents.rank().is_none_or(|rank| rank == 0)
+            }
+            _ => false,
+        };
+        if !fits {
+            let message = format!("a condition is a bool scalar, found `{known}`");
+            self.error(codes::CONDITION, self.span, message);
+        }
+    }
+
+    fn get(&mut self, atom: &Atom, index: usize) -> Annotation {
+        match self.atom(atom) {
+            Annotation::Tuple(mut items) if index < items.len() => items.swap_remove(index),
+            Annotation::Object => Annotation::Object,
+            other => {
+                let message = match &other {
+                    Annotation::Tuple(items) => {
+                        format!("a tuple of {} fields has no field {index}", items.len())
+                    }
+                    _ => format!("only a tuple has fields, found `{other}`"),
+                };
+                self.error(codes::FIELD, self.span, message);
+                Annotation::Object
+            }
+        }
+    }
+
+    /// The cast learns: the value has the annotation from here on.
+    fn match_cast(&mut self, atom: &Atom, annotation: &Annotation) -> Annotation {
+        let known = self.atom(atom);
+        let before = self.bound.clone();
+        let mut fresh = BTreeSet::new();
+        bindable(annotation, &mut |name| {
+            if !before.contains(name) {
+                fresh.insert(name.clone());
+            }
+        });
+        fresh.iter().for_each(|name| self.bind_dim(name));
+        self.require_bound(annotation, self.span);
+        if let Some(why) = self.learn(&known, annotation) {
+            let message = format!("the value is `{known}` and never `{annotation}`: {why}");
+            self.error(codes::CAST, self.span, message);
+        }
+        self.assume_extents(annotation);
+        more_precise(&known, annotation)
+    }
+
+    /// Assumes that a value of `known` has `wanted`; says why it never can.
+    fn learn(&mut self, known: &Annotation, wanted: &Annotation) -> Option<String> {
+        let (found, expected) = match (known, wanted) {
+            (Annotation::Object, _) | (_, Annotation::Object) => return None,
+            (Annotation::Callable(_), Annotation::Callable(_)) => return None,
+            (Annotation::Tuple(found), Annotation::Tuple(expected))
+                if found.len() == expected.len() =>
+            {
+                return found.iter().zip(expected).find_map(|(f, e)| self.learn(f, e));
+            }
+            (Annotation::Shape(found), Annotation::Shape(expected)) => (found, expected),
+            (Annotation::Tensor(found), Annotation::Tensor(expected)) => {
+                if let (Some(f), Some(e)) = (found.dtype, expected.dtype)
+                    && f != e
+                {
+                    return Some(format!("dtype {f} is not {e}"));
+                }
+                (&found.extents, &expected.extents)
+            }
+            (found, expected) => {
+                return match fits(self.facts, found, expected) {
+                    Fit::Never(why) => Some(why),
+                    _ => None,
+                };
+            }
+        };
+        if let (Some(f), Some(e)) = (found.rank(), expected.rank())
+            && f != e
+        {
+            return Some(format!("rank {f} is not {e}"));
+        }
+        let (Some(found), Some(expected)) = (found.dims(), expected.dims()) else {
+            self.leave(format!("match_cast to `{wanted}`"));
+            return None;
+        };
+        for (f, e) in found.iter().zip(expected) {
+            let differ = Claim::new(f.clone(), Relation::NotEqual, e.clone());
+            if self.facts.decide(&differ) == relax_syntax::facts::Answer::Proved {
+                return Some(format!("{f} is never {e}"));
+            }
+            self.facts.assume(Claim::new(f.clone(), Relation::Equal, e.clone()));
+        }
+        None
+    }
+
+    /// What is known of an atom; reports dims without a value.
+    pub(super) fn atom(&mut self, atom: &Atom) -> Annotation {
+        match atom {
+            Atom::Var(var) => self.annotations[var.0 as usize].clone(),
+            Atom::Global(name) => self.global(name),
+            Atom::Dim(dim) => {
+                self.use_dims([dim]);
+                Annotation::Prim(DType::I64)
+            }
+            Atom::Float(_) => Annotation::Prim(DType::F64),
+            Atom::Bool(_) => Annotation::Prim(DType::Bool),
+            Atom::Str(_) | Atom::None => Annotation::Object,
+            Atom::Annotation(annotation) => {
+                self.require_bound(annotation, self.span);
+                Annotation::Object
+            }
+            Atom::Constant(constant) => {
+                let extents = Extents::Known(relax_syntax::resolve::constant::constant_dims(constant));
+                Annotation::Tensor(TensorType { extents, dtype: Some(constant.dtype) })
+            }
+            Atom::External(external) => external.annotation.clone(),
+            Atom::Tuple(items) | Atom::List(items) => {
+                Annotation::Tuple(items.iter().map(|item| self.atom(item)).collect())
+            }
+            Atom::Shape(dims) => {
+                self.use_dims(dims);
+                Annotation::Shape(Extents::Known(dims.clone()))
+            }
+        }
+    }
+
+    fn use_dims<'d>(&mut self, dims: impl IntoIterator<Item = &'d Dim>) {
+        let mut missing = BTreeSet::new();
+        dims.into_iter().for_each(|dim| self.missing_dims(dim, &mut missing));
+        self.report_missing(missing, self.span);
+    }
+
+    fn global(&mut self, name: &Name) -> Annotation {
+        let Some(function) = self.module.function(name) else { return Annotation::Callable(None) };
+        let params = &function.lambda.params;
+        let params = params.iter().map(|&p| function.param_annotation(p).clone()).collect();
+        let result = self.results.get(name).cloned().unwrap_or(Annotation::Object);
+        own_signature(params, &result, super::call::is_pure(function), &|_| true)
+    }
+}

@@ -1,0 +1,133 @@
+//! Deduction and well-formedness: what can be known of a module without running it.
+//!
+//! Deduction goes forward, a function after those it calls. What an operator's rule cannot know it
+//! coarsens. Every obligation is proved, refused, or left to the interpreter, which checks again:
+//! none is dropped.
+
+mod call;
+pub mod codes;
+mod fit;
+mod function;
+mod order;
+mod phase;
+pub(crate) mod signature;
+
+pub use phase::Phase;
+
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::diagnostic::{Diagnostic, Severity};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Definition, Expr, Function, Module, VarId};
+use relax_syntax::span::Span;
+use std::collections::BTreeMap;
+
+/// What a check found.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The module with what was deduced of every variable written down.
+    pub module: Module,
+    /// Errors and warnings, in the order of their places.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What is left to run time.
+    pub obligations: Vec<Left>,
+    /// What is deduced of each function's result, over the variables of its signature.
+    pub results: BTreeMap<Name, Annotation>,
+}
+
+/// A check that is left to run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The function it stands in.
+    pub function: Name,
+    /// The place.
+    pub span: Span,
+    /// What must hold: `matmul/C2: n == m`.
+    pub text: String,
+}
+
+impl Checked {
+    /// True when nothing is wrong.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+    }
+}
+
+/// Checks a module for a phase.
+pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
+    let mut diagnostics = phase::check(module, phase);
+    let mut results: BTreeMap<Name, Annotation> = BTreeMap::new();
+    for function in module.functions() {
+        if let Some(result) = &function.lambda.result {
+            results.insert(function.name.clone(), function::of_signature(function, result));
+        }
+    }
+    let (order, recursive) = order::callees_first(module);
+    for function in recursive {
+        let message = format!("the result of `{}` is not declared, and it calls itself", function.name);
+        diagnostics.push(
+            Diagnostic::error(codes::RECURSION, function.span, message)
+                .with_help("declare the result with `->`"),
+        );
+        results.insert(function.name.clone(), Annotation::Object);
+    }
+    let mut annotations: BTreeMap<Name, Vec<Annotation>> = BTreeMap::new();
+    let mut obligations = Vec::new();
+    for function in order {
+        facts.push();
+        let outcome = function::check(module, function, &results, facts);
+        facts.pop();
+        diagnostics.extend(outcome.diagnostics);
+        obligations.extend(outcome.obligations);
+        results.entry(function.name.clone()).or_insert(outcome.result);
+        annotations.insert(function.name.clone(), outcome.annotations);
+    }
+    for definition in &module.definitions {
+        if let Definition::Tensor(program) = definition {
+            diagnostics.extend(crate::tir::check(program));
+        }
+    }
+    diagnostics.sort_by(|a, b| (a.primary.span, a.code).cmp(&(b.primary.span, b.code)));
+    Checked { module: annotated(module, annotations), diagnostics, obligations, results }
+}
+
+/// The module with deduced annotations at every binding whose text can hold one.
+fn annotated(module: &Module, mut annotations: BTreeMap<Name, Vec<Annotation>>) -> Module {
+    let mut module = module.clone();
+    for definition in &mut module.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        let Some(deduced) = annotations.remove(&function.name) else { continue };
+        for var in printable(function) {
+            let index = var.0 as usize;
+            function.vars[index].annotation = Some(deduced[index].clone());
+        }
+    }
+    module
+}
+
+/// Variables whose binding prints as `v: A = e`.
+fn printable(function: &Function) -> Vec<VarId> {
+    fn visit(body: &relax_syntax::ir::Body, function: &Function, vars: &mut Vec<VarId>) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::If { then, otherwise, .. } => {
+                    visit(then, function, vars);
+                    visit(otherwise, function, vars);
+                }
+                Expr::Closure(lambda) => {
+                    if let Some(body) = &lambda.body {
+                        visit(body, function, vars);
+                    }
+                }
+                _ if function.var(binding.var).name == "_" => {}
+                _ => vars.push(binding.var),
+            }
+        }
+    }
+    let mut vars = Vec::new();
+    if let Some(body) = &function.lambda.body {
+        visit(body, function, &mut vars);
+    }
+    vars
+}

@@ -1,0 +1,250 @@
+//! Values against annotations at run time: variables are bound left to right, then everything is
+//! compared. Function boundaries and `match_cast` are the same check under different names.
+
+use crate::stop::{Stop, Trap};
+use crate::value::Value;
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::DimVar;
+use relax_syntax::span::Span;
+use std::collections::BTreeMap;
+
+/// The values of symbolic variables, and what bound them.
+pub type DimValues = BTreeMap<Name, BoundDim>;
+
+/// The value of a symbolic variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundDim {
+    /// The value.
+    pub value: i64,
+    /// Where it was bound.
+    pub span: Span,
+    /// By what: "dim 0 of `x`".
+    pub by: String,
+}
+
+/// One check of values against annotations.
+pub(super) struct Binder<'a> {
+    /// `match_cast`, `boundary`, `return`, `annotation`: the first part of the trap's id.
+    pub(super) check: &'static str,
+    /// Facts declared of the variables.
+    pub(super) declared: &'a [DimVar],
+    /// Variables known so far; grows.
+    pub(super) dims: &'a mut DimValues,
+    /// Comparisons that wait until every lone variable is bound.
+    pending: Vec<Pending>,
+    /// Whether variables without a value may be bound.
+    binds: Binds,
+}
+
+/// What a check does with a variable that has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binds {
+    /// A lone one is bound.
+    Lone,
+    /// Nothing is bound; what cannot be evaluated is not compared.
+    Nothing,
+}
+
+struct Pending {
+    dim: Dim,
+    actual: i64,
+    what: String,
+    span: Span,
+    shown: String,
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn new(
+        check: &'static str,
+        declared: &'a [DimVar],
+        dims: &'a mut DimValues,
+        binds: Binds,
+    ) -> Self {
+        Self { check, declared, dims, pending: Vec::new(), binds }
+    }
+
+    /// Checks kind, rank and dtype of a value at once, binds lone variables, and notes the rest.
+    pub(super) fn value(
+        &mut self,
+        annotation: &Annotation,
+        value: &Value,
+        what: &str,
+        span: Span,
+    ) -> Result<(), Stop> {
+        match (annotation, value) {
+            (Annotation::Object, _)
+            | (Annotation::Callable(_), Value::Global(_) | Value::Closure(_) | Value::Partial(_)) => Ok(()),
+            (Annotation::Tensor(known), Value::Tensor(tensor)) => {
+                self.tensor(known, tensor, annotation, what, span)
+            }
+            (Annotation::DTensor(known), Value::Tensor(tensor)) => {
+                self.tensor(&known.tensor, tensor, annotation, what, span)
+            }
+            (Annotation::Shape(extents), Value::Shape(dims)) => {
+                self.extents(extents, dims, annotation, what, span)
+            }
+            (Annotation::Prim(expected), Value::Prim(found, _)) if expected == found => Ok(()),
+            (Annotation::Prim(expected), Value::Prim(found, _)) => Err(self.trap(
+                "dtype",
+                format!("{what} must be a scalar of dtype {expected}, found {found}"),
+                span,
+            )),
+            (Annotation::Tuple(fields), Value::Tuple(items)) => {
+                if fields.len() != items.len() {
+                    let message =
+                        format!("{what} must have {} fields, found {}", fields.len(), items.len());
+                    return Err(self.trap("rank", message, span));
+                }
+                for (index, (field, item)) in fields.iter().zip(items).enumerate() {
+                    self.value(field, item, &format!("field {index} of {what}"), span)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let message = format!("{what} must be `{annotation}`, found {}", value.kind());
+                Err(self.trap("kind", message, span))
+            }
+        }
+    }
+
+    fn tensor(
+        &mut self,
+        known: &TensorType,
+        tensor: &crate::tensor::Tensor,
+        annotation: &Annotation,
+        what: &str,
+        span: Span,
+    ) -> Result<(), Stop> {
+        if let Some(dtype) = known.dtype.filter(|&dtype| dtype != tensor.dtype()) {
+            let message = format!("{what} must have dtype {dtype}, found {}", tensor.dtype());
+            return Err(self.trap("dtype", message, span));
+        }
+        let shape: Vec<i64> =
+            tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
+        self.extents(&known.extents, &shape, annotation, what, span)
+    }
+
+    fn extents(
+        &mut self,
+        extents: &Extents,
+        shape: &[i64],
+        annotation: &Annotation,
+        what: &str,
+        span: Span,
+    ) -> Result<(), Stop> {
+        if let Some(rank) = extents.rank().filter(|&rank| rank != shape.len()) {
+            let message = format!(
+                "{what} must be `{annotation}`, of rank {rank}; found the shape {}, of rank {}",
+                shown_shape(shape),
+                shape.len()
+            );
+            return Err(self.trap("rank", message, span));
+        }
+        for (axis, (dim, &actual)) in extents.dims().into_iter().flatten().zip(shape).enumerate() {
+            let place = format!("dim {axis} of {what}");
+            match dim {
+                Dim::Var(name) if self.binds == Binds::Lone && !self.dims.contains_key(name) => {
+                    self.bind(name, actual, place, span)?;
+                }
+                _ => self.pending.push(Pending {
+                    dim: dim.clone(),
+                    actual,
+                    what: place,
+                    span,
+                    shown: format!("`{annotation}`, found the shape {}", shown_shape(shape)),
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds a variable and checks what is declared of it.
+    pub(super) fn bind(
+        &mut self,
+        name: &Name,
+        value: i64,
+        by: String,
+        span: Span,
+    ) -> Result<(), Stop> {
+        let declared = self.declared.iter().find(|dim| dim.name == *name);
+        let bound = BoundDim { value, span, by };
+        let failed = declared.and_then(|dim| broken_fact(dim, value).map(|broken| (dim, broken)));
+        if let Some((dim, (fact, limit))) = failed {
+            let message =
+                format!("`{name}` = {value} ({}) breaks its declared {fact} {limit}", bound.by);
+            let id = format!("bound/{}", fact.trim_end_matches("_bound"));
+            return Err(Stop::Trap(Box::new(Trap {
+                places: vec![(dim.span, format!("{fact}={limit} is declared here"))],
+                ..located(id, message, span)
+            })));
+        }
+        self.dims.insert(name.clone(), bound);
+        Ok(())
+    }
+
+    /// Compares what is left, once every variable that can be bound is.
+    pub(super) fn finish(self) -> Result<(), Stop> {
+        for pending in &self.pending {
+            let value_of = |name: &Name| self.dims.get(name).map(|bound| bound.value);
+            let expected = match pending.dim.eval(&value_of) {
+                Ok(expected) => expected,
+                Err(_) if self.binds == Binds::Nothing => continue,
+                Err(error) => {
+                    return Err(self.trap(
+                        "dim",
+                        format!("{}: {error}", pending.what),
+                        pending.span,
+                    ));
+                }
+            };
+            if expected != pending.actual {
+                return Err(self.mismatch(pending, expected));
+            }
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, pending: &Pending, expected: i64) -> Stop {
+        let value = match &pending.dim {
+            Dim::Int(_) => expected.to_string(),
+            dim => format!("{dim} = {expected}"),
+        };
+        let message = format!(
+            "{} must be {value}, found {}: expected {}",
+            pending.what, pending.actual, pending.shown
+        );
+        let mut trap = located(format!("{}/dim", self.check), message, pending.span);
+        pending.dim.visit_vars(&mut |name| {
+            if let Some(bound) = self.dims.get(name) {
+                trap.notes.push(format!("{name} = {} was bound by {}", bound.value, bound.by));
+                trap.places.push((bound.span, format!("{name} = {} comes from here", bound.value)));
+            }
+        });
+        Stop::Trap(Box::new(trap))
+    }
+
+    fn trap(&self, kind: &str, message: String, span: Span) -> Stop {
+        Stop::Trap(Box::new(located(format!("{}/{kind}", self.check), message, span)))
+    }
+}
+
+fn located(id: String, message: String, span: Span) -> Trap {
+    Trap { id, message, span, function: None, notes: Vec::new(), places: Vec::new() }
+}
+
+/// The declared fact that a value breaks, and its limit.
+fn broken_fact(dim: &DimVar, value: i64) -> Option<(&'static str, i64)> {
+    let lower = dim.lower.filter(|&lower| value < lower).map(|lower| ("lower_bound", lower));
+    let upper = dim.upper.filter(|&upper| value > upper).map(|upper| ("upper_bound", upper));
+    let multiple =
+        dim.multiple_of.filter(|&step| value % step != 0).map(|step| ("multiple_of", step));
+    lower.or(upper).or(multiple)
+}
+
+/// `(2, 3)`, `(4,)`
+pub(crate) fn shown_shape(shape: &[i64]) -> String {
+    let dims: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    if shape.len() == 1 { format!("({},)", dims[0]) } else { format!("({})", dims.join(", ")) }
+}

@@ -1,0 +1,240 @@
+//! Evaluation of right-hand sides and atoms.
+
+use super::binding::{Binder, Binds, BoundDim};
+use super::{Frame, Interpreter};
+use crate::ops::{apply, lookup};
+use crate::stop::Stop;
+use crate::tensor::{Number, Tensor, array};
+use crate::value::{Closure, Value};
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::graph::Literals;
+use relax_syntax::ir::{Atom, Callee, Constant, Expr, VarId};
+use std::sync::Arc;
+
+impl<'m> Interpreter<'m> {
+    pub(super) fn expr(
+        &mut self,
+        frame: &mut Frame<'m>,
+        var: VarId,
+        expr: &Expr,
+    ) -> Result<Value, Stop> {
+        match expr {
+            Expr::Atom(atom) => self.atom(frame, atom),
+            Expr::Call { callee, args, attrs } => self.call_expr(frame, callee, args, attrs),
+            Expr::Get(atom, index) => match self.atom(frame, atom)? {
+                Value::Tuple(items) if *index < items.len() => Ok(items[*index].clone()),
+                Value::Tuple(items) => Err(Stop::trap(
+                    "tuple/index",
+                    format!("a tuple of {} fields has no field {index}", items.len()),
+                )),
+                other => {
+                    let message = format!("only a tuple has fields, found {}", other.kind());
+                    Err(Stop::trap("tuple/kind", message))
+                }
+            },
+            Expr::MatchCast(atom, annotation) => {
+                let value = self.atom(frame, atom)?;
+                let function = frame.function;
+                let span = function.var(var).span;
+                let mut binder =
+                    Binder::new("match_cast", &function.dims, &mut frame.dims, Binds::Lone);
+                binder.value(annotation, &value, "the value", span)?;
+                binder.finish()?;
+                Ok(value)
+            }
+            Expr::If { condition, then, otherwise } => {
+                let condition = self.atom(frame, condition)?;
+                let branch = if truth(&condition)? { then } else { otherwise };
+                self.body(frame, branch)
+            }
+            Expr::Closure(lambda) => {
+                let visible = frame.values.iter().enumerate().filter_map(|(index, value)| {
+                    let id = VarId(u32::try_from(index).ok()?);
+                    Some((id, value.clone()?))
+                });
+                Ok(Value::Closure(Arc::new(Closure {
+                    function: frame.function.name.clone(),
+                    var,
+                    lambda: lambda.clone(),
+                    values: visible.collect(),
+                    dims: frame.dims.clone(),
+                })))
+            }
+        }
+    }
+
+    fn call_expr(
+        &mut self,
+        frame: &mut Frame<'m>,
+        callee: &Callee,
+        args: &[Atom],
+        attrs: &[(Name, Atom)],
+    ) -> Result<Value, Stop> {
+        let values = args.iter().map(|arg| self.atom(frame, arg)).collect::<Result<Vec<_>, _>>()?;
+        match callee {
+            Callee::Operator(name) => {
+                let keywords = attrs
+                    .iter()
+                    .map(|(key, atom)| Ok((key.clone(), self.atom(frame, atom)?)))
+                    .collect::<Result<Vec<_>, Stop>>()?;
+                let row = lookup(name)
+                    .ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
+                let limits = self.options.limits.clone();
+                apply(row, values, keywords, &limits, Some(self))
+            }
+            Callee::Global(name) if self.module.tensor_program(name).is_some() => {
+                self.run_in_place(frame, name, args, values)
+            }
+            Callee::Global(name) => self.call(name, values),
+            Callee::Var(var) => {
+                let function = self.variable(frame, *var)?;
+                self.call_value(&function, values)
+            }
+        }
+    }
+
+    /// A tensor program called in destination-passing style: what it writes, the variables that were
+    /// passed hold afterwards.
+    fn run_in_place(
+        &mut self,
+        frame: &mut Frame<'m>,
+        name: &Name,
+        args: &[Atom],
+        values: Vec<Value>,
+    ) -> Result<Value, Stop> {
+        let (mut buffers, mut scalars, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        for (atom, value) in args.iter().zip(values) {
+            match value {
+                Value::Tensor(tensor) => {
+                    buffers.push(tensor);
+                    written.push(if let Atom::Var(var) = atom { Some(*var) } else { None });
+                }
+                Value::Prim(_, Number::Int(value)) => {
+                    scalars.push(i64::try_from(value).unwrap_or(i64::MAX));
+                }
+                other => {
+                    let message =
+                        format!("`{name}` takes tensors and integers, found {}", other.kind());
+                    return Err(Stop::trap("call_tir/kind", message));
+                }
+            }
+        }
+        let results = self.run_buffers(name, buffers, scalars)?;
+        for (var, tensor) in written.into_iter().zip(results) {
+            if let Some(var) = var {
+                frame.values[var.0 as usize] = Some(Value::Tensor(tensor));
+            }
+        }
+        Ok(Value::Tuple(Vec::new()))
+    }
+
+    pub(super) fn call_value(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop> {
+        match function {
+            Value::Global(name) => self.call(name, args),
+            Value::Closure(closure) => self.call_closure(closure, args),
+            Value::Partial(partial) => {
+                let args = args.into_iter().chain(partial.last.iter().cloned()).collect();
+                self.call_value(&partial.function, args)
+            }
+            other => {
+                let message = format!("only a function is called, found {}", other.kind());
+                Err(Stop::trap("call/kind", message))
+            }
+        }
+    }
+
+    fn variable(&self, frame: &Frame<'m>, var: VarId) -> Result<Value, Stop> {
+        let value = frame.values[var.0 as usize].clone();
+        value.ok_or_else(|| {
+            let name = &frame.function.var(var).name;
+            Stop::trap("variable/unbound", format!("`{name}` has no value here"))
+        })
+    }
+
+    pub(super) fn atom(&self, frame: &Frame<'m>, atom: &Atom) -> Result<Value, Stop> {
+        let all = |items: &[Atom]| -> Result<Vec<Value>, Stop> {
+            items.iter().map(|item| self.atom(frame, item)).collect()
+        };
+        Ok(match atom {
+            Atom::Var(var) => self.variable(frame, *var)?,
+            Atom::Global(name) => Value::Global(name.clone()),
+            Atom::Dim(dim) => Value::int(eval_dim(frame, dim)?),
+            Atom::Float(value) => Value::Prim(DType::F64, Number::Float(*value)),
+            Atom::Bool(value) => Value::Prim(DType::Bool, Number::Int((*value).into())),
+            Atom::Str(text) => Value::Str(text.clone()),
+            Atom::None => Value::None,
+            Atom::Constant(constant) => Value::Tensor(constant_tensor(constant)),
+            Atom::External(external) => {
+                let found = self.options.externals.get(&external.name).cloned();
+                Value::Tensor(found.ok_or_else(|| {
+                    let message = format!("no value is given for the constant `{}`", external.name);
+                    Stop::trap("param/missing", message)
+                })?)
+            }
+            Atom::Tuple(items) | Atom::List(items) => Value::Tuple(all(items)?),
+            Atom::Shape(dims) => Value::Shape(
+                dims.iter().map(|dim| shape_dim(frame, dim)).collect::<Result<_, _>>()?,
+            ),
+            Atom::Annotation(annotation) => {
+                let mut failed = None;
+                let evaluated = annotation.map_dims(&mut |dim| match eval_dim(frame, dim) {
+                    Ok(value) => Dim::Int(value),
+                    Err(stop) => {
+                        failed.get_or_insert(stop);
+                        dim.clone()
+                    }
+                });
+                failed.map_or(Ok(()), Err)?;
+                Value::Annotation(Arc::new(evaluated))
+            }
+        })
+    }
+}
+
+fn eval_dim(frame: &Frame<'_>, dim: &Dim) -> Result<i64, Stop> {
+    dim.eval(&|name| frame.dims.get(name).map(|bound: &BoundDim| bound.value))
+        .map_err(|error| Stop::trap("dim/value", error.to_string()))
+}
+
+/// A dim of a shape value, which may not be negative.
+fn shape_dim(frame: &Frame<'_>, dim: &Dim) -> Result<i64, Stop> {
+    let value = eval_dim(frame, dim)?;
+    if value < 0 {
+        let message = format!("a dim may not be negative, found `{dim}` = {value}");
+        return Err(Stop::trap("shape/negative", message));
+    }
+    Ok(value)
+}
+
+/// A condition: a bool scalar.
+fn truth(value: &Value) -> Result<bool, Stop> {
+    match value {
+        Value::Prim(DType::Bool, Number::Int(value)) => Ok(*value != 0),
+        Value::Tensor(tensor) if tensor.dtype() == DType::Bool && tensor.rank() == 0 => {
+            if tensor.undefined_elements().is_some() {
+                let message = "the condition is a tensor that nothing has written";
+                return Err(Stop::trap("undefined/read", message));
+            }
+            Ok(tensor.number(0) == Number::Int(1))
+        }
+        other => {
+            let message = format!("a condition is a bool scalar, found `{}`", other.annotation());
+            Err(Stop::trap("if/kind", message))
+        }
+    }
+}
+
+/// The tensor that a constant of the text stands for.
+#[must_use]
+pub(super) fn constant_tensor(constant: &Constant) -> Tensor {
+    match &constant.data {
+        Literals::Float(values) => {
+            Tensor::from_floats(constant.dtype, array(&constant.shape, values.clone()))
+        }
+        Literals::Int(values) => {
+            Tensor::from_ints(constant.dtype, array(&constant.shape, values.clone()))
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The reference interpreter of the graph level: what a program means.
+//!
+//! It runs any module that the checker accepts, in every phase. Checks at function boundaries, of
+//! `match_cast` and of operators are part of the meaning: they are never skipped.
+
+mod binding;
+mod expr;
+mod machine;
+
+pub use binding::{BoundDim, DimValues};
+
+use crate::ops::Limits;
+use crate::stop::Stop;
+use crate::tensor::Tensor;
+use crate::tir;
+use crate::value::{Closure, Value};
+use binding::{Binder, Binds};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::{BlockKind, Body, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::span::Span;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a run may use, and what it is given beside its arguments.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Resource limits.
+    pub limits: Limits,
+    /// External constants (`param(...)`) by name.
+    pub externals: Arc<BTreeMap<Name, Tensor>>,
+    /// What to watch for in tensor programs.
+    pub mode: tir::Mode,
+}
+
+/// A run of a module.
+pub struct Interpreter<'m> {
+    module: &'m Module,
+    options: Options,
+    steps: u64,
+    depth: usize,
+    /// Tensor programs that have run before, ready to run again.
+    compiled: BTreeMap<Name, Arc<tir::Compiled>>,
+    /// Lines that `print` showed.
+    pub printed: Vec<String>,
+}
+
+/// The variables of one call.
+struct Frame<'m> {
+    function: &'m Function,
+    values: Vec<Option<Value>>,
+    dims: DimValues,
+}
+
+/// Stack left below which a call continues on a fresh piece, and the size of a piece.
+const RED_ZONE: usize = 256 * 1024;
+const STACK_PIECE: usize = 4 * 1024 * 1024;
+
+impl<'m> Interpreter<'m> {
+    /// Prepares to run functions of `module`.
+    #[must_use]
+    pub fn new(module: &'m Module, options: Options) -> Self {
+        Self { module, options, steps: 0, depth: 0, compiled: BTreeMap::new(), printed: Vec::new() }
+    }
+
+    /// Calls a function of the module.
+    ///
+    /// # Errors
+    /// A trap of the program, or a limit.
+    pub fn call(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
+        let module = self.module;
+        let function = module
+            .function(name)
+            .ok_or_else(|| Stop::Unsupported(format!("there is no graph function `{name}`")))?;
+        let values = vec![None; function.vars.len()];
+        let mut frame = Frame { function, values, dims: DimValues::new() };
+        self.enter(&mut frame, &function.lambda, args, function.span)
+    }
+
+    /// Runs a lambda in a frame that holds what is around it.
+    fn enter(
+        &mut self,
+        frame: &mut Frame<'m>,
+        lambda: &Lambda,
+        args: Vec<Value>,
+        span: Span,
+    ) -> Result<Value, Stop> {
+        let limit = self.options.limits.call_depth;
+        if self.depth >= limit {
+            let detail = format!("more than {limit} calls within calls");
+            return Err(Stop::Exhausted { resource: "call depth", detail });
+        }
+        self.depth += 1;
+        let result = stacker::maybe_grow(RED_ZONE, STACK_PIECE, || {
+            self.boundary(frame, lambda, args, span)?;
+            let Some(body) = &lambda.body else {
+                let name = &frame.function.name;
+                let message = format!("`{name}` is external: its body is `...`");
+                return Err(place(Stop::trap("call/external", message), frame, span));
+            };
+            let result = self.body(frame, body)?;
+            self.check_result(frame, lambda, &result, span)?;
+            Ok(result)
+        });
+        self.depth -= 1;
+        result
+    }
+
+    /// Binds parameters, and checks them against their annotations.
+    fn boundary(
+        &self,
+        frame: &mut Frame<'m>,
+        lambda: &Lambda,
+        args: Vec<Value>,
+        span: Span,
+    ) -> Result<(), Stop> {
+        if args.len() != lambda.params.len() {
+            let (expected, found) = (lambda.params.len(), args.len());
+            let name = &frame.function.name;
+            let message = format!("`{name}` takes {expected} arguments, found {found}");
+            return Err(place(Stop::trap("boundary/arguments", message), frame, span));
+        }
+        let function = frame.function;
+        let mut binder = Binder::new("boundary", &function.dims, &mut frame.dims, Binds::Lone);
+        let mut check = || {
+            for (&param, arg) in lambda.params.iter().zip(&args) {
+                let info = function.var(param);
+                let what = format!("parameter `{}`", info.name);
+                binder.value(function.param_annotation(param), arg, &what, info.span)?;
+            }
+            Ok(())
+        };
+        let checked = check().and_then(|()| binder.finish());
+        checked.map_err(|stop| place(stop, frame, span))?;
+        for (&param, arg) in lambda.params.iter().zip(args) {
+            frame.values[param.0 as usize] = Some(arg);
+        }
+        Ok(())
+    }
+
+    fn check_result(
+        &self,
+        frame: &mut Frame<'m>,
+        lambda: &Lambda,
+        value: &Value,
+        span: Span,
+    ) -> Result<(), Stop> {
+        lambda.result.as_ref().map_or(Ok(()), |annotation| {
+            check_value("return", frame, annotation, value, "the result", span)
+        })
+    }
+
+    fn body(&mut self, frame: &mut Frame<'m>, body: &Body) -> Result<Value, Stop> {
+        for block in &body.blocks {
+            for binding in &block.bindings {
+                self.step()?;
+                let span = frame.function.var(binding.var).span;
+                let value = self
+                    .expr(frame, binding.var, &binding.expr)
+                    .map_err(|stop| place(stop, frame, span))?;
+                self.bind(frame, binding.var, value, &binding.expr)?;
+            }
+            if let BlockKind::Dataflow { .. } = block.kind {
+                // Its inner variables stay in the frame; the checker lets nobody see them.
+            }
+        }
+        self.atom(frame, &body.result)
+    }
+
+    /// Stores the value of a binding, compared with the annotation of its variable.
+    fn bind(
+        &self,
+        frame: &mut Frame<'m>,
+        var: VarId,
+        value: Value,
+        expr: &Expr,
+    ) -> Result<(), Stop> {
+        let info = frame.function.var(var);
+        if let Some(annotation) = &info.annotation
+            && !matches!(expr, Expr::Closure(_))
+        {
+            let what = format!("`{}`", info.name);
+            check_value("annotation", frame, annotation, &value, &what, info.span)?;
+        }
+        frame.values[var.0 as usize] = Some(value);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<(), Stop> {
+        self.steps += 1;
+        if self.steps > self.options.limits.steps {
+            let detail = format!("more than {} steps", self.options.limits.steps);
+            return Err(Stop::Exhausted { resource: "steps", detail });
+        }
+        Ok(())
+    }
+
+    fn call_closure(&mut self, closure: &Closure, args: Vec<Value>) -> Result<Value, Stop> {
+        let module = self.module;
+        let function = module
+            .function(&closure.function)
+            .expect("invariant: a closure comes from a function of this module");
+        let mut values = vec![None; function.vars.len()];
+        for (var, value) in &closure.values {
+            values[var.0 as usize] = Some(value.clone());
+        }
+        // A closure may call itself by its name.
+        values[closure.var.0 as usize] = Some(Value::Closure(Arc::new(closure.clone())));
+        let mut frame = Frame { function, values, dims: closure.dims.clone() };
+        let span = function.var(closure.var).span;
+        self.enter(&mut frame, &closure.lambda, args, span)
+    }
+}
+
+/// Compares a value with an annotation, as far as its variables have values.
+fn check_value(
+    check: &'static str,
+    frame: &mut Frame<'_>,
+    annotation: &Annotation,
+    value: &Value,
+    what: &str,
+    span: Span,
+) -> Result<(), Stop> {
+    let declared = &frame.function.dims;
+    let mut binder = Binder::new(check, declared, &mut frame.dims, Binds::Nothing);
+    let checked = binder.value(annotation, value, what, span).and_then(|()| binder.finish());
+    checked.map_err(|stop| place(stop, frame, span))
+}
+
+/// Fills in where a trap happened, and the symbolic variables there; a trap that has its place
+/// already learns where it was called from.
+fn place(stop: Stop, frame: &Frame<'_>, span: Span) -> Stop {
+    let Stop::Trap(mut trap) = stop else { return stop };
+    if trap.function.is_none() {
+        trap.function = Some(frame.function.name.clone());
+        if trap.span.is_synthetic() {
+            trap.span = span;
+        }
+        if trap.places.is_empty() && !frame.dims.is_empty() {
+            let dims = frame.dims.iter().map(|(name, bound)| {
+                let by =
+                    if bound.by.is_empty() { String::new() } else { format!(" ({})", bound.by) };
+                format!("{name} = {}{by}", bound.value)
+            });
+            trap.notes.push(format!("here {}", dims.collect::<Vec<_>>().join(", ")));
+        }
+    } else if trap.function.as_ref() != Some(&frame.function.name)
+        && trap.places.len() < MOST_PLACES
+    {
+        let already = trap.places.iter().any(|(known, _)| *known == span);
+        if !already && span != frame.function.span {
+            trap.places.push((span, format!("called from `{}`", frame.function.name)));
+        }
+    }
+    Stop::Trap(trap)
+}
+
+/// Places beyond this many say little more, and a deep recursion has thousands.
+const MOST_PLACES: usize = 6;

@@ -1,5 +1,0 @@
-//! Tensors over device meshes: deduction, and the meaning in a single process.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,5 +1,0 @@
-//! Linear algebra beyond the matrix product.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];

@@ -1,5 +1,0 @@
-//! Views and movement of elements.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];

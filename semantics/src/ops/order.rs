@@ -1,5 +1,0 @@
-//! Sorting, searching and sets.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];

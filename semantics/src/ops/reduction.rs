@@ -1,5 +1,0 @@
-//! Reductions and scans.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];

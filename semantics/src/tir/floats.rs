@@ -1,0 +1,86 @@
+//! Functions of f64 that the standard library lacks.
+
+/// `a % b` with the sign of `b`, as NumPy's `mod`: NaN for `b == 0`.
+pub(super) fn floor_mod(a: f64, b: f64) -> f64 {
+    let remainder = a % b;
+    if remainder == 0.0 {
+        return 0.0f64.copysign(b);
+    }
+    if (remainder < 0.0) != (b < 0.0) { remainder + b } else { remainder }
+}
+
+/// `a // b` as NumPy's `floor_divide`: consistent with [`floor_mod`] where `a / b` would round up
+/// to the next integer; `a / b` for `b == 0`.
+pub(super) fn floor_div(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        return a / b;
+    }
+    let remainder = a % b;
+    let mut quotient = (a - remainder) / b;
+    if remainder != 0.0 && (remainder < 0.0) != (b < 0.0) {
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return 0.0f64.copysign(a / b);
+    }
+    let floor = quotient.floor();
+    if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+}
+
+/// `1 / (1 + exp(-x))`, without an overflow on the way for large negative `x`.
+pub(super) fn sigmoid(x: f64) -> f64 {
+    if x >= 0.0 {
+        1.0 / (1.0 + libm::exp(-x))
+    } else {
+        let e = libm::exp(x);
+        e / (1.0 + e)
+    }
+}
+
+/// `a * b + c` for operands of at most 24 digits, rounded to odd, so that rounding it once more to
+/// their dtype gives the exact value rounded once (Boldo & Melquiond 2008). The product is exact.
+pub(super) fn fma_to_odd(a: f64, b: f64, c: f64) -> f64 {
+    let product = a * b;
+    let sum = product + c;
+    if !sum.is_finite() {
+        return sum;
+    }
+    // The error of the sum, by Knuth's TwoSum.
+    let back = sum - product;
+    let error = (product - (sum - back)) + (c - back);
+    if error == 0.0 || sum.to_bits() & 1 == 1 {
+        return sum;
+    }
+    // Of the two neighbours that enclose the exact value, `sum` is the even one: take the other.
+    let away = (error > 0.0) == (sum > 0.0);
+    f64::from_bits(if away { sum.to_bits() + 1 } else { sum.to_bits() - 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remainders_follow_numpy() {
+        assert_eq!(floor_mod(-7.0, 3.0), 2.0);
+        assert_eq!(floor_mod(7.0, -3.0), -2.0);
+        assert_eq!(floor_div(-7.0, 3.0), -3.0);
+        assert_eq!(floor_div(7.0, -3.0), -3.0);
+        assert_eq!(floor_div(1.0, 0.1), 9.0);
+        assert!(floor_mod(1.0, 0.0).is_nan());
+        assert_eq!(floor_div(1.0, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn fma_agrees_with_the_hardware_on_f32() {
+        let values = [1.0f32, -1.5, 3.0e-20, 1.000_000_1, 16_777_215.0, -0.333_333_34, 7.0e19];
+        for a in values {
+            for b in values {
+                for c in values {
+                    let wide = fma_to_odd(f64::from(a), f64::from(b), f64::from(c)) as f32;
+                    assert_eq!(wide.to_bits(), a.mul_add(b, c).to_bits(), "{a} * {b} + {c}");
+                }
+            }
+        }
+    }
+}
