@@ -3,7 +3,9 @@
 
 pub mod compare;
 pub mod directive;
+pub mod externals;
 pub mod harness;
 pub mod pipeline;
 pub mod random;
+pub mod signature;
 pub mod spec;
