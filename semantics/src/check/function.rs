@@ -220,18 +220,17 @@ impl Checker<'_> {
     fn binding(&mut self, var: VarId, expr: &Expr) {
         let info = self.function.var(var);
         self.span = info.span;
+        let before = self.diagnostics.len();
         let deduced = self.expr(var, expr);
         self.span = info.span;
-        let annotation = match (&info.annotation, expr) {
-            (Some(wanted), Expr::MatchCast(..)) => {
+        let annotation = match &info.annotation {
+            // What is wrong has been said: the annotation is all that is known, and not compared.
+            Some(wanted) if self.diagnostics.len() > before => wanted.clone(),
+            Some(wanted) => {
                 self.require_bound(wanted, info.span);
                 self.annotated(&deduced, wanted)
             }
-            (Some(wanted), _) => {
-                self.require_bound(wanted, info.span);
-                self.annotated(&deduced, wanted)
-            }
-            (None, _) => deduced,
+            None => deduced,
         };
         self.annotations[var.0 as usize] = annotation;
     }
