@@ -90,6 +90,18 @@ pub(crate) enum Phase {
     P23,
 }
 
+impl From<Phase> for relax_semantics::check::Phase {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::P0 => Self::P0,
+            Phase::P1 => Self::P1,
+            Phase::P21 => Self::P21,
+            Phase::P22 => Self::P22,
+            Phase::P23 => Self::P23,
+        }
+    }
+}
+
 /// Run a function of a program
 ///
 /// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,

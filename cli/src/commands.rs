@@ -10,12 +10,13 @@ mod opt;
 mod prove;
 mod run;
 
-use crate::args::{Command, Phase};
+use crate::args::Command;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{is_stdin, read_program};
 use crate::report::{Finding, show, show_diagnostics};
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::Program;
+use relax_semantics::check::Phase;
 use std::path::Path;
 
 /// Does what the command line asks for.
@@ -34,6 +35,15 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
 
 /// Loads a program and shows what is wrong with it; `None` when it is wrong.
 fn load(path: &Path, terminal: &mut Terminal) -> Result<Option<Program>, Failure> {
+    load_for(path, None, terminal)
+}
+
+/// As [`load`], with the demands of a phase.
+fn load_for(
+    path: &Path,
+    phase: Option<Phase>,
+    terminal: &mut Terminal,
+) -> Result<Option<Program>, Failure> {
     let source = match read_program(path)? {
         Ok(source) => source,
         Err(unreadable) => {
@@ -41,19 +51,9 @@ fn load(path: &Path, terminal: &mut Terminal) -> Result<Option<Program>, Failure
             return Ok(None);
         }
     };
-    let program = Program::load(source);
+    let program = Program::load_for(source, phase);
     let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
     Ok((exit == Exit::Fine).then_some(program))
-}
-
-/// What this version has of the phases.
-fn require_phase(phase: Phase) -> Result<(), Failure> {
-    match phase {
-        Phase::P0 | Phase::P1 => Ok(()),
-        Phase::P21 | Phase::P22 | Phase::P23 => {
-            Err(Failure::missing("the phases from P2.1 on are not in this version"))
-        }
-    }
 }
 
 /// Several files may be given, but the standard input can be read once.

@@ -5,9 +5,10 @@
 
 use crate::compare::{Relation, compare};
 use crate::directive::{Call, Directive, Expectations, Kind, Marker, read};
-use crate::pipeline::{Loops, Program, RunOptions, parameters, print_and_parse, run};
+use crate::pipeline::{Program, RunOptions, parameters, print_and_parse, run};
 use crate::spec::{Context, Typing, literal};
 use relax_semantics::stop::Stop;
+use relax_semantics::tir;
 use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
 use relax_syntax::parse::{parse_expression, read_source};
@@ -109,8 +110,7 @@ fn hold_diagnostics(program: &Program, expectations: &Expectations, outcome: &mu
 fn routes(program: Program, outcome: &mut Outcome) -> Vec<Route> {
     let mut routes = Vec::new();
     match print_and_parse(&program.module) {
-        Ok(printed) => {
-            let mut printed = Program::load(printed.source);
+        Ok(mut printed) => {
             // What was wrong in the file is left out of its module, or wrong here too.
             if !program.has_errors() && printed.has_errors() {
                 let first = printed.diagnostics.swap_remove(0);
@@ -167,7 +167,7 @@ impl Held<'_> {
     fn on_route(&self, route: &Route, directive: &Directive, edits: &mut Vec<Edit>) -> Result<(), String> {
         match &directive.kind {
             Kind::Run { call, relation, want } => {
-                let got = perform(route, call, Loops::Sequential)?
+                let got = perform(route, call, tir::Mode::Sequential)?
                     .map_err(|stop| format!("{} stops: {stop}", call.text))?;
                 let held = self.value(*relation, want, &got);
                 if held.is_err() && *relation == Relation::Equal && self.mode == Mode::Bless {
@@ -176,10 +176,10 @@ impl Held<'_> {
                 held.map_err(|why| self.explain(&why, call, want, &got))
             }
             Kind::Trap { id, call } => {
-                expect_trap(id, call, perform(route, call, Loops::Sequential)?)
+                expect_trap(id, call, perform(route, call, tir::Mode::Sequential)?)
             }
             Kind::Race(call) => {
-                expect_trap("tir/race", call, perform(route, call, Loops::LockStep)?)
+                expect_trap("tir/race", call, perform(route, call, tir::Mode::LockStep)?)
             }
             Kind::Check | Kind::Structure | Kind::Params => Ok(()),
         }
@@ -226,7 +226,7 @@ fn expect_trap(id: &str, call: &Call, result: Result<Value, Stop>) -> Result<(),
 }
 
 /// Reads the SPECs and calls; an error is one of the directive itself.
-fn perform(route: &Route, call: &Call, loops: Loops) -> Result<Result<Value, Stop>, String> {
+fn perform(route: &Route, call: &Call, loops: tir::Mode) -> Result<Result<Value, Stop>, String> {
     let parameters = parameters(&route.module, &call.function)
         .ok_or_else(|| format!("no graph function `{}` in this file", call.function))?;
     let context = Context::default();
@@ -239,7 +239,7 @@ fn perform(route: &Route, call: &Call, loops: Loops) -> Result<Result<Value, Sto
         arguments.push(value.map_err(|why| format!("argument {}: {why}", index + 1))?);
     }
     let options = RunOptions { loops, ..RunOptions::default() };
-    Ok(run(&route.module, &call.function, arguments, &options))
+    Ok(run(&route.module, &call.function, arguments, &options).result)
 }
 
 fn shortened(text: &str) -> String {

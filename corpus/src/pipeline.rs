@@ -1,12 +1,17 @@
 //! From text to a checked module, and from there to a value: the one place where the harness and
 //! the command put the parts of the lower floors together.
 
+use relax_semantics::check::{Left, Phase, check};
+use relax_semantics::interp::{Interpreter, Options};
+use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
+use relax_semantics::tir::Mode;
 use relax_semantics::value::Value;
+use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::diagnostic::{Diagnostic, Severity};
+use relax_syntax::diagnostic::{CodeInfo, Diagnostic, Severity};
 use relax_syntax::ir::{Definition, Module};
 use relax_syntax::parse::parse_file;
 use relax_syntax::print::print_file;
@@ -14,27 +19,46 @@ use relax_syntax::raise::raise_module;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span::{Source, Span};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A program and all that is known to be wrong with it.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Its text.
     pub source: Source,
-    /// What could be read of it; the whole of it where there is no error.
+    /// What could be read of it, in normal form, with what was deduced; the whole of it where there
+    /// is no error.
     pub module: Module,
     /// In the order of their places.
     pub diagnostics: Vec<Diagnostic>,
+    /// What is left to run time.
+    pub left: Vec<Left>,
 }
 
 impl Program {
-    /// Parses, resolves and checks a text.
+    /// Parses, resolves and checks a text for the phase that it records.
     #[must_use]
     pub fn load(source: Source) -> Self {
+        Self::load_for(source, None)
+    }
+
+    /// Parses, resolves and checks a text. What does not parse is not checked further: what is
+    /// missing from the tree would only be found missing again.
+    #[must_use]
+    pub fn load_for(source: Source, phase: Option<Phase>) -> Self {
         let (file, mut diagnostics) = parse_file(&source);
+        let parses = diagnostics.is_empty();
         let (module, resolved) = resolve_file(&file);
+        if !parses {
+            return Self { source, module, diagnostics, left: Vec::new() };
+        }
         diagnostics.extend(resolved);
+        // A phase that does not exist is told by the check itself.
+        let recorded = Phase::of_module(&module).unwrap_or(Phase::Surface);
+        let checked = check(&module, &mut Prover::new(), phase.unwrap_or(recorded));
+        diagnostics.extend(checked.diagnostics);
         diagnostics.sort_by_key(|diagnostic| diagnostic.primary.span);
-        Self { source, module, diagnostics }
+        Self { source, module: checked.module, diagnostics, left: checked.obligations }
     }
 
     /// True when something is wrong with it.
@@ -44,40 +68,55 @@ impl Program {
     }
 }
 
+/// Every table of codes.
+#[must_use]
+pub fn code_tables() -> Vec<&'static [CodeInfo]> {
+    vec![
+        relax_syntax::codes::CODES,
+        relax_syntax::resolve::codes::CODES,
+        relax_semantics::check::codes::CODES,
+        relax_semantics::tir::CODES,
+    ]
+}
+
 /// How a program is run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// The values of `param("…")`.
-    pub externals: BTreeMap<Name, Tensor>,
+    pub externals: Arc<BTreeMap<Name, Tensor>>,
     /// Bytes that one tensor may take; `None`: the default.
     pub tensor_bytes: Option<u64>,
     /// Steps that may be executed; `None`: the default.
     pub steps: Option<u64>,
     /// Whether iterations of parallel loops are watched for races.
-    pub loops: Loops,
+    pub loops: Mode,
 }
 
-/// The order in which the iterations of tensor programs run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Loops {
-    /// One after another, as the text says.
-    #[default]
-    Sequential,
-    /// In lock step, and a race between two of them is a trap.
-    LockStep,
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The value, or what stopped the run.
+    pub result: Result<Value, Stop>,
+    /// Lines that the program printed.
+    pub printed: Vec<String>,
 }
 
 /// Calls a function of a module in the reference interpreter.
-///
-/// # Errors
-/// What stops the run.
-pub fn run(
-    _module: &Module,
-    _function: &str,
-    _arguments: Vec<Value>,
-    _options: &RunOptions,
-) -> Result<Value, Stop> {
-    Err(Stop::Unsupported("the interpreter".to_owned()))
+#[must_use]
+pub fn run(module: &Module, function: &str, arguments: Vec<Value>, options: &RunOptions) -> Ran {
+    let mut limits = Limits::default();
+    limits.tensor_bytes = options.tensor_bytes.unwrap_or(limits.tensor_bytes);
+    limits.steps = options.steps.unwrap_or(limits.steps);
+    let options = Options { limits, externals: options.externals.clone(), mode: options.loops };
+    let mut interpreter = Interpreter::new(module, options);
+    let result = interpreter.call(function, arguments);
+    Ran { result, printed: interpreter.printed }
+}
+
+/// A module as text.
+#[must_use]
+pub fn print(module: &Module) -> String {
+    print_file(&raise_module(module))
 }
 
 /// Prints a module as text and reads it back.
@@ -85,11 +124,11 @@ pub fn run(
 /// # Errors
 /// When the text does not read back to an equal module.
 pub fn print_and_parse(module: &Module) -> Result<Program, String> {
-    let text = print_file(&raise_module(module));
-    let (file, mut diagnostics) = parse_file(&Source::new("printed", text.as_str()));
+    let text = print(module);
+    let source = Source::new("printed", text.as_str());
+    let (file, mut diagnostics) = parse_file(&source);
     let (read, resolved) = resolve_file(&file);
     diagnostics.extend(resolved);
-    let source = Source::new("printed", text.as_str());
     if let Some(first) = diagnostics.first() {
         let (line, _) = source.line_column(first.primary.span.start);
         let shown = source.line(line);
@@ -98,7 +137,7 @@ pub fn print_and_parse(module: &Module) -> Result<Program, String> {
     if let Some(name) = first_difference(module, &read) {
         return Err(format!("`{name}` changes when printed and read back:\n{text}"));
     }
-    Ok(Program { source, module: read, diagnostics })
+    Ok(Program::load(source))
 }
 
 /// The name of the first definition that differs in what the text says.

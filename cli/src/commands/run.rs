@@ -11,8 +11,9 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
-use relax_corpus::pipeline::{Loops, Program, RunOptions, run as interpret};
+use relax_corpus::pipeline::{Program, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
+use relax_semantics::tir::Mode;
 use relax_syntax::ir::Function;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         externals: Arc::new(constants.externals),
         tensor_bytes: Some(max_bytes),
         steps: args.max_steps,
-        loops: if args.lock_step { Loops::LockStep } else { Loops::Sequential },
+        loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
     };
     let ran = interpret(&program.module, &args.entry, arguments, &options);
     for line in &ran.printed {

@@ -59,8 +59,9 @@ fn report<'a>(
         let place = (source.name.clone(), clipped(source, label.span));
         builder.add_label(Label::new(place).with_color(Color::Cyan).with_message(&label.text));
     }
-    builder = builder.with_notes(&finding.notes);
-    builder.with_helps(&finding.help).finish()
+    builder.with_notes(&finding.notes);
+    builder.with_helps(&finding.help);
+    builder.finish()
 }
 
 fn shade(severity: &str) -> Color {
