@@ -10,6 +10,7 @@ mod dims;
 mod eval;
 mod infer;
 mod operand;
+mod product;
 mod sum;
 
 pub mod broadcast;

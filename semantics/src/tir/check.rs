@@ -3,8 +3,8 @@
 use super::codes;
 use super::kernels::Origin;
 use super::typing::{Rejected, Ty, Typed, Types, reject};
-use relax_syntax::dim::Dim;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
@@ -162,7 +162,9 @@ impl<'p> Checker<'p> {
         let bound = self.buffer_bound.get(at).copied();
         if bound != Some(false) {
             let message = match bound {
-                Some(_) => format!("the buffer `{}` is bound twice", self.program().buffer(id).name),
+                Some(_) => {
+                    format!("the buffer `{}` is bound twice", self.program().buffer(id).name)
+                }
                 None => "the program binds a buffer that its table lacks".to_owned(),
             };
             return self.diagnostics.push(Diagnostic::error(codes::SCOPE, span, message));
@@ -361,9 +363,7 @@ impl<'p> Checker<'p> {
         let (crossed, owner) = match info.scope {
             Scope::Global => (false, ""),
             Scope::Shared => (since.iter().any(|kind| is_block(kind)), "thread block"),
-            Scope::Local => {
-                (since.iter().any(|kind| is_block(kind) || is_thread(kind)), "thread")
-            }
+            Scope::Local => (since.iter().any(|kind| is_block(kind) || is_thread(kind)), "thread"),
         };
         if !crossed || !self.types.buffer_visible[id.0 as usize] {
             return;

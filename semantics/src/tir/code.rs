@@ -39,29 +39,94 @@ pub(super) struct LoopInfo {
 /// One operation.
 #[derive(Clone, Copy)]
 pub(super) enum Op {
-    Pure1 { f: fn(u64) -> u64, to: Reg, a: Reg },
-    Pure2 { f: fn(u64, u64) -> u64, to: Reg, a: Reg, b: Reg },
-    Pure3 { f: fn(u64, u64, u64) -> u64, to: Reg, a: Reg, b: Reg, c: Reg },
-    Checked1 { f: fn(u64) -> Checked, to: Reg, a: Reg },
-    Checked2 { f: fn(u64, u64) -> Checked, to: Reg, a: Reg, b: Reg },
-    Move { to: Reg, from: Reg },
-    Load { to: Reg, buffer: u32, at: Range },
-    Store { from: Reg, buffer: u32, at: Range },
-    Alloc { buffer: u32 },
-    Jump { to: Pc },
+    Pure1 {
+        f: fn(u64) -> u64,
+        to: Reg,
+        a: Reg,
+    },
+    Pure2 {
+        f: fn(u64, u64) -> u64,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Pure3 {
+        f: fn(u64, u64, u64) -> u64,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    Checked1 {
+        f: fn(u64) -> Checked,
+        to: Reg,
+        a: Reg,
+    },
+    Checked2 {
+        f: fn(u64, u64) -> Checked,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Move {
+        to: Reg,
+        from: Reg,
+    },
+    Load {
+        to: Reg,
+        buffer: u32,
+        at: Range,
+    },
+    Store {
+        from: Reg,
+        buffer: u32,
+        at: Range,
+    },
+    Alloc {
+        buffer: u32,
+    },
+    Jump {
+        to: Pc,
+    },
     /// A branch of the program: counts as a step.
-    Branch { condition: Reg, otherwise: Pc },
-    JumpUnless { condition: Reg, to: Pc },
-    JumpIf { condition: Reg, to: Pc },
-    JumpUnlessEqual { a: Reg, b: Reg, to: Pc },
+    Branch {
+        condition: Reg,
+        otherwise: Pc,
+    },
+    JumpUnless {
+        condition: Reg,
+        to: Pc,
+    },
+    JumpIf {
+        condition: Reg,
+        to: Pc,
+    },
+    JumpUnlessEqual {
+        a: Reg,
+        b: Reg,
+        to: Pc,
+    },
     /// Sets the variable to the start, or jumps to the end of an empty loop.
-    Enter { of: LoopCode, end: Pc },
+    Enter {
+        of: LoopCode,
+        end: Pc,
+    },
     /// Goes on with the next iteration, if there is one.
-    Next { of: LoopCode, body: Pc },
+    Next {
+        of: LoopCode,
+        body: Pc,
+    },
     /// One thread an iteration, from here to `Exit`; then goes on at `end`.
-    Fork { of: LoopCode, end: Pc },
+    Fork {
+        of: LoopCode,
+        end: Pc,
+    },
     Exit,
     Barrier,
-    AxisInRange { value: Reg, extent: Reg, axis: u32 },
+    AxisInRange {
+        value: Reg,
+        extent: Reg,
+        axis: u32,
+    },
     Halt,
 }

@@ -16,7 +16,10 @@ enum State {
     /// At the barrier that this operation is.
     Waiting(Pc),
     /// Until this many threads of an inner loop have ended.
-    Joining { children: usize, end: Pc },
+    Joining {
+        children: usize,
+        end: Pc,
+    },
     Ended,
 }
 

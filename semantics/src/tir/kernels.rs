@@ -103,9 +103,7 @@ pub(super) fn call3(function: Intrinsic, dtype: DType) -> Option<fn(u64, u64, u6
         return None;
     }
     if dtype == DType::F64 {
-        return Some(|a, b, c| {
-            f64::read(a).mul_add(f64::read(b), f64::read(c)).to_bits()
-        });
+        return Some(|a, b, c| f64::read(a).mul_add(f64::read(b), f64::read(c)).to_bits());
     }
     with_float!(dtype, T => Some(|a, b, c| {
         T::narrow(floats::fma_to_odd(T::read(a).wide(), T::read(b).wide(), T::read(c).wide())).bits()

@@ -63,7 +63,10 @@ impl Compiled {
     ) -> Result<Vec<Tensor>, Stop> {
         let program = &self.program;
         if program.body.is_none() {
-            return Err(Stop::Unsupported(format!("`{}` is external: it has no body", program.name)));
+            return Err(Stop::Unsupported(format!(
+                "`{}` is external: it has no body",
+                program.name
+            )));
         }
         let bound = bind(program, &buffers, scalars).map_err(|stop| self.named(stop))?;
         let mut frame = Frame {
@@ -282,7 +285,9 @@ impl Machine<'_> {
         };
         if RACES {
             let access = Access { node: frame.path, pc, write: false };
-            self.races.access(self.code, (buffer, handle), position, access, || index(self.code, frame, at))?;
+            self.races.access(self.code, (buffer, handle), position, access, || {
+                index(self.code, frame, at)
+            })?;
         }
         Ok(value)
     }
@@ -304,7 +309,9 @@ impl Machine<'_> {
         storage.store(position, value);
         if RACES {
             let access = Access { node: frame.path, pc, write: true };
-            self.races.access(self.code, (buffer, handle), position, access, || index(self.code, frame, at))?;
+            self.races.access(self.code, (buffer, handle), position, access, || {
+                index(self.code, frame, at)
+            })?;
         }
         Ok(())
     }
@@ -404,7 +411,11 @@ impl Machine<'_> {
     fn uninitialized(&self, frame: &Frame, pc: Pc, buffer: u32, at: Range) -> Stop {
         let name = &self.code.program.buffers[buffer as usize].name;
         let element = element(name, &index(self.code, frame, at));
-        self.code.trap(pc, "tir/uninitialized", format!("nothing was written to `{element}` before"))
+        self.code.trap(
+            pc,
+            "tir/uninitialized",
+            format!("nothing was written to `{element}` before"),
+        )
     }
 }
 

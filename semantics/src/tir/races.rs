@@ -229,9 +229,8 @@ impl Races {
             !within && old.access.node != new.access.node
         });
         let partings = reads.iter().filter_map(|old| {
-            self.concurrent(loops, *old, new).map(|parting| {
-                (self.tree[parting.a as usize].instance, parting.a)
-            })
+            self.concurrent(loops, *old, new)
+                .map(|parting| (self.tree[parting.a as usize].instance, parting.a))
         });
         let mut seen: Vec<(u32, u32)> = Vec::new();
         for (instance, iteration) in partings {

@@ -225,7 +225,12 @@ impl Types<'_> {
             return Ok(Typed::index(Ty::Of(DType::Bool)));
         }
         let found = self.at_depth(operand, span, depth)?;
-        self.defined(kernels::unary(op, found.dtype(), found.origin).is_some(), op_name(op), found, span)?;
+        self.defined(
+            kernels::unary(op, found.dtype(), found.origin).is_some(),
+            op_name(op),
+            found,
+            span,
+        )?;
         Ok(found)
     }
 
@@ -299,11 +304,8 @@ impl Types<'_> {
             return Ok(());
         }
         let dtype = typed.dtype();
-        let mut found = reject(
-            codes::UNDEFINED_OPERATION,
-            span,
-            format!("`{what}` is not defined on {dtype}"),
-        );
+        let mut found =
+            reject(codes::UNDEFINED_OPERATION, span, format!("`{what}` is not defined on {dtype}"));
         if what == "/" {
             found.help = Some("integers divide by `//`, rounding down; or cast to a float".into());
         }
@@ -368,8 +370,7 @@ impl Types<'_> {
             Ty::Float => "a float literal".to_owned(),
             Ty::Of(own) => own.to_string(),
         };
-        let mut rejected =
-            reject(codes::MISMATCH, span, format!("expected {dtype}, found {what}"));
+        let mut rejected = reject(codes::MISMATCH, span, format!("expected {dtype}, found {what}"));
         rejected.help = Some(format!("cast it: `{dtype}(…)`"));
         Err(rejected)
     }

@@ -74,7 +74,7 @@ fn call_expr(
 }
 
 /// `2.5`; infinities and NaN are names.
-fn float(value: f64) -> AstExpr {
+pub(super) fn float(value: f64) -> AstExpr {
     let magnitude = if value.is_nan() {
         name("nan")
     } else if value.is_infinite() {

@@ -3,8 +3,10 @@
 mod annotation;
 mod expr;
 mod graph;
+mod tensor;
 
 pub use annotation::{annotation_expr, dim_expr};
+pub use tensor::raise_tensor_program;
 
 use crate::Name;
 use crate::ast::{Argument, Expr, ExprKind, File, Identifier, Statement, StatementKind};
@@ -17,7 +19,9 @@ pub fn raise_module(module: &Module) -> File {
     let mut statements = attr_lines("module_attr", &module.attrs);
     statements.extend(module.definitions.iter().map(|definition| match definition {
         Definition::Graph(function) => graph::raise_function(function),
-        Definition::Tensor(_) => statement(StatementKind::Pass),
+        Definition::Tensor(program) => {
+            statement(StatementKind::Def(Box::new(raise_tensor_program(program))))
+        }
     }));
     File { statements, comments: Vec::new() }
 }

@@ -12,8 +12,13 @@ mod graph;
 mod outputs;
 mod scope;
 mod sym_var;
+mod tensor;
+pub mod tensor_codes;
+mod tensor_expr;
+mod tensor_loops;
 
 pub use outputs::{atom_uses, expr_uses};
+pub use tensor::resolve_tensor_program;
 
 use crate::ast::{Def, Expr, ExprKind, File, StatementKind};
 use crate::diagnostic::Diagnostic;
@@ -29,7 +34,10 @@ pub fn resolve_file(file: &File) -> (Module, Vec<Diagnostic>) {
     let globals = collect_globals(file, &mut diagnostics);
     for statement in &file.statements {
         match &statement.kind {
-            StatementKind::Def(def) if is_tensor_program(def) => {}
+            StatementKind::Def(def) if is_tensor_program(def) => {
+                let program = tensor::resolve_tensor_program(def, &mut diagnostics);
+                module.definitions.extend(program.map(Definition::Tensor));
+            }
             StatementKind::Def(def) => {
                 let function = graph::resolve_function(def, &globals, &mut diagnostics);
                 module.definitions.extend(function.map(Definition::Graph));

@@ -6,38 +6,56 @@ use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, TensorType};
+use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::Param;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     constraint("C1", "func is a tensor program of the module"),
-    constraint("C2", "it has as many buffers as there are inputs and outputs, as many scalars as sym_args"),
+    constraint(
+        "C2",
+        "it has as many buffers as there are inputs and outputs, as many scalars as sym_args",
+    ),
     constraint("C3", "inputs are tensors of the dtype and rank of their buffers"),
     constraint("C4", "dims of inputs fit the shapes of their buffers"),
-    constraint("C5", "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers"),
+    constraint(
+        "C5",
+        "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers",
+    ),
 ];
 
 pub(super) const INPLACE_CONSTRAINTS: &[Constraint] = &[
     constraint("C1", "func is a tensor program of the module"),
-    constraint("C2", "it has as many buffers as there are inputs and fresh outputs, as many scalars as sym_args"),
+    constraint(
+        "C2",
+        "it has as many buffers as there are inputs and fresh outputs, as many scalars as sym_args",
+    ),
     constraint("C3", "inputs are tensors of the dtype and rank of their buffers"),
     constraint("C4", "dims of inputs fit the shapes of their buffers"),
-    constraint("C5", "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers"),
-    constraint("C6", "inplace has one entry an output: the position of an argument, each at most once, or -1"),
+    constraint(
+        "C5",
+        "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers",
+    ),
+    constraint(
+        "C6",
+        "inplace has one entry an output: the position of an argument, each at most once, or -1",
+    ),
 ];
 
-/// The annotations of the outputs, and whether they stand in a list.
+/// The annotations of the outputs, each of a tensor, and whether they stand in a list.
 pub(super) struct Outputs {
-    pub(super) types: Vec<TensorType>,
+    pub(super) types: Vec<Annotation>,
     pub(super) is_list: bool,
 }
 
 /// Reads the parameter `out`.
 pub(super) fn outputs(infer: &Infer, id: &'static str) -> Result<Outputs, Reject> {
     let wrong = || infer.reject(id, "`out` must be a Tensor annotation or a list of them");
-    let tensor = |annotation: &Annotation| annotation.as_tensor().cloned().ok_or_else(wrong);
+    let tensor = |annotation: &Annotation| match annotation.as_tensor() {
+        Some(_) => Ok(annotation.clone()),
+        None => Err(wrong()),
+    };
     match &infer.operand("out").known {
         Some(Known::Annotation(annotation)) => match &**annotation {
             Annotation::Tuple(items) => {
@@ -60,10 +78,9 @@ pub(super) fn outputs(infer: &Infer, id: &'static str) -> Result<Outputs, Reject
 impl Outputs {
     /// What the call gives.
     pub(super) fn annotation(&self) -> Annotation {
-        let mut types = self.types.iter().cloned().map(Annotation::Tensor);
-        match (self.is_list, self.types.len()) {
-            (false, 1) => types.next().unwrap_or(Annotation::Object),
-            _ => Annotation::Tuple(types.collect()),
+        match (self.is_list, self.types.as_slice()) {
+            (false, [single]) => single.clone(),
+            _ => Annotation::Tuple(self.types.clone()),
         }
     }
 }
@@ -82,7 +99,7 @@ pub(super) fn infer_call_tir(infer: &mut Infer) -> Result<Annotation, Reject> {
     let result = outputs.annotation();
     let Some(mut buffers) = inputs(infer) else { return Ok(result) };
     let first_output = buffers.len();
-    buffers.extend(outputs.types.iter().cloned().map(Annotation::Tensor));
+    buffers.extend(outputs.types.iter().cloned());
     check_buffers(infer, &buffers, first_output)?;
     Ok(result)
 }
@@ -100,7 +117,8 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
     let first_output = buffers.len();
     let mut seen = Vec::new();
     for (position, output) in positions.iter().zip(&outputs.types) {
-        let argument = usize::try_from(*position).ok().and_then(|at| buffers[..first_output].get(at));
+        let argument =
+            usize::try_from(*position).ok().and_then(|at| buffers[..first_output].get(at));
         match argument.cloned() {
             Some(_) if seen.contains(position) => {
                 let message = format!("argument {position} stands for two outputs");
@@ -110,7 +128,7 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
                 seen.push(*position);
                 same_type(infer, &argument, output)?;
             }
-            None if *position == -1 => buffers.push(Annotation::Tensor(output.clone())),
+            None if *position == -1 => buffers.push(output.clone()),
             None => return Err(infer.reject("C6", format!("there is no argument {position}"))),
         }
     }
@@ -119,18 +137,31 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
 }
 
 /// An output that is an argument has its annotation.
-fn same_type(infer: &mut Infer, argument: &Annotation, output: &TensorType) -> Result<(), Reject> {
-    let Some(tensor) = argument.as_tensor() else { return Ok(()) };
+fn same_type(infer: &mut Infer, argument: &Annotation, output: &Annotation) -> Result<(), Reject> {
+    let (Some(tensor), Some(output)) = (argument.as_tensor(), output.as_tensor()) else {
+        return Ok(());
+    };
     if let (Some(a), Some(b)) = (tensor.dtype, output.dtype)
         && a != b
     {
-        return Err(infer.reject("C5", format!("an output of dtype {b} is an argument of dtype {a}")));
+        return Err(
+            infer.reject("C5", format!("an output of dtype {b} is an argument of dtype {a}"))
+        );
     }
-    infer.require_same_shape("C5", &tensor.extents, &output.extents, "an output and its argument")?;
+    infer.require_same_shape(
+        "C5",
+        &tensor.extents,
+        &output.extents,
+        "an output and its argument",
+    )?;
     Ok(())
 }
 
-fn check_buffers(infer: &mut Infer, found: &[Annotation], first_output: usize) -> Result<(), Reject> {
+fn check_buffers(
+    infer: &mut Infer,
+    found: &[Annotation],
+    first_output: usize,
+) -> Result<(), Reject> {
     let Some(Known::Global(name)) = infer.operand("func").known.clone() else {
         return Err(infer.reject("C1", "`func` must be a tensor program of the module"));
     };
@@ -150,7 +181,8 @@ fn check_buffers(infer: &mut Infer, found: &[Annotation], first_output: usize) -
     }
     let given = if infer.is_none("sym_args") { Vec::new() } else { infer.dims("sym_args")? };
     if scalars.len() != given.len() {
-        let message = format!("`{name}` has {} scalars, the call has {}", scalars.len(), given.len());
+        let message =
+            format!("`{name}` has {} scalars, the call has {}", scalars.len(), given.len());
         return Err(infer.reject("C2", message));
     }
     let mut matching = Matching::default();

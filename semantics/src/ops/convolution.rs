@@ -1,5 +1,0 @@
-//! Convolution and pooling.
-
-use super::Operator;
-
-pub(super) static OPERATORS: &[Operator] = &[];
