@@ -37,6 +37,8 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr) -> Read<Formula> {
     let (relation, swapped) = match op {
         BinaryOp::And => return Ok(Formula::And(vec![formula_of(a)?, formula_of(b)?])),
         BinaryOp::Or => return Ok(Formula::Or(vec![formula_of(a)?, formula_of(b)?])),
+        BinaryOp::Equal if is_statement(a) => return equivalence(a, b),
+        BinaryOp::NotEqual if is_statement(a) => return Ok(Formula::negation(equivalence(a, b)?)),
         BinaryOp::Equal => (Relation::Equal, false),
         BinaryOp::NotEqual => (Relation::NotEqual, false),
         BinaryOp::Less => (Relation::Less, false),
@@ -46,6 +48,24 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr) -> Read<Formula> {
         other => return Err(format!("`{}` makes no statement", other.symbol())),
     };
     if swapped { comparison(b, relation, a) } else { comparison(a, relation, b) }
+}
+
+/// True for what is true or false, not an integer.
+fn is_statement(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Bool(_) | ExprKind::Unary(UnaryOp::Not, _) => true,
+        ExprKind::Binary(op, _) => dim_op(*op).is_err(),
+        ExprKind::Call { callee, .. } => {
+            matches!(&callee.kind, ExprKind::Name(name) if name == "implies" || name == "divides")
+        }
+        _ => false,
+    }
+}
+
+/// Each follows from the other.
+fn equivalence(a: &Expr, b: &Expr) -> Read<Formula> {
+    let (a, b) = (formula_of(a)?, formula_of(b)?);
+    Ok(Formula::And(vec![Formula::implies(a.clone(), b.clone()), Formula::implies(b, a)]))
 }
 
 fn call(callee: &Expr, arguments: &[Argument]) -> Read<Formula> {
