@@ -161,6 +161,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::OptionalTensor => "a tensor or None",
         Kind::Tensors => "a tuple or list of tensors",
         Kind::Shape => "a shape",
+        Kind::InferredShape => "a shape; one literal -1 in it is inferred",
         Kind::OptionalShape => "a shape or None",
         Kind::Dim => "an integer, possibly symbolic",
         Kind::OptionalDim => "an integer, possibly symbolic, or None",
