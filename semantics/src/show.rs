@@ -62,7 +62,9 @@ fn show_leaf(value: &Value, text: &mut String) {
         Value::Annotation(annotation) => writeln!(text, "{annotation}"),
         Value::Global(name) => writeln!(text, "function {name}"),
         Value::Closure(closure) => writeln!(text, "closure in {}", closure.function),
-        Value::Partial(partial) => writeln!(text, "function with {} arguments given", partial.last.len()),
+        Value::Partial(partial) => {
+            writeln!(text, "function with {} arguments given", partial.last.len())
+        }
         Value::Storage(storage) => writeln!(text, "storage of {} bytes", storage.bytes),
     };
 }

@@ -58,7 +58,8 @@ impl Checker<'_> {
 
     fn refuse_keywords(&mut self, attrs: &[(Name, Atom)]) {
         if let Some((name, _)) = attrs.first() {
-            let message = format!("arguments of a function are passed by position, not as `{name}=`");
+            let message =
+                format!("arguments of a function are passed by position, not as `{name}=`");
             self.error(codes::ARGUMENT, self.span, message);
         }
     }
@@ -138,7 +139,8 @@ impl Checker<'_> {
             diagnostic = diagnostic.with_note(format!("{}: {}", constraint.id, constraint.text));
         }
         if let Some(values) = &reject.counterexample {
-            let shown: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let shown: Vec<_> =
+                values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             diagnostic = diagnostic.with_note(format!("for example {}", shown.join(", ")));
         }
         self.diagnostics.push(diagnostic);
@@ -191,7 +193,8 @@ impl Checker<'_> {
         binds: &dyn Fn(&Name) -> bool,
     ) -> Option<Matching> {
         if params.len() != operands.len() {
-            let message = format!("the function takes {} arguments, found {}", params.len(), operands.len());
+            let message =
+                format!("the function takes {} arguments, found {}", params.len(), operands.len());
             self.error(codes::ARGUMENT, self.span, message);
             return None;
         }
@@ -206,7 +209,8 @@ impl Checker<'_> {
             self.leave("call: the arguments fit the parameters".to_owned());
         }
         for equation in &matching.equations {
-            let unknown = !equation.param.vars_all(&|name| !binds(name) || matching.dims.contains_key(name));
+            let unknown =
+                !equation.param.vars_all(&|name| !binds(name) || matching.dims.contains_key(name));
             let param = equation.param.substitute(&matching.dims);
             if unknown || self.facts.equal(&param, &equation.argument) == Answer::Proved {
                 continue;
@@ -233,7 +237,8 @@ impl Checker<'_> {
             let Some(value) = matching.dims.get(&dim.name) else { continue };
             let lower = dim.lower.map(|lower| Claim::new(lower, Relation::AtMost, value.clone()));
             let upper = dim.upper.map(|upper| Claim::new(value.clone(), Relation::AtMost, upper));
-            let step = dim.multiple_of.map(|step| Claim::new(step, Relation::Divides, value.clone()));
+            let step =
+                dim.multiple_of.map(|step| Claim::new(step, Relation::Divides, value.clone()));
             for claim in [lower, upper, step].into_iter().flatten() {
                 self.declared_fact(&dim.name, value, claim);
             }
@@ -273,7 +278,8 @@ fn known_of_atom(atom: &Atom) -> Option<Known> {
 
 /// The operator whose name is nearest, if it is near.
 fn nearest(name: &str) -> Option<&'static str> {
-    let names = all().flat_map(|row| [row.short_name()].into_iter().chain(row.aliases.iter().copied()));
+    let names =
+        all().flat_map(|row| [row.short_name()].into_iter().chain(row.aliases.iter().copied()));
     names
         .map(|known| (distance(name, known), known))
         .min()

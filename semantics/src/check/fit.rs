@@ -35,13 +35,19 @@ impl Fit {
 pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotation) -> Fit {
     match (deduced, wanted) {
         (_, Annotation::Object) => Fit::Yes,
-        (Annotation::Object, _) => Fit::Unknown(format!("nothing is known of the value, `{wanted}` is wanted")),
+        (Annotation::Object, _) => {
+            Fit::Unknown(format!("nothing is known of the value, `{wanted}` is wanted"))
+        }
         (Annotation::Prim(found), Annotation::Prim(expected)) if found == expected => Fit::Yes,
         (Annotation::Shape(found), Annotation::Shape(expected)) => extents(facts, found, expected),
-        (Annotation::Tensor(found), Annotation::Tensor(expected)) => tensors(facts, found, expected),
+        (Annotation::Tensor(found), Annotation::Tensor(expected)) => {
+            tensors(facts, found, expected)
+        }
         (Annotation::DTensor(found), Annotation::DTensor(expected)) => {
             if found.mesh != expected.mesh || found.placements != expected.placements {
-                return Fit::Never(format!("the placement of `{deduced}` is not that of `{wanted}`"));
+                return Fit::Never(format!(
+                    "the placement of `{deduced}` is not that of `{wanted}`"
+                ));
             }
             tensors(facts, &found.tensor, &expected.tensor)
         }
@@ -101,9 +107,10 @@ fn extents(facts: &mut dyn Facts, found: &Extents, expected: &Extents) -> Fit {
     }
     let Some(wanted) = expected.dims() else { return Fit::Yes };
     let Some(dims) = found.dims() else { return Fit::Unknown("the dims are not known".to_owned()) };
-    dims.iter().zip(wanted).enumerate().fold(Fit::Yes, |fit, (axis, (found, wanted))| {
-        fit.and(|| dim(facts, axis, found, wanted))
-    })
+    dims.iter()
+        .zip(wanted)
+        .enumerate()
+        .fold(Fit::Yes, |fit, (axis, (found, wanted))| fit.and(|| dim(facts, axis, found, wanted)))
 }
 
 fn dim(facts: &mut dyn Facts, axis: usize, found: &Dim, wanted: &Dim) -> Fit {
@@ -149,7 +156,9 @@ pub(super) fn more_precise(deduced: &Annotation, wanted: &Annotation) -> Annotat
         (Annotation::Shape(found), Annotation::Shape(expected)) => {
             Annotation::Shape(precise_extents(found, expected))
         }
-        (Annotation::Tuple(found), Annotation::Tuple(expected)) if found.len() == expected.len() => {
+        (Annotation::Tuple(found), Annotation::Tuple(expected))
+            if found.len() == expected.len() =>
+        {
             Annotation::Tuple(found.iter().zip(expected).map(|(f, e)| more_precise(f, e)).collect())
         }
         (Annotation::Callable(Some(_)), Annotation::Callable(None)) => deduced.clone(),
@@ -180,7 +189,9 @@ pub(super) fn join(facts: &mut dyn Facts, a: &Annotation, b: &Annotation) -> Ann
             extents: join_extents(facts, &x.extents, &y.extents),
             dtype: x.dtype.filter(|_| x.dtype == y.dtype),
         }),
-        (Annotation::Shape(x), Annotation::Shape(y)) => Annotation::Shape(join_extents(facts, x, y)),
+        (Annotation::Shape(x), Annotation::Shape(y)) => {
+            Annotation::Shape(join_extents(facts, x, y))
+        }
         (Annotation::Tuple(x), Annotation::Tuple(y)) if x.len() == y.len() => {
             Annotation::Tuple(x.iter().zip(y).map(|(x, y)| join(facts, x, y)).collect())
         }
@@ -209,9 +220,10 @@ pub(super) fn coarsen(annotation: &Annotation, known: &dyn Fn(&Dim) -> bool) -> 
         other => other.clone(),
     };
     match annotation {
-        Annotation::Tensor(tensor) => {
-            Annotation::Tensor(TensorType { extents: extents(&tensor.extents), dtype: tensor.dtype })
-        }
+        Annotation::Tensor(tensor) => Annotation::Tensor(TensorType {
+            extents: extents(&tensor.extents),
+            dtype: tensor.dtype,
+        }),
         Annotation::Shape(dims) => Annotation::Shape(extents(dims)),
         Annotation::Tuple(items) => {
             Annotation::Tuple(items.iter().map(|item| coarsen(item, known)).collect())

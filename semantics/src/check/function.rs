@@ -148,7 +148,9 @@ impl Checker<'_> {
         }
         let var = Dim::Var(name.clone());
         self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
-        let Some(DimVar { lower, upper, multiple_of, .. }) = self.function.dim(name) else { return };
+        let Some(DimVar { lower, upper, multiple_of, .. }) = self.function.dim(name) else {
+            return;
+        };
         if let Some(lower) = lower {
             self.facts.assume(Claim::new(*lower, Relation::AtMost, var.clone()));
         }
@@ -245,8 +247,11 @@ impl Checker<'_> {
                 self.error(codes::ANNOTATION_WRONG, span, message);
             }
             Fit::Unknown(why) => {
-                let message = format!("the value is `{deduced}`; that it is `{wanted}` is not decided: {why}");
-                let help = format!("write `match_cast(..., {wanted})`: then it is checked at run time");
+                let message = format!(
+                    "the value is `{deduced}`; that it is `{wanted}` is not decided: {why}"
+                );
+                let help =
+                    format!("write `match_cast(..., {wanted})`: then it is checked at run time");
                 self.diagnostics.push(
                     Diagnostic::error(codes::ANNOTATION_UNDECIDED, span, message).with_help(help),
                 );
@@ -267,9 +272,9 @@ impl Checker<'_> {
                 let then = self.branch(then);
                 let otherwise = self.branch(otherwise);
                 let joined = join(self.facts, &then, &otherwise);
-                coarsen(&joined, &|dim| dim.vars_all(&|name| {
-                    self.bound.contains(name) || name.starts_with(OWN)
-                }))
+                coarsen(&joined, &|dim| {
+                    dim.vars_all(&|name| self.bound.contains(name) || name.starts_with(OWN))
+                })
             }
             Expr::Closure(lambda) => {
                 self.forbid_in_dataflow("a nested function");
@@ -300,11 +305,13 @@ impl Checker<'_> {
         let params: Vec<_> =
             lambda.params.iter().map(|&p| self.function.param_annotation(p).clone()).collect();
         let mut own = BTreeSet::new();
-        params.iter().for_each(|param| bindable(param, &mut |name| {
-            if !outer.contains(name) {
-                own.insert(name.clone());
-            }
-        }));
+        params.iter().for_each(|param| {
+            bindable(param, &mut |name| {
+                if !outer.contains(name) {
+                    own.insert(name.clone());
+                }
+            })
+        });
         let is_own = |name: &Name| own.contains(name);
         // Within its own body a closure is known by what is declared of it.
         let declared = lambda.result.clone().unwrap_or(Annotation::Object);
@@ -314,9 +321,11 @@ impl Checker<'_> {
         let deduced = self.lambda(lambda, span);
         self.facts.pop();
         (self.in_dataflow, self.bound) = (in_dataflow, outer);
-        let known = coarsen(&deduced, &|dim| dim.vars_all(&|name| {
-            self.bound.contains(name) || own.contains(name) || name.starts_with(OWN)
-        }));
+        let known = coarsen(&deduced, &|dim| {
+            dim.vars_all(&|name| {
+                self.bound.contains(name) || own.contains(name) || name.starts_with(OWN)
+            })
+        });
         own_signature(params, &known, true, &is_own)
     }
 
@@ -436,7 +445,8 @@ impl Checker<'_> {
                 Annotation::Object
             }
             Atom::Constant(constant) => {
-                let extents = Extents::Known(relax_syntax::resolve::constant::constant_dims(constant));
+                let extents =
+                    Extents::Known(relax_syntax::resolve::constant::constant_dims(constant));
                 Annotation::Tensor(TensorType { extents, dtype: Some(constant.dtype) })
             }
             Atom::External(external) => external.annotation.clone(),

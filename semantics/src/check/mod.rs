@@ -65,7 +65,8 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
     }
     let (order, recursive) = order::callees_first(module);
     for function in recursive {
-        let message = format!("the result of `{}` is not declared, and it calls itself", function.name);
+        let message =
+            format!("the result of `{}` is not declared, and it calls itself", function.name);
         diagnostics.push(
             Diagnostic::error(codes::RECURSION, function.span, message)
                 .with_help("declare the result with `->`"),

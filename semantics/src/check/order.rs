@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn callees_first(module: &Module) -> (Vec<&Function>, Vec<&Function>) {
     let functions: BTreeMap<&Name, &Function> =
         module.functions().map(|function| (&function.name, function)).collect();
-    let mut search = Search { functions, state: BTreeMap::new(), order: Vec::new(), recursive: Vec::new() };
+    let mut search =
+        Search { functions, state: BTreeMap::new(), order: Vec::new(), recursive: Vec::new() };
     for function in module.functions() {
         search.visit(function);
     }
@@ -71,7 +72,9 @@ fn body_globals(body: &Body, names: &mut BTreeSet<Name>) {
 
 fn expr_globals(expr: &Expr, names: &mut BTreeSet<Name>) {
     match expr {
-        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => atom_globals(atom, names),
+        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => {
+            atom_globals(atom, names)
+        }
         Expr::Call { callee, args, attrs } => {
             if let Callee::Global(name) = callee {
                 names.insert(name.clone());

@@ -125,7 +125,9 @@ impl PhaseChecker<'_> {
             }
             Expr::Call { callee, args, attrs } => {
                 self.call(var, callee);
-                args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|a| self.atom(var, a));
+                args.iter()
+                    .chain(attrs.iter().map(|(_, atom)| atom))
+                    .for_each(|a| self.atom(var, a));
             }
             Expr::Atom(atom) | Expr::Get(atom, _) => self.atom(var, atom),
             Expr::MatchCast(atom, annotation) => {
@@ -152,12 +154,17 @@ impl PhaseChecker<'_> {
         if matches!(name.as_str(), "call_tir" | "call_tir_inplace" | "call_dps_library") {
             self.report(codes::CALL_TIR_PHASE, Some(var), format!("`{name}` is left"));
         } else if lookup(name).is_some_and(|row| !is_builtin(row.family)) {
-            self.report(codes::OPERATOR_PHASE, Some(var), format!("the tensor operator `{name}` is left"));
+            self.report(
+                codes::OPERATOR_PHASE,
+                Some(var),
+                format!("the tensor operator `{name}` is left"),
+            );
         }
     }
 
     fn atom(&mut self, var: VarId, atom: &Atom) {
-        let symbolic = |dims: &[relax_syntax::dim::Dim]| dims.iter().any(|dim| dim.as_int().is_none());
+        let symbolic =
+            |dims: &[relax_syntax::dim::Dim]| dims.iter().any(|dim| dim.as_int().is_none());
         let found = match atom {
             Atom::Dim(dim) => dim.as_int().is_none(),
             Atom::Shape(dims) => symbolic(dims),

@@ -75,7 +75,9 @@ impl<'a> Binder<'a> {
     ) -> Result<(), Stop> {
         match (annotation, value) {
             (Annotation::Object, _)
-            | (Annotation::Callable(_), Value::Global(_) | Value::Closure(_) | Value::Partial(_)) => Ok(()),
+            | (Annotation::Callable(_), Value::Global(_) | Value::Closure(_) | Value::Partial(_)) => {
+                Ok(())
+            }
             (Annotation::Tensor(known), Value::Tensor(tensor)) => {
                 self.tensor(known, tensor, annotation, what, span)
             }

@@ -124,10 +124,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         aliases: &[],
         family: Family::Calls,
         doc: "Shows values: with `format`, each `{}` in it stands for the next value.",
-        params: &[
-            optional("format", Kind::Str, Literal::Str("")),
-            required("values", Kind::Rest),
-        ],
+        params: &[optional("format", Kind::Str, Literal::Str("")), required("values", Kind::Rest)],
         constraints: &[constraint("C1", "format has one `{}` a value")],
         effect: Effect::Impure,
         infer: functions::infer_print,

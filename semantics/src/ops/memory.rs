@@ -159,7 +159,9 @@ fn infer_kill_storage(infer: &mut Infer) -> Result<Annotation, Reject> {
 fn eval_kill_storage(eval: &Eval) -> Result<Value, Stop> {
     match eval.value("storage") {
         Value::Storage(_) => Ok(Value::Tuple(Vec::new())),
-        other => Err(eval.trap("C1", format!("`storage` must be a storage, found {}", other.kind()))),
+        other => {
+            Err(eval.trap("C1", format!("`storage` must be a storage, found {}", other.kind())))
+        }
     }
 }
 

@@ -17,7 +17,9 @@ pub(super) fn infer_library(infer: &mut Infer) -> Result<Annotation, Reject> {
 
 pub(super) fn eval_library(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     let types: Vec<TensorType> = match eval.out {
-        Annotation::Tuple(items) => items.iter().filter_map(|item| item.as_tensor().cloned()).collect(),
+        Annotation::Tuple(items) => {
+            items.iter().filter_map(|item| item.as_tensor().cloned()).collect()
+        }
         single => single.as_tensor().cloned().into_iter().collect(),
     };
     let args = match eval.value("args") {
@@ -86,10 +88,8 @@ pub(super) fn eval_packed(eval: &Eval, machine: &mut dyn Machine) -> Result<Valu
 }
 
 pub(super) fn infer_make_closure(infer: &mut Infer) -> Result<Annotation, Reject> {
-    let is_function = matches!(
-        infer.operand("func").annotation,
-        Annotation::Callable(_) | Annotation::Object
-    );
+    let is_function =
+        matches!(infer.operand("func").annotation, Annotation::Callable(_) | Annotation::Object);
     let is_tuple =
         matches!(infer.operand("args").annotation, Annotation::Tuple(_) | Annotation::Object);
     if !is_function || !is_tuple {
@@ -124,7 +124,10 @@ pub(super) fn infer_invoke(infer: &mut Infer) -> Result<Annotation, Reject> {
 }
 
 /// What calling a function value gives, as far as its signature and the arguments tell.
-pub(in super::super) fn called(function: &Annotation, arguments: Option<&[Annotation]>) -> Annotation {
+pub(in super::super) fn called(
+    function: &Annotation,
+    arguments: Option<&[Annotation]>,
+) -> Annotation {
     let (Annotation::Callable(Some(signature)), Some(arguments)) = (function, arguments) else {
         return Annotation::Object;
     };

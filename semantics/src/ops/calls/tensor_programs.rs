@@ -13,19 +13,34 @@ use relax_syntax::ir::tensor::Param;
 
 pub(super) const CONSTRAINTS: &[Constraint] = &[
     constraint("C1", "func is a tensor program of the module"),
-    constraint("C2", "it has as many buffers as there are inputs and outputs, as many scalars as sym_args"),
+    constraint(
+        "C2",
+        "it has as many buffers as there are inputs and outputs, as many scalars as sym_args",
+    ),
     constraint("C3", "inputs are tensors of the dtype and rank of their buffers"),
     constraint("C4", "dims of inputs fit the shapes of their buffers"),
-    constraint("C5", "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers"),
+    constraint(
+        "C5",
+        "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers",
+    ),
 ];
 
 pub(super) const INPLACE_CONSTRAINTS: &[Constraint] = &[
     constraint("C1", "func is a tensor program of the module"),
-    constraint("C2", "it has as many buffers as there are inputs and fresh outputs, as many scalars as sym_args"),
+    constraint(
+        "C2",
+        "it has as many buffers as there are inputs and fresh outputs, as many scalars as sym_args",
+    ),
     constraint("C3", "inputs are tensors of the dtype and rank of their buffers"),
     constraint("C4", "dims of inputs fit the shapes of their buffers"),
-    constraint("C5", "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers"),
-    constraint("C6", "inplace has one entry an output: the position of an argument, each at most once, or -1"),
+    constraint(
+        "C5",
+        "out is a Tensor annotation or a list of them, with dims, and the dtypes and shapes of the output buffers",
+    ),
+    constraint(
+        "C6",
+        "inplace has one entry an output: the position of an argument, each at most once, or -1",
+    ),
 ];
 
 /// The annotations of the outputs, and whether they stand in a list.
@@ -100,7 +115,8 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
     let first_output = buffers.len();
     let mut seen = Vec::new();
     for (position, output) in positions.iter().zip(&outputs.types) {
-        let argument = usize::try_from(*position).ok().and_then(|at| buffers[..first_output].get(at));
+        let argument =
+            usize::try_from(*position).ok().and_then(|at| buffers[..first_output].get(at));
         match argument.cloned() {
             Some(_) if seen.contains(position) => {
                 let message = format!("argument {position} stands for two outputs");
@@ -124,13 +140,24 @@ fn same_type(infer: &mut Infer, argument: &Annotation, output: &TensorType) -> R
     if let (Some(a), Some(b)) = (tensor.dtype, output.dtype)
         && a != b
     {
-        return Err(infer.reject("C5", format!("an output of dtype {b} is an argument of dtype {a}")));
+        return Err(
+            infer.reject("C5", format!("an output of dtype {b} is an argument of dtype {a}"))
+        );
     }
-    infer.require_same_shape("C5", &tensor.extents, &output.extents, "an output and its argument")?;
+    infer.require_same_shape(
+        "C5",
+        &tensor.extents,
+        &output.extents,
+        "an output and its argument",
+    )?;
     Ok(())
 }
 
-fn check_buffers(infer: &mut Infer, found: &[Annotation], first_output: usize) -> Result<(), Reject> {
+fn check_buffers(
+    infer: &mut Infer,
+    found: &[Annotation],
+    first_output: usize,
+) -> Result<(), Reject> {
     let Some(Known::Global(name)) = infer.operand("func").known.clone() else {
         return Err(infer.reject("C1", "`func` must be a tensor program of the module"));
     };
@@ -150,7 +177,8 @@ fn check_buffers(infer: &mut Infer, found: &[Annotation], first_output: usize) -
     }
     let given = if infer.is_none("sym_args") { Vec::new() } else { infer.dims("sym_args")? };
     if scalars.len() != given.len() {
-        let message = format!("`{name}` has {} scalars, the call has {}", scalars.len(), given.len());
+        let message =
+            format!("`{name}` has {} scalars, the call has {}", scalars.len(), given.len());
         return Err(infer.reject("C2", message));
     }
     let mut matching = Matching::default();
