@@ -9,6 +9,7 @@ mod fill;
 mod iree;
 mod literal;
 
+pub(crate) use fill::shape_within;
 pub use literal::{Typing, literal};
 
 use crate::random::Random;

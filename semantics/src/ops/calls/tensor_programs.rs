@@ -6,7 +6,7 @@ use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, TensorType};
+use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::Param;
@@ -43,16 +43,19 @@ pub(super) const INPLACE_CONSTRAINTS: &[Constraint] = &[
     ),
 ];
 
-/// The annotations of the outputs, and whether they stand in a list.
+/// The annotations of the outputs, each of a tensor, and whether they stand in a list.
 pub(super) struct Outputs {
-    pub(super) types: Vec<TensorType>,
+    pub(super) types: Vec<Annotation>,
     pub(super) is_list: bool,
 }
 
 /// Reads the parameter `out`.
 pub(super) fn outputs(infer: &Infer, id: &'static str) -> Result<Outputs, Reject> {
     let wrong = || infer.reject(id, "`out` must be a Tensor annotation or a list of them");
-    let tensor = |annotation: &Annotation| annotation.as_tensor().cloned().ok_or_else(wrong);
+    let tensor = |annotation: &Annotation| match annotation.as_tensor() {
+        Some(_) => Ok(annotation.clone()),
+        None => Err(wrong()),
+    };
     match &infer.operand("out").known {
         Some(Known::Annotation(annotation)) => match &**annotation {
             Annotation::Tuple(items) => {
@@ -75,10 +78,9 @@ pub(super) fn outputs(infer: &Infer, id: &'static str) -> Result<Outputs, Reject
 impl Outputs {
     /// What the call gives.
     pub(super) fn annotation(&self) -> Annotation {
-        let mut types = self.types.iter().cloned().map(Annotation::Tensor);
-        match (self.is_list, self.types.len()) {
-            (false, 1) => types.next().unwrap_or(Annotation::Object),
-            _ => Annotation::Tuple(types.collect()),
+        match (self.is_list, self.types.as_slice()) {
+            (false, [single]) => single.clone(),
+            _ => Annotation::Tuple(self.types.clone()),
         }
     }
 }
@@ -97,7 +99,7 @@ pub(super) fn infer_call_tir(infer: &mut Infer) -> Result<Annotation, Reject> {
     let result = outputs.annotation();
     let Some(mut buffers) = inputs(infer) else { return Ok(result) };
     let first_output = buffers.len();
-    buffers.extend(outputs.types.iter().cloned().map(Annotation::Tensor));
+    buffers.extend(outputs.types.iter().cloned());
     check_buffers(infer, &buffers, first_output)?;
     Ok(result)
 }
@@ -126,7 +128,7 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
                 seen.push(*position);
                 same_type(infer, &argument, output)?;
             }
-            None if *position == -1 => buffers.push(Annotation::Tensor(output.clone())),
+            None if *position == -1 => buffers.push(output.clone()),
             None => return Err(infer.reject("C6", format!("there is no argument {position}"))),
         }
     }
@@ -135,8 +137,10 @@ pub(super) fn infer_call_tir_inplace(infer: &mut Infer) -> Result<Annotation, Re
 }
 
 /// An output that is an argument has its annotation.
-fn same_type(infer: &mut Infer, argument: &Annotation, output: &TensorType) -> Result<(), Reject> {
-    let Some(tensor) = argument.as_tensor() else { return Ok(()) };
+fn same_type(infer: &mut Infer, argument: &Annotation, output: &Annotation) -> Result<(), Reject> {
+    let (Some(tensor), Some(output)) = (argument.as_tensor(), output.as_tensor()) else {
+        return Ok(());
+    };
     if let (Some(a), Some(b)) = (tensor.dtype, output.dtype)
         && a != b
     {
