@@ -92,9 +92,7 @@ impl Context<'_> {
     fn dims_argument(&self, expr: &Expr) -> Read<Vec<i64>> {
         match &expr.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => self.dims_of(items),
-            ExprKind::Call { callee, arguments }
-                if matches!(&callee.kind, ExprKind::Name(name) if name == "shape") =>
-            {
+            ExprKind::Call { callee, arguments } if matches!(&callee.kind, ExprKind::Name(name) if name == "shape") => {
                 arguments.iter().map(|argument| self.dim(&argument.value)).collect()
             }
             _ => self.dim(expr).map(|dim| vec![dim]),
