@@ -284,6 +284,9 @@ pub fn lookup(name: &str) -> Option<&'static Operator> {
 }
 
 #[cfg(test)]
+mod hostile;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

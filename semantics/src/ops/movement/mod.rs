@@ -7,6 +7,9 @@ mod order;
 mod stretch;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 use super::{Constraint, Effect, Literal, constraint, optional, required};
 use super::{Evaluate, Family, Infer, Kind, Operator, Param, Reject};
 use crate::stop::Stop;
