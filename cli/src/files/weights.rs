@@ -37,7 +37,10 @@ impl Weights {
 
     fn parsed(&self) -> Result<SafeTensors<'_>, Failure> {
         SafeTensors::deserialize(&self.bytes).map_err(|error| {
-            Failure::usage(format!("{} is no proper safetensors file: {error}", self.path.display()))
+            Failure::usage(format!(
+                "{} is no proper safetensors file: {error}",
+                self.path.display()
+            ))
         })
     }
 
@@ -60,9 +63,8 @@ impl Weights {
             from_bytes(dtype, view.shape(), view.data(), Order::Little)
         };
         let named = |name: &String| {
-            decode(name).map_err(|why| {
-                Failure::usage(format!("{}: `{name}`: {why}", self.path.display()))
-            })
+            decode(name)
+                .map_err(|why| Failure::usage(format!("{}: `{name}`: {why}", self.path.display())))
         };
         names.iter().map(named).collect()
     }
