@@ -1,16 +1,7 @@
-//! Files in and out: programs, `.npy`, `.npz`, safetensors. Every file may be hostile: lengths that
-//! a header claims are held against the bytes that are there before anything is allocated.
-
-mod elements;
-mod npy;
-mod npz;
-mod weights;
-
-pub(crate) use npy::{read_npy, write_npy};
-pub(crate) use npz::{read_npz, write_npz};
-pub(crate) use weights::{Weights, write_safetensors};
+//! Files in and out: programs, and where the tensors of `relax_corpus::tensor_files` lie.
 
 use crate::exit::Failure;
+use relax_corpus::tensor_files::{read_npy, read_npz};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;

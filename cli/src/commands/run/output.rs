@@ -1,7 +1,8 @@
 //! Results on their way into files and into JSON.
 
 use crate::exit::Failure;
-use crate::files::{write_npy, write_npz, write_safetensors, write_whole};
+use crate::files::write_whole;
+use relax_corpus::tensor_files::{write_npy, write_npz, write_safetensors};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::dtype::{Class, DType};
