@@ -115,7 +115,7 @@ def main():
                'call_tir_local_view(twice, (x,), DTensor((n,), "f32", "mesh[0]", "S[0]"))',
                [run("local", [v], v + v), run("local", [v[:0]], v[:0])], returns='DTensor(("n",), "f32", "mesh[0]", "S[0]")')
     f.refused("dims_unknown", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x,), Tensor(ndim=1, dtype="f32"))', "RX0501")
-    f.refused("no_argument", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x, "x"), Tensor((n,), "f32"))', "RX0501")
+    f.refused("no_argument", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x, 1.5), Tensor((n,), "f32"))', "RX0501")
     f.refused("no_program", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(x, (x,), Tensor((n,), "f32"))', "RX0502")
     f.write()
 

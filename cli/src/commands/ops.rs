@@ -38,7 +38,12 @@ fn table(rows: &[&Operator]) -> String {
     let mut family = None;
     for row in rows {
         if family != Some(row.family) {
-            let _ = writeln!(text, "{}{}", if family.is_some() { "\n" } else { "" }, chapter(row.family));
+            let _ = writeln!(
+                text,
+                "{}{}",
+                if family.is_some() { "\n" } else { "" },
+                chapter(row.family)
+            );
             family = Some(row.family);
         }
         let _ = writeln!(text, "  {}", signature(row));
@@ -116,7 +121,8 @@ fn markdown() -> String {
             text.push('\n');
         }
         for constraint in row.constraints {
-            let _ = writeln!(text, "- `{}/{}` {}", row.short_name(), constraint.id, constraint.text);
+            let _ =
+                writeln!(text, "- `{}/{}` {}", row.short_name(), constraint.id, constraint.text);
         }
     }
     text
@@ -161,6 +167,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::OptionalTensor => "a tensor or None",
         Kind::Tensors => "a tuple or list of tensors",
         Kind::Shape => "a shape",
+        Kind::InferredShape => "a shape; one literal -1 in it is inferred",
         Kind::OptionalShape => "a shape or None",
         Kind::Dim => "an integer, possibly symbolic",
         Kind::OptionalDim => "an integer, possibly symbolic, or None",

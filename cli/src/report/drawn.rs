@@ -14,16 +14,33 @@ type Place = (String, Range<usize>);
 pub(super) fn draw(bytes: &mut Vec<u8>, source: &Source, findings: &[Finding], color: bool) {
     let mut lines = (source.name.clone(), Lines::from(source.text.as_str()));
     for finding in findings {
-        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding)) else {
+        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding))
+        else {
             plain(bytes, source, finding);
             continue;
         };
         let heading = finding.heading();
         let kind = ReportKind::Custom(&heading, shade(finding.severity));
         let report = report(kind, source, finding, clipped(source, primary.span), color);
+        let mut drawn = Vec::new();
         // Writing to memory does not fail.
-        let _ = report.write(&mut lines, &mut *bytes);
+        let _ = report.write(&mut lines, &mut drawn);
+        bytes.extend_from_slice(&if color { drawn } else { without_escapes(&drawn) });
     }
+}
+
+/// Without terminal escapes: ariadne colors the name of a custom kind whatever it is told.
+fn without_escapes(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut bytes = text.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte == 0x1b {
+            bytes.find(u8::is_ascii_alphabetic);
+        } else {
+            plain.push(byte);
+        }
+    }
+    plain
 }
 
 /// Every place is one of the text, on a line that a terminal can show.
@@ -50,18 +67,23 @@ fn report<'a>(
         .with_tab_width(4);
     let place = (source.name.clone(), at);
     let text = finding.primary.as_ref().map_or("", |label| label.text.as_str());
-    let text = if text.is_empty() { "here" } else { text };
     let mut builder = Report::build(kind, place.clone())
         .with_config(config)
         .with_message(&finding.message)
-        .with_label(Label::new(place).with_color(shade).with_message(text));
+        .with_label(labelled(place, shade, text));
     for label in &finding.secondary {
         let place = (source.name.clone(), clipped(source, label.span));
-        builder.add_label(Label::new(place).with_color(Color::Cyan).with_message(&label.text));
+        builder.add_label(labelled(place, Color::Cyan, &label.text));
     }
     builder.with_notes(&finding.notes);
     builder.with_helps(&finding.help);
     builder.finish()
+}
+
+fn labelled(place: Place, color: Color, text: &str) -> Label<Place> {
+    let label = Label::new(place).with_color(color);
+    // A label without a text would not be drawn at all.
+    label.with_message(if text.is_empty() { "here" } else { text })
 }
 
 fn shade(severity: &str) -> Color {

@@ -26,6 +26,8 @@ fn formula_of(expr: &Expr) -> Read<Formula> {
     match &expr.kind {
         ExprKind::Bool(true) => Ok(Formula::True),
         ExprKind::Bool(false) => Ok(Formula::False),
+        ExprKind::Name(name) if name == "true" => Ok(Formula::True),
+        ExprKind::Name(name) if name == "false" => Ok(Formula::False),
         ExprKind::Unary(UnaryOp::Not, operand) => Ok(Formula::negation(formula_of(operand)?)),
         ExprKind::Binary(op, operands) => binary(*op, &operands.0, &operands.1),
         ExprKind::Call { callee, arguments } => call(callee, arguments),
@@ -37,6 +39,8 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr) -> Read<Formula> {
     let (relation, swapped) = match op {
         BinaryOp::And => return Ok(Formula::And(vec![formula_of(a)?, formula_of(b)?])),
         BinaryOp::Or => return Ok(Formula::Or(vec![formula_of(a)?, formula_of(b)?])),
+        BinaryOp::Equal if is_statement(a) => return equivalence(a, b),
+        BinaryOp::NotEqual if is_statement(a) => return Ok(Formula::negation(equivalence(a, b)?)),
         BinaryOp::Equal => (Relation::Equal, false),
         BinaryOp::NotEqual => (Relation::NotEqual, false),
         BinaryOp::Less => (Relation::Less, false),
@@ -46,6 +50,24 @@ fn binary(op: BinaryOp, a: &Expr, b: &Expr) -> Read<Formula> {
         other => return Err(format!("`{}` makes no statement", other.symbol())),
     };
     if swapped { comparison(b, relation, a) } else { comparison(a, relation, b) }
+}
+
+/// True for what is true or false, not an integer.
+fn is_statement(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Bool(_) | ExprKind::Unary(UnaryOp::Not, _) => true,
+        ExprKind::Binary(op, _) => dim_op(*op).is_err(),
+        ExprKind::Call { callee, .. } => {
+            matches!(&callee.kind, ExprKind::Name(name) if name == "implies" || name == "divides")
+        }
+        _ => false,
+    }
+}
+
+/// Each follows from the other.
+fn equivalence(a: &Expr, b: &Expr) -> Read<Formula> {
+    let (a, b) = (formula_of(a)?, formula_of(b)?);
+    Ok(Formula::And(vec![Formula::implies(a.clone(), b.clone()), Formula::implies(b, a)]))
 }
 
 fn call(callee: &Expr, arguments: &[Argument]) -> Read<Formula> {
