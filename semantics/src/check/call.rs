@@ -39,6 +39,7 @@ impl Checker<'_> {
             }
             Annotation::Callable(Some(signature)) => {
                 // Nothing holds the call against this signature when the program runs.
+                self.leave("call: the arguments fit the function".to_owned());
                 if !signature.pure {
                     self.forbid_in_dataflow("a call with an effect");
                 }
@@ -46,6 +47,7 @@ impl Checker<'_> {
             }
             Annotation::Callable(None) | Annotation::Object => {
                 self.forbid_in_dataflow("a call of a function of which nothing is known");
+                self.leave("call: it is a function, and the arguments fit it".to_owned());
                 Annotation::Object
             }
             other => {

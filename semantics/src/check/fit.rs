@@ -242,3 +242,52 @@ pub(super) fn coarsen(annotation: &Annotation, known: &dyn Fn(&Dim) -> bool) -> 
         other => other.clone(),
     }
 }
+
+/// Parts of a dim, and of an annotation, beyond which it is not followed further: calls of calls and
+/// tuples of tuples double in size with every line of the text.
+const MAX_DIM: usize = 512;
+const MAX_ANNOTATION: usize = 4096;
+
+/// The annotation, coarsened where it is too large to reason with.
+pub(super) fn limited(annotation: Annotation) -> Annotation {
+    let mut parts = MAX_ANNOTATION;
+    let mut large = false;
+    annotation.visit_dims(&mut |dim| {
+        let mut left = MAX_DIM;
+        large |= !spend_dim(dim, &mut left);
+    });
+    let annotation = if large {
+        coarsen(&annotation, &|dim| spend_dim(dim, &mut { MAX_DIM }))
+    } else {
+        annotation
+    };
+    if spend(&annotation, &mut parts) { annotation } else { Annotation::Object }
+}
+
+fn spend_dim(dim: &Dim, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
+    match dim {
+        Dim::Op(_, operands) => spend_dim(&operands.0, left) && spend_dim(&operands.1, left),
+        _ => true,
+    }
+}
+
+fn spend(annotation: &Annotation, left: &mut usize) -> bool {
+    let dims = |extents: &Extents, left: &mut usize| {
+        extents.dims().unwrap_or_default().iter().all(|dim| spend_dim(dim, left))
+    };
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
+    match annotation {
+        Annotation::Tuple(items) => items.iter().all(|item| spend(item, left)),
+        Annotation::Tensor(tensor) => dims(&tensor.extents, left),
+        Annotation::DTensor(distributed) => dims(&distributed.tensor.extents, left),
+        Annotation::Shape(extents) => dims(extents, left),
+        Annotation::Callable(Some(signature)) => {
+            signature.params.iter().all(|param| spend(param, left))
+                && spend(&signature.result, left)
+        }
+        Annotation::Object | Annotation::Prim(_) | Annotation::Callable(None) => true,
+    }
+}

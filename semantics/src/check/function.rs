@@ -1,6 +1,6 @@
 //! Deduction through one function.
 
-use super::fit::{Fit, coarsen, fits, join, more_precise};
+use super::fit::{Fit, coarsen, fits, join, limited, more_precise};
 use super::effects::{Effects, is_declared};
 use super::signature::own_signature;
 use super::{Left, codes};
@@ -218,7 +218,7 @@ impl Checker<'_> {
         for block in &body.blocks {
             self.block(block);
         }
-        self.atom(&body.result)
+        limited(self.atom(&body.result))
     }
 
     fn block(&mut self, block: &Block) {
@@ -243,8 +243,13 @@ impl Checker<'_> {
                 self.require_bound(wanted, info.span);
                 self.annotated(&deduced, wanted)
             }
+            // Were it written down, calls would be held against it: only what is so anyway is.
+            None if matches!(deduced, Annotation::Callable(_)) && !self.exact.contains(&var) => {
+                Annotation::Callable(None)
+            }
             None => deduced,
         };
+        let annotation = limited(annotation);
         self.annotations[var.0 as usize] = annotation;
     }
 

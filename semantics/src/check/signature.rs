@@ -169,8 +169,10 @@ pub(crate) fn own_signature(
         });
         rename(dim, &names)
     };
-    let params: Vec<_> = params.iter().map(|param| param.map_dims(&mut own)).collect();
-    let result = result.map_dims(&mut own);
+    // Nor has a signature within this one: what it says of these variables can't be quoted there.
+    let within = |annotation: &Annotation| without_callables_of(annotation, is_own);
+    let params: Vec<_> = params.iter().map(|param| within(param).map_dims(&mut own)).collect();
+    let result = within(result).map_dims(&mut own);
     // A dim of both own variables and those around has no text: it is coarsened.
     let mixed = |dim: &Dim| {
         let (mut mine, mut others) = (false, false);
@@ -186,6 +188,23 @@ pub(crate) fn own_signature(
         result: plain(&result),
         pure,
     })))
+}
+
+/// The annotation without signatures whose dims have variables that `is_own` claims.
+fn without_callables_of(annotation: &Annotation, is_own: &dyn Fn(&Name) -> bool) -> Annotation {
+    match annotation {
+        Annotation::Tuple(items) => Annotation::Tuple(
+            items.iter().map(|item| without_callables_of(item, is_own)).collect(),
+        ),
+        Annotation::Callable(Some(_)) => {
+            let mut claimed = false;
+            annotation.visit_dims(&mut |dim| {
+                claimed |= !dim.vars_all(&|name| name.starts_with(OWN) || !is_own(name));
+            });
+            if claimed { Annotation::Callable(None) } else { annotation.clone() }
+        }
+        other => other.clone(),
+    }
 }
 
 /// Substitution that changes nothing else.

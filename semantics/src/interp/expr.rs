@@ -197,7 +197,8 @@ impl<'m> Interpreter<'m> {
 
     pub(super) fn atom(&self, frame: &Frame<'m>, atom: &Atom) -> Result<Value, Stop> {
         let all = |items: &[Atom]| -> Result<Vec<Value>, Stop> {
-            items.iter().map(|item| self.atom(frame, item)).collect()
+            let values = items.iter().map(|item| self.atom(frame, item)).collect::<Result<_, _>>()?;
+            within_fields(values)
         };
         Ok(match atom {
             Atom::Var(var) => self.variable(frame, *var)?,
@@ -312,4 +313,22 @@ pub(super) fn constant_tensor(constant: &Constant) -> Tensor {
             Tensor::from_ints(constant.dtype, array(&constant.shape, values.clone()))
         }
     }
+}
+
+/// Fields of a tuple, those of tuples in it included: a tuple of the same tuple twice doubles them
+/// with every line of the text.
+const MAX_FIELDS: usize = 1 << 16;
+
+fn within_fields(values: Vec<Value>) -> Result<Vec<Value>, Stop> {
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Tuple(items) => items.iter().map(count).sum::<usize>() + 1,
+            _ => 1,
+        }
+    }
+    if values.iter().map(count).sum::<usize>() <= MAX_FIELDS {
+        return Ok(values);
+    }
+    let detail = format!("a tuple of more than {MAX_FIELDS} fields, those of its fields included");
+    Err(Stop::Exhausted { resource: "memory", detail })
 }

@@ -62,7 +62,7 @@ pub(super) struct FunctionScope<'a> {
     scopes: Vec<Names>,
     /// Names that are bound somewhere but not seen here, with why.
     hidden: HashMap<Name, &'static str>,
-    /// Every name in the text of the function: fresh ones avoid them.
+    /// Every name in the text of the function: fresh ones avoid them, and those of the module.
     taken: HashSet<Name>,
     next_fresh: usize,
 }
@@ -71,7 +71,6 @@ impl<'a> FunctionScope<'a> {
     pub(super) fn new(def: &Def, globals: &'a Globals) -> Self {
         let mut taken = HashSet::new();
         collect_def(def, &mut taken);
-        taken.extend(globals.keys().cloned());
         Self {
             globals,
             vars: Vec::new(),
@@ -141,7 +140,7 @@ impl<'a> FunctionScope<'a> {
         loop {
             let name = Name::from(format!("lv{}", self.next_fresh));
             self.next_fresh += 1;
-            if self.taken.insert(name.clone()) {
+            if !self.globals.contains_key(&name) && self.taken.insert(name.clone()) {
                 return name;
             }
         }
