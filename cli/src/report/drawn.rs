@@ -14,7 +14,8 @@ type Place = (String, Range<usize>);
 pub(super) fn draw(bytes: &mut Vec<u8>, source: &Source, findings: &[Finding], color: bool) {
     let mut lines = (source.name.clone(), Lines::from(source.text.as_str()));
     for finding in findings {
-        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding)) else {
+        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding))
+        else {
             plain(bytes, source, finding);
             continue;
         };
