@@ -7,10 +7,12 @@ use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::{Closure, Value};
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Signature};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Callee, Constant, Expr, VarId};
+use relax_syntax::span::Span;
 use std::sync::Arc;
 
 impl<'m> Interpreter<'m> {
@@ -47,7 +49,12 @@ impl<'m> Interpreter<'m> {
             Expr::If { condition, then, otherwise } => {
                 let condition = self.atom(frame, condition)?;
                 let branch = if truth(&condition)? { then } else { otherwise };
-                self.body(frame, branch)
+                // A variable that only one branch binds has no value after it, as in deduction:
+                // a later `match_cast` binds it anew.
+                let dims = frame.dims.clone();
+                let result = self.body(frame, branch)?;
+                frame.dims = dims;
+                Ok(result)
             }
             Expr::Closure(lambda) => {
                 let visible = frame.values.iter().enumerate().filter_map(|(index, value)| {
@@ -91,7 +98,13 @@ impl<'m> Interpreter<'m> {
             Callee::Global(name) => self.call(name, values),
             Callee::Var(var) => {
                 let function = self.variable(frame, *var)?;
-                self.call_value(&function, values)
+                let info = frame.function.var(*var);
+                match &info.annotation {
+                    Some(Annotation::Callable(Some(signature))) => {
+                        self.call_declared(frame, signature, &function, values, info.span)
+                    }
+                    _ => self.call_value(&function, values),
+                }
             }
         }
     }
@@ -129,6 +142,34 @@ impl<'m> Interpreter<'m> {
             }
         }
         Ok(Value::Tuple(Vec::new()))
+    }
+
+    /// A call through a variable whose signature the text declares: nothing has compared that
+    /// signature with the function's own, so arguments and result are held against it here.
+    fn call_declared(
+        &mut self,
+        frame: &Frame<'m>,
+        signature: &Signature,
+        function: &Value,
+        args: Vec<Value>,
+        span: Span,
+    ) -> Result<Value, Stop> {
+        if args.len() != signature.params.len() {
+            let (expected, found) = (signature.params.len(), args.len());
+            let message = format!("the function takes {expected} arguments, found {found}");
+            return Err(Stop::trap("call/arguments", message));
+        }
+        let mut dims = frame.dims.clone();
+        let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Lone);
+        for (index, (param, arg)) in signature.params.iter().zip(&args).enumerate() {
+            binder.value(param, arg, &format!("argument {}", index + 1), span)?;
+        }
+        binder.finish()?;
+        let result = self.call_value(function, args)?;
+        let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Nothing);
+        binder.value(&signature.result, &result, "the result", span)?;
+        binder.finish()?;
+        Ok(result)
     }
 
     pub(super) fn call_value(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop> {
