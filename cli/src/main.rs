@@ -1,3 +1,84 @@
-//! The `relax` command.
+//! The `relax` command: floor 6, the only place with files, clock and environment. One file a
+//! subcommand under `commands/`.
 
-fn main() {}
+mod args;
+mod commands;
+mod exit;
+mod files;
+mod report;
+mod terminal;
+
+use args::{Cli, Format};
+use clap::Parser;
+use exit::{Exit, Failure, Outcome};
+use std::io::Write;
+use std::panic;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use terminal::Terminal;
+
+/// Programs nest; what they may nest is limited by named limits, not by the stack.
+const STACK: usize = 512 << 20;
+
+fn main() -> ExitCode {
+    ExitCode::from(guarded().code())
+}
+
+/// Runs the command so that a mistake in it ends in a message, not in a backtrace.
+fn guarded() -> Exit {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let hook = Arc::clone(&seen);
+    panic::set_hook(Box::new(move |info| {
+        if let Ok(mut text) = hook.lock() {
+            *text = info.to_string();
+        }
+    }));
+    let spawned = std::thread::Builder::new().stack_size(STACK).spawn(command);
+    let Ok(thread) = spawned else {
+        let _ = writeln!(std::io::stderr(), "error: there is no memory for a thread");
+        return Exit::Missing;
+    };
+    thread.join().unwrap_or_else(|_| {
+        let text = seen.lock().map(|text| text.clone()).unwrap_or_default();
+        let message = "internal error, please report it with the program that shows it";
+        let _ = writeln!(std::io::stderr(), "{message}\n{text}");
+        Exit::Internal
+    })
+}
+
+fn command() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return show_usage(&error),
+    };
+    let mut terminal = Terminal::new(&cli.global);
+    let outcome = commands::dispatch(cli.command, &mut terminal);
+    let outcome = outcome.and_then(|exit| terminal.finish().map(|()| exit));
+    end(outcome, &mut terminal)
+}
+
+fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(Failure::Closed) => Exit::Fine,
+        Err(Failure::Message { exit, text }) => {
+            let message = match terminal.format {
+                Format::Text => format!("error: {text}\n"),
+                Format::Json => report::json_message(exit, &text),
+            };
+            terminal.message(message.as_bytes());
+            exit
+        }
+    }
+}
+
+/// Help and version go to the standard output, mistakes to the other.
+fn show_usage(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        return Exit::Usage;
+    }
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Exit::Fine
+}

@@ -1,5 +1,11 @@
 //! Floor 2: the corpus of `.rx` programs and the harness that holds every route against their
 //! expectations. The values that directives write (SPEC) are read here, for the command too.
 
+pub mod compare;
+pub mod directive;
+pub mod externals;
+pub mod harness;
+pub mod pipeline;
 pub mod random;
+pub mod signature;
 pub mod spec;

@@ -9,6 +9,7 @@ mod fill;
 mod iree;
 mod literal;
 
+pub(crate) use fill::shape_within;
 pub use literal::{Typing, literal};
 
 use crate::random::Random;
@@ -114,9 +115,8 @@ impl Context<'_> {
             Some(Annotation::Tuple(targets)) => targets.as_slice(),
             _ => &[],
         };
-        let value = |(index, item)| {
-            self.value(&format!("{name}[{index}]"), item, targets.get(index))
-        };
+        let value =
+            |(index, item)| self.value(&format!("{name}[{index}]"), item, targets.get(index));
         items.iter().enumerate().map(value).collect::<Read<_>>().map(Value::Tuple)
     }
 
@@ -166,10 +166,9 @@ impl Context<'_> {
     fn dim(&self, expr: &Expr) -> Read<i64> {
         let value = match &expr.kind {
             ExprKind::Int(value) => *value,
-            ExprKind::Name(name) => *self
-                .dims
-                .get(name)
-                .ok_or_else(|| wrong(expr, &format!("`{name}` has no value: say --sym {name}=…")))?,
+            ExprKind::Name(name) => *self.dims.get(name).ok_or_else(|| {
+                wrong(expr, &format!("`{name}` has no value: say --sym {name}=…"))
+            })?,
             ExprKind::Unary(UnaryOp::Negate, _) => return Err(wrong(expr, "a dim is at least 0")),
             _ => return Err(wrong(expr, "expected a dim: an integer")),
         };

@@ -25,7 +25,7 @@ def shaped(op, fill):
     f.function("never_negative", S1, f'{op}((n - 2,), "i8")',
                [run("never_negative", [Shape(3)], np.full(1, fill, np.int8)),
                 trap(f"{op}/C1", "never_negative", [Shape(1)])])
-    f.refused("negative", [], f'{op}((2, -1), "f32")', "RX0501")
+    f.refused("below_zero", [], f'{op}((2, -1), "f32")', "RX0501")
     f.refused("no_dtype", [], f'{op}((2, 1), "float")', "RX0502")
     f.refused("dtype_is_missing", [], f"{op}((2, 1))", "RX0503")
     f.write()
@@ -68,7 +68,7 @@ def full():
                 trap("full/C2", "rank_unknown", [np.ones(2, np.float32)])])
     f.function("never_negative", S1 + [("v", tensor([], "i32"))], "full((n - 2,), v)",
                [trap("full/C1", "never_negative", [Shape(1), np.int32(1)])])
-    f.refused("negative", [("v", tensor([], "i32"))], "full((-2,), v)", "RX0501")
+    f.refused("below_zero", [("v", tensor([], "i32"))], "full((-2,), v)", "RX0501")
     f.refused("vector", [("v", tensor([1], "i32"))], "full((2,), v)", "RX0501")
     f.refused("number_without_dtype", [], "full((2,), 1.5)", "RX0501")
     f.refused("no_shape", [("v", tensor([], "i32"))], "full(v, v)", "RX0502")
@@ -100,7 +100,7 @@ def empty():
                [trap("undefined/read", "moved_as_undefined", [])])
     f.function("only_its_shape", S1, 'shape_of(empty((n, 2), "i8"))', [run("only_its_shape", [Shape(3)], Shape(3, 2))])
     f.function("never_negative", S1, 'shape_of(empty((n - 2,), "i8"))', [trap("empty/C1", "never_negative", [Shape(1)])])
-    f.refused("negative", [], 'empty((-1,), "f32")', "RX0501")
+    f.refused("below_zero", [], 'empty((-1,), "f32")', "RX0501")
     f.refused("dtype_is_missing", [], "empty((1,))", "RX0503")
     f.write()
 
@@ -115,10 +115,10 @@ def eye():
         name = f"k_{k}".replace("-", "minus_")
         f.function(name, S2, f"eye(n, m, {k})",
                    [run(name, [Shape(3, 5)], np.eye(3, 5, k if abs(k) < 100 else 99, dtype=np.float32))])
-    f.function("square", S1, "eye(n)", [run("square", [Shape(3)], np.eye(3, dtype=np.float32))])
+    f.function("n_by_n", S1, "eye(n)", [run("n_by_n", [Shape(3)], np.eye(3, dtype=np.float32))])
     f.function("symbolic_k", S2, "eye(4, 4, n - m)", [run("symbolic_k", [Shape(1, 3)], np.eye(4, 4, -2, dtype=np.float32))])
     f.function("never_negative", S1, "eye(n - 2)", [trap("eye/C1", "never_negative", [Shape(1)])])
-    f.refused("negative", [], "eye(3, -1)", "RX0501")
+    f.refused("below_zero", [], "eye(3, -1)", "RX0501")
     f.refused("float", [], "eye(3.0)", "RX0502")
     f.write()
 
@@ -174,9 +174,9 @@ def arange():
     f.function("by_n", S1, "arange(0, 10, n)",
                [run("by_n", [Shape(3)], np.arange(0, 10, 3)), run("by_n", [Shape(20)], np.arange(0, 10, 20)),
                 trap("arange/C1", "by_n", [Shape(0)])])
-    for name, args in {"down": (5, 0, -2), "down_to_less": (-1, -7, -3), "nothing": (0, 5, -1), "negative": (-3, 4, 2)}.items():
+    for name, args in {"down": (5, 0, -2), "down_to_less": (-1, -7, -3), "nothing": (0, 5, -1), "from_below": (-3, 4, 2)}.items():
         f.function(name, [], f"arange({args[0]}, {args[1]}, {args[2]})", [run(name, [], np.arange(*args))])
-    for name, args in {"floats": (0.0, 1.0, 0.25), "tenths": (0, 1, 0.1), "float_down": (2.5, -1, -0.5), "float_end": (0, 3.5, 1),
+    for name, args in {"quarters": (0.0, 1.0, 0.25), "tenths": (0, 1, 0.1), "float_down": (2.5, -1, -0.5), "float_end": (0, 3.5, 1),
                        "no_floats": (1.0, 0.0, 0.5)}.items():
         start, end, step = args
         count = max(0, int(np.ceil((end - start) / step)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rxgen import ALL, DTYPES, FLOATS, INTS, OpFile, round_to, run, sample, tensor, trap
+from rxgen import ALL, DTYPES, FLOATS, INTS, OpFile, Shape, round_to, run, sample, tensor, trap
 
 V = [("x", tensor(["n", "m"], "f32"))]
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -23,7 +23,7 @@ def main():
 
     f = identity("allreduce", "allreduce(x)", "A reduction over all workers; here: over one.")
     for kind in ("sum", "prod", "min", "max", "avg"):
-        f.function(kind, V, f'allreduce(x, op_type="{kind}", in_group=False)', [run(kind, [X], X)], returns=tensor(["n", "m"], "f32"))
+        f.function(f"by_{kind}", V, f'allreduce(x, op_type="{kind}", in_group=False)', [run(f"by_{kind}", [X], X)], returns=tensor(["n", "m"], "f32"))
     f.refused("unknown_reduction", V, 'allreduce(x, op_type="xor")', "RX0501")
     f.refused("no_bool", V, "allreduce(x, in_group=1)", "RX0502")
     f.write()
@@ -62,7 +62,7 @@ def main():
                    [run(dtype, [x], x[: len(x) // 2]) for s in [(4, 3), (2, 3), (0, 3)] for x in [sample(dtype, s)]])
     f.function("last_axis", V, "scatter_from_worker0(x, 3, axis=-1)", [run("last_axis", [X], X[:, :2]),
                trap("scatter_from_worker0/C3", "last_axis", [X[:, :4]])])
-    f.function("divides", [("x", tensor(["n * 4", "m"], "f32"))], "scatter_from_worker0(x, 4)", [run("divides", [X], X[:1])],
+    f.function("divides", [("x", tensor(["n * 4", "m"], "f32")), ("s", 'Shape(["n"])')], "scatter_from_worker0(x, 4)", [run("divides", [X, Shape(1)], X[:1])],
                returns=tensor(["n", "m"], "f32"))
     f.refused("no_workers", V, "scatter_from_worker0(x, -1)", "RX0501")
     f.refused("no_such_axis", V, "scatter_from_worker0(x, 2, axis=2)", "RX0501")
@@ -78,7 +78,7 @@ def main():
         f.function(dtype, [("x", tensor(["n", 3], dtype))], "reduce_scatter(x, 2)",
                    [run(dtype, [x], total), run(dtype, [x[:0]], x[:0])])
     for kind, want in {"sum": X * 3, "prod": X**3, "min": X, "max": X, "avg": X}.items():
-        f.function(kind, V, f'reduce_scatter(x, 3, op_type="{kind}", axis=1)', [run(kind, [X], want[:, :2].astype(np.float32))])
+        f.function(f"by_{kind}", V, f'reduce_scatter(x, 3, op_type="{kind}", axis=1)', [run(f"by_{kind}", [X], want[:, :2].astype(np.float32))])
     wraps = np.array([[3, -7], [1, 1]], np.int8)
     f.function("product_wraps", [("x", tensor(["n", 2], "i8"))], 'reduce_scatter(x, 1, "prod")', [run("product_wraps", [wraps], wraps)])
     f.function("unequal", V, "reduce_scatter(x, 4, axis=1)", [trap("reduce_scatter/C3", "unequal", [X])])
@@ -115,7 +115,7 @@ def main():
                'call_tir_local_view(twice, (x,), DTensor((n,), "f32", "mesh[0]", "S[0]"))',
                [run("local", [v], v + v), run("local", [v[:0]], v[:0])], returns='DTensor(("n",), "f32", "mesh[0]", "S[0]")')
     f.refused("dims_unknown", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x,), Tensor(ndim=1, dtype="f32"))', "RX0501")
-    f.refused("no_argument", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x, "x"), Tensor((n,), "f32"))', "RX0501")
+    f.refused("no_argument", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x, 1.5), Tensor((n,), "f32"))', "RX0501")
     f.refused("no_program", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(x, (x,), Tensor((n,), "f32"))', "RX0502")
     f.write()
 

@@ -47,12 +47,12 @@ def einsum():
                    'einsum([a, b], "ij,jk->ik")', [run(dtype, [a, b], a @ b)])
     # Small integers: exact in whatever order they are summed.
     cases = {
-        "transpose": ("ij->ji", [(2, 3)]), "implicit_transpose": ("ba", [(2, 3)]), "trace": ("ii", [(3, 3)]),
+        "transposed": ("ij->ji", [(2, 3)]), "implicit_transpose": ("ba", [(2, 3)]), "trace": ("ii", [(3, 3)]),
         "diagonal": ("ii->i", [(3, 3)]), "sum_all": ("ij->", [(2, 3)]), "rows": ("ij->i", [(2, 3)]),
         "implicit_matmul": ("ij, jk", [(2, 3), (3, 2)]), "batches": ("bij,bjk->bik", [(2, 2, 3), (2, 3, 1)]),
-        "outer": ("i,j->ij", [(2,), (3,)]), "elementwise": ("ij,ij->ij", [(2, 3), (2, 3)]), "dot": ("i,i", [(5,), (5,)]),
+        "all_pairs": ("i,j->ij", [(2,), (3,)]), "elementwise": ("ij,ij->ij", [(2, 3), (2, 3)]), "dot": ("i,i", [(5,), (5,)]),
         "three": ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 3)]), "bilinear": ("i,ij,j->", [(2,), (2, 3), (3,)]),
-        "attention": ("bqhd,bkhd->bhqk", [(1, 2, 2, 3), (1, 3, 2, 3)]), "upper_case": ("Ab,bA->A", [(2, 3), (3, 2)]),
+        "heads": ("bqhd,bkhd->bhqk", [(1, 2, 2, 3), (1, 3, 2, 3)]), "upper_case": ("Ab,bA->A", [(2, 3), (3, 2)]),
         "dots": ("...ij,...jk->...ik", [(2, 1, 2, 3), (3, 3, 2)]), "dots_implicit": ("...i,i", [(2, 3), (3,)]),
         "dots_last": ("i...->...i", [(2, 3, 4)]), "dots_of_nothing": ("...i->i...", [(3,)]),
         "far_apart": ("a,b,c,d->", [(9,), (8,), (7,), (6,)]), "scalars": (",->", [(), ()]),

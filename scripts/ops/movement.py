@@ -68,10 +68,10 @@ def views():
     each_dtype(f, lambda d: [("x", tensor(["n", 1, "m"], d))], "squeeze(x, 1)", lambda x: x[:, 0],
                sizes=[(2, 1, 3), (1, 1, 1), (0, 1, 2)], returns=["n", "m"])
     one = X23.reshape(1, 2, 1, 3)
-    for name, axis in {"several": [0, 2], "negative": [-2], "none": []}.items():
+    for name, axis in {"several": [0, 2], "from_the_end": [-2], "none": []}.items():
         f.function(name, [("x", tensor([1, "n", 1, "m"], "f32"))], f"squeeze(x, axis={axis})",
                    [run(name, [one], np.squeeze(one, tuple(axis)))])
-    f.function("all", [("x", tensor([1, 2, 1, 3], "f32"))], "squeeze(x)", [run("all", [one], X23)], returns=tensor([2, 3], "f32"))
+    f.function("every_one", [("x", tensor([1, 2, 1, 3], "f32"))], "squeeze(x)", [run("every_one", [one], X23)], returns=tensor([2, 3], "f32"))
     f.function("all_symbolic", NM(), "squeeze(x)",
                [run("all_symbolic", [x], np.squeeze(x)) for x in (X23, X23[:1], X23[:1, :1], X23[:0])], returns='Tensor(dtype="f32")')
     f.function("symbolic_dim", NM(), "squeeze(x, 0)",
@@ -112,13 +112,17 @@ def reshape():
     f.function("undecided", NM() + [("s", 'Shape(["k"])')], "reshape(x, (k, 2))",
                [run("undecided", [X23, Shape(3)], X23.reshape(3, 2)), trap("reshape/C2", "undecided", [X23, Shape(2)])],
                returns=tensor(["k", 2], "f32"))
-    f.function("never_negative", [("x", tensor([0], "f32"))] + [("s", 'Shape(["k"])')], "reshape(x, (0, k - 2))",
+    f.function("never_negative", [("x", tensor([0], "f32"))] + [("s", 'Shape(["k"])')], "reshape(x, (0, k - 3))",
                [trap("reshape/C1", "never_negative", [np.zeros(0, np.float32), Shape(1)])])
+    # A computed -1 is no literal -1: it is refused, not inferred.
+    f.function("computed_minus_one", [("x", tensor([6], "f32"))] + [("s", 'Shape(["k"])')], "reshape(x, (2, k - 3))",
+               [trap("reshape/C1", "computed_minus_one", [np.zeros(6, np.float32), Shape(2)]),
+                run("computed_minus_one", [np.zeros(6, np.float32), Shape(6)], np.zeros((2, 3), np.float32))])
     moves_undefined(f, "reshape(e, (m, n))")
     f.refused("another_size", [("x", tensor([2, 3], "f32"))], "reshape(x, (4, 2))", "RX0501")
     f.refused("another_size_symbolic", NM(), "reshape(x, (n * m + 1,))", "RX0501")
     f.refused("two_minus_ones", NM(), "reshape(x, (-1, -1))", "RX0501")
-    f.refused("negative", NM(), "reshape(x, (-2, n))", "RX0501")
+    f.refused("below_zero", NM(), "reshape(x, (-2, n))", "RX0501")
     f.refused("indivisible", [("x", tensor([2, 3], "f32"))], "reshape(x, (-1, 4))", "RX0501")
     f.refused("no_shape", NM(), "reshape(x, x)", "RX0502")
     f.refused("no_dims", NM(), "reshape(x, (2.0, 3))", "RX0502")
@@ -253,7 +257,7 @@ def joins():
                 trap("split/C3", "uneven", [x[:1]])])
     f.function("one_section", [("x", tensor(["n", 2], "f32"))], "split(x, 1)", [run("one_section", [x], (x,))],
                returns=f'Tuple[{tensor(["n", 2], "f32")}]')
-    f.function("divides", [("x", tensor(["n * 3", 2], "f32"))], "split(x, 3)", [run("divides", [x[:6]], (x[:2], x[2:4], x[4:6]))],
+    f.function("divides", [("x", tensor(["n * 3", 2], "f32")), ("s", 'Shape(["n"])')], "split(x, 3)", [run("divides", [x[:6], Shape(2)], (x[:2], x[2:4], x[4:6]))],
                returns="Tuple[" + ", ".join([tensor(["n", 2], "f32")] * 3) + "]")
     y = np.arange(24, dtype=np.float32).reshape(2, 6, 2)
     f.function("last_axis", [("x", tensor(["n", 6, 2], "f32"))], "split(x, 3, axis=-2)", [run("last_axis", [y], tuple(np.split(y, 3, 1)))])
@@ -291,7 +295,7 @@ def stretches():
     f.function("never_negative", [("x", tensor([], "f32")), ("s", 'Shape(["k"])')], "broadcast_to(x, (k - 2,))",
                [trap("broadcast_to/C1", "never_negative", [np.float32(1), Shape(1)])])
     moves_undefined(f, "broadcast_to(e, (4, n, m))")
-    f.refused("negative", NM(), "broadcast_to(x, (n, -1))", "RX0501")
+    f.refused("below_zero", NM(), "broadcast_to(x, (n, -1))", "RX0501")
     f.refused("lower_rank", NM(), "broadcast_to(x, (m,))", "RX0501")
     f.refused("another_dim", [("x", tensor([2], "f32"))], "broadcast_to(x, (3,))", "RX0501")
     f.write()
@@ -307,7 +311,7 @@ def stretches():
     f.function("symbolic", D(), "repeat(data, n, 1)", [run("symbolic", [X23], np.repeat(X23, 2, 1)), run("symbolic", [X23[:0]], X23[:0, :0])])
     f.function("never_negative", D(), "repeat(data, n - 2, 1)", [trap("repeat/C2", "never_negative", [X23[:1]])])
     moves_undefined(f, "repeat(e, 2, 0)")
-    f.refused("negative", D(), "repeat(data, -1, 0)", "RX0501")
+    f.refused("below_zero", D(), "repeat(data, -1, 0)", "RX0501")
     f.refused("out_of_range", D(), "repeat(data, 2, 2)", "RX0501")
     f.refused("too_long", [("data", tensor([2], "f32"))], "repeat(data, 9223372036854775807)", "RX0501")
     f.refused("float", D(), "repeat(data, 2.0)", "RX0502")
@@ -315,14 +319,14 @@ def stretches():
 
     f = OpFile("tile", "A tensor as a whole, several times.")
     each_dtype(f, D, "tile(data, (2, 1))", lambda x: np.tile(x, (2, 1)), returns=["n * 2", "m"])
-    for name, repeats in {"fewer": (2,), "more": (2, 1, 3), "zero": (0, 2), "ones": (1, 1), "nothing": ()}.items():
+    for name, repeats in {"fewer": (2,), "more": (2, 1, 3), "zero": (0, 2), "all_ones": (1, 1), "nothing": ()}.items():
         f.function(name, D(), f"tile(data, repeats={list(repeats)})", [run(name, [X23], np.tile(X23, repeats))])
     f.function("number", D(), "tile(data, 3)", [run("number", [X23], np.tile(X23, 3))], returns=tensor(["n", "m * 3"], "f32"))
     f.function("scalar", [("data", tensor([], "f32"))], "tile(data, (2, 2))", [run("scalar", [np.float32(5)], np.full((2, 2), 5, np.float32))])
     f.function("symbolic", D(), "tile(data, (m, n))", [run("symbolic", [X23], np.tile(X23, (3, 2))), run("symbolic", [X23[:0]], np.zeros((0, 0), np.float32))])
     f.function("never_negative", D(), "tile(data, n - 2)", [trap("tile/C1", "never_negative", [X23[:1]])])
     moves_undefined(f, "tile(e, 2)")
-    f.refused("negative", D(), "tile(data, (1, -1))", "RX0501")
+    f.refused("below_zero", D(), "tile(data, (1, -1))", "RX0501")
     f.refused("too_long", [("data", tensor([2], "f32"))], "tile(data, 9223372036854775807)", "RX0501")
     f.write()
     collapses()
@@ -363,7 +367,7 @@ def collapses():
             f.function("never_negative", [("data", tensor([], "f32"))] + [("s", 'Shape(["k"])')], "collapse_sum_to(broadcast_to(data, (k,)), (k - 2,))",
                        [trap("collapse_sum_to/C1", "never_negative", [np.float32(1), Shape(1)])])
             f.function("reads_all", [], 'collapse_sum_to(empty((2,), "f32"), (1,))', [trap("undefined/read", "reads_all", [])])
-            f.refused("negative", D(), "collapse_sum_to(data, (-1,))", "RX0501")
+            f.refused("below_zero", D(), "collapse_sum_to(data, (-1,))", "RX0501")
             f.refused("higher_rank", D(), "collapse_sum_to(data, (1, n, m))", "RX0501")
             f.refused("another_dim", [("data", tensor([4], "f32"))], "collapse_sum_to(data, (2,))", "RX0501")
             f.refused("bools", D("bool"), "collapse_sum_to(data, (1, 1))", "RX0501")

@@ -43,9 +43,9 @@ def main():
     for dtype in INTS:
         f.function(dtype, [("x", tensor([2], dtype))], "tensor_to_shape(x)",
                    [run(dtype, [np.array([3, 0], DTYPES[dtype])], Shape(3, 0))], returns="Shape(ndim=2)")
-    f.function("negative", [("x", tensor(["n"], "i8"))], "tensor_to_shape(x)",
-               [trap("tensor_to_shape/C3", "negative", [np.array([3, -1], np.int8)]),
-                run("negative", [np.zeros(0, np.int8)], Shape())])
+    f.function("below_zero", [("x", tensor(["n"], "i8"))], "tensor_to_shape(x)",
+               [trap("tensor_to_shape/C3", "below_zero", [np.array([3, -1], np.int8)]),
+                run("below_zero", [np.zeros(0, np.int8)], Shape())])
     f.function("beyond_i64", [("x", tensor(["n"], "u64"))], "tensor_to_shape(x)",
                [trap("tensor_to_shape/C3", "beyond_i64", [np.array([2**63], np.uint64)]),
                 run("beyond_i64", [np.array([2**63 - 1], np.uint64)], Shape(2**63 - 1))])

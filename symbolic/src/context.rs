@@ -81,9 +81,7 @@ impl Engine {
             _ if context.at_least_zero.contains(&poly) => return,
             _ => {
                 let opposite = poly.scale(-1);
-                let equal = opposite
-                    .as_ref()
-                    .is_some_and(|p| context.at_least_zero.contains(p));
+                let equal = opposite.as_ref().is_some_and(|p| context.at_least_zero.contains(p));
                 context.at_least_zero.push(poly.clone());
                 if equal && depth > 0 {
                     self.add_zero(context, poly, depth - 1);
@@ -96,11 +94,7 @@ impl Engine {
     fn narrow(&mut self, context: &mut Context, id: AtomId, with: Interval, depth: u32) {
         let entry = context.bounds.entry(id).or_default();
         *entry = entry.meet(with);
-        if let Interval {
-            low: Some(low),
-            high: Some(high),
-        } = *entry
-        {
+        if let Interval { low: Some(low), high: Some(high) } = *entry {
             context.contradiction |= low > high;
             if low == high && depth > 0 {
                 self.solve(context, id, Poly::constant(low), depth - 1);
@@ -186,9 +180,7 @@ impl Engine {
 
     fn occurs_once(&self, poly: &Poly, id: AtomId) -> bool {
         let ids = poly.terms().iter().flat_map(|(mono, _)| mono.atoms());
-        ids.filter(|&&other| self.atoms.atom_mentions(other, id))
-            .count()
-            == 1
+        ids.filter(|&&other| self.atoms.atom_mentions(other, id)).count() == 1
     }
 
     /// Recognizes `x - divisor * (numerator // divisor) == r`, where `x` occurs in the numerator:
@@ -264,9 +256,7 @@ impl Engine {
         };
         if context.solved.contains_key(&id) || self.atoms.mentions(&value, id) {
             let equation = self.value_of(context, id).sub(&value);
-            equation
-                .into_iter()
-                .for_each(|poly| self.add_zero(context, poly, depth));
+            equation.into_iter().for_each(|poly| self.add_zero(context, poly, depth));
         } else {
             self.solve(context, id, value, depth);
         }
@@ -286,11 +276,7 @@ impl Engine {
             }
         }
         let old_bounds = before.bounds.get(&id).copied().unwrap_or_default();
-        let lists = [
-            &mut context.at_least_zero,
-            &mut context.zero,
-            &mut context.nonzero,
-        ];
+        let lists = [&mut context.at_least_zero, &mut context.zero, &mut context.nonzero];
         lists.into_iter().for_each(Vec::clear);
         let low = old_bounds.low.and_then(|low| value.plus(-low));
         let high = old_bounds.high.and_then(|high| value.subtracted_from(high));
@@ -340,9 +326,7 @@ impl Engine {
         }
         let listed = |poly: &Poly| {
             context.nonzero.contains(poly)
-                || poly
-                    .scale(-1)
-                    .is_some_and(|poly| context.nonzero.contains(&poly))
+                || poly.scale(-1).is_some_and(|poly| context.nonzero.contains(&poly))
         };
         let factor = |id: &AtomId| {
             listed(&Poly::atom(*id)) || self.bounds(context).of_atom(*id).excludes_zero()
@@ -361,6 +345,5 @@ pub(crate) fn tightened(poly: &Poly, content: i128) -> Option<Poly> {
     }
     let constant = poly.constant_term();
     let rest = poly.plus(constant.checked_neg()?)?;
-    rest.exact_quotient(content)
-        .plus(floor_div(constant, content))
+    rest.exact_quotient(content).plus(floor_div(constant, content))
 }

@@ -83,14 +83,8 @@ impl Engine {
                 continue;
             }
             let own = connected(&mut names, &mut left);
-            let found = self.search(
-                context,
-                &names,
-                &own,
-                &Formula::False,
-                effort,
-                Counterexample::new(),
-            )?;
+            let found =
+                self.search(context, &names, &own, &Formula::False, effort, Counterexample::new())?;
             values.extend(found);
         }
         Some(values)
@@ -192,21 +186,13 @@ impl<'a> Search<'a> {
         base: Counterexample,
     ) -> Self {
         let free_in = |poly: &Poly| -> BTreeSet<AtomId> {
-            let inside = poly
-                .atoms()
-                .into_iter()
-                .flat_map(|id| atoms.inside(id).iter().copied());
+            let inside = poly.atoms().into_iter().flat_map(|id| atoms.inside(id).iter().copied());
             inside.filter(|&id| atoms.at(id).is_free()).collect()
         };
-        let free: BTreeSet<AtomId> = variables
-            .iter()
-            .flat_map(|(_, poly)| free_in(poly))
-            .collect();
+        let free: BTreeSet<AtomId> = variables.iter().flat_map(|(_, poly)| free_in(poly)).collect();
         let free: Vec<AtomId> = free.into_iter().collect();
         let level = |ids: &BTreeSet<AtomId>| {
-            free.iter()
-                .rposition(|id| ids.contains(id))
-                .unwrap_or_default()
+            free.iter().rposition(|id| ids.contains(id)).unwrap_or_default()
         };
         let mut levels = BTreeMap::new();
         let mut follows = vec![Vec::new(); free.len().max(1)];
@@ -224,31 +210,17 @@ impl<'a> Search<'a> {
             at_level[last].push(*claim);
         }
         let (chosen, values) = (BTreeMap::new(), base);
-        Self {
-            atoms,
-            free,
-            follows,
-            facts: at_level,
-            formula,
-            chosen,
-            values,
-            steps: 0,
-        }
+        Self { atoms, free, follows, facts: at_level, formula, chosen, values, steps: 0 }
     }
 
     /// For each free atom the values to try, the smallest first.
     fn candidates(&self, context: &Context, more: &[i128]) -> Vec<Vec<i128>> {
         let values_of = |id: &AtomId| {
             let bounds = context.bounds.get(id).copied().unwrap_or_default();
-            let ends = bounds
-                .low
-                .into_iter()
-                .flat_map(|low| [low, low + 1, low + 2]);
+            let ends = bounds.low.into_iter().flat_map(|low| [low, low + 1, low + 2]);
             let ends = ends.chain(bounds.high.into_iter().flat_map(|high| [high, high - 1]));
-            let mut values: Vec<i128> = ends
-                .chain([0, 1, 2, -1])
-                .chain(more.iter().copied())
-                .collect();
+            let mut values: Vec<i128> =
+                ends.chain([0, 1, 2, -1]).chain(more.iter().copied()).collect();
             let above = |value: i128| bounds.low.is_none_or(|low| value >= low);
             let below = |value: i128| bounds.high.is_none_or(|high| value <= high);
             values.retain(|&value| above(value) && below(value));
@@ -263,11 +235,7 @@ impl<'a> Search<'a> {
     /// counterexample.
     fn exhaust(&mut self, candidates: &[Vec<i128>], at: usize) -> bool {
         if at == self.free.len() {
-            return if at == 0 {
-                self.settle(0) && self.fails()
-            } else {
-                self.fails()
-            };
+            return if at == 0 { self.settle(0) && self.fails() } else { self.fails() };
         }
         for &value in &candidates[at] {
             if self.steps == 0 {
@@ -295,9 +263,7 @@ impl<'a> Search<'a> {
                         return false;
                     }
                     self.steps -= 1;
-                    state = state
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1);
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let index = (state >> 33) as usize % values.len();
                     self.chosen.insert(self.free[at], values[index]);
                     if self.settle(at) {
@@ -324,9 +290,7 @@ impl<'a> Search<'a> {
             let Some(value) = value else { return false };
             self.values.insert(self.follows[at][index].0.clone(), value);
         }
-        self.facts[at]
-            .iter()
-            .all(|claim| claim.holds(&self.values) == Some(true))
+        self.facts[at].iter().all(|claim| claim.holds(&self.values) == Some(true))
     }
 
     fn fails(&self) -> bool {
@@ -339,10 +303,7 @@ impl<'a> Search<'a> {
         let mut chosen = self.chosen.clone();
         for (at, values) in candidates.iter().enumerate() {
             let id = self.free[at];
-            for &value in values
-                .iter()
-                .take_while(|&&value| Some(&value) != chosen.get(&id))
-            {
+            for &value in values.iter().take_while(|&&value| Some(&value) != chosen.get(&id)) {
                 self.chosen = chosen.clone();
                 self.chosen.insert(id, value);
                 if (0..self.free.len()).all(|level| self.settle(level)) && self.fails() {
@@ -375,10 +336,7 @@ fn atom_value(atoms: &Atoms, id: AtomId, chosen: &BTreeMap<AtomId, i128>) -> Opt
     match atoms.at(id) {
         Atom::Var(_) | Atom::Quotient { .. } => None,
         Atom::Div(numerator, divisor) => {
-            let (a, b) = (
-                value_of(atoms, numerator, chosen)?,
-                value_of(atoms, divisor, chosen)?,
-            );
+            let (a, b) = (value_of(atoms, numerator, chosen)?, value_of(atoms, divisor, chosen)?);
             let quotient = a.checked_div_euclid(b)?;
             // Euclid rounds up for a negative divisor; floor does not.
             let inexact = a.checked_rem_euclid(b)? != 0;
@@ -390,7 +348,5 @@ fn atom_value(atoms: &Atoms, id: AtomId, chosen: &BTreeMap<AtomId, i128>) -> Opt
 }
 
 fn all_values(atoms: &Atoms, args: &[Poly], chosen: &BTreeMap<AtomId, i128>) -> Option<Vec<i128>> {
-    args.iter()
-        .map(|arg| value_of(atoms, arg, chosen))
-        .collect()
+    args.iter().map(|arg| value_of(atoms, arg, chosen)).collect()
 }

@@ -197,9 +197,7 @@ impl Engine {
                 continue;
             }
             let divisor = Poly::term(mono.over(&part)?, *coefficient);
-            return self
-                .floor_div(context, &multiple.over_mono(&part)?, &divisor)
-                .map(Some);
+            return self.floor_div(context, &multiple.over_mono(&part)?, &divisor).map(Some);
         }
         Some(None)
     }

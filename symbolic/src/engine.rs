@@ -43,10 +43,7 @@ impl Engine {
 
     /// Bounds under the facts of `context`.
     pub(crate) fn bounds<'a>(&'a self, context: &'a Context) -> Bounds<'a> {
-        Bounds {
-            atoms: &self.atoms,
-            context,
-        }
+        Bounds { atoms: &self.atoms, context }
     }
 
     /// The canonical form of `dim` and the divisors in it, inner ones first.
@@ -124,11 +121,7 @@ impl Engine {
 
     /// The atom, or what an equation says that it is.
     pub(crate) fn value_of(&self, context: &Context, id: AtomId) -> Poly {
-        context
-            .solved
-            .get(&id)
-            .cloned()
-            .unwrap_or_else(|| Poly::atom(id))
+        context.solved.get(&id).cloned().unwrap_or_else(|| Poly::atom(id))
     }
 
     /// `poly` with all solved atoms replaced, canonical again.
@@ -165,11 +158,7 @@ impl Engine {
 
     fn is_atom_outdated(&self, context: &Context, id: AtomId) -> bool {
         !context.solved.is_empty()
-            && self
-                .atoms
-                .inside(id)
-                .iter()
-                .any(|inner| context.solved.contains_key(inner))
+            && self.atoms.inside(id).iter().any(|inner| context.solved.contains_key(inner))
     }
 
     fn rebuild_atom(

@@ -53,9 +53,7 @@ impl Engine {
             return args[0].add(&shift);
         }
         let numbers = args.iter().flat_map(Poly::terms);
-        let factor = numbers
-            .fold(0, |acc, (_, coefficient)| gcd(acc, *coefficient))
-            .max(1);
+        let factor = numbers.fold(0, |acc, (_, coefficient)| gcd(acc, *coefficient)).max(1);
         let mut args: Vec<Poly> = args.iter().map(|arg| arg.exact_quotient(factor)).collect();
         args.sort();
         let atom = self.interned(context, which.atom(args))?;
@@ -104,11 +102,8 @@ impl Engine {
                     difference.low.is_some_and(|low| low >= 0),
                     difference.high.is_some_and(|high| high <= 0),
                 );
-                let (new_loses, old_loses) = if which == Extreme::Least {
-                    (bigger, smaller)
-                } else {
-                    (smaller, bigger)
-                };
+                let (new_loses, old_loses) =
+                    if which == Extreme::Least { (bigger, smaller) } else { (smaller, bigger) };
                 if new_loses {
                     dominated = true;
                     break;

@@ -42,63 +42,38 @@ impl End {
     }
 
     fn value(self) -> Option<i128> {
-        if let End::At(value) = self {
-            Some(value)
-        } else {
-            None
-        }
+        if let End::At(value) = self { Some(value) } else { None }
     }
 }
 
 impl Interval {
     /// Only `value`.
     pub(crate) fn point(value: i128) -> Self {
-        Self {
-            low: Some(value),
-            high: Some(value),
-        }
+        Self { low: Some(value), high: Some(value) }
     }
 
     /// What is in both.
     pub(crate) fn meet(self, other: Interval) -> Self {
         let lesser =
             |a: Option<i128>, b: Option<i128>| a.map_or(b, |x| Some(b.map_or(x, |y| x.min(y))));
-        Self {
-            low: self.low.max(other.low),
-            high: lesser(self.high, other.high),
-        }
+        Self { low: self.low.max(other.low), high: lesser(self.high, other.high) }
     }
 
     fn scaled(self, factor: i128) -> Self {
         let times = |bound: Option<i128>| {
-            bound
-                .and_then(|value| value.checked_mul(factor))
-                .and_then(moderate)
+            bound.and_then(|value| value.checked_mul(factor)).and_then(moderate)
         };
         let (low, high) = (times(self.low), times(self.high));
-        if factor < 0 {
-            Self {
-                low: high,
-                high: low,
-            }
-        } else {
-            Self { low, high }
-        }
+        if factor < 0 { Self { low: high, high: low } } else { Self { low, high } }
     }
 
     fn plus(self, other: Interval) -> Self {
         let sum = |a: Option<i128>, b: Option<i128>| a?.checked_add(b?).and_then(moderate);
-        Self {
-            low: sum(self.low, other.low),
-            high: sum(self.high, other.high),
-        }
+        Self { low: sum(self.low, other.low), high: sum(self.high, other.high) }
     }
 
     fn ends(self) -> [End; 2] {
-        [
-            self.low.map_or(End::MinusInfinity, End::At),
-            self.high.map_or(End::Infinity, End::At),
-        ]
+        [self.low.map_or(End::MinusInfinity, End::At), self.high.map_or(End::Infinity, End::At)]
     }
 
     fn times(self, other: Interval) -> Self {
@@ -110,10 +85,7 @@ impl Interval {
             }
         }
         let (low, high) = (corners.into_iter().min(), corners.into_iter().max());
-        Self {
-            low: low.and_then(End::value),
-            high: high.and_then(End::value),
-        }
+        Self { low: low.and_then(End::value), high: high.and_then(End::value) }
     }
 
     /// Whether every value is above 0, or every value is below.
@@ -152,10 +124,7 @@ impl Bounds<'_> {
         }
         let lower = |poly: &Poly| self.eliminated_low(poly, depth - 1);
         let low = lower(poly);
-        let high = poly
-            .scale(-1)
-            .and_then(|negated| lower(&negated))
-            .and_then(i128::checked_neg);
+        let high = poly.scale(-1).and_then(|negated| lower(&negated)).and_then(i128::checked_neg);
         plain.meet(Interval { low, high })
     }
 
@@ -197,27 +166,17 @@ impl Bounds<'_> {
             Atom::Var(_) | Atom::Quotient { .. } => Interval::default(),
             Atom::Div(numerator, divisor) => self.quotient(numerator, divisor, depth - 1),
             Atom::Min(args) => {
-                let all: Vec<Interval> = args
-                    .iter()
-                    .map(|arg| self.refined(arg, depth - 1))
-                    .collect();
+                let all: Vec<Interval> =
+                    args.iter().map(|arg| self.refined(arg, depth - 1)).collect();
                 let least = all.iter().map(|arg| arg.low).min().flatten();
-                Interval {
-                    low: least,
-                    high: all.iter().filter_map(|arg| arg.high).min(),
-                }
+                Interval { low: least, high: all.iter().filter_map(|arg| arg.high).min() }
             }
             Atom::Max(args) => {
-                let all: Vec<Interval> = args
-                    .iter()
-                    .map(|arg| self.refined(arg, depth - 1))
-                    .collect();
+                let all: Vec<Interval> =
+                    args.iter().map(|arg| self.refined(arg, depth - 1)).collect();
                 let highs: Option<Vec<i128>> = all.iter().map(|arg| arg.high).collect();
                 let greatest = highs.and_then(|highs| highs.into_iter().max());
-                Interval {
-                    low: all.iter().filter_map(|arg| arg.low).max(),
-                    high: greatest,
-                }
+                Interval { low: all.iter().filter_map(|arg| arg.low).max(), high: greatest }
             }
         };
         known.meet(built)
@@ -227,22 +186,15 @@ impl Bounds<'_> {
         let top = self.refined(numerator, depth);
         if let Some(value) = divisor.as_constant().filter(|value| *value > 0) {
             let divided = |bound: Option<i128>| bound.map(|bound| floor_div(bound, value));
-            return Interval {
-                low: divided(top.low),
-                high: divided(top.high),
-            };
+            return Interval { low: divided(top.low), high: divided(top.high) };
         }
         let bottom = self.refined(divisor, depth);
         let Some(least) = bottom.low.filter(|low| *low > 0) else {
             return Interval::default();
         };
         // A positive divisor moves towards 0 from above, and towards -1 or 0 from below.
-        let low = top
-            .low
-            .map(|low| if low >= 0 { 0 } else { floor_div(low, least) });
-        let high = top
-            .high
-            .map(|high| if high < 0 { -1 } else { floor_div(high, least) });
+        let low = top.low.map(|low| if low >= 0 { 0 } else { floor_div(low, least) });
+        let high = top.high.map(|high| if high < 0 { -1 } else { floor_div(high, least) });
         Interval { low, high }
     }
 
@@ -253,11 +205,8 @@ impl Bounds<'_> {
         for (mono, coefficient) in poly.varying() {
             let Some(id) = mono.as_atom() else { continue };
             let rest = poly.sub(&Poly::term(*mono, *coefficient))?;
-            let shares = |arg: &Poly| {
-                arg.varying()
-                    .iter()
-                    .any(|(mono, _)| rest.coefficient(mono) != 0)
-            };
+            let shares =
+                |arg: &Poly| arg.varying().iter().any(|(mono, _)| rest.coefficient(mono) != 0);
             let low = match self.atoms.at(id) {
                 Atom::Div(numerator, divisor) if shares(numerator) => {
                     self.low_without_quotient(&rest, *coefficient, numerator, divisor, depth)
@@ -286,12 +235,8 @@ impl Bounds<'_> {
         let value = divisor.as_constant().filter(|value| *value > 0)?;
         // value * quotient lies between numerator - (value - 1) and numerator.
         let slack = if coefficient > 0 { 1 - value } else { 0 };
-        let bounded = rest
-            .scale(value)?
-            .add_scaled(&numerator.plus(slack)?, coefficient)?;
-        self.refined(&bounded, depth)
-            .low
-            .map(|low| ceil_div(low, value))
+        let bounded = rest.scale(value)?.add_scaled(&numerator.plus(slack)?, coefficient)?;
+        self.refined(&bounded, depth).low.map(|low| ceil_div(low, value))
     }
 
     fn low_with_argument(

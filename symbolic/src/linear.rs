@@ -49,14 +49,8 @@ impl Row {
                 terms.push((left.min(right), bounded(value)?));
             }
         }
-        let constant = self
-            .constant
-            .checked_mul(a)?
-            .checked_add(other.constant.checked_mul(b)?)?;
-        Some(Row {
-            terms,
-            constant: bounded(constant)?,
-        })
+        let constant = self.constant.checked_mul(a)?.checked_add(other.constant.checked_mul(b)?)?;
+        Some(Row { terms, constant: bounded(constant)? })
     }
 
     /// The row `>= 0` with coprime coefficients.
@@ -109,11 +103,7 @@ impl System {
         let mut best: Option<(usize, u32, i128)> = None;
         for (index, row) in self.zero.iter().enumerate() {
             let content = row.content();
-            if if content == 0 {
-                row.constant != 0
-            } else {
-                row.constant % content != 0
-            } {
+            if if content == 0 { row.constant != 0 } else { row.constant % content != 0 } {
                 return Step::Contradiction;
             }
             for &(column, value) in &row.terms {
@@ -152,18 +142,13 @@ impl System {
             return Step::Done;
         };
         let rows = std::mem::take(&mut self.at_least_zero);
-        let (with, without): (Vec<Row>, Vec<Row>) = rows
-            .into_iter()
-            .partition(|row| row.coefficient(column) != 0);
-        let (above, below): (Vec<Row>, Vec<Row>) = with
-            .into_iter()
-            .partition(|row| row.coefficient(column) > 0);
+        let (with, without): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(|row| row.coefficient(column) != 0);
+        let (above, below): (Vec<Row>, Vec<Row>) =
+            with.into_iter().partition(|row| row.coefficient(column) > 0);
         self.at_least_zero = without;
         if self.at_least_zero.len() + above.len() * below.len() > MAX_ROWS
-            || !spend(
-                fuel,
-                u32::try_from(above.len() * below.len()).unwrap_or(u32::MAX),
-            )
+            || !spend(fuel, u32::try_from(above.len() * below.len()).unwrap_or(u32::MAX))
         {
             return Step::Done;
         }
@@ -171,8 +156,7 @@ impl System {
             for upper in &below {
                 let (a, b) = (lower.coefficient(column), -upper.coefficient(column));
                 let common = gcd(a, b);
-                self.at_least_zero
-                    .extend(lower.combined(b / common, upper, a / common));
+                self.at_least_zero.extend(lower.combined(b / common, upper, a / common));
             }
         }
         Step::Continue
@@ -196,23 +180,15 @@ impl System {
                 .or_insert(constant);
         }
         let rows = strongest.into_iter();
-        self.at_least_zero = rows
-            .map(|(terms, constant)| Row { terms, constant })
-            .collect();
+        self.at_least_zero = rows.map(|(terms, constant)| Row { terms, constant }).collect();
         false
     }
 
     fn cheapest_column(&self) -> Option<u32> {
-        let columns: BTreeSet<u32> = self
-            .at_least_zero
-            .iter()
-            .flat_map(|row| row.terms.iter().map(|term| term.0))
-            .collect();
+        let columns: BTreeSet<u32> =
+            self.at_least_zero.iter().flat_map(|row| row.terms.iter().map(|term| term.0)).collect();
         let cost = |column: &u32| {
-            let signs = self
-                .at_least_zero
-                .iter()
-                .map(|row| row.coefficient(*column).signum());
+            let signs = self.at_least_zero.iter().map(|row| row.coefficient(*column).signum());
             let (mut above, mut below) = (0_usize, 0_usize);
             for sign in signs {
                 above += usize::from(sign > 0);
@@ -235,43 +211,27 @@ mod tests {
     use super::*;
 
     fn row(terms: &[(u32, i128)], constant: i128) -> Row {
-        Row {
-            terms: terms.to_vec(),
-            constant,
-        }
+        Row { terms: terms.to_vec(), constant }
     }
 
     #[test]
     fn integers_between_multiples() {
         // 3 <= 4x and 4x <= 3.
         let rows = vec![row(&[(0, 4)], -1), row(&[(0, -4)], 3)];
-        let system = System {
-            zero: Vec::new(),
-            at_least_zero: rows,
-        };
+        let system = System { zero: Vec::new(), at_least_zero: rows };
         assert!(system.refuted(&mut 100));
     }
 
     #[test]
     fn parity() {
-        let system = System {
-            zero: vec![row(&[(0, 2), (1, -2)], 1)],
-            at_least_zero: Vec::new(),
-        };
+        let system = System { zero: vec![row(&[(0, 2), (1, -2)], 1)], at_least_zero: Vec::new() };
         assert!(system.refuted(&mut 100));
     }
 
     #[test]
     fn feasible_is_not_refuted() {
-        let rows = vec![
-            row(&[(0, 1), (1, -1)], 0),
-            row(&[(0, -1)], 7),
-            row(&[(1, 1)], 0),
-        ];
-        let system = System {
-            zero: Vec::new(),
-            at_least_zero: rows,
-        };
+        let rows = vec![row(&[(0, 1), (1, -1)], 0), row(&[(0, -1)], 7), row(&[(1, 1)], 0)];
+        let system = System { zero: Vec::new(), at_least_zero: rows };
         assert!(!system.refuted(&mut 100));
     }
 }

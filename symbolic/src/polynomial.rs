@@ -123,11 +123,7 @@ impl Poly {
 
     /// One term.
     pub(crate) fn term(mono: Mono, coefficient: i128) -> Self {
-        let terms = if coefficient == 0 {
-            Vec::new()
-        } else {
-            vec![(mono, coefficient)]
-        };
+        let terms = if coefficient == 0 { Vec::new() } else { vec![(mono, coefficient)] };
         Self { terms }
     }
 
@@ -184,11 +180,8 @@ impl Poly {
 
     /// The atoms that occur at the top, in falling order, each once.
     pub(crate) fn atoms(&self) -> Vec<AtomId> {
-        let mut ids: Vec<AtomId> = self
-            .terms
-            .iter()
-            .flat_map(|(mono, _)| mono.atoms().iter().copied())
-            .collect();
+        let mut ids: Vec<AtomId> =
+            self.terms.iter().flat_map(|(mono, _)| mono.atoms().iter().copied()).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids.dedup();
         ids
@@ -206,11 +199,7 @@ impl Poly {
                 _ => Ordering::Less,
             };
             let mut value = 0;
-            let mono = if order == Ordering::Less {
-                b[j].0
-            } else {
-                a[i].0
-            };
+            let mono = if order == Ordering::Less { b[j].0 } else { a[i].0 };
             if order != Ordering::Less {
                 value = a[i].1;
                 i += 1;
@@ -266,11 +255,8 @@ impl Poly {
 
     /// `self * other`
     pub(crate) fn mul(&self, other: &Poly) -> Option<Poly> {
-        let (short, long) = if self.terms.len() <= other.terms.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
+        let (short, long) =
+            if self.terms.len() <= other.terms.len() { (self, other) } else { (other, self) };
         let mut sum = Poly::default();
         for (mono, coefficient) in &short.terms {
             sum = sum.add(&long.times_term(mono, *coefficient)?)?;
@@ -280,24 +266,13 @@ impl Poly {
 
     /// All coefficients divided by `divisor`, which divides them.
     pub(crate) fn exact_quotient(&self, divisor: i128) -> Poly {
-        Poly {
-            terms: self
-                .terms
-                .iter()
-                .map(|(mono, value)| (*mono, value / divisor))
-                .collect(),
-        }
+        Poly { terms: self.terms.iter().map(|(mono, value)| (*mono, value / divisor)).collect() }
     }
 
     /// All terms divided by `mono`, if it divides every term.
     pub(crate) fn over_mono(&self, mono: &Mono) -> Option<Poly> {
-        let terms = self
-            .terms
-            .iter()
-            .map(|(own, value)| Some((own.over(mono)?, *value)));
-        Some(Poly {
-            terms: terms.collect::<Option<Vec<_>>>()?,
-        })
+        let terms = self.terms.iter().map(|(own, value)| Some((own.over(mono)?, *value)));
+        Some(Poly { terms: terms.collect::<Option<Vec<_>>>()? })
     }
 
     /// The greatest product of atoms that divides every term; `ONE` for 0.
@@ -314,9 +289,7 @@ impl Poly {
         let (mut quotient, mut rest) = (Poly::default(), self.clone());
         for _ in 0..MAX_TERMS {
             let found = rest.terms.iter().find_map(|(mono, value)| {
-                (value % unit == 0)
-                    .then(|| Some((mono.over(&lead)?, value / unit)))
-                    .flatten()
+                (value % unit == 0).then(|| Some((mono.over(&lead)?, value / unit))).flatten()
             });
             let Some((mono, factor)) = found else {
                 return Some((quotient, rest));
@@ -345,11 +318,7 @@ pub(crate) fn floor_div(a: i128, b: i128) -> i128 {
 /// `a / b` for `b > 0`, rounded towards plus infinity.
 pub(crate) fn ceil_div(a: i128, b: i128) -> i128 {
     let quotient = a.div_euclid(b);
-    if a.rem_euclid(b) == 0 {
-        quotient
-    } else {
-        quotient + 1
-    }
+    if a.rem_euclid(b) == 0 { quotient } else { quotient + 1 }
 }
 
 #[cfg(test)]
@@ -380,10 +349,7 @@ mod tests {
 
     #[test]
     fn quotients_round() {
-        assert_eq!(
-            (floor_div(-1, 4), ceil_div(-1, 4), ceil_div(5, 4)),
-            (-1, 0, 2)
-        );
+        assert_eq!((floor_div(-1, 4), ceil_div(-1, 4), ceil_div(5, 4)), (-1, 0, 2));
         assert_eq!(gcd(-12, 18), 6);
     }
 }

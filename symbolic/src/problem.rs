@@ -59,21 +59,14 @@ impl Problem {
 
     fn monos(&self) -> BTreeSet<Mono> {
         let polys = self.zero.iter().chain(&self.at_least_zero);
-        polys
-            .flat_map(|poly| poly.varying().iter().map(|term| term.0))
-            .collect()
+        polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
     }
 }
 
 impl Engine {
     /// Whether linear reasoning alone shows `poly >= 0`.
     pub(crate) fn linearly_at_least_zero(&mut self, context: &Context, poly: &Poly) -> bool {
-        if self
-            .bounds(context)
-            .of(poly)
-            .low
-            .is_some_and(|low| low >= 0)
-        {
+        if self.bounds(context).of(poly).low.is_some_and(|low| low >= 0) {
             return true;
         }
         let Some(negation) = poly.subtracted_from(-1) else {
@@ -94,25 +87,16 @@ impl Engine {
             return true;
         }
         let mut problem = Problem::default();
-        at_least_zero
-            .iter()
-            .for_each(|poly| problem.add(poly.clone()));
-        zero.iter()
-            .for_each(|poly| problem.add_equation(poly.clone()));
+        at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
+        zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
         for poly in at_least_zero {
             let divided = self.without_positive_factor(context, poly);
             divided.into_iter().for_each(|poly| problem.add(poly));
         }
         if problem.atoms.is_empty() {
             // Nothing to start from: the facts themselves may be impossible.
-            context
-                .at_least_zero
-                .iter()
-                .for_each(|poly| problem.add(poly.clone()));
-            context
-                .zero
-                .iter()
-                .for_each(|poly| problem.add_equation(poly.clone()));
+            context.at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
+            context.zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
         }
         self.gather(context, &mut problem);
         if self.spend(problem.at_least_zero.len() * 4).is_none() {
@@ -131,11 +115,7 @@ impl Engine {
                 }
                 let bounds = context.bounds.get(&id).copied().unwrap_or_default();
                 let atom = Poly::atom(id);
-                bounds
-                    .low
-                    .and_then(|low| atom.plus(-low))
-                    .into_iter()
-                    .for_each(|p| problem.add(p));
+                bounds.low.and_then(|low| atom.plus(-low)).into_iter().for_each(|p| problem.add(p));
                 let above = bounds.high.and_then(|high| atom.subtracted_from(high));
                 above.into_iter().for_each(|p| problem.add(p));
             }
@@ -160,9 +140,9 @@ impl Engine {
         let own = Poly::atom(id);
         match self.atoms.at(id) {
             Atom::Var(_) | Atom::Quotient { .. } => Vec::new(),
-            Atom::Div(numerator, divisor) => self
-                .remainder_bounds(context, &own, numerator, divisor)
-                .unwrap_or_default(),
+            Atom::Div(numerator, divisor) => {
+                self.remainder_bounds(context, &own, numerator, divisor).unwrap_or_default()
+            }
             Atom::Min(args) => args.iter().filter_map(|arg| arg.sub(&own)).collect(),
             Atom::Max(args) => args.iter().filter_map(|arg| own.sub(arg)).collect(),
         }
@@ -201,12 +181,8 @@ impl Engine {
         let mut bounded = BTreeSet::new();
         let mut multiplied: BTreeSet<(usize, Mono)> = BTreeSet::new();
         for _ in 0..3 {
-            let nonlinear: Vec<Mono> = monos
-                .iter()
-                .rev()
-                .filter(|mono| mono.degree() > 1)
-                .copied()
-                .collect();
+            let nonlinear: Vec<Mono> =
+                monos.iter().rev().filter(|mono| mono.degree() > 1).copied().collect();
             for mono in &nonlinear {
                 if bounded.insert(*mono) {
                     self.add_mono_bounds(context, problem, mono);
@@ -248,10 +224,7 @@ impl Engine {
         let own = Poly::term(*mono, 1);
         let below = bounds.low.and_then(|low| own.plus(-low));
         let above = bounds.high.and_then(|high| own.subtracted_from(high));
-        below
-            .into_iter()
-            .chain(above)
-            .for_each(|poly| problem.add(poly));
+        below.into_iter().chain(above).for_each(|poly| problem.add(poly));
     }
 
     /// `(a - low) * (b - low) >= 0` and its like for the other ends.
@@ -259,20 +232,13 @@ impl Engine {
         let &[a, b] = mono.atoms() else { return };
         let distances = |id: AtomId| {
             let bounds = self.bounds(context).of_atom(id);
-            let below = bounds
-                .low
-                .and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
-            let above = bounds
-                .high
-                .and_then(|high| Poly::atom(id).subtracted_from(high));
+            let below = bounds.low.and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
+            let above = bounds.high.and_then(|high| Poly::atom(id).subtracted_from(high));
             below.into_iter().chain(above).collect::<Vec<Poly>>()
         };
         for first in distances(a) {
             for second in distances(b) {
-                first
-                    .mul(&second)
-                    .into_iter()
-                    .for_each(|poly| problem.add(poly));
+                first.mul(&second).into_iter().for_each(|poly| problem.add(poly));
             }
         }
     }
@@ -288,9 +254,9 @@ impl Engine {
         };
         let product = match (by.as_atom(), sign.low) {
             // The distance to a bound is the stronger factor.
-            (Some(id), Some(low)) if factor == 1 => Poly::atom(id)
-                .plus(-low)
-                .and_then(|distance| row.mul(&distance)),
+            (Some(id), Some(low)) if factor == 1 => {
+                Poly::atom(id).plus(-low).and_then(|distance| row.mul(&distance))
+            }
             _ => row.times_term(by, factor),
         };
         product.into_iter().for_each(|poly| problem.add(poly));
@@ -318,10 +284,7 @@ fn linear_system(problem: &Problem) -> System {
             terms.push((*columns.entry(*mono).or_insert(next), *value));
         }
         terms.sort_unstable_by_key(|term| term.0);
-        Row {
-            terms,
-            constant: poly.constant_term(),
-        }
+        Row { terms, constant: poly.constant_term() }
     };
     System {
         zero: problem.zero.iter().map(&mut row).collect(),

@@ -48,9 +48,7 @@ impl Engine {
         let Some((poly, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors
-            .iter()
-            .all(|divisor| self.proves_nonzero(context, divisor))
+        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
             && self.proves_relation(context, claim.relation, &poly)
     }
 
@@ -59,9 +57,7 @@ impl Engine {
         let Some((_, divisors)) = self.claimed(context, claim) else {
             return false;
         };
-        divisors
-            .iter()
-            .all(|divisor| self.proves_nonzero(context, divisor))
+        divisors.iter().all(|divisor| self.proves_nonzero(context, divisor))
     }
 
     fn proves_relation(&mut self, context: &Context, relation: Relation, poly: &Poly) -> bool {
@@ -87,10 +83,7 @@ impl Engine {
         let Some(negation) = poly.scale(sign).and_then(|poly| poly.plus(-1)) else {
             return false;
         };
-        let goal = Goal {
-            at_least_zero: vec![negation],
-            zero: Vec::new(),
-        };
+        let goal = Goal { at_least_zero: vec![negation], zero: Vec::new() };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -99,10 +92,7 @@ impl Engine {
         if context.contradiction || self.quickly_nonzero(context, poly) {
             return true;
         }
-        let goal = Goal {
-            at_least_zero: Vec::new(),
-            zero: vec![poly.clone()],
-        };
+        let goal = Goal { at_least_zero: Vec::new(), zero: vec![poly.clone()] };
         self.refutes(context, &goal, MAX_SPLITS)
     }
 
@@ -119,10 +109,7 @@ impl Engine {
             for poly in &goal.zero {
                 self.add_zero(&mut stronger, poly.clone(), CASCADE);
             }
-            let rest = Goal {
-                at_least_zero: goal.at_least_zero.clone(),
-                zero: Vec::new(),
-            };
+            let rest = Goal { at_least_zero: goal.at_least_zero.clone(), zero: Vec::new() };
             return self.refutes_rebuilt(&stronger, &rest, splits - 1);
         }
         let cases = match self.split(context, goal) {
@@ -133,9 +120,7 @@ impl Engine {
                 None => return false,
             },
         };
-        cases
-            .into_iter()
-            .all(|case| self.refutes_case(context, goal, case, splits - 1))
+        cases.into_iter().all(|case| self.refutes_case(context, goal, case, splits - 1))
     }
 
     fn refutes_case(&mut self, context: &Context, goal: &Goal, case: Case, splits: u32) -> bool {
@@ -168,14 +153,7 @@ impl Engine {
         let Some(at_least_zero) = rebuilt(self, &goal.at_least_zero) else {
             return false;
         };
-        self.refutes(
-            context,
-            &Goal {
-                at_least_zero,
-                zero: Vec::new(),
-            },
-            splits,
-        )
+        self.refutes(context, &Goal { at_least_zero, zero: Vec::new() }, splits)
     }
 
     /// Cases that cover everything, about something that the goal mentions.
@@ -196,10 +174,7 @@ impl Engine {
             .or_else(|| ids.iter().find_map(|&id| self.divisor_cases(context, id)))
             .or_else(|| self.unequal_cases(context, &ids))
             .or_else(|| ids.iter().find_map(|&id| self.value_cases(context, id)))
-            .or_else(|| {
-                ids.iter()
-                    .find_map(|&id| self.sign_cases(context, goal, id))
-            });
+            .or_else(|| ids.iter().find_map(|&id| self.sign_cases(context, goal, id)));
         match cases {
             Some(cases) => Some(Split::Cases(cases)),
             None => ids.iter().find_map(|&id| self.residues(context, id)),
@@ -216,11 +191,7 @@ impl Engine {
         let case = |chosen: &Poly| {
             let differences = args.iter().filter(|arg| *arg != chosen);
             let conditions = differences.map(|arg| arg.sub(chosen)?.scale(sign));
-            Some(Case::Is(
-                id,
-                chosen.clone(),
-                conditions.collect::<Option<Vec<_>>>()?,
-            ))
+            Some(Case::Is(id, chosen.clone(), conditions.collect::<Option<Vec<_>>>()?))
         };
         args.iter().map(case).collect()
     }
@@ -270,9 +241,7 @@ impl Engine {
         let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
             return None;
         };
-        let divisor = divisor
-            .as_constant()
-            .filter(|value| (2..=MAX_DIVISOR).contains(value))?;
+        let divisor = divisor.as_constant().filter(|value| (2..=MAX_DIVISOR).contains(value))?;
         let variable = numerator.varying().iter().find_map(|(mono, _)| {
             let id = mono.as_atom()?;
             let open = self.atoms.at(id).is_free() && !context.solved.contains_key(&id);
@@ -288,11 +257,7 @@ impl Engine {
             let numerator = Poly::atom(id);
             let multiple = numerator.plus(-residue)?;
             let divisor = Poly::constant(divisor);
-            let atom = Atom::Quotient {
-                numerator,
-                divisor: divisor.clone(),
-                multiple,
-            };
+            let atom = Atom::Quotient { numerator, divisor: divisor.clone(), multiple };
             let quotient = Poly::atom(self.atoms.intern(atom)?);
             let value = divisor.mul(&quotient)?.plus(residue)?;
             cases.push(Case::Is(id, value, Vec::new()));
@@ -303,11 +268,7 @@ impl Engine {
     /// A factor of a nonlinear term is negative or not.
     fn sign_cases(&self, context: &Context, goal: &Goal, id: AtomId) -> Option<Vec<Case>> {
         let nonlinear = |(mono, _): &(Mono, i128)| mono.degree() > 1 && mono.atoms().contains(&id);
-        if !goal
-            .at_least_zero
-            .iter()
-            .any(|poly| poly.terms().iter().any(nonlinear))
-        {
+        if !goal.at_least_zero.iter().any(|poly| poly.terms().iter().any(nonlinear)) {
             return None;
         }
         let Interval { low, high } = self.bounds(context).of_atom(id);

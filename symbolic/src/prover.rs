@@ -90,8 +90,7 @@ impl Facts for Prover {
     }
 
     fn push(&mut self) {
-        self.outer
-            .push((self.context.clone(), self.engine.atoms.mark()));
+        self.outer.push((self.context.clone(), self.engine.atoms.mark()));
     }
 
     fn pop(&mut self) {

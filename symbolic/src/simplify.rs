@@ -53,11 +53,7 @@ impl Engine {
         let (mut added, mut taken) = remainders;
         for (mono, coefficient) in poly.varying() {
             let keyed = self.product(mono, coefficient.checked_abs()?)?;
-            if *coefficient > 0 {
-                added.push(keyed)
-            } else {
-                taken.push(keyed)
-            }
+            if *coefficient > 0 { added.push(keyed) } else { taken.push(keyed) }
         }
         added.sort();
         taken.sort();
@@ -68,9 +64,7 @@ impl Engine {
             None => (Dim::Int(constant), 0),
         };
         let sum = added.fold(start, |acc, term| Dim::op(DimOp::Add, acc, term));
-        let sum = taken
-            .into_iter()
-            .fold(sum, |acc, (_, term)| Dim::op(DimOp::Sub, acc, term));
+        let sum = taken.into_iter().fold(sum, |acc, (_, term)| Dim::op(DimOp::Sub, acc, term));
         if constant < 0 {
             return Some(Dim::op(DimOp::Sub, sum, Dim::Int(constant.checked_neg()?)));
         }
@@ -81,10 +75,7 @@ impl Engine {
     fn unfold_quotients(&mut self, poly: &Poly) -> Option<Poly> {
         let mut current = poly.clone();
         for id in poly.atoms() {
-            let Atom::Quotient {
-                divisor, multiple, ..
-            } = self.atoms.at(id).clone()
-            else {
+            let Atom::Quotient { divisor, multiple, .. } = self.atoms.at(id).clone() else {
                 continue;
             };
             let [(part, number)] = divisor.terms() else {
@@ -164,10 +155,7 @@ impl Engine {
         self.spend(10)?;
         match self.atoms.at(id).clone() {
             Atom::Var(name) => Some(Dim::Var(name)),
-            Atom::Div(numerator, divisor)
-            | Atom::Quotient {
-                numerator, divisor, ..
-            } => {
+            Atom::Div(numerator, divisor) | Atom::Quotient { numerator, divisor, .. } => {
                 let operands = (self.sum(&numerator)?, self.sum(&divisor)?);
                 Some(Dim::op(DimOp::FloorDiv, operands.0, operands.1))
             }
@@ -184,9 +172,7 @@ impl Engine {
             dims.push(((dim.as_int().is_some(), dim.to_string()), dim));
         }
         dims.sort();
-        dims.into_iter()
-            .map(|keyed| keyed.1)
-            .reduce(|a, b| Dim::op(op, a, b))
+        dims.into_iter().map(|keyed| keyed.1).reduce(|a, b| Dim::op(op, a, b))
     }
 }
 

@@ -21,11 +21,7 @@ enum Sign {
 
 impl Sign {
     fn opposite(self) -> Self {
-        if self == Sign::Holds {
-            Sign::Fails
-        } else {
-            Sign::Holds
-        }
+        if self == Sign::Holds { Sign::Fails } else { Sign::Holds }
     }
 }
 
@@ -103,9 +99,7 @@ impl Engine {
     /// Adds to the context what follows from an item without branching.
     fn take_in(&mut self, context: &mut Context, item: Item<'_>) {
         match parts_of(item) {
-            Parts::All(items) => items
-                .into_iter()
-                .for_each(|item| self.take_in(context, item)),
+            Parts::All(items) => items.into_iter().for_each(|item| self.take_in(context, item)),
             Parts::Fact(claim) => self.assert(context, &claim),
             Parts::One(_) => {}
         }
@@ -136,16 +130,8 @@ impl Engine {
             return self.refutes(&branch.context, &branch.goal, SPLITS);
         };
         let choice = branch.choices.remove(index);
-        self.is_infeasible(
-            &branch.context,
-            &branch.goal.at_least_zero,
-            &branch.goal.zero,
-        ) || choice.into_iter().all(|items| {
-            self.closes(Branch {
-                items,
-                ..branch.clone()
-            })
-        })
+        self.is_infeasible(&branch.context, &branch.goal.at_least_zero, &branch.goal.zero)
+            || choice.into_iter().all(|items| self.closes(Branch { items, ..branch.clone() }))
     }
 
     /// Adds a claim to the branch.
@@ -164,17 +150,12 @@ impl Engine {
     fn rebuild_goal(&mut self, branch: &mut Branch<'_>) -> bool {
         let context = &branch.context;
         let rebuilt = |engine: &mut Self, polys: &[Poly]| -> Vec<Poly> {
-            let polys = polys
-                .iter()
-                .filter_map(|poly| engine.rebuild(context, poly));
+            let polys = polys.iter().filter_map(|poly| engine.rebuild(context, poly));
             polys.filter(|poly| !poly.is_zero()).collect()
         };
         let at_least_zero = rebuilt(self, &branch.goal.at_least_zero);
         let zero = rebuilt(self, &branch.goal.zero);
-        branch.goal = Goal {
-            at_least_zero,
-            zero,
-        };
+        branch.goal = Goal { at_least_zero, zero };
         branch.context.contradiction
     }
 }
@@ -206,10 +187,7 @@ fn parts_of(item: Item<'_>) -> Parts<'_> {
         }
         (Formula::Implies(parts), Sign::Holds) => Parts::One(vec![
             vec![Item::Formula(&parts.0, Sign::Fails)],
-            vec![
-                Item::Formula(&parts.0, Sign::Holds),
-                Item::Formula(&parts.1, Sign::Holds),
-            ],
+            vec![Item::Formula(&parts.0, Sign::Holds), Item::Formula(&parts.1, Sign::Holds)],
         ]),
         (Formula::Implies(parts), Sign::Fails) => Parts::All(vec![
             Item::Formula(&parts.0, Sign::Holds),
@@ -238,10 +216,8 @@ fn opposite(claim: &Claim) -> Claim {
         Relation::NotEqual => Claim::new(left, Relation::Equal, right),
         Relation::AtMost => Claim::new(right, Relation::Less, left),
         Relation::Less => Claim::new(right, Relation::AtMost, left),
-        Relation::Divides => Claim::new(
-            Dim::op(DimOp::FloorMod, right, left),
-            Relation::NotEqual,
-            Dim::Int(0),
-        ),
+        Relation::Divides => {
+            Claim::new(Dim::op(DimOp::FloorMod, right, left), Relation::NotEqual, Dim::Int(0))
+        }
     }
 }

@@ -30,9 +30,7 @@ fn text_of<'a>(object: &'a Value, key: &str) -> &'a str {
 fn read(line: &str) -> Option<Case> {
     let object: Value = serde_json::from_str(line).expect("one JSON object a line");
     let assumed = object["assume"].as_array().expect("a list of facts");
-    let assume = assumed
-        .iter()
-        .map(|fact| query_text::formula(fact.as_str().expect("text")));
+    let assume = assumed.iter().map(|fact| query_text::formula(fact.as_str().expect("text")));
     Some(Case {
         id: text_of(&object, "id").to_owned(),
         assume: assume.collect::<Option<Vec<_>>>()?,
@@ -57,10 +55,7 @@ fn answer(case: &Case) -> Answer {
     if hypotheses.is_empty() {
         return prover.decide_formula(&case.query);
     }
-    prover.decide_formula(&Formula::implies(
-        Formula::And(hypotheses),
-        case.query.clone(),
-    ))
+    prover.decide_formula(&Formula::implies(Formula::And(hypotheses), case.query.clone()))
 }
 
 #[test]
@@ -91,23 +86,12 @@ fn no_wrong_answer_and_the_ratchet_holds() {
     }
     times.sort();
     let median = times[times.len() / 2].0;
-    eprintln!(
-        "{counts:?}, not read: {unread}, median {median:?}, slowest {:?}",
-        times.last()
-    );
+    eprintln!("{counts:?}, not read: {unread}, median {median:?}, slowest {:?}", times.last());
     if let Ok(path) = std::env::var("RELAX_UNDECIDED") {
         std::fs::write(path, undecided).expect("the named file can be written");
     }
     assert!(wrong.is_empty(), "wrong answers:\n{}", wrong.join("\n"));
     let count = |key: &str| counts.get(&(key.to_owned(), key)).copied().unwrap_or(0);
-    assert!(
-        count("proved") >= PROVED,
-        "proved {} < {PROVED}",
-        count("proved")
-    );
-    assert!(
-        count("refuted") >= REFUTED,
-        "refuted {} < {REFUTED}",
-        count("refuted")
-    );
+    assert!(count("proved") >= PROVED, "proved {} < {PROVED}", count("proved"));
+    assert!(count("refuted") >= REFUTED, "refuted {} < {REFUTED}", count("refuted"));
 }

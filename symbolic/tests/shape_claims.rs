@@ -170,10 +170,7 @@ fn ask(text: &str) -> Answer {
 
 #[test]
 fn true_claims_are_proved() {
-    let missed: Vec<_> = TRUE_CLAIMS
-        .iter()
-        .filter(|text| ask(text) != Answer::Proved)
-        .collect();
+    let missed: Vec<_> = TRUE_CLAIMS.iter().filter(|text| ask(text) != Answer::Proved).collect();
     assert!(missed.is_empty(), "not proved: {missed:#?}");
 }
 
@@ -200,21 +197,10 @@ fn divisibility_is_decided() {
     let four = Claim::new(4, Relation::Divides, Dim::var("n"));
     assert_eq!(prover.decide(&four), Answer::Proved);
     let product = Dim::op(DimOp::Mul, Dim::var("n"), Dim::var("m"));
-    assert_eq!(
-        prover.decide(&Claim::new(8, Relation::Divides, product)),
-        Answer::Proved
-    );
+    assert_eq!(prover.decide(&Claim::new(8, Relation::Divides, product)), Answer::Proved);
     let sixteen = Claim::new(16, Relation::Divides, Dim::var("n"));
     assert!(matches!(prover.decide(&sixteen), Answer::Refuted(values) if values["n"] == 8));
-    assert_eq!(
-        prover.statistics(),
-        Statistics {
-            queries: 3,
-            proved: 2,
-            refuted: 1,
-            unknown: 0
-        }
-    );
+    assert_eq!(prover.statistics(), Statistics { queries: 3, proved: 2, refuted: 1, unknown: 0 });
 }
 
 #[test]
@@ -232,9 +218,7 @@ fn counterexamples_are_small() {
 fn simple(facts: &[&str], text: &str) -> String {
     let mut prover = Prover::new();
     for fact in facts {
-        let Some(Formula::Claim(claim)) = query_text::formula(fact) else {
-            panic!("{fact}")
-        };
+        let Some(Formula::Claim(claim)) = query_text::formula(fact) else { panic!("{fact}") };
         prover.assume(claim);
     }
     let Some(Formula::Claim(claim)) = query_text::formula(&format!("{text} == 0")) else {
@@ -272,27 +256,15 @@ fn simplified_text_reads_well() {
 /// `name(0) op name(1) op …`
 fn chain(op: DimOp, count: usize) -> Dim {
     let names = (0..count).map(|index| Dim::var(format!("x{index}")));
-    names
-        .reduce(|a, b| Dim::op(op, a, b))
-        .expect("at least one")
+    names.reduce(|a, b| Dim::op(op, a, b)).expect("at least one")
 }
 
 #[test]
 fn big_questions_come_back() {
     let mut nested = Dim::var("n");
     for step in 2..60 {
-        let other = Dim::op(
-            DimOp::Add,
-            Dim::var(format!("y{}", step % 7)),
-            Dim::Int(step),
-        );
-        let op = [
-            DimOp::Min,
-            DimOp::FloorDiv,
-            DimOp::Max,
-            DimOp::FloorMod,
-            DimOp::Mul,
-        ];
+        let other = Dim::op(DimOp::Add, Dim::var(format!("y{}", step % 7)), Dim::Int(step));
+        let op = [DimOp::Min, DimOp::FloorDiv, DimOp::Max, DimOp::FloorMod, DimOp::Mul];
         nested = Dim::op(op[usize::try_from(step % 5).expect("small")], nested, other);
     }
     let sum = chain(DimOp::Add, 14);
@@ -302,38 +274,22 @@ fn big_questions_come_back() {
         let [p, q] = pair;
         Dim::op(DimOp::Add, acc, Dim::op(DimOp::Min, p, q))
     });
-    let deep = (0..5000).fold(Dim::var("n"), |acc, _| {
-        Dim::Op(DimOp::Add, Box::new((acc, Dim::Int(1))))
-    });
-    let questions = [
-        nested,
-        power,
-        extremes,
-        chain(DimOp::Min, 30),
-        chain(DimOp::Mul, 30),
-        deep,
-    ];
+    let deep =
+        (0..5000).fold(Dim::var("n"), |acc, _| Dim::Op(DimOp::Add, Box::new((acc, Dim::Int(1)))));
+    let questions = [nested, power, extremes, chain(DimOp::Min, 30), chain(DimOp::Mul, 30), deep];
     for question in questions {
         let mut prover = Prover::new();
         for index in 0..12 {
             let (p, q) = (Dim::var(format!("p{index}")), Dim::var(format!("q{index}")));
             prover.assume(Claim::new(p.clone(), Relation::AtMost, q.clone()));
-            prover.assume(Claim::new(
-                q,
-                Relation::NotEqual,
-                Dim::var(format!("x{index}")),
-            ));
+            prover.assume(Claim::new(q, Relation::NotEqual, Dim::var(format!("x{index}"))));
         }
         let start = Instant::now();
         let shifted = Dim::op(DimOp::Mul, question.clone(), Dim::Int(3));
         prover.decide(&Claim::new(question.clone(), Relation::AtMost, shifted));
         prover.simplify(&question);
         // Generous: the machine may be busy. The work is bounded by counted steps, not by time.
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     }
 }
 
@@ -354,11 +310,7 @@ fn numbers_at_the_ends_of_i64_do_not_overflow() {
         let mut prover = Prover::new();
         for name in ["n", "m"] {
             prover.assume(Claim::new(end, Relation::AtMost, Dim::var(name)));
-            prover.assume(Claim::new(
-                Dim::var(name),
-                Relation::AtMost,
-                end.saturating_add(2),
-            ));
+            prover.assume(Claim::new(Dim::var(name), Relation::AtMost, end.saturating_add(2)));
         }
         let (n, m) = (Dim::var("n"), Dim::var("m"));
         for op in all {

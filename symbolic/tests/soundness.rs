@@ -63,16 +63,14 @@ fn fact() -> impl Strategy<Value = Claim> {
 }
 
 fn formula() -> impl Strategy<Value = Formula> {
-    claim()
-        .prop_map(Formula::Claim)
-        .prop_recursive(3, 8, 2, |inner| {
-            prop_oneof![
-                (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::And(vec![a, b])),
-                (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::Or(vec![a, b])),
-                (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::implies(a, b)),
-                inner.prop_map(Formula::negation),
-            ]
-        })
+    claim().prop_map(Formula::Claim).prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::And(vec![a, b])),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::Or(vec![a, b])),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| Formula::implies(a, b)),
+            inner.prop_map(Formula::negation),
+        ]
+    })
 }
 
 /// All assignments with values from -4 to 6 that satisfy the facts.
@@ -110,9 +108,7 @@ fn completed(mut values: Counterexample) -> Counterexample {
 }
 
 fn shown(facts: &[Claim]) -> String {
-    let lines = facts
-        .iter()
-        .map(|f| format!("{} {:?} {}", f.left, f.relation, f.right));
+    let lines = facts.iter().map(|f| format!("{} {:?} {}", f.left, f.relation, f.right));
     lines.collect::<Vec<_>>().join("; ")
 }
 
@@ -132,12 +128,7 @@ fn check_answer(
             for fact in facts {
                 prop_assert_eq!(fact.holds(values), Some(true), "{:?}", values);
             }
-            prop_assert_eq!(
-                holds(&completed(values.clone())),
-                Some(false),
-                "{:?}",
-                values
-            );
+            prop_assert_eq!(holds(&completed(values.clone())), Some(false), "{:?}", values);
         }
     }
     Ok(())
@@ -145,13 +136,8 @@ fn check_answer(
 
 /// `PROPTEST_CASES` asks for more than the usual number.
 fn config() -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(cases.unwrap_or(300))
-    }
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases.unwrap_or(300)) }
 }
 
 proptest! {

@@ -92,9 +92,7 @@ impl Context<'_> {
     fn dims_argument(&self, expr: &Expr) -> Read<Vec<i64>> {
         match &expr.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => self.dims_of(items),
-            ExprKind::Call { callee, arguments }
-                if matches!(&callee.kind, ExprKind::Name(name) if name == "shape") =>
-            {
+            ExprKind::Call { callee, arguments } if matches!(&callee.kind, ExprKind::Name(name) if name == "shape") => {
                 arguments.iter().map(|argument| self.dim(&argument.value)).collect()
             }
             _ => self.dim(expr).map(|dim| vec![dim]),
@@ -123,7 +121,7 @@ impl Context<'_> {
 }
 
 /// Dims as a shape, when a tensor of them takes no more than `max_bytes`.
-pub(super) fn shape_within(dims: &[i64], dtype: DType, max: u64) -> Result<Vec<usize>, String> {
+pub(crate) fn shape_within(dims: &[i64], dtype: DType, max: u64) -> Result<Vec<usize>, String> {
     let too_large = || format!("a tensor of dims {dims:?} would take more than {max} bytes");
     // Zero dims hide the others: the product of the rest must fit an address space all the same.
     let factor = |dim: &i64| usize::try_from((*dim).max(1)).ok();
@@ -131,6 +129,9 @@ pub(super) fn shape_within(dims: &[i64], dtype: DType, max: u64) -> Result<Vec<u
     let bytes = product.and_then(|count| count.checked_mul(dtype.size()));
     if bytes.and_then(|bytes| isize::try_from(bytes).ok()).is_none() {
         return Err(too_large());
+    }
+    if dims.iter().any(|&dim| dim < 0) {
+        return Err(format!("the dims {dims:?} are not all at least 0"));
     }
     let empty = dims.contains(&0);
     if !empty && bytes.is_none_or(|bytes| bytes as u64 > max) {

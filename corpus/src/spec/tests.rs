@@ -45,7 +45,7 @@ fn literals_take_the_dtype_of_the_annotation_or_a_likely_one() {
     assert_eq!(summary(&typed), "u32 [1, 1] [[1]]");
     let half = Annotation::tensor(vec![Dim::Int(1)], DType::F16);
     // Just above a tie of f16: rounding through f32 would lose it.
-    let value = tensor_of("[1.0004882812500001]", Some(&half));
+    let value = tensor_of("[1.0004882812500002]", Some(&half));
     assert_eq!(value.number(0), Number::Float(1.0009765625));
 }
 

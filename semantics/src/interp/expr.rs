@@ -2,7 +2,7 @@
 
 use super::binding::{Binder, Binds, BoundDim};
 use super::{Frame, Interpreter};
-use crate::ops::{apply, lookup};
+use crate::ops::{Kind, Operator, apply, lookup};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::{Closure, Value};
@@ -81,6 +81,7 @@ impl<'m> Interpreter<'m> {
                     .collect::<Result<Vec<_>, Stop>>()?;
                 let row = lookup(name)
                     .ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
+                refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
                 apply(row, values, keywords, &limits, Some(self))
             }
@@ -191,6 +192,39 @@ impl<'m> Interpreter<'m> {
             }
         })
     }
+}
+
+/// A dim that the program computes never means "what is left over", even when it is -1.
+fn refuse_computed_negatives(
+    row: &'static Operator,
+    args: &[Atom],
+    attrs: &[(Name, Atom)],
+    values: &[Value],
+    keywords: &[(Name, Value)],
+) -> Result<(), Stop> {
+    let Some(at) = row.params.iter().position(|param| param.kind == Kind::InferredShape) else {
+        return Ok(());
+    };
+    let named = attrs.iter().position(|(name, _)| row.params[at].is_called(name));
+    let written = args.get(at).or(named.map(|index| &attrs[index].1));
+    let evaluated = values.get(at).or(named.map(|index| &keywords[index].1));
+    let (Some(Atom::Tuple(items) | Atom::List(items)), Some(Value::Tuple(dims))) =
+        (written, evaluated)
+    else {
+        return Ok(());
+    };
+    for (item, dim) in items.iter().zip(dims) {
+        if let (
+            Atom::Dim(written @ (Dim::Var(_) | Dim::Op(..))),
+            Value::Prim(_, Number::Int(value)),
+        ) = (item, dim)
+            && *value < 0
+        {
+            let message = format!("a dim may not be negative, found `{written}` = {value}");
+            return Err(Stop::trap(format!("{}/C1", row.short_name()), message));
+        }
+    }
+    Ok(())
 }
 
 fn eval_dim(frame: &Frame<'_>, dim: &Dim) -> Result<i64, Stop> {

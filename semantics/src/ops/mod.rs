@@ -101,6 +101,9 @@ pub enum Kind {
     Tensors,
     /// A shape: `shape(n, 4)`, a tuple or list of dims, or a shape value.
     Shape,
+    /// A shape in which the literal -1 stands for what is left over. A computed dim never does: a
+    /// negative one breaks the row's constraint C1.
+    InferredShape,
     /// A shape or `None`.
     OptionalShape,
     /// An integer, possibly symbolic.
@@ -282,6 +285,9 @@ pub fn lookup(name: &str) -> Option<&'static Operator> {
     });
     index.get(name).copied()
 }
+
+#[cfg(test)]
+mod hostile;
 
 #[cfg(test)]
 mod tests {

@@ -35,10 +35,7 @@ enum Value {
 /// The formula that `text` says; `None` if it is not in the syntax or becomes too big.
 pub(crate) fn formula(text: &str) -> Option<Formula> {
     let tokens = tokens(text)?;
-    let mut parser = Parser {
-        tokens: &tokens,
-        at: 0,
-    };
+    let mut parser = Parser { tokens: &tokens, at: 0 };
     let truth = parser.disjunction()?.truth()?;
     (parser.at == tokens.len()).then_some(())?;
     lower(&truth, &mut 0)
@@ -52,9 +49,7 @@ fn tokens(text: &str) -> Option<Vec<String>> {
         let length = if word(first) {
             rest.find(|c| !word(c)).unwrap_or(rest.len())
         } else {
-            let long = ["//", "<=", ">=", "==", "!="]
-                .iter()
-                .any(|op| rest.starts_with(op));
+            let long = ["//", "<=", ">=", "==", "!="].iter().any(|op| rest.starts_with(op));
             if !long && !"+-*%()<>,".contains(first) {
                 return None;
             }
@@ -73,19 +68,11 @@ struct Parser<'a> {
 
 impl Value {
     fn truth(self) -> Option<Truth> {
-        if let Value::Truth(truth) = self {
-            Some(truth)
-        } else {
-            None
-        }
+        if let Value::Truth(truth) = self { Some(truth) } else { None }
     }
 
     fn number(self) -> Option<Number> {
-        if let Value::Number(number) = self {
-            Some(number)
-        } else {
-            None
-        }
+        if let Value::Number(number) = self { Some(number) } else { None }
     }
 }
 
@@ -190,10 +177,7 @@ impl Parser<'_> {
         if self.accept("-") {
             let operand = self.unary()?.number()?;
             let zero = Number::Int(0);
-            return Some(Value::Number(Number::Op(
-                DimOp::Sub,
-                Box::new((zero, operand)),
-            )));
+            return Some(Value::Number(Number::Op(DimOp::Sub, Box::new((zero, operand)))));
         }
         self.primary()
     }
@@ -234,26 +218,14 @@ impl Parser<'_> {
                 (Value::Truth(a), Value::Truth(b)) => {
                     Value::Truth(Truth::Choose(Box::new((condition, a, b))))
                 }
-                (a, b) => Value::Number(Number::Select(Box::new((
-                    condition,
-                    a.number()?,
-                    b.number()?,
-                )))),
+                (a, b) => {
+                    Value::Number(Number::Select(Box::new((condition, a.number()?, b.number()?))))
+                }
             });
         }
-        let op = if function == "min" {
-            DimOp::Min
-        } else {
-            DimOp::Max
-        };
-        let numbers = args
-            .into_iter()
-            .map(Value::number)
-            .collect::<Option<Vec<_>>>()?;
-        numbers
-            .into_iter()
-            .reduce(|a, b| Number::Op(op, Box::new((a, b))))
-            .map(Value::Number)
+        let op = if function == "min" { DimOp::Min } else { DimOp::Max };
+        let numbers = args.into_iter().map(Value::number).collect::<Option<Vec<_>>>()?;
+        numbers.into_iter().reduce(|a, b| Number::Op(op, Box::new((a, b)))).map(Value::Number)
     }
 }
 
@@ -295,10 +267,7 @@ fn lower(truth: &Truth, claims: &mut usize) -> Option<Formula> {
 
 fn choice(condition: Formula, yes: Formula, no: Formula) -> Formula {
     let negated = Formula::negation(condition.clone());
-    Formula::And(vec![
-        Formula::implies(condition, yes),
-        Formula::implies(negated, no),
-    ])
+    Formula::And(vec![Formula::implies(condition, yes), Formula::implies(negated, no)])
 }
 
 /// The condition of an innermost `select`.

@@ -146,7 +146,7 @@ pub(super) fn eval(eval: &Eval) -> Result<Value, Stop> {
         let values: Vec<&[f64]> = values.iter().filter_map(|array| array.as_slice()).collect();
         let sum = |element| {
             let mut sum = Sum::default();
-            plan.each(element, &mut |at| sum.add(product(&values, at, |a, b| a * b)));
+            plan.each(element, |at| sum.add(product(&values, at, |a, b| a * b)));
             sum.value()
         };
         Tensor::from_floats(dtype, array(&shape, (0..size).map(sum).collect()))
@@ -155,7 +155,7 @@ pub(super) fn eval(eval: &Eval) -> Result<Value, Stop> {
         let values: Vec<&[i128]> = values.iter().filter_map(|array| array.as_slice()).collect();
         let sum = |element| {
             let mut sum = 0i128;
-            plan.each(element, &mut |at| {
+            plan.each(element, |at| {
                 sum = sum.wrapping_add(product(&values, at, i128::wrapping_mul));
             });
             sum
@@ -164,7 +164,7 @@ pub(super) fn eval(eval: &Eval) -> Result<Value, Stop> {
     }))
 }
 
-fn product<T: Copy>(values: &[&[T]], at: &[usize], times: fn(T, T) -> T) -> T {
+fn product<T: Copy>(values: &[&[T]], at: &[usize], times: impl Fn(T, T) -> T) -> T {
     let mut factors = values.iter().zip(at).map(|(values, &at)| values[at]);
     let first = factors.next().expect("invariant: there is at least one operand");
     factors.fold(first, times)
@@ -222,23 +222,28 @@ fn plan(subscripts: &Subscripts, operands: &[&Tensor], shape: &[usize]) -> Plan 
 impl Plan {
     /// Visits the operands' positions of every product that the result's element sums. Counts up
     /// the summed labels in place: there may be far more of them than fit into memory.
-    fn each(&self, element: usize, visit: &mut dyn FnMut(&[usize])) {
+    fn each(&self, element: usize, mut visit: impl FnMut(&[usize])) {
         if self.summed.contains(&0) {
             return;
         }
         let mut at: Vec<usize> = self.starts.iter().map(|starts| starts[element]).collect();
-        let mut index = vec![0; self.summed.len()];
+        let Some((&inner, outer)) = self.summed.split_last() else { return visit(&at) };
+        let inner_steps: Vec<usize> = self.steps.iter().map(|steps| steps[outer.len()]).collect();
+        let mut index = vec![0; outer.len()];
         loop {
-            visit(&at);
-            let Some(axis) =
-                (0..index.len()).rev().find(|&axis| index[axis] + 1 < self.summed[axis])
+            let mut inside = at.clone();
+            for _ in 0..inner {
+                visit(&inside);
+                inside.iter_mut().zip(&inner_steps).for_each(|(at, step)| *at += step);
+            }
+            let Some(axis) = (0..outer.len()).rev().find(|&axis| index[axis] + 1 < outer[axis])
             else {
                 return;
             };
             index[axis] += 1;
             for (at, steps) in at.iter_mut().zip(&self.steps) {
                 *at += steps[axis];
-                for later in axis + 1..index.len() {
+                for later in axis + 1..outer.len() {
                     *at -= steps[later] * index[later];
                 }
             }

@@ -1,0 +1,242 @@
+//! The command line. `--help` texts are the documentation comments here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A compiler for machine-learning models with dynamic shapes.
+///
+/// Exit codes: 0 fine; 1 the program is wrong; 2 bad usage; 3 a run-time check failed or a limit
+/// was reached; 4 a device, a tool or a part of this version is missing; 70 a mistake in relax.
+#[derive(Debug, Parser)]
+#[command(name = "relax", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every subcommand.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Text for people, or JSON lines for tools
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+    /// When to color messages
+    #[arg(long, global = true, value_enum, default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// Who reads the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// When messages are colored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(CheckArgs),
+    Run(Box<RunArgs>),
+    Fmt(FmtArgs),
+    Opt(OptArgs),
+    Diff(DiffArgs),
+    Prove(ProveArgs),
+    Ops(OpsArgs),
+    Explain(ExplainArgs),
+}
+
+/// Check programs: text, names, annotations, well-formedness
+///
+/// Every error is shown at its place; the exit code is 1 when there is one.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Programs; `-` is the standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// What to demand; without it the phase that the program records, else P0
+    #[arg(long, value_enum)]
+    pub(crate) phase: Option<Phase>,
+}
+
+/// The phases of compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Phase {
+    #[value(name = "P0")]
+    P0,
+    #[value(name = "P1")]
+    P1,
+    #[value(name = "P2.1")]
+    P21,
+    #[value(name = "P2.2")]
+    P22,
+    #[value(name = "P2.3")]
+    P23,
+}
+
+impl From<Phase> for relax_semantics::check::Phase {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::P0 => Self::P0,
+            Phase::P1 => Self::P1,
+            Phase::P21 => Self::P21,
+            Phase::P22 => Self::P22,
+            Phase::P23 => Self::P23,
+        }
+    }
+}
+
+/// Run a function of a program
+///
+/// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,
+/// `arange(2,3)`, `randn(4,8)`, `shape(4,2)`, a tuple of SPECs, `@file.npy`, `@file.npz:name`, or
+/// `2x3xf32=1 2 3 4 5 6`. With --sym the dims may be left out: `randn`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// The function to call
+    #[arg(long, default_value = "main")]
+    pub(crate) entry: String,
+    /// What runs it
+    #[arg(long, value_enum, default_value = "interp")]
+    pub(crate) backend: Backend,
+    /// The value of a parameter
+    #[arg(long, value_name = "NAME=SPEC")]
+    pub(crate) input: Vec<String>,
+    /// A safetensors file with external constants and parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
+    /// The value of a symbolic variable, for SPECs without dims
+    #[arg(long, value_name = "NAME=INTEGER", allow_hyphen_values = true)]
+    pub(crate) sym: Vec<String>,
+    /// Of random data
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Fill parameters that have no input with random data
+    #[arg(long)]
+    pub(crate) random: bool,
+    /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
+    #[arg(long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// The most memory that one tensor may take: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "4G")]
+    pub(crate) max_memory: String,
+    /// The most steps that may be executed
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u64>,
+    /// Run the iterations of parallel loops in lock step and stop at a data race
+    #[arg(long)]
+    pub(crate) lock_step: bool,
+}
+
+/// What can run a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The reference interpreter
+    Interp,
+    /// Not built in this version
+    Cpu,
+    /// Not built in this version
+    Wgpu,
+    /// Not built in this version
+    Cuda,
+}
+
+/// Format programs in place
+#[derive(Debug, Args)]
+pub(crate) struct FmtArgs {
+    /// Programs; `-` formats the standard input to the standard output
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Change nothing; exit code 1 when a file is not formatted
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// Transform a program and print it
+#[derive(Debug, Args)]
+pub(crate) struct OptArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// The phase to reach
+    #[arg(long, value_enum, default_value = "P0")]
+    pub(crate) to: Phase,
+    /// Where to write it, instead of the standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Compare routes on random dims and inputs
+///
+/// Without --against: the program against what it prints, parsed back. Floats are compared within
+/// the tolerance of their dtype with --against, bit for bit without.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The program
+    pub(crate) file: PathBuf,
+    /// Another program with functions of the same names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Only this function
+    #[arg(long)]
+    pub(crate) entry: Option<String>,
+    /// Cases for each function
+    #[arg(long, default_value_t = 100)]
+    pub(crate) cases: u32,
+    /// Of dims and inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// Decide a statement on integers
+///
+/// Exit code 0 when it is proved, 1 when it is refuted or not decided.
+#[derive(Debug, Args)]
+pub(crate) struct ProveArgs {
+    /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
+    #[arg(required_unless_present = "file", allow_hyphen_values = true)]
+    pub(crate) statement: Option<String>,
+    /// What is known
+    #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
+    pub(crate) assume: Vec<String>,
+    /// Cases as JSON lines: assume, query, expect
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["statement", "assume"])]
+    pub(crate) file: Option<PathBuf>,
+    /// The same as --format json
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List operators, or tell about one
+#[derive(Debug, Args)]
+pub(crate) struct OpsArgs {
+    /// The operator
+    pub(crate) name: Option<String>,
+    /// The operator reference as Markdown
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) markdown: bool,
+}
+
+/// Explain a code: of a diagnostic, a trap or a constraint
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Such as RX0203, match_cast/dim or matmul/C2
+    pub(crate) code: String,
+}

@@ -1,0 +1,65 @@
+//! One file a subcommand.
+
+mod check;
+mod diff;
+mod explain;
+mod fmt;
+mod nearest;
+mod ops;
+mod opt;
+mod prove;
+mod run;
+
+use crate::args::Command;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::files::{is_stdin, read_program};
+use crate::report::{Finding, show, show_diagnostics};
+use crate::terminal::Terminal;
+use relax_corpus::pipeline::Program;
+use relax_semantics::check::Phase;
+use std::path::Path;
+
+/// Does what the command line asks for.
+pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
+    match command {
+        Command::Check(args) => check::check(&args, terminal),
+        Command::Run(args) => run::run(&args, terminal),
+        Command::Fmt(args) => fmt::fmt(&args, terminal),
+        Command::Opt(args) => opt::opt(&args, terminal),
+        Command::Diff(args) => diff::diff(&args, terminal),
+        Command::Prove(args) => prove::prove(&args, terminal),
+        Command::Ops(args) => ops::ops(&args, terminal),
+        Command::Explain(args) => explain::explain(&args, terminal),
+    }
+}
+
+/// Loads a program and shows what is wrong with it; `None` when it is wrong.
+fn load(path: &Path, terminal: &mut Terminal) -> Result<Option<Program>, Failure> {
+    load_for(path, None, terminal)
+}
+
+/// As [`load`], with the demands of a phase.
+fn load_for(
+    path: &Path,
+    phase: Option<Phase>,
+    terminal: &mut Terminal,
+) -> Result<Option<Program>, Failure> {
+    let source = match read_program(path)? {
+        Ok(source) => source,
+        Err(unreadable) => {
+            show(terminal, &unreadable.source, &[Finding::from(&unreadable.diagnostic)]);
+            return Ok(None);
+        }
+    };
+    let program = Program::load_for(source, phase);
+    let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
+    Ok((exit == Exit::Fine).then_some(program))
+}
+
+/// Several files may be given, but the standard input can be read once.
+fn at_most_one_stdin<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    if files.into_iter().filter(|path| is_stdin(path)).count() > 1 {
+        return Err(Failure::usage("the standard input can be read once only"));
+    }
+    Ok(())
+}

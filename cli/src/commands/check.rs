@@ -1,0 +1,36 @@
+//! `relax check`: everything that is wrong with programs, in one run.
+
+use super::{at_most_one_stdin, load_for};
+use crate::args::CheckArgs;
+use crate::exit::{Exit, Outcome};
+use crate::terminal::Terminal;
+use relax_corpus::pipeline::Program;
+use relax_semantics::check::Phase;
+use std::path::Path;
+
+pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
+    let phase = args.phase.map(Phase::from);
+    at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
+    let mut exit = Exit::Fine;
+    for path in &args.files {
+        match load_for(path, phase, terminal)? {
+            Some(program) => tell(path, &program, terminal),
+            None => exit = Exit::Wrong,
+        }
+    }
+    Ok(exit)
+}
+
+fn tell(path: &Path, program: &Program, terminal: &mut Terminal) {
+    for left in &program.left {
+        let (line, _) = program.source.line_column(left.span.start);
+        let place = format!("{}:{line}", path.display());
+        terminal.detail(&format!("{place}: checked at run time: {}", left.text));
+    }
+    let count = program.module.definitions.len();
+    terminal.detail(&format!(
+        "{}: well-formed; {count} definition{}, normalized",
+        path.display(),
+        if count == 1 { "" } else { "s" }
+    ));
+}

@@ -1,0 +1,194 @@
+//! `relax diff`: the same functions on two routes, with random dims and inputs.
+//!
+//! A case draws dims for the variables of the signature, then data. Both routes must give the same
+//! value or stop with the same trap. What was compared, and what could not be, is counted.
+
+use super::load;
+use super::nearest::unknown;
+use crate::args::DiffArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::terminal::Terminal;
+use relax_corpus::compare::{Relation, compare};
+use relax_corpus::externals::externals;
+use relax_corpus::pipeline::{RunOptions, print_and_parse, run};
+use relax_corpus::random::Random;
+use relax_corpus::signature::{Dims, random_dims, random_value};
+use relax_corpus::spec::{Typing, literal};
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::ir::{Function, Module};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes of one random tensor.
+const MAX_BYTES: u64 = 64 << 20;
+/// Random integers.
+const INTS: std::ops::RangeInclusive<i64> = -4..=4;
+/// Steps of one run: a random loop must end.
+const MAX_STEPS: u64 = 200_000_000;
+
+/// Two programs that shall mean the same.
+struct Routes {
+    left: Module,
+    right: Module,
+    relation: Relation,
+    seed: u64,
+    cases: u32,
+    externals: Arc<BTreeMap<Name, Tensor>>,
+}
+
+/// What became of the cases.
+#[derive(Default)]
+struct Tally {
+    compared: u32,
+    trapped: u32,
+    exhausted: u32,
+    rejected: u32,
+    unsupported: u32,
+}
+
+pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
+    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let (right, relation) = match &args.against {
+        Some(path) => {
+            let Some(other) = load(path, terminal)? else { return Ok(Exit::Wrong) };
+            (other.module, Relation::Close)
+        }
+        None => match print_and_parse(&program.module) {
+            Ok(printed) => (printed.module, Relation::Equal),
+            Err(why) => {
+                terminal.result(&format!("different: {why}\n"))?;
+                return Ok(Exit::Wrong);
+            }
+        },
+    };
+    let names = functions(&program.module, &right, args.entry.as_deref())?;
+    let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
+    let (seed, cases) = (args.seed, args.cases);
+    let routes = Routes { left: program.module, right, relation, seed, cases, externals };
+    let mut tally = Tally::default();
+    for name in names {
+        if let Some(difference) = routes.function(&name, &mut tally) {
+            terminal.result(&difference)?;
+            return Ok(Exit::Wrong);
+        }
+    }
+    terminal.result(&tally.text())?;
+    Ok(Exit::Fine)
+}
+
+/// The functions that both have.
+fn functions(left: &Module, right: &Module, entry: Option<&str>) -> Result<Vec<Name>, Failure> {
+    let has_body = |function: &&Function| function.lambda.body.is_some();
+    let both: Vec<Name> = left
+        .functions()
+        .filter(has_body)
+        .filter(|function| right.function(&function.name).is_some())
+        .map(|function| function.name.clone())
+        .collect();
+    let names: Vec<&str> = both.iter().map(Name::as_str).collect();
+    match entry {
+        Some(entry) if !names.contains(&entry) => Err(unknown("common function", entry, &names)),
+        Some(entry) => Ok(vec![Name::new(entry)]),
+        None if both.is_empty() => Err(Failure::usage("the programs have no function in common")),
+        None => Ok(both),
+    }
+}
+
+fn random_externals(modules: &[&Module], seed: u64) -> Result<BTreeMap<Name, Tensor>, Failure> {
+    let mut values = BTreeMap::new();
+    for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
+        for annotation in annotations {
+            let mut random = Random::new(seed, &name);
+            match random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES) {
+                Ok(Value::Tensor(tensor)) => values.insert(name.clone(), tensor),
+                Ok(_) => None,
+                Err(why) => return Err(Failure::missing(format!("`{name}`: {why}"))),
+            };
+        }
+    }
+    Ok(values)
+}
+
+impl Routes {
+    /// The first difference, as text.
+    fn function(&self, name: &Name, tally: &mut Tally) -> Option<String> {
+        let function = self.left.function(name)?;
+        (0..self.cases).find_map(|case| {
+            let mut random = Random::new(self.seed, &format!("{name}/{case}"));
+            let dims = random_dims(function, &mut random);
+            let Ok(arguments) = arguments(function, &dims, &mut random) else {
+                tally.rejected += 1;
+                return None;
+            };
+            let why = self.case(name, &arguments, tally).err()?;
+            Some(describe(function, case, &dims, &arguments, &why))
+        })
+    }
+
+    fn case(&self, name: &Name, arguments: &[Value], tally: &mut Tally) -> Result<(), String> {
+        let options = RunOptions {
+            externals: self.externals.clone(),
+            steps: Some(MAX_STEPS),
+            ..RunOptions::default()
+        };
+        let left = run(&self.left, name, arguments.to_vec(), &options).result;
+        let right = run(&self.right, name, arguments.to_vec(), &options).result;
+        match (left, right) {
+            (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
+                tally.exhausted += 1;
+            }
+            (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
+                tally.unsupported += 1;
+            }
+            (Ok(left), Ok(right)) => {
+                tally.compared += 1;
+                compare(self.relation, &left, &right)?;
+            }
+            (Err(Stop::Trap(left)), Err(Stop::Trap(right))) => {
+                tally.trapped += 1;
+                if left.id != right.id {
+                    return Err(format!("one stops with {}, the other with {}", left.id, right.id));
+                }
+            }
+            (Ok(_), Err(stop)) => return Err(format!("only the second stops: {stop}")),
+            (Err(stop), Ok(_)) => return Err(format!("only the first stops: {stop}")),
+        }
+        Ok(())
+    }
+}
+
+fn arguments(function: &Function, dims: &Dims, random: &mut Random) -> Result<Vec<Value>, String> {
+    let params = function.lambda.params.iter();
+    params
+        .map(|&id| random_value(function.param_annotation(id), dims, random, &INTS, MAX_BYTES))
+        .collect()
+}
+
+/// Enough to run the case again.
+fn describe(function: &Function, case: u32, dims: &Dims, arguments: &[Value], why: &str) -> String {
+    use std::fmt::Write;
+    const LONGEST: usize = 2000;
+    let mut text = format!("different: `{}`, case {case}: {why}\n", function.name);
+    for (name, value) in dims {
+        let _ = writeln!(text, "  {name} = {value}");
+    }
+    for (&id, value) in function.lambda.params.iter().zip(arguments) {
+        let shown = literal(value, Typing::Written).unwrap_or_else(|| value.kind().to_owned());
+        let shown = if shown.len() > LONGEST { value.annotation().to_string() } else { shown };
+        let _ = writeln!(text, "  --input '{}={shown}'", function.var(id).name);
+    }
+    text
+}
+
+impl Tally {
+    fn text(&self) -> String {
+        format!(
+            "the same: {} compared, {} trapped alike, {} gave up at a limit, {} unsupported, \
+             {} rejected (no inputs for the signature)\n",
+            self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
+        )
+    }
+}

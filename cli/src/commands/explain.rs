@@ -1,0 +1,79 @@
+//! `relax explain`: what a code means. Codes of diagnostics, traps and constraints.
+
+mod traps;
+
+use super::nearest::unknown;
+use crate::args::{ExplainArgs, Format};
+use crate::exit::{Exit, Outcome};
+use crate::terminal::Terminal;
+use relax_corpus::pipeline::code_tables;
+use relax_semantics::ops;
+use serde_json::json;
+use traps::TRAPS;
+
+/// What there is to say about a code.
+struct Entry {
+    title: String,
+    text: String,
+}
+
+pub(super) fn explain(args: &ExplainArgs, terminal: &mut Terminal) -> Outcome {
+    let code = args.code.trim();
+    let Some(entry) = diagnostic(code).or_else(|| trap(code)).or_else(|| constraint(code)) else {
+        let known = known();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        return Err(unknown("code", code, &known));
+    };
+    match terminal.format {
+        Format::Text => terminal.result(&format!("{code}: {}\n\n{}\n", entry.title, entry.text))?,
+        Format::Json => {
+            let line = json!({ "code": code, "title": entry.title, "explanation": entry.text });
+            terminal.result(&format!("{line}\n"))?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn diagnostic(code: &str) -> Option<Entry> {
+    let mut infos = code_tables().into_iter().flatten();
+    infos
+        .find(|info| info.code.eq_ignore_ascii_case(code))
+        .map(|info| Entry { title: info.title.to_owned(), text: info.explanation.to_owned() })
+}
+
+fn trap(code: &str) -> Option<Entry> {
+    TRAPS.iter().find(|trap| trap.id == code).map(|trap| Entry {
+        title: trap.title.to_owned(),
+        text: format!(
+            "A trap: a check at run time that failed. Every correct compilation of the program \
+             fails it too.\n\n{}",
+            trap.explanation
+        ),
+    })
+}
+
+/// `matmul/C2`: a constraint of an operator. Broken for all dims it is an error, else a trap.
+fn constraint(code: &str) -> Option<Entry> {
+    let (name, id) = code.rsplit_once('/')?;
+    let row = ops::lookup(name)?;
+    let constraint = row.constraints.iter().find(|constraint| constraint.id == id)?;
+    Some(Entry {
+        title: format!("a constraint of `{}`", row.name),
+        text: format!(
+            "{}\n\nBroken for all dims it is an error of the check; where the check cannot decide \
+             it, it is checked at run time and fails there with this code.\n\n`{}`: {}",
+            constraint.text, row.name, row.doc
+        ),
+    })
+}
+
+/// Every code.
+fn known() -> Vec<String> {
+    let mut known: Vec<String> =
+        code_tables().into_iter().flatten().map(|info| info.code.to_owned()).collect();
+    known.extend(TRAPS.iter().map(|trap| trap.id.to_owned()));
+    for row in ops::all() {
+        known.extend(row.constraints.iter().map(|c| format!("{}/{}", row.short_name(), c.id)));
+    }
+    known
+}

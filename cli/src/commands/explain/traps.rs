@@ -1,0 +1,186 @@
+//! What `relax explain` says about traps that belong to no operator's constraint.
+
+/// One trap.
+pub(super) struct TrapInfo {
+    /// `match_cast/dim`
+    pub(super) id: &'static str,
+    /// One line.
+    pub(super) title: &'static str,
+    /// What it means and what to do.
+    pub(super) explanation: &'static str,
+}
+
+const fn trap(id: &'static str, title: &'static str, explanation: &'static str) -> TrapInfo {
+    TrapInfo { id, title, explanation }
+}
+
+/// Sorted by id.
+pub(super) static TRAPS: &[TrapInfo] = &[
+    trap(
+        "bound/lower",
+        "a symbolic variable is below its lower bound",
+        "`n = sym_var(lower_bound=1)` promises a least value. It is checked where the variable is bound: at a function's parameters or at a match_cast.",
+    ),
+    trap(
+        "bound/multiple_of",
+        "a symbolic variable is not the declared multiple",
+        "`n = sym_var(multiple_of=8)` promises that 8 divides the variable. It is checked where the variable is bound.",
+    ),
+    trap(
+        "bound/upper",
+        "a symbolic variable is above its upper bound",
+        "`n = sym_var(upper_bound=64)` promises a greatest value. It is checked where the variable is bound.",
+    ),
+    trap(
+        "boundary/arguments",
+        "an argument list that the function does not take",
+        "The arguments of a call do not go with the parameters of the function.",
+    ),
+    trap(
+        "boundary/arity",
+        "a wrong number of arguments",
+        "A function is called with as many arguments as it has parameters.",
+    ),
+    trap(
+        "boundary/dim",
+        "a dim at a function boundary is not what the annotation says",
+        "Parameters bind their variables from left to right; then every dim is compared with its annotation. Results are compared at `return` in the same way. Look at the values in the message: one of the two places is wrong.",
+    ),
+    trap(
+        "boundary/dtype",
+        "a dtype at a function boundary is not what the annotation says",
+        "Nothing is cast silently. Give a value of the dtype of the annotation, or cast with `astype`.",
+    ),
+    trap(
+        "boundary/kind",
+        "a value at a function boundary is of another kind",
+        "For example a tensor where the annotation says `Shape`.",
+    ),
+    trap(
+        "boundary/rank",
+        "the number of dims at a function boundary is not what the annotation says",
+        "The annotation of the parameter or result has another number of dims than the value.",
+    ),
+    trap(
+        "call/external",
+        "a function without a body was called",
+        "A body that is `...` declares a function that is defined elsewhere. It checks, but it cannot be run here.",
+    ),
+    trap(
+        "call/kind",
+        "what was called is no function",
+        "A variable that is called holds a value that is no function.",
+    ),
+    trap(
+        "dim/value",
+        "a symbolic expression has no value",
+        "It divides by zero, leaves the range of i64, or has a variable that is not bound.",
+    ),
+    trap(
+        "if/kind",
+        "a condition is no bool scalar",
+        "The condition of an `if` is a bool scalar, a tensor of rank 0 or a `Prim(\"bool\")`.",
+    ),
+    trap(
+        "library/unknown",
+        "there is no library function of this name",
+        "`call_dps_library` and `call_packed` call functions by name. The interpreter knows reference versions of some; this one is not among them.",
+    ),
+    trap(
+        "match_cast/dim",
+        "a match_cast found another dim",
+        "`match_cast(value, annotation)` binds the variables of the annotation that are not bound yet, left to right, and then compares every dim. One of them differs.",
+    ),
+    trap(
+        "match_cast/dtype",
+        "a match_cast found another dtype",
+        "The value's dtype is not that of the annotation. A match_cast checks, it does not convert: use `astype`.",
+    ),
+    trap(
+        "match_cast/kind",
+        "a match_cast found another kind of value",
+        "For example a shape where the annotation says `Tensor`.",
+    ),
+    trap(
+        "match_cast/rank",
+        "a match_cast found another number of dims",
+        "The value has another number of dims than the annotation of the match_cast.",
+    ),
+    trap(
+        "param/missing",
+        "an external constant has no value",
+        "`param(\"name\", …)` stands for a tensor of the safetensors file given with --params.",
+    ),
+    trap(
+        "shape/negative",
+        "a dim would be negative",
+        "A symbolic expression such as `n - 4` gives a dim, and for these values it is below 0. A lower bound (`sym_var(lower_bound=4)`) excludes such values.",
+    ),
+    trap(
+        "tir/axis_range",
+        "an axis of a block leaves its range",
+        "`vi = spatial(n, e)` promises 0 <= e < n for every iteration.",
+    ),
+    trap(
+        "tir/divergent_barrier",
+        "not every thread reaches a barrier",
+        "A `barrier()` must be reached by all threads of a block or by none; here a condition separates them.",
+    ),
+    trap(
+        "tir/division_by_zero",
+        "an integer division by zero in a tensor program",
+        "Integer `//` and `%` have no result for a divisor of 0. Guard it with `if` or `select`.",
+    ),
+    trap(
+        "tir/out_of_bounds",
+        "an index of a tensor program is outside of its buffer",
+        "Every index is at least 0 and below the dim of its buffer. The message has the index and the dim.",
+    ),
+    trap(
+        "tir/overflow",
+        "an index computation leaves the range of i64",
+        "Integer arithmetic on indices is exact; what leaves i64 is an error.",
+    ),
+    trap(
+        "tir/race",
+        "two iterations that may run at once touch the same element",
+        "In lock-step mode iterations of `parallel`, `vectorized` and thread-bound loops run side by side. Two of them touched the same element, at least one wrote it, and no barrier lies between. Scheduling must never change a result: give each iteration its own elements, or make the loop serial.",
+    ),
+    trap(
+        "tir/shift",
+        "a shift by a negative number or by the width of the dtype or more",
+        "`a << b` and `a >> b` want 0 <= b < the number of bits of the dtype.",
+    ),
+    trap(
+        "tir/uninitialized",
+        "a tensor program reads an element that nothing has written",
+        "A fresh buffer and an output buffer hold nothing. Write the element first, for a reduction in `with init():`.",
+    ),
+    trap(
+        "tuple/index",
+        "an index into a tuple is out of range",
+        "`t[i]` wants 0 <= i < the number of items.",
+    ),
+    trap("tuple/kind", "what is indexed is no tuple", "`t[0]` takes an item out of a tuple."),
+    trap(
+        "undefined/read",
+        "an operator reads an element that nothing has written",
+        "`empty` and `alloc_tensor` give tensors without content. Their elements must be written before they are read.",
+    ),
+    trap(
+        "variable/unbound",
+        "a variable has no value",
+        "The program uses a variable before it is bound; `relax check` says where.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorted_and_explained() {
+        assert!(TRAPS.windows(2).all(|pair| pair[0].id < pair[1].id));
+        assert!(TRAPS.iter().all(|trap| trap.explanation.len() > 30));
+    }
+}

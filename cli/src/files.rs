@@ -1,0 +1,101 @@
+//! Files in and out: programs, `.npy`, `.npz`, safetensors. Every file may be hostile: lengths that
+//! a header claims are held against the bytes that are there before anything is allocated.
+
+mod elements;
+mod npy;
+mod npz;
+mod weights;
+
+pub(crate) use npy::{read_npy, write_npy};
+pub(crate) use npz::{read_npz, write_npz};
+pub(crate) use weights::{Weights, write_safetensors};
+
+use crate::exit::Failure;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::parse::read_source;
+use relax_syntax::span::Source;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Reads a program. The error is a finding of its own where the bytes are no text.
+pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
+    let bytes = read_bytes(path)?;
+    let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
+    Ok(read_source(&name, &bytes))
+}
+
+pub(crate) use relax_syntax::parse::Unreadable;
+
+/// `-`
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The bytes of a file, or of the standard input; of neither more than a program may have.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let limit = relax_syntax::parse::limits::FILE_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = if is_stdin(path) {
+        io::stdin().take(limit).read_to_end(&mut bytes)
+    } else {
+        fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| unreadable(path, &error))?;
+    Ok(bytes)
+}
+
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot read {}: {error}", path.display()))
+}
+
+/// The tensor that `@path` means: `file.npy`, or `file.npz:name` (the name may be left out when
+/// there is one tensor).
+pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
+    let (file, member) = match text.rsplit_once(".npz:") {
+        Some((file, member)) => (format!("{file}.npz"), Some(member)),
+        None => (text.to_owned(), None),
+    };
+    let bytes = fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    if !file.ends_with(".npz") {
+        return read_npy(&bytes).map_err(|why| format!("{file}: {why}"));
+    }
+    read_npz(&bytes, member).map_err(|why| format!("{file}: {why}"))
+}
+
+/// Writes a whole file or none: the new content appears under its name in one step.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let failed = |error: &io::Error| {
+        Failure::usage(format!("cannot write {}: {error}", path.display()))
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".relax-")
+        .tempfile_in(folder)
+        .map_err(|error| failed(&error))?;
+    keep_permissions(path, file.as_file()).map_err(|error| failed(&error))?;
+    file.write_all(content).map_err(|error| failed(&error))?;
+    file.as_file().sync_all().map_err(|error| failed(&error))?;
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok(())
+}
+
+/// A temporary file is for its owner alone; what replaces a file is for whom that file was for.
+fn keep_permissions(path: &Path, file: &fs::File) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) => file.set_permissions(metadata.permissions()),
+        Err(_) => readable_by_all(file),
+    }
+}
+
+#[cfg(unix)]
+fn readable_by_all(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_file: &fs::File) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Safetensors files: external constants in, results out.
+//!
+//! A file is read, not mapped: mapping is `unsafe`, and a file that changes under a run would
+//! change its constants.
+
+use super::elements::{Order, from_bytes, to_bytes};
+use super::unreadable;
+use crate::exit::Failure;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::dtype::DType;
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The content of a safetensors file; a tensor is decoded when it is asked for.
+pub(crate) struct Weights {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// What a file says of one tensor.
+pub(crate) struct Entry {
+    /// `None` where no dtype of the language is the same.
+    pub(crate) dtype: Option<DType>,
+    pub(crate) shape: Vec<usize>,
+}
+
+impl Weights {
+    /// Reads a file and checks its header.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+        let weights = Self { path: path.to_owned(), bytes };
+        weights.parsed()?;
+        Ok(weights)
+    }
+
+    fn parsed(&self) -> Result<SafeTensors<'_>, Failure> {
+        SafeTensors::deserialize(&self.bytes).map_err(|error| {
+            Failure::usage(format!("{} is no proper safetensors file: {error}", self.path.display()))
+        })
+    }
+
+    /// Every tensor, by name.
+    pub(crate) fn entries(&self) -> Result<BTreeMap<String, Entry>, Failure> {
+        let parsed = self.parsed()?;
+        let entry = |view: &TensorView| Entry {
+            dtype: dtype_of(view.dtype()),
+            shape: view.shape().to_vec(),
+        };
+        Ok(parsed.tensors().iter().map(|(name, view)| (name.clone(), entry(view))).collect())
+    }
+
+    /// Decodes the tensors of these names.
+    pub(crate) fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, Failure> {
+        let parsed = self.parsed()?;
+        let decode = |name: &String| {
+            let view = parsed.tensor(name).map_err(|error| error.to_string())?;
+            let dtype = dtype_of(view.dtype()).ok_or("its dtype is none of the language")?;
+            from_bytes(dtype, view.shape(), view.data(), Order::Little)
+        };
+        let named = |name: &String| {
+            decode(name).map_err(|why| {
+                Failure::usage(format!("{}: `{name}`: {why}", self.path.display()))
+            })
+        };
+        names.iter().map(named).collect()
+    }
+}
+
+const DTYPES: [(DType, Dtype); 13] = [
+    (DType::F16, Dtype::F16),
+    (DType::BF16, Dtype::BF16),
+    (DType::F32, Dtype::F32),
+    (DType::F64, Dtype::F64),
+    (DType::I8, Dtype::I8),
+    (DType::I16, Dtype::I16),
+    (DType::I32, Dtype::I32),
+    (DType::I64, Dtype::I64),
+    (DType::U8, Dtype::U8),
+    (DType::U16, Dtype::U16),
+    (DType::U32, Dtype::U32),
+    (DType::U64, Dtype::U64),
+    (DType::Bool, Dtype::BOOL),
+];
+
+fn dtype_of(found: Dtype) -> Option<DType> {
+    DTYPES.iter().find(|(_, stored)| *stored == found).map(|(dtype, _)| *dtype)
+}
+
+/// The whole content of a safetensors file.
+///
+/// Errors are sentences for the user.
+pub(crate) fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
+    let encoded: Vec<(Dtype, Vec<u8>)> = tensors
+        .iter()
+        .map(|(_, tensor)| {
+            let stored = DTYPES.iter().find(|(dtype, _)| *dtype == tensor.dtype());
+            (stored.expect("invariant: the table has every dtype").1, to_bytes(tensor))
+        })
+        .collect();
+    let views = tensors.iter().zip(&encoded).map(|((name, tensor), (dtype, bytes))| {
+        TensorView::new(*dtype, tensor.shape().to_vec(), bytes).map(|view| (name.clone(), view))
+    });
+    let views: Vec<_> = views.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    safetensors::serialize(views, None).map_err(|error| error.to_string())
+}

@@ -1,0 +1,70 @@
+//! The command as a user meets it: help, results and errors, each held against a transcript in
+//! `tests/cmd/`. `TRYCMD=overwrite cargo test -p relax-cli --test command` rewrites them.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+#[test]
+fn transcripts() {
+    trycmd::TestCases::new().case("tests/cmd/*.trycmd");
+}
+
+fn relax(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let mut child = relax(&["ops", "--markdown"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("the command ends");
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+fn hostile_programs_end_with_a_message() {
+    let deep = "[".repeat(100_000);
+    let long = format!("def f(x: Object):\n    return {}\n", "y".repeat(1_000_000));
+    let texts: [&[u8]; 5] = [b"\xff\xfe", b"\0", deep.as_bytes(), long.as_bytes(), b"\tdef"];
+    for text in texts {
+        let mut child = relax(&["check", "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut input = child.stdin.take().expect("the input is a pipe");
+        // The command may stop reading before the end.
+        let _ = input.write_all(text);
+        drop(input);
+        let ended = child.wait_with_output().expect("the command ends");
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("error[RX"));
+    }
+}
+
+#[test]
+fn output_is_whole_and_reads_back() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let program = folder.path().join("double.rx");
+    let text = "def main(x: Tensor((\"n\",), \"f16\")):\n    return (add(x, x), shape_of(x))\n";
+    std::fs::write(&program, text).expect("the program is written");
+    let program = program.display().to_string();
+    for (name, code) in [("out.npz", 0), ("out.safetensors", 0), ("folder", 0), ("out.npy", 2)] {
+        let path = folder.path().join(name);
+        let ended = relax(&["run", &program, "--input", "x=[1, 2.5]", "--output"])
+            .arg(&path)
+            .output()
+            .expect("the command ends");
+        assert_eq!(ended.status.code(), Some(code), "{name}: {ended:?}");
+        assert_eq!(path.exists(), code == 0, "{name}");
+    }
+    let again = format!("x=@{}:result_0", folder.path().join("out.npz").display());
+    let ended = relax(&["run", &program, "--input", &again]).output().expect("the command ends");
+    assert!(String::from_utf8_lossy(&ended.stdout).contains("[ 4. 10.]"), "{ended:?}");
+}
