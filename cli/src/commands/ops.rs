@@ -38,7 +38,12 @@ fn table(rows: &[&Operator]) -> String {
     let mut family = None;
     for row in rows {
         if family != Some(row.family) {
-            let _ = writeln!(text, "{}{}", if family.is_some() { "\n" } else { "" }, chapter(row.family));
+            let _ = writeln!(
+                text,
+                "{}{}",
+                if family.is_some() { "\n" } else { "" },
+                chapter(row.family)
+            );
             family = Some(row.family);
         }
         let _ = writeln!(text, "  {}", signature(row));
@@ -116,7 +121,8 @@ fn markdown() -> String {
             text.push('\n');
         }
         for constraint in row.constraints {
-            let _ = writeln!(text, "- `{}/{}` {}", row.short_name(), constraint.id, constraint.text);
+            let _ =
+                writeln!(text, "- `{}/{}` {}", row.short_name(), constraint.id, constraint.text);
         }
     }
     text

@@ -88,3 +88,6 @@ fn result_dim(infer: &mut Infer, constraint: &'static str, dim: &Dim) -> Result<
 fn dims_at(extents: &Extents, axes: &[usize]) -> Option<Vec<Dim>> {
     extents.dims().map(|dims| axes.iter().map(|&axis| dims[axis].clone()).collect())
 }
+
+#[cfg(test)]
+mod tests;
