@@ -43,9 +43,9 @@ fn operators_have_their_files() {
     let files: BTreeSet<String> =
         file_names.filter_map(|name| name.strip_suffix(".rx")).map(str::to_owned).collect();
     let missing = names.difference(&files).map(|name| format!("{OPERATORS}{name}.rx:1: missing"));
-    let strange = files.difference(&names).map(|name| {
-        format!("{OPERATORS}{name}.rx:1: the operator table has no `{name}`")
-    });
+    let strange = files
+        .difference(&names)
+        .map(|name| format!("{OPERATORS}{name}.rx:1: the operator table has no `{name}`"));
     report("operators and their files", &missing.chain(strange).collect::<Vec<_>>());
 }
 

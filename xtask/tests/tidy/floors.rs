@@ -99,7 +99,8 @@ fn crates_depend_on_lower_floors_only() {
             let lower = floor(&other.folder).is_some_and(|floor| floor < own);
             if !lower && !harness {
                 let (folder, kind) = (&other.folder, &dependency.kind);
-                findings.push(format!("{manifest}: a {kind} dependency on `{folder}`, no lower floor"));
+                findings
+                    .push(format!("{manifest}: a {kind} dependency on `{folder}`, no lower floor"));
             }
         }
     }

@@ -66,7 +66,9 @@ fn programs_of_the_reference_check() {
                 findings.push(format!("{REFERENCE}:{}: nothing is wrong here", block.line));
             }
             ("rx", None) | ("rx,error", Some(_)) => {}
-            (mark, _) => findings.push(format!("{REFERENCE}:{}: unknown mark `{mark}`", block.line)),
+            (mark, _) => {
+                findings.push(format!("{REFERENCE}:{}: unknown mark `{mark}`", block.line))
+            }
         }
     }
     assert!(checked > 5, "the reference shows programs");

@@ -90,7 +90,8 @@ fn functions_have_names_and_parameters_that_can_be_read() {
     let mut findings = Vec::new();
     for file in files_ending(".rs") {
         let found = odd_functions(&file.text);
-        findings.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
+        findings
+            .extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
     }
     report("names of functions", &findings);
 }

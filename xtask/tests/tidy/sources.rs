@@ -71,7 +71,9 @@ fn functions_are_short() {
     for file in files_ending(".rs") {
         for (line, name, lines) in long_functions(&file.text) {
             let path = &file.path;
-            findings.push(format!("{path}:{line}: `{name}` has {lines} lines, at most {FUNCTION_LINES}"));
+            findings.push(format!(
+                "{path}:{line}: `{name}` has {lines} lines, at most {FUNCTION_LINES}"
+            ));
         }
     }
     report("lengths of functions", &findings);
@@ -80,6 +82,7 @@ fn functions_are_short() {
 #[test]
 fn a_long_function_is_found() {
     let body = "    let brace = '{'; // }\n".repeat(FUNCTION_LINES - 1);
-    let text = format!("struct S;\nimpl S {{\n#[inline]\nfn long() {{\n{body}}}\n}}\nfn f() {{}}\n");
+    let text =
+        format!("struct S;\nimpl S {{\n#[inline]\nfn long() {{\n{body}}}\n}}\nfn f() {{}}\n");
     assert_eq!(long_functions(&text), [(4, "long".to_owned(), FUNCTION_LINES + 1)]);
 }

@@ -12,8 +12,13 @@ const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];
 
 /// Marks of unfinished work and the beginnings of paths that mean something on one machine only.
 /// In pieces, so that this file does not break its own rule.
-const WORDS: &[&str] =
-    &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/")];
+const WORDS: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+    concat!("/t", "mp/"),
+];
 
 /// Forbidden pieces of code: line and what it is.
 fn forbidden(text: &str, unsafe_allowed: Unsafe) -> Vec<(usize, String)> {
@@ -36,7 +41,8 @@ fn look(stream: TokenStream, unsafe_code: Unsafe, found: &mut Vec<(usize, String
         match tree {
             TokenTree::Ident(ident) => {
                 let name = ident.to_string();
-                let called = matches!(trees.get(index + 1), Some(TokenTree::Punct(p)) if p.as_char() == '!');
+                let called =
+                    matches!(trees.get(index + 1), Some(TokenTree::Punct(p)) if p.as_char() == '!');
                 if called && UNFINISHED.contains(&name.as_str()) {
                     found.push((line, format!("`{name}!`")));
                 }
@@ -66,7 +72,8 @@ fn code_is_finished_and_safe() {
         let allowed =
             if file.path.starts_with(MAY_BE_UNSAFE) { Unsafe::Allowed } else { Unsafe::Forbidden };
         let found = forbidden(&file.text, allowed);
-        findings.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
+        findings
+            .extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
     }
     report("forbidden code", &findings);
 }
@@ -87,7 +94,8 @@ fn files_mention_no_unfinished_work_and_no_machine() {
 #[test]
 fn forbidden_code_is_found() {
     let text = "#[ignore]\nfn f() {\n    todo!()\n}\n// unsafe\nunsafe fn g() {}\nconst S: &str = \"dbg!\";\n";
-    let lines = |allowed| forbidden(text, allowed).iter().map(|(line, _)| *line).collect::<Vec<_>>();
+    let lines =
+        |allowed| forbidden(text, allowed).iter().map(|(line, _)| *line).collect::<Vec<_>>();
     assert_eq!(lines(Unsafe::Forbidden), [1, 3, 6]);
     assert_eq!(lines(Unsafe::Allowed), [1, 3]);
 }
