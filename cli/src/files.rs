@@ -1,16 +1,7 @@
-//! Files in and out: programs, `.npy`, `.npz`, safetensors. Every file may be hostile: lengths that
-//! a header claims are held against the bytes that are there before anything is allocated.
-
-mod elements;
-mod npy;
-mod npz;
-mod weights;
-
-pub(crate) use npy::{read_npy, write_npy};
-pub(crate) use npz::{read_npz, write_npz};
-pub(crate) use weights::{Weights, write_safetensors};
+//! Files in and out: programs, and where the tensors of `relax_corpus::tensor_files` lie.
 
 use crate::exit::Failure;
+use relax_corpus::tensor_files::{read_npy, read_npz};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
@@ -65,9 +56,8 @@ pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
 
 /// Writes a whole file or none: the new content appears under its name in one step.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |error: &io::Error| {
-        Failure::usage(format!("cannot write {}: {error}", path.display()))
-    };
+    let failed =
+        |error: &io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()

@@ -62,7 +62,8 @@ impl From<&Diagnostic> for Finding {
 impl From<&Trap> for Finding {
     fn from(trap: &Trap) -> Self {
         let mut notes = trap.notes.clone();
-        notes.extend(trap.function.as_ref().map(|function| format!("in the function `{function}`")));
+        notes
+            .extend(trap.function.as_ref().map(|function| format!("in the function `{function}`")));
         let here = |span| Label { span, text: "this check failed".to_owned() };
         let place = |(span, text): &(_, String)| Label { span: *span, text: text.clone() };
         Finding {

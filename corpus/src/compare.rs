@@ -126,7 +126,8 @@ fn difference(want: &Tensor, got: &Tensor, position: usize, count: usize) -> Str
         .collect();
     let text = |tensor: &Tensor| show_number(tensor.dtype(), tensor.number(position));
     let (expected, found) = (text(want), text(got));
-    let more = if count > 1 { format!(" ({count} of {} differ)", want.len()) } else { String::new() };
+    let more =
+        if count > 1 { format!(" ({count} of {} differ)", want.len()) } else { String::new() };
     format!("at {index:?}: expected {expected}, found {found}{more}")
 }
 

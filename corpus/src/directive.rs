@@ -119,7 +119,8 @@ pub fn read(text: &str) -> Expectations {
 fn markers(comment: &str, line: usize, found: &mut Expectations) {
     for (word, severity) in [("error[", Severity::Error), ("warning[", Severity::Warning)] {
         for (at, _) in comment.match_indices(word) {
-            let begins_word = comment[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
+            let begins_word =
+                comment[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
             let codes = comment[at + word.len()..].split_once(']').map(|(codes, _)| codes);
             let Some(codes) = codes.filter(|_| begins_word) else { continue };
             for code in codes.split(',').map(str::trim) {
@@ -219,12 +220,15 @@ mod tests {
         };
         assert_eq!((call.function.as_str(), call.arguments.len()), ("f", 2));
         assert_eq!((*relation, &text[want.clone()]), (Relation::Equal, "zeros(0, 4)"));
-        assert!(matches!(&found.directives[1].kind, Kind::Trap { id, .. } if id == "match_cast/dim"));
+        assert!(
+            matches!(&found.directives[1].kind, Kind::Trap { id, .. } if id == "match_cast/dim")
+        );
     }
 
     #[test]
     fn markers_stand_on_their_line() {
-        let found = read("x = f(y)  # error[RX0501], error[RX0203, RX0301]\ny  # warning[RX0302]\n");
+        let found =
+            read("x = f(y)  # error[RX0501], error[RX0203, RX0301]\ny  # warning[RX0302]\n");
         let codes: Vec<(usize, &str)> =
             found.markers.iter().map(|m| (m.line, m.code.as_str())).collect();
         assert_eq!(codes, [(1, "RX0203"), (1, "RX0301"), (1, "RX0501"), (2, "RX0302")]);

@@ -1,7 +1,10 @@
 //! The external constants of a program: every `param("name", Tensor(…))` in it.
 
+use crate::tensor_files::{Entry, Weights};
+use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Body, Expr, Module};
 use std::collections::BTreeMap;
 
@@ -16,6 +19,52 @@ pub fn externals(module: &Module) -> BTreeMap<Name, Vec<Annotation>> {
         }
     }
     found
+}
+
+/// The values of a program's external constants, held against their annotations.
+///
+/// # Errors
+/// Everything that the file lacks or has otherwise, at once; sentences for the user.
+pub fn constants(module: &Module, weights: &Weights) -> Result<BTreeMap<Name, Tensor>, String> {
+    let (wanted, entries) = (externals(module), weights.entries()?);
+    let mut problems = Vec::new();
+    for (name, annotations) in &wanted {
+        for annotation in annotations {
+            match entries.get(name.as_str()) {
+                None => problems.push(format!("`{name}` is missing; expected {annotation}")),
+                Some(entry) if !fits(annotation, entry) => {
+                    let found = describe(entry);
+                    problems.push(format!("`{name}`: expected {annotation}, found {found}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(format!(
+            "{} does not have what the program asks for:\n  {}",
+            weights.path().display(),
+            problems.join("\n  ")
+        ));
+    }
+    let names: Vec<String> = wanted.keys().map(ToString::to_string).collect();
+    Ok(wanted.into_keys().zip(weights.tensors(&names)?).collect())
+}
+
+fn fits(annotation: &Annotation, entry: &Entry) -> bool {
+    let Some(tensor) = annotation.as_tensor() else { return false };
+    let dims = tensor.extents.dims().unwrap_or_default();
+    let same = |(dim, &extent): (&Dim, &usize)| {
+        dim.as_int().and_then(|dim| usize::try_from(dim).ok()) == Some(extent)
+    };
+    let shape = &entry.shape;
+    tensor.dtype == entry.dtype && dims.len() == shape.len() && dims.iter().zip(shape).all(same)
+}
+
+fn describe(entry: &Entry) -> String {
+    let unknown = "a dtype that is none of the language".to_owned();
+    let dtype = entry.dtype.map_or(unknown, |dtype| dtype.to_string());
+    format!("{dtype} {:?}", entry.shape)
 }
 
 type Found = BTreeMap<Name, Vec<Annotation>>;

@@ -9,3 +9,4 @@ pub mod pipeline;
 pub mod random;
 pub mod signature;
 pub mod spec;
+pub mod tensor_files;

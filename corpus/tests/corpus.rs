@@ -51,9 +51,10 @@ fn hold(path: &Path, mode: Mode) -> Result<(), Failed> {
     if outcome.failures.is_empty() {
         return Ok(());
     }
-    let lines = outcome.failures.iter().map(|failure| {
-        format!("{}:{}: {}", path.display(), failure.line, failure.message)
-    });
+    let lines = outcome
+        .failures
+        .iter()
+        .map(|failure| format!("{}:{}: {}", path.display(), failure.line, failure.message));
     Err(lines.collect::<Vec<_>>().join("\n").into())
 }
 

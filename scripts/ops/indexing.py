@@ -35,13 +35,13 @@ def take(rng):
     far = np.array([-7, -1, 0, 4, 5, 9, -2**63, 2**63 - 1], np.int64)
     f.function("negative_is_out_of_range", [vector, index], "take(x, i, 0)",
                [trap("take/C4", "negative_is_out_of_range", [v, np.array([bad], np.int64)]) for bad in (-1, 5, -2**63)])
-    f.function("clip", [vector, index], 'take(x, i, 0, "clip")',
-               [run("clip", [v, far], v[np.clip(far, 0, 4)]), trap("take/C4", "clip", [v[:0], far]), run("clip", [v[:0], far[:0]], v[:0])])
-    f.function("wrap", [vector, index], 'take(x, i, mode="wrap")',
-               [run("wrap", [v, far], v[np.mod(far, 5)]), trap("take/C4", "wrap", [v[:0], far])])
+    f.function("mode_clip", [vector, index], 'take(x, i, 0, "clip")',
+               [run("mode_clip", [v, far], v[np.clip(far, 0, 4)]), trap("take/C4", "mode_clip", [v[:0], far]), run("mode_clip", [v[:0], far[:0]], v[:0])])
+    f.function("mode_wrap", [vector, index], 'take(x, i, mode="wrap")',
+               [run("mode_wrap", [v, far], v[np.mod(far, 5)]), trap("take/C4", "mode_wrap", [v[:0], far])])
     inside = (far >= 0) & (far < 5)
-    f.function("nan", [vector, index], 'take(x, i, 0, "nan")',
-               [run("nan", [v, far], np.where(inside, v[np.clip(far, 0, 4)], np.float32(np.nan))), run("nan", [v[:0], far[:2]], np.full(2, np.nan, np.float32))])
+    f.function("mode_nan", [vector, index], 'take(x, i, 0, "nan")',
+               [run("mode_nan", [v, far], np.where(inside, v[np.clip(far, 0, 4)], np.float32(np.nan))), run("mode_nan", [v[:0], far[:2]], np.full(2, np.nan, np.float32))])
     x = sample(rng, "f32", (2, 3, 2))
     one = np.int64(1)
     f.function("scalar_index", [("x", tensor(["a", "b", "c"], "f32")), ("i", tensor([], "i64"))], "take(x, i, axis=-2)",
@@ -253,7 +253,7 @@ def scatter(rng):
     f.refused("scalar_indices", [matrix[0], ("i", tensor([], "i32")), matrix[2]], "scatter_nd(x, i, u)", "RX0501")
     f.refused("tuples_too_long", [matrix[0], ("i", tensor(["k", 3], "i32")), ("u", tensor(["k"], "f32"))], "scatter_nd(x, i, u)", "RX0501")
     f.refused("updates_differ", [matrix[0], matrix[1], ("u", tensor(["k", 2], "f32"))], "scatter_nd(x, i, u)", "RX0501")
-    f.refused("mean", matrix, 'scatter_nd(x, i, u, "mean")', "RX0501")
+    f.refused("mean_is_not_there", matrix, 'scatter_nd(x, i, u, "mean")', "RX0501")
     f.write()
 
 

@@ -114,6 +114,10 @@ def reshape():
                returns=tensor(["k", 2], "f32"))
     f.function("never_negative", [("x", tensor([0], "f32"))] + [("s", 'Shape(["k"])')], "reshape(x, (0, k - 3))",
                [trap("reshape/C1", "never_negative", [np.zeros(0, np.float32), Shape(1)])])
+    # A computed -1 is no literal -1: it is refused, not inferred.
+    f.function("computed_minus_one", [("x", tensor([6], "f32"))] + [("s", 'Shape(["k"])')], "reshape(x, (2, k - 3))",
+               [trap("reshape/C1", "computed_minus_one", [np.zeros(6, np.float32), Shape(2)]),
+                run("computed_minus_one", [np.zeros(6, np.float32), Shape(6)], np.zeros((2, 3), np.float32))])
     moves_undefined(f, "reshape(e, (m, n))")
     f.refused("another_size", [("x", tensor([2, 3], "f32"))], "reshape(x, (4, 2))", "RX0501")
     f.refused("another_size_symbolic", NM(), "reshape(x, (n * m + 1,))", "RX0501")

@@ -35,8 +35,7 @@ fn decide(assume: &[String], statement: &str) -> Result<Answer, String> {
     let read = |text: &str| statement::formula(text).map_err(|why| format!("`{text}`: {why}"));
     let known: Vec<Formula> = assume.iter().map(|text| read(text)).collect::<Result<_, _>>()?;
     let goal = read(statement)?;
-    let formula =
-        if known.is_empty() { goal } else { Formula::implies(Formula::And(known), goal) };
+    let formula = if known.is_empty() { goal } else { Formula::implies(Formula::And(known), goal) };
     Ok(Prover::new().decide_formula(&formula))
 }
 

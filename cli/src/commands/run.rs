@@ -83,5 +83,7 @@ fn size(text: &str) -> Result<u64, Failure> {
     };
     let number = digits.parse::<u64>().ok();
     let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    bytes.ok_or_else(|| Failure::usage(format!("--max-memory: expected bytes or 8G, found `{text}`")))
+    bytes.ok_or_else(|| {
+        Failure::usage(format!("--max-memory: expected bytes or 8G, found `{text}`"))
+    })
 }

@@ -14,7 +14,8 @@ type Place = (String, Range<usize>);
 pub(super) fn draw(bytes: &mut Vec<u8>, source: &Source, findings: &[Finding], color: bool) {
     let mut lines = (source.name.clone(), Lines::from(source.text.as_str()));
     for finding in findings {
-        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding)) else {
+        let Some(primary) = finding.primary.as_ref().filter(|_| is_drawable(source, finding))
+        else {
             plain(bytes, source, finding);
             continue;
         };
@@ -81,8 +82,8 @@ fn report<'a>(
 
 fn labelled(place: Place, color: Color, text: &str) -> Label<Place> {
     let label = Label::new(place).with_color(color);
-    // A label without a text is an underline alone.
-    if text.is_empty() { label.with_message(" ") } else { label.with_message(text) }
+    // A label without a text would not be drawn at all.
+    label.with_message(if text.is_empty() { "here" } else { text })
 }
 
 fn shade(severity: &str) -> Color {

@@ -9,12 +9,7 @@ use relax_syntax::annotation::{Annotation, OWN, Signature};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Relation};
-use relax_syntax::ir::{Atom, AttrValue, Callee, DimVar, Function, attr};
-
-/// False for a function that declares an effect.
-pub(super) fn is_pure(function: &Function) -> bool {
-    !matches!(attr(&function.lambda.attrs, "purity"), Some(AttrValue::Str(text)) if text == "impure")
-}
+use relax_syntax::ir::{Atom, Callee, DimVar, VarId};
 
 impl Checker<'_> {
     pub(super) fn call(
@@ -32,18 +27,41 @@ impl Checker<'_> {
             Callee::Var(var) => {
                 self.refuse_keywords(attrs);
                 let operands: Vec<_> = args.iter().map(|arg| self.atom(arg)).collect();
-                match self.annotations[var.0 as usize].clone() {
-                    Annotation::Callable(Some(signature)) => self.value_call(&signature, &operands),
-                    Annotation::Callable(None) | Annotation::Object => Annotation::Object,
-                    other => {
-                        let name = &self.function.var(*var).name;
-                        let message = format!("`{name}` is `{other}`, no function");
-                        self.error(codes::NOT_CALLABLE, self.span, message);
-                        Annotation::Object
-                    }
-                }
+                self.variable_call(*var, &operands)
             }
         }
+    }
+
+    fn variable_call(&mut self, var: VarId, operands: &[Annotation]) -> Annotation {
+        match self.annotations[var.0 as usize].clone() {
+            Annotation::Callable(Some(signature)) if self.is_held(var) => {
+                self.value_call(&signature, operands)
+            }
+            Annotation::Callable(Some(signature)) => {
+                // Nothing holds the call against this signature when the program runs.
+                if !signature.pure {
+                    self.forbid_in_dataflow("a call with an effect");
+                }
+                Annotation::Object
+            }
+            Annotation::Callable(None) | Annotation::Object => {
+                self.forbid_in_dataflow("a call of a function of which nothing is known");
+                Annotation::Object
+            }
+            other => {
+                let name = &self.function.var(var).name;
+                let message = format!("`{name}` is `{other}`, no function");
+                self.error(codes::NOT_CALLABLE, self.span, message);
+                Annotation::Object
+            }
+        }
+    }
+
+    /// Whether calls through a variable are held against its signature: it is that of the function
+    /// itself, whose boundary does so, or the text declares it, and the interpreter does.
+    fn is_held(&self, var: VarId) -> bool {
+        self.exact.contains(&var)
+            || matches!(self.function.var(var).annotation, Some(Annotation::Callable(Some(_))))
     }
 
     fn unknown_operator(&mut self, name: &Name) -> Annotation {
@@ -154,7 +172,7 @@ impl Checker<'_> {
             self.forbid_in_dataflow("a call in destination-passing style");
             return Annotation::Tuple(Vec::new());
         };
-        if !is_pure(callee) {
+        if self.effects.has_effect(name) {
             self.forbid_in_dataflow(&format!("`{name}`, which has an effect,"));
         }
         let params: Vec<_> =
@@ -278,6 +296,10 @@ fn known_of_atom(atom: &Atom) -> Option<Known> {
 
 /// The operator whose name is nearest, if it is near.
 fn nearest(name: &str) -> Option<&'static str> {
+    // No operator has such a name, and the distance to one takes time in proportion to it.
+    if name.len() > LONGEST_NAME {
+        return None;
+    }
     let names =
         all().flat_map(|row| [row.short_name()].into_iter().chain(row.aliases.iter().copied()));
     names
@@ -286,6 +308,9 @@ fn nearest(name: &str) -> Option<&'static str> {
         .filter(|(far, known)| *far <= known.len().max(3) / 3)
         .map(|(_, known)| known)
 }
+
+/// Names beyond this length are no misspellings.
+const LONGEST_NAME: usize = 64;
 
 /// Edit distance (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {

@@ -49,6 +49,8 @@ codes! {
         "`module_attr(\"phase\", ...)` names one of P0, P1, P2.1, P2.2, P2.3.";
     UNKNOWN_GLOBAL = "RX0309", "a name used as something that it is not",
         "A tensor program is passed to `call_tir`; on a line of its own it is called in destination-passing style. A graph function does not have the name of an operator.";
+    EFFECT = "RX0310", "a pure function with an effect",
+        "A function with `func_attr(\"purity\", \"pure\")` calls nothing that has an effect. Without this line a function is pure when nothing that it calls has an effect.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

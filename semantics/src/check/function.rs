@@ -1,6 +1,7 @@
 //! Deduction through one function.
 
 use super::fit::{Fit, coarsen, fits, join, more_precise};
+use super::effects::{Effects, is_declared};
 use super::signature::own_signature;
 use super::{Left, codes};
 use relax_syntax::Name;
@@ -28,6 +29,9 @@ pub(super) struct Checker<'a> {
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
     pub(super) results: &'a BTreeMap<Name, Annotation>,
+    pub(super) effects: &'a Effects,
+    /// Variables whose signature is that of the function they hold.
+    pub(super) exact: BTreeSet<VarId>,
     pub(super) facts: &'a mut dyn Facts,
     pub(super) annotations: Vec<Annotation>,
     /// Symbolic variables that have a value here.
@@ -44,12 +48,15 @@ pub(super) fn check(
     module: &Module,
     function: &Function,
     results: &BTreeMap<Name, Annotation>,
+    effects: &Effects,
     facts: &mut dyn Facts,
 ) -> Outcome {
     let mut checker = Checker {
         module,
         function,
         results,
+        effects,
+        exact: BTreeSet::new(),
         facts,
         annotations: vec![Annotation::Object; function.vars.len()],
         bound: BTreeSet::new(),
@@ -61,6 +68,10 @@ pub(super) fn check(
     if function.lambda.body.is_some() && crate::ops::lookup(&function.name).is_some() {
         let message = format!("`{}` is the name of an operator", function.name);
         checker.error(codes::UNKNOWN_GLOBAL, function.span, message);
+    }
+    if is_declared(&function.lambda, "pure") && effects.has_effect(&function.name) {
+        let message = format!("`{}` is declared pure, and has an effect", function.name);
+        checker.error(codes::EFFECT, function.span, message);
     }
     let deduced = checker.lambda(&function.lambda, function.span);
     let result = of_signature(function, &deduced);
@@ -262,7 +273,17 @@ impl Checker<'_> {
 
     fn expr(&mut self, var: VarId, expr: &Expr) -> Annotation {
         match expr {
-            Expr::Atom(atom) => self.atom(atom),
+            Expr::Atom(atom) => {
+                let exact = match atom {
+                    Atom::Global(name) => self.module.function(name).is_some(),
+                    Atom::Var(of) => self.exact.contains(of),
+                    _ => false,
+                };
+                if exact {
+                    self.exact.insert(var);
+                }
+                self.atom(atom)
+            }
             Expr::Call { callee, args, attrs } => self.call(callee, args, attrs),
             Expr::Get(atom, index) => self.get(atom, *index),
             Expr::MatchCast(atom, annotation) => self.match_cast(atom, annotation),
@@ -315,7 +336,9 @@ impl Checker<'_> {
         let is_own = |name: &Name| own.contains(name);
         // Within its own body a closure is known by what is declared of it.
         let declared = lambda.result.clone().unwrap_or(Annotation::Object);
-        self.annotations[var.0 as usize] = own_signature(params.clone(), &declared, true, &is_own);
+        let pure = !self.effects.closure_has_effect(self.function, lambda);
+        self.annotations[var.0 as usize] = own_signature(params.clone(), &declared, pure, &is_own);
+        self.exact.insert(var);
         let (span, in_dataflow) = (self.span, std::mem::replace(&mut self.in_dataflow, false));
         self.facts.push();
         let deduced = self.lambda(lambda, span);
@@ -326,7 +349,7 @@ impl Checker<'_> {
                 self.bound.contains(name) || own.contains(name) || name.starts_with(OWN)
             })
         });
-        own_signature(params, &known, true, &is_own)
+        own_signature(params, &known, pure, &is_own)
     }
 
     fn condition(&mut self, atom: &Atom) {
@@ -471,6 +494,6 @@ impl Checker<'_> {
         let params = &function.lambda.params;
         let params = params.iter().map(|&p| function.param_annotation(p).clone()).collect();
         let result = self.results.get(name).cloned().unwrap_or(Annotation::Object);
-        own_signature(params, &result, super::call::is_pure(function), &|_| true)
+        own_signature(params, &result, !self.effects.has_effect(name), &|_| true)
     }
 }

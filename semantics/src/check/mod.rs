@@ -6,6 +6,7 @@
 
 mod call;
 pub mod codes;
+mod effects;
 mod fit;
 mod function;
 mod order;
@@ -75,9 +76,10 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
     }
     let mut annotations: BTreeMap<Name, Vec<Annotation>> = BTreeMap::new();
     let mut obligations = Vec::new();
+    let effects = effects::Effects::of(module);
     for function in order {
         facts.push();
-        let outcome = function::check(module, function, &results, facts);
+        let outcome = function::check(module, function, &results, &effects, facts);
         facts.pop();
         diagnostics.extend(outcome.diagnostics);
         obligations.extend(outcome.obligations);

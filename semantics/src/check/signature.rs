@@ -72,6 +72,11 @@ impl Matching {
                 }
                 Ok(())
             }
+            (Annotation::Callable(Some(p)), Annotation::Callable(Some(a)))
+                if p.params.len() != a.params.len() || (p.pure && !a.pure) =>
+            {
+                Err(format!("{what} must be `{param}`, found `{argument}`"))
+            }
             (Annotation::Callable(_), Annotation::Callable(_)) => Ok(()),
             _ => Err(format!("{what} must be `{param}`, found `{argument}`")),
         }
@@ -132,7 +137,19 @@ impl Matching {
         let known = coarsen(result, &|dim| {
             dim.vars_all(&|name| !binds(name) || self.dims.contains_key(name))
         });
-        known.map_dims(&mut |dim| dim.substitute(&self.dims))
+        self.substituted(&known)
+    }
+
+    /// Own variables of a signature within belong to it, even under a name that is bound here too.
+    fn substituted(&self, annotation: &Annotation) -> Annotation {
+        let own = self.dims.keys().any(|name| name.starts_with(OWN));
+        match annotation {
+            Annotation::Callable(_) if own => annotation.clone(),
+            Annotation::Tuple(items) => {
+                Annotation::Tuple(items.iter().map(|item| self.substituted(item)).collect())
+            }
+            _ => annotation.map_dims(&mut |dim| dim.substitute(&self.dims)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::stop::{Stop, Trap};
 use crate::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimError};
 use relax_syntax::ir::DimVar;
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ impl<'a> Binder<'a> {
             let value_of = |name: &Name| self.dims.get(name).map(|bound| bound.value);
             let expected = match pending.dim.eval(&value_of) {
                 Ok(expected) => expected,
-                Err(_) if self.binds == Binds::Nothing => continue,
+                Err(error) if self.passes_over(&error) => continue,
                 Err(error) => {
                     return Err(self.trap(
                         "dim",
@@ -206,6 +206,13 @@ impl<'a> Binder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What is not compared: a variable that has no value yet where nothing is bound, and a deduced
+    /// annotation whose canonical form leaves i64 where the dim itself does not.
+    fn passes_over(&self, error: &DimError) -> bool {
+        self.binds == Binds::Nothing
+            && (matches!(error, DimError::Unbound(_)) || self.check == "annotation")
     }
 
     fn mismatch(&self, pending: &Pending, expected: i64) -> Stop {

@@ -2,15 +2,17 @@
 
 use super::binding::{Binder, Binds, BoundDim};
 use super::{Frame, Interpreter};
-use crate::ops::{apply, lookup};
+use crate::ops::{Kind, Operator, apply, lookup};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::{Closure, Value};
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Signature};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Callee, Constant, Expr, VarId};
+use relax_syntax::span::Span;
 use std::sync::Arc;
 
 impl<'m> Interpreter<'m> {
@@ -47,7 +49,12 @@ impl<'m> Interpreter<'m> {
             Expr::If { condition, then, otherwise } => {
                 let condition = self.atom(frame, condition)?;
                 let branch = if truth(&condition)? { then } else { otherwise };
-                self.body(frame, branch)
+                // A variable that only one branch binds has no value after it, as in deduction:
+                // a later `match_cast` binds it anew.
+                let dims = frame.dims.clone();
+                let result = self.body(frame, branch)?;
+                frame.dims = dims;
+                Ok(result)
             }
             Expr::Closure(lambda) => {
                 let visible = frame.values.iter().enumerate().filter_map(|(index, value)| {
@@ -81,6 +88,7 @@ impl<'m> Interpreter<'m> {
                     .collect::<Result<Vec<_>, Stop>>()?;
                 let row = lookup(name)
                     .ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
+                refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
                 apply(row, values, keywords, &limits, Some(self))
             }
@@ -90,7 +98,13 @@ impl<'m> Interpreter<'m> {
             Callee::Global(name) => self.call(name, values),
             Callee::Var(var) => {
                 let function = self.variable(frame, *var)?;
-                self.call_value(&function, values)
+                let info = frame.function.var(*var);
+                match &info.annotation {
+                    Some(Annotation::Callable(Some(signature))) => {
+                        self.call_declared(frame, signature, &function, values, info.span)
+                    }
+                    _ => self.call_value(&function, values),
+                }
             }
         }
     }
@@ -128,6 +142,34 @@ impl<'m> Interpreter<'m> {
             }
         }
         Ok(Value::Tuple(Vec::new()))
+    }
+
+    /// A call through a variable whose signature the text declares: nothing has compared that
+    /// signature with the function's own, so arguments and result are held against it here.
+    fn call_declared(
+        &mut self,
+        frame: &Frame<'m>,
+        signature: &Signature,
+        function: &Value,
+        args: Vec<Value>,
+        span: Span,
+    ) -> Result<Value, Stop> {
+        if args.len() != signature.params.len() {
+            let (expected, found) = (signature.params.len(), args.len());
+            let message = format!("the function takes {expected} arguments, found {found}");
+            return Err(Stop::trap("call/arguments", message));
+        }
+        let mut dims = frame.dims.clone();
+        let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Lone);
+        for (index, (param, arg)) in signature.params.iter().zip(&args).enumerate() {
+            binder.value(param, arg, &format!("argument {}", index + 1), span)?;
+        }
+        binder.finish()?;
+        let result = self.call_value(function, args)?;
+        let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Nothing);
+        binder.value(&signature.result, &result, "the result", span)?;
+        binder.finish()?;
+        Ok(result)
     }
 
     pub(super) fn call_value(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop> {
@@ -191,6 +233,39 @@ impl<'m> Interpreter<'m> {
             }
         })
     }
+}
+
+/// A dim that the program computes never means "what is left over", even when it is -1.
+fn refuse_computed_negatives(
+    row: &'static Operator,
+    args: &[Atom],
+    attrs: &[(Name, Atom)],
+    values: &[Value],
+    keywords: &[(Name, Value)],
+) -> Result<(), Stop> {
+    let Some(at) = row.params.iter().position(|param| param.kind == Kind::InferredShape) else {
+        return Ok(());
+    };
+    let named = attrs.iter().position(|(name, _)| row.params[at].is_called(name));
+    let written = args.get(at).or(named.map(|index| &attrs[index].1));
+    let evaluated = values.get(at).or(named.map(|index| &keywords[index].1));
+    let (Some(Atom::Tuple(items) | Atom::List(items)), Some(Value::Tuple(dims))) =
+        (written, evaluated)
+    else {
+        return Ok(());
+    };
+    for (item, dim) in items.iter().zip(dims) {
+        if let (
+            Atom::Dim(written @ (Dim::Var(_) | Dim::Op(..))),
+            Value::Prim(_, Number::Int(value)),
+        ) = (item, dim)
+            && *value < 0
+        {
+            let message = format!("a dim may not be negative, found `{written}` = {value}");
+            return Err(Stop::trap(format!("{}/C1", row.short_name()), message));
+        }
+    }
+    Ok(())
 }
 
 fn eval_dim(frame: &Frame<'_>, dim: &Dim) -> Result<i64, Stop> {

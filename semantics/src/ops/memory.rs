@@ -176,7 +176,7 @@ fn infer_capture(infer: &mut Infer) -> Result<Annotation, Reject> {
         return Err(infer.reject("C1", format!("`func` must be a function, found `{function}`")));
     }
     let arguments: Vec<_> = infer.rest().iter().map(|operand| operand.annotation.clone()).collect();
-    Ok(called(&function, Some(&arguments)))
+    Ok(called(infer.operand("func"), Some(&arguments)))
 }
 
 fn eval_capture(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {

@@ -14,6 +14,7 @@ mod product;
 mod sum;
 
 pub mod broadcast;
+pub mod reference;
 
 mod attention;
 mod binary;
@@ -101,6 +102,9 @@ pub enum Kind {
     Tensors,
     /// A shape: `shape(n, 4)`, a tuple or list of dims, or a shape value.
     Shape,
+    /// A shape in which the literal -1 stands for what is left over. A computed dim never does: a
+    /// negative one breaks the row's constraint C1.
+    InferredShape,
     /// A shape or `None`.
     OptionalShape,
     /// An integer, possibly symbolic.

@@ -18,7 +18,7 @@ pub struct BufferId(pub u32);
 pub struct ScalarId(pub u32);
 
 /// A function marked `@tensorir_function`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TensorProgram {
     /// Its name, unique in the module.
     pub name: Name,
@@ -36,6 +36,29 @@ pub struct TensorProgram {
     pub buffers: Vec<BufferInfo>,
     /// Every scalar: parameters, loop variables, block axes, bindings. Names may repeat.
     pub scalars: Vec<ScalarInfo>,
+}
+
+/// Equality of what the text says; places do not count.
+impl PartialEq for TensorProgram {
+    fn eq(&self, other: &Self) -> bool {
+        (
+            &self.name,
+            &self.params,
+            &self.attrs,
+            &self.dims,
+            &self.body,
+            &self.buffers,
+            &self.scalars,
+        ) == (
+            &other.name,
+            &other.params,
+            &other.attrs,
+            &other.dims,
+            &other.body,
+            &other.buffers,
+            &other.scalars,
+        )
+    }
 }
 
 /// A parameter.

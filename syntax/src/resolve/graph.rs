@@ -117,7 +117,11 @@ impl Resolver<'_> {
         annotation: Option<crate::annotation::Annotation>,
     ) -> VarId {
         if let Some(previous) = self.scope.conflict(&name.name) {
-            let message = format!("`{}` is bound already", name.name);
+            let what = match self.scope.dims.find(&name.name) {
+                Some(_) => "is a symbolic variable of this function already",
+                None => "is bound already",
+            };
+            let message = format!("`{}` {what}", name.name);
             self.diagnostics.push(
                 Diagnostic::error(codes::BOUND_TWICE, name.span, message)
                     .with_place(previous, "bound here first")

@@ -26,6 +26,8 @@ fn formula_of(expr: &Expr) -> Read<Formula> {
     match &expr.kind {
         ExprKind::Bool(true) => Ok(Formula::True),
         ExprKind::Bool(false) => Ok(Formula::False),
+        ExprKind::Name(name) if name == "true" => Ok(Formula::True),
+        ExprKind::Name(name) if name == "false" => Ok(Formula::False),
         ExprKind::Unary(UnaryOp::Not, operand) => Ok(Formula::negation(formula_of(operand)?)),
         ExprKind::Binary(op, operands) => binary(*op, &operands.0, &operands.1),
         ExprKind::Call { callee, arguments } => call(callee, arguments),

@@ -105,7 +105,8 @@ impl<'a> Inputs<'a> {
             return Ok(());
         }
         if !self.random {
-            let lines = missing.iter().map(|(name, annotation)| format!("\n  {name}: {annotation}"));
+            let lines =
+                missing.iter().map(|(name, annotation)| format!("\n  {name}: {annotation}"));
             let lines: String = lines.collect();
             return Err(Failure::usage(format!(
                 "these parameters have no value; give --input NAME=SPEC for each, or --random:{lines}"
@@ -113,12 +114,18 @@ impl<'a> Inputs<'a> {
         }
         for (name, annotation) in missing {
             let mut random = Random::new(self.seed, name);
-            let value = random_value(annotation, &self.dims, &mut random, &RANDOM_INTS, self.max_bytes)
-                .map_err(|why| {
-                    Failure::usage(format!(
-                        "--random cannot fill `{name}: {annotation}`: {why}; give --sym or --input"
-                    ))
-                })?;
+            let value = random_value(
+                annotation,
+                &self.dims,
+                &mut random,
+                &RANDOM_INTS,
+                self.max_bytes,
+            )
+            .map_err(|why| {
+                Failure::usage(format!(
+                    "--random cannot fill `{name}: {annotation}`: {why}; give --sym or --input"
+                ))
+            })?;
             values.insert(name.clone(), value);
         }
         Ok(())
@@ -137,8 +144,9 @@ fn parameters(function: &Function) -> impl Iterator<Item = (&Name, &Annotation)>
 
 fn pair<'t>(flag: &str, form: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
     let pair = text.split_once('=').map(|(name, value)| (name.trim(), value));
-    pair.filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| Failure::usage(format!("{flag}: expected {form}, found `{}`", shortened(text))))
+    pair.filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+        Failure::usage(format!("{flag}: expected {form}, found `{}`", shortened(text)))
+    })
 }
 
 fn dims_of(args: &RunArgs, function: &Function) -> Result<BTreeMap<Name, i64>, Failure> {
@@ -152,7 +160,9 @@ fn dims_of(args: &RunArgs, function: &Function) -> Result<BTreeMap<Name, i64>, F
         }
         let value = value.trim().parse::<i64>().ok().filter(|&value| value >= 0);
         let value = value.ok_or_else(|| {
-            Failure::usage(format!("--sym {name}: expected an integer of at least 0, found `{text}`"))
+            Failure::usage(format!(
+                "--sym {name}: expected an integer of at least 0, found `{text}`"
+            ))
         })?;
         if dims.insert(Name::new(name), value).is_some() {
             return Err(Failure::usage(format!("--sym {name} is given twice")));

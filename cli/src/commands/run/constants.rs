@@ -2,8 +2,8 @@
 //! runs: everything that is missing or wrong is told at once.
 
 use crate::exit::Failure;
-use crate::files::Weights;
-use relax_corpus::externals::externals;
+use relax_corpus::externals::{constants, externals};
+use relax_corpus::tensor_files::Weights;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -26,32 +26,13 @@ pub(super) fn load(
     function: &Function,
     path: Option<&Path>,
 ) -> Result<Constants, Failure> {
-    let wanted = externals(module);
     let Some(path) = path else {
+        let wanted = externals(module);
         return if wanted.is_empty() { Ok(Constants::default()) } else { Err(no_file(&wanted)) };
     };
-    let weights = Weights::open(path)?;
-    let entries = weights.entries()?;
-    let mut problems = Vec::new();
-    for (name, annotations) in &wanted {
-        for annotation in annotations {
-            match entries.get(name.as_str()) {
-                None => problems.push(format!("`{name}` is missing; expected {annotation}")),
-                Some(entry) => {
-                    let found = describe(entry.dtype, &entry.shape);
-                    if !fits(annotation, entry.dtype, &entry.shape) {
-                        problems.push(format!("`{name}`: expected {annotation}, found {found}"));
-                    }
-                }
-            }
-        }
-    }
-    if !problems.is_empty() {
-        return Err(listed(path, &problems));
-    }
-    let names: Vec<String> = wanted.keys().map(ToString::to_string).collect();
-    let tensors = weights.tensors(&names)?;
-    let externals = wanted.into_keys().zip(tensors).collect();
+    let weights = Weights::open(path).map_err(Failure::usage)?;
+    let externals = constants(module, &weights).map_err(Failure::usage)?;
+    let entries = weights.entries().map_err(Failure::usage)?;
     Ok(Constants { externals, parameters: parameters(function, &weights, entries.keys())? })
 }
 
@@ -60,14 +41,8 @@ fn no_file(wanted: &BTreeMap<Name, Vec<Annotation>>) -> Failure {
         annotations.iter().map(move |annotation| format!("\n  `{name}`: {annotation}"))
     });
     let lines: String = lines.collect();
-    Failure::usage(format!("the program has external constants; give their file with --params:{lines}"))
-}
-
-fn listed(path: &Path, problems: &[String]) -> Failure {
     Failure::usage(format!(
-        "{} does not have what the program asks for:\n  {}",
-        path.display(),
-        problems.join("\n  ")
+        "the program has external constants; give their file with --params:{lines}"
     ))
 }
 
@@ -93,28 +68,10 @@ fn parameters<'e>(
         )));
     }
     let stored: Vec<String> = found.values().flatten().cloned().collect();
-    let tensors = weights.tensors(&stored)?;
+    let tensors = weights.tensors(&stored).map_err(Failure::usage)?;
     Ok(found.into_keys().zip(tensors).collect())
 }
 
 fn as_identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
-}
-
-fn fits(
-    annotation: &Annotation,
-    dtype: Option<relax_syntax::dtype::DType>,
-    shape: &[usize],
-) -> bool {
-    let Some(tensor) = annotation.as_tensor() else { return false };
-    let dims = tensor.extents.dims().unwrap_or_default();
-    let same = |(dim, &extent): (&relax_syntax::dim::Dim, &usize)| {
-        dim.as_int().and_then(|dim| usize::try_from(dim).ok()) == Some(extent)
-    };
-    tensor.dtype == dtype && dims.len() == shape.len() && dims.iter().zip(shape).all(same)
-}
-
-fn describe(dtype: Option<relax_syntax::dtype::DType>, shape: &[usize]) -> String {
-    let dtype = dtype.map_or("a dtype that is none of the language".to_owned(), |d| d.to_string());
-    format!("{dtype} {shape:?}")
 }

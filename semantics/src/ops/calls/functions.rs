@@ -1,6 +1,6 @@
 //! Calls of library functions and closures, and effects.
 
-use super::super::{Eval, Infer, Known, Machine, Reject};
+use super::super::{Eval, Infer, Known, Machine, Operand, Reject};
 use super::tensor_programs::outputs;
 use crate::check::signature::Matching;
 use crate::stop::Stop;
@@ -120,15 +120,19 @@ pub(super) fn infer_invoke(infer: &mut Infer) -> Result<Annotation, Reject> {
         return Err(infer.reject("C1", format!("`closure` must be a function, found `{closure}`")));
     }
     let declared = declared_result(infer);
-    Ok(declared.unwrap_or_else(|| called(&closure, arguments.as_deref())))
+    Ok(declared.unwrap_or_else(|| called(infer.operand("closure"), arguments.as_deref())))
 }
 
-/// What calling a function value gives, as far as its signature and the arguments tell.
+/// What calling a function gives, as far as its signature and the arguments tell. Only a function
+/// named in the text is known by its own signature; a declared one is not compared with it.
 pub(in super::super) fn called(
-    function: &Annotation,
+    function: &Operand,
     arguments: Option<&[Annotation]>,
 ) -> Annotation {
-    let (Annotation::Callable(Some(signature)), Some(arguments)) = (function, arguments) else {
+    let is_named = matches!(function.known, Some(Known::Global(_)));
+    let (Annotation::Callable(Some(signature)), Some(arguments), true) =
+        (&function.annotation, arguments, is_named)
+    else {
         return Annotation::Object;
     };
     let own = |name: &relax_syntax::Name| name.starts_with(OWN);

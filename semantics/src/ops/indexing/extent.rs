@@ -115,6 +115,10 @@ fn from_front(infer: &mut Infer, n: &Dim, index: &Dim, floor: i64) -> Dim {
     if infer.proves(&at_most(&Dim::Int(0), index.clone())) {
         return index.clone();
     }
+    // No dim is greater than i64::MAX: this is before the first element, with n or without.
+    if index == &Dim::Int(i64::MIN) {
+        return Dim::Int(floor);
+    }
     let wrapped = op(DimOp::Add, index, n);
     if infer.proves(&at_most(index, -1)) {
         return wrapped;

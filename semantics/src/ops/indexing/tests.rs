@@ -77,6 +77,7 @@ fn known_bounds_leave_the_difference() {
     assert_eq!(deduced(facts, Dim::Int(0), n_minus(1), 1).to_string(), "n - 1");
     assert_eq!(deduced(facts, Dim::Int(0), Dim::Int(i64::MAX), 2).to_string(), "ceildiv(n, 2)");
     assert_eq!(deduced(facts, Dim::Int(0), Dim::Int(1), 1), Dim::Int(1));
+    assert_eq!(deduced(facts, n_minus(1), Dim::Int(i64::MIN), -1).to_string(), "n - 1 - -1");
 }
 
 fn bounds() -> Vec<Dim> {

@@ -137,7 +137,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The elements of x, in row-major order, in another shape. One literal -1 stands for the dim \
          that makes the sizes equal; it must be determined, so no other dim may be 0 then. A 0 is a \
          dim of 0, as in NumPy (TVM takes it for the dim of x at that place).",
-        &[X, SHAPE],
+        &[X, required("shape", Kind::InferredShape)],
         &[
             constraint(
                 "C1",

@@ -4,8 +4,6 @@
 //! change its constants.
 
 use super::elements::{Order, from_bytes, to_bytes};
-use super::unreadable;
-use crate::exit::Failure;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use safetensors::SafeTensors;
@@ -14,35 +12,49 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The content of a safetensors file; a tensor is decoded when it is asked for.
-pub(crate) struct Weights {
+pub struct Weights {
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 /// What a file says of one tensor.
-pub(crate) struct Entry {
+pub struct Entry {
     /// `None` where no dtype of the language is the same.
-    pub(crate) dtype: Option<DType>,
-    pub(crate) shape: Vec<usize>,
+    pub dtype: Option<DType>,
+    /// Its extents.
+    pub shape: Vec<usize>,
 }
 
 impl Weights {
     /// Reads a file and checks its header.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no proper safetensors file.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let read = std::fs::read(path);
+        let bytes = read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let weights = Self { path: path.to_owned(), bytes };
         weights.parsed()?;
         Ok(weights)
     }
 
-    fn parsed(&self) -> Result<SafeTensors<'_>, Failure> {
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn parsed(&self) -> Result<SafeTensors<'_>, String> {
         SafeTensors::deserialize(&self.bytes).map_err(|error| {
-            Failure::usage(format!("{} is no proper safetensors file: {error}", self.path.display()))
+            format!("{} is no proper safetensors file: {error}", self.path.display())
         })
     }
 
-    /// Every tensor, by name.
-    pub(crate) fn entries(&self) -> Result<BTreeMap<String, Entry>, Failure> {
+    /// What the file says of every tensor, by name.
+    ///
+    /// # Errors
+    /// Never, once the file is open; what reads the header can say no.
+    pub fn entries(&self) -> Result<BTreeMap<String, Entry>, String> {
         let parsed = self.parsed()?;
         let entry = |view: &TensorView| Entry {
             dtype: dtype_of(view.dtype()),
@@ -51,8 +63,11 @@ impl Weights {
         Ok(parsed.tensors().iter().map(|(name, view)| (name.clone(), entry(view))).collect())
     }
 
-    /// Decodes the tensors of these names.
-    pub(crate) fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, Failure> {
+    /// Decodes the tensors of these names, in their order.
+    ///
+    /// # Errors
+    /// When one is not in the file, or has a dtype that the language lacks.
+    pub fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, String> {
         let parsed = self.parsed()?;
         let decode = |name: &String| {
             let view = parsed.tensor(name).map_err(|error| error.to_string())?;
@@ -60,9 +75,7 @@ impl Weights {
             from_bytes(dtype, view.shape(), view.data(), Order::Little)
         };
         let named = |name: &String| {
-            decode(name).map_err(|why| {
-                Failure::usage(format!("{}: `{name}`: {why}", self.path.display()))
-            })
+            decode(name).map_err(|why| format!("{}: `{name}`: {why}", self.path.display()))
         };
         names.iter().map(named).collect()
     }
@@ -90,8 +103,9 @@ fn dtype_of(found: Dtype) -> Option<DType> {
 
 /// The whole content of a safetensors file.
 ///
-/// Errors are sentences for the user.
-pub(crate) fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
+/// # Errors
+/// When the format cannot hold the tensors.
+pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
     let encoded: Vec<(Dtype, Vec<u8>)> = tensors
         .iter()
         .map(|(_, tensor)| {

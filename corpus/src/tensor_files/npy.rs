@@ -5,7 +5,7 @@
 //! (recursive, allocating what the length field claims) do not.
 
 use super::elements::{Order, byte_count, from_bytes, to_bytes};
-use relax_semantics::tensor::{Tensor, strides, strided_positions};
+use relax_semantics::tensor::{Tensor, strided_positions, strides};
 use relax_syntax::dtype::DType;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -24,9 +24,11 @@ struct Header {
 
 /// Reads a whole file.
 ///
-/// Errors are sentences for the user.
-pub(crate) fn read_npy(bytes: &[u8]) -> Result<Tensor, String> {
-    let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file: its magic bytes are missing")?;
+/// # Errors
+/// What is wrong with the file.
+pub fn read_npy(bytes: &[u8]) -> Result<Tensor, String> {
+    let rest =
+        bytes.strip_prefix(MAGIC).ok_or("this is no .npy file: its magic bytes are missing")?;
     let [major, _, rest @ ..] = rest else { return Err("the file ends in its header".to_owned()) };
     let (length, rest) = match (major, rest) {
         (1, [a, b, rest @ ..]) => (usize::from(u16::from_le_bytes([*a, *b])), rest),
@@ -173,8 +175,9 @@ const DTYPES: [(DType, &str); 12] = [
 
 /// The whole content of a file, as version 1.
 ///
-/// Errors when NumPy has no such dtype.
-pub(crate) fn write_npy(tensor: &Tensor) -> Result<Vec<u8>, String> {
+/// # Errors
+/// When NumPy has no such dtype.
+pub fn write_npy(tensor: &Tensor) -> Result<Vec<u8>, String> {
     let dtype = tensor.dtype();
     let (_, code) = DTYPES.iter().find(|(known, _)| *known == dtype).ok_or_else(|| {
         format!("a .npy file cannot hold {dtype}: write to a .safetensors file, or cast to f32")

@@ -13,8 +13,9 @@ const LARGEST_RATIO: u64 = 1100;
 
 /// Reads one tensor of an archive; without a name, the only one.
 ///
-/// Errors are sentences for the user.
-pub(crate) fn read_npz(bytes: &[u8], member: Option<&str>) -> Result<Tensor, String> {
+/// # Errors
+/// What is wrong with the archive, or which tensors there are where the name is of none.
+pub fn read_npz(bytes: &[u8], member: Option<&str>) -> Result<Tensor, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     let mut names: Vec<String> = archive.file_names().map(str::to_owned).collect();
     names.sort();
@@ -51,8 +52,9 @@ fn listed(names: &[String]) -> String {
 
 /// The whole content of an archive. The same tensors give the same bytes: no time is stored.
 ///
-/// Errors when a tensor has no `.npy` form.
-pub(crate) fn write_npz(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
+/// # Errors
+/// When a tensor has no `.npy` form.
+pub fn write_npz(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Stored)

@@ -1,0 +1,149 @@
+//! Which functions have an effect: those that say so, and those that do something that has one.
+
+use crate::ops::{Effect, lookup};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::{
+    AttrValue, Body, Callee, Expr, Function, Lambda, Module, VarId, attr,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The functions of a module that have an effect.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    impure: BTreeSet<Name>,
+}
+
+/// What a body does.
+#[derive(Debug, Default)]
+struct Doings {
+    /// It does something that has an effect.
+    effect: bool,
+    /// It calls a function value of which nothing is known.
+    unknown: bool,
+    /// Functions of the module that it calls.
+    globals: BTreeSet<Name>,
+    /// Closures whose bodies have been looked at.
+    seen: BTreeSet<VarId>,
+}
+
+impl Effects {
+    /// Finds them: an effect spreads from callees to callers.
+    pub(super) fn of(module: &Module) -> Self {
+        let mut callers: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
+        let mut work = Vec::new();
+        for function in module.functions() {
+            let mut doings = Doings::default();
+            doings.lambda(function, &function.lambda, &closures(function));
+            if is_declared(&function.lambda, "impure")
+                || doings.effect
+                || (doings.unknown && !is_declared(&function.lambda, "pure"))
+            {
+                work.push(function.name.clone());
+            }
+            for callee in doings.globals {
+                callers.entry(callee).or_default().push(function.name.clone());
+            }
+        }
+        let mut impure = BTreeSet::new();
+        while let Some(name) = work.pop() {
+            if impure.insert(name.clone()) {
+                work.extend(callers.get(&name).into_iter().flatten().cloned());
+            }
+        }
+        Self { impure }
+    }
+
+    /// Whether calling a function of the module has an effect.
+    pub(super) fn has_effect(&self, name: &Name) -> bool {
+        self.impure.contains(name)
+    }
+
+    /// Whether calling a closure of a function has an effect.
+    pub(super) fn closure_has_effect(&self, function: &Function, lambda: &Lambda) -> bool {
+        let mut doings = Doings::default();
+        doings.lambda(function, lambda, &closures(function));
+        is_declared(lambda, "impure")
+            || doings.effect
+            || (doings.unknown && !is_declared(lambda, "pure"))
+            || doings.globals.iter().any(|name| self.has_effect(name))
+    }
+}
+
+/// Whether `func_attr("purity", what)` is given.
+pub(super) fn is_declared(lambda: &Lambda, what: &str) -> bool {
+    matches!(attr(&lambda.attrs, "purity"), Some(AttrValue::Str(text)) if text == what)
+}
+
+type Closures<'f> = BTreeMap<VarId, &'f Lambda>;
+
+/// Every closure of a function.
+fn closures(function: &Function) -> Closures<'_> {
+    fn visit<'f>(body: &'f Body, found: &mut Closures<'f>) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::If { then, otherwise, .. } => {
+                    visit(then, found);
+                    visit(otherwise, found);
+                }
+                Expr::Closure(lambda) => {
+                    found.insert(binding.var, lambda);
+                    if let Some(body) = &lambda.body {
+                        visit(body, found);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = Closures::new();
+    if let Some(body) = &function.lambda.body {
+        visit(body, &mut found);
+    }
+    found
+}
+
+impl Doings {
+    fn lambda(&mut self, function: &Function, lambda: &Lambda, closures: &Closures) {
+        if let Some(body) = &lambda.body {
+            self.body(function, body, closures);
+        }
+    }
+
+    /// A closure counts where it is called, not where it is made.
+    fn body(&mut self, function: &Function, body: &Body, closures: &Closures) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::If { then, otherwise, .. } => {
+                    self.body(function, then, closures);
+                    self.body(function, otherwise, closures);
+                }
+                Expr::Call { callee, .. } => self.call(function, callee, closures),
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, function: &Function, callee: &Callee, closures: &Closures) {
+        match callee {
+            Callee::Operator(name) => {
+                self.effect |= lookup(name).is_some_and(|row| row.effect == Effect::Impure);
+            }
+            Callee::Global(name) => {
+                self.globals.insert(name.clone());
+            }
+            Callee::Var(var) => match (closures.get(var), &function.var(*var).annotation) {
+                (Some(lambda), _) => {
+                    if self.seen.insert(*var) {
+                        self.effect |= is_declared(lambda, "impure");
+                        self.lambda(function, lambda, closures);
+                    }
+                }
+                (None, Some(Annotation::Callable(Some(signature)))) => {
+                    self.effect |= !signature.pure;
+                }
+                _ => self.unknown = true,
+            },
+        }
+    }
+}
