@@ -56,9 +56,8 @@ pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
 
 /// Writes a whole file or none: the new content appears under its name in one step.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |error: &io::Error| {
-        Failure::usage(format!("cannot write {}: {error}", path.display()))
-    };
+    let failed =
+        |error: &io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()

@@ -15,7 +15,8 @@ pub(super) enum Order {
 /// The number of bytes that elements of a shape take; `None` when nothing could hold them.
 pub(super) fn byte_count(dtype: DType, shape: &[usize]) -> Option<usize> {
     // Extents of 0 must not hide others that no address space holds.
-    let hull = shape.iter().try_fold(dtype.size(), |all, &extent| all.checked_mul(extent.max(1)))?;
+    let hull =
+        shape.iter().try_fold(dtype.size(), |all, &extent| all.checked_mul(extent.max(1)))?;
     isize::try_from(hull).ok()?;
     Some(if shape.contains(&0) { 0 } else { hull })
 }

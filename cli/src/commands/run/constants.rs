@@ -41,7 +41,9 @@ fn no_file(wanted: &BTreeMap<Name, Vec<Annotation>>) -> Failure {
         annotations.iter().map(move |annotation| format!("\n  `{name}`: {annotation}"))
     });
     let lines: String = lines.collect();
-    Failure::usage(format!("the program has external constants; give their file with --params:{lines}"))
+    Failure::usage(format!(
+        "the program has external constants; give their file with --params:{lines}"
+    ))
 }
 
 /// The tensors whose name is that of a parameter, characters that no identifier has read as `_`.

@@ -22,7 +22,9 @@ pub(super) fn write(path: &Path, value: &Value) -> Result<(), Failure> {
         Some("safetensors") => write_safetensors(&tensors),
         Some("npy") => match tensors.as_slice() {
             [(_, one)] => write_npy(one),
-            several => Err(format!("a .npy file holds one tensor, the result has {}", several.len())),
+            several => {
+                Err(format!("a .npy file holds one tensor, the result has {}", several.len()))
+            }
         },
         None => return write_folder(path, &tensors),
         Some(other) => Err(format!("`.{other}` is none of .npz, .npy, .safetensors")),
@@ -61,7 +63,9 @@ fn collect(name: &str, value: &Value, tensors: &mut Vec<(String, Tensor)>) -> Re
             Tensor::from_ints(DType::I64, ndarray::Array1::from_vec(values).into_dyn())
         }
         Value::Prim(dtype, number) => Tensor::scalar(*dtype, *number),
-        other => return Err(format!("--output: {name} is {}, which has no elements", other.kind())),
+        other => {
+            return Err(format!("--output: {name} is {}, which has no elements", other.kind()));
+        }
     };
     tensors.push((name.to_owned(), tensor));
     Ok(())

@@ -33,7 +33,8 @@ fn orders_and_versions() {
     let tensor = read_npy(&file(1, &fortran, &data)).expect("this is a good file");
     let Elements::Int(elements) = tensor.elements() else { panic!("i16 is an integer dtype") };
     assert_eq!(elements.into_iter().collect::<Vec<_>>(), [0, 2, 4, 1, 3, 5]);
-    let big = file(1, "{\"shape\": (1,), 'descr': '>f4', 'fortran_order': False}", &[0x3f, 0x80, 0, 0]);
+    let big =
+        file(1, "{\"shape\": (1,), 'descr': '>f4', 'fortran_order': False}", &[0x3f, 0x80, 0, 0]);
     assert_eq!(read_npy(&big).expect("this is a good file").number(0), Number::Float(1.0));
 }
 
