@@ -2,7 +2,6 @@
 //! calls can be read, which a bare `true` cannot.
 
 use crate::project::{files, files_ending, report};
-use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Signature, Type, Visibility};
 
@@ -38,7 +37,7 @@ impl Functions {
         for input in &signature.inputs {
             let FnArg::Typed(parameter) = input else { continue };
             if matches!(&*parameter.ty, Type::Path(path) if path.path.is_ident("bool")) {
-                let line = parameter.span().start().line;
+                let line = parameter.colon_token.span.start().line;
                 let name = &signature.ident;
                 self.0.push((line, format!("`{name}`: public, with a boolean parameter")));
             }

@@ -7,6 +7,13 @@ use syn::visit::{self, Visit};
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
+/// Functions that are longer, each with its reason. This list only gets shorter.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[(
+    "semantics/src/tir/machine.rs",
+    "exec",
+    "the dispatch loop: an arm an instruction, over registers that live in one frame",
+)];
+
 #[test]
 fn files_are_short() {
     let long = files_ending(".rs").into_iter().filter_map(|file| {
@@ -71,6 +78,9 @@ fn functions_are_short() {
     for file in files_ending(".rs") {
         for (line, name, lines) in long_functions(&file.text) {
             let path = &file.path;
+            if LONG_FUNCTIONS.iter().any(|(long, which, _)| long == path && *which == name) {
+                continue;
+            }
             findings.push(format!(
                 "{path}:{line}: `{name}` has {lines} lines, at most {FUNCTION_LINES}"
             ));
