@@ -74,6 +74,7 @@ pub fn code_tables() -> Vec<&'static [CodeInfo]> {
     vec![
         relax_syntax::codes::CODES,
         relax_syntax::resolve::codes::CODES,
+        relax_syntax::resolve::tensor_codes::CODES,
         relax_semantics::check::codes::CODES,
         relax_semantics::tir::CODES,
     ]

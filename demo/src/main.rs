@@ -64,10 +64,10 @@ fn similarity(args: &Args) -> Result<String, String> {
     let (mut vectors, mut tokens) = (Vec::new(), 0);
     for (index, sentences) in args.sentences.chunks(BATCH).enumerate() {
         let batch = tokenizer.batch(sentences)?;
-        for (place, &left_out) in batch.left_out.iter().enumerate().filter(|(_, left)| **left > 0) {
+        for place in &batch.cut {
             note(&format!(
                 "note: sentence {} is longer than the {MOST_TOKENS} tokens that the model reads; \
-                 its last {left_out} are left out",
+                 the rest of it is left out",
                 index * BATCH + place + 1
             ));
         }

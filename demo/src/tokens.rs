@@ -19,8 +19,8 @@ pub struct Batch {
     pub ids: Tensor,
     /// 1 for a token, 0 for padding.
     pub mask: Tensor,
-    /// The tokens of each sentence beyond the model's limit, which it does not read.
-    pub left_out: Vec<usize>,
+    /// Which sentences are longer than the model reads; their ends are left out.
+    pub cut: Vec<usize>,
 }
 
 /// Splits sentences into the model's vocabulary.
@@ -71,14 +71,9 @@ impl Tokenizer {
         let shape = [encoded.len(), length];
         let ids = encoded.iter().flat_map(|one| one.get_ids().iter().copied());
         let mask = encoded.iter().flat_map(|one| one.get_attention_mask().iter().copied());
-        let left_out = encoded.iter().map(|one| {
-            let parts = one.get_overflowing().iter();
-            parts
-                .map(|part| part.get_special_tokens_mask().iter().filter(|&&s| s == 0).count())
-                .sum()
-        });
-        let left_out = left_out.collect();
-        Ok(Batch { ids: integers(&shape, ids)?, mask: integers(&shape, mask)?, left_out })
+        let is_cut = |place: &usize| !encoded[*place].get_overflowing().is_empty();
+        let cut = (0..encoded.len()).filter(is_cut).collect();
+        Ok(Batch { ids: integers(&shape, ids)?, mask: integers(&shape, mask)?, cut })
     }
 }
 

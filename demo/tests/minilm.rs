@@ -92,7 +92,7 @@ fn agrees(model: &Model, (file, number, shape): (&str, usize, [usize; 2])) -> Re
     let mask = reference(file, &format!("mask{number}"))?;
     assert_eq!(ids.shape(), shape, "the case is of the size that its name says");
     let expected = reference(file, &format!("embedding{number}"))?;
-    let found = model.encoder()?.embed(&Batch { ids, mask, left_out: Vec::new() })?;
+    let found = model.encoder()?.embed(&Batch { ids, mask, cut: Vec::new() })?;
     if found.shape() != expected.shape() || found.dtype() != expected.dtype() {
         return Err(format!("{:?}, expected {:?}", found.shape(), expected.shape()).into());
     }
@@ -133,8 +133,7 @@ fn cut_at_limit(model: &Model) -> Result<(), Failed> {
     let tokenizer = Tokenizer::open(&model.folder.join("tokenizer.json"))?;
     let batch = tokenizer.batch(&["dog ".repeat(1300), "dog".to_owned()])?;
     assert_eq!(batch.ids.shape(), [2, 512]);
-    // Two of the tokens of a sentence are the marks at its ends.
-    assert_eq!(batch.left_out, [1300 - 510, 0]);
+    assert_eq!(batch.cut, [0]);
     assert_eq!(batch.ids.number(511), Number::Int(102));
     assert_eq!(batch.mask.number(512 + 3), Number::Int(0));
     Ok(())

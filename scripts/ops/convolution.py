@@ -90,7 +90,7 @@ def pair(x, w, dtype):
 
 
 def every_dtype(f, op, rng, spatial, transposed):
-    letters, kernel = ["h", "w"][-spatial:], ["kh", "kw"][-spatial:]
+    letters, kernel = ["height", "width"][-spatial:], ["kh", "kw"][-spatial:]
     for dtype in FLOATS + INTS:
         same = run if dtype != "f64" else approx
         x, w = random(rng, dtype, 2, 3, *[5, 4][-spatial:]), random(rng, dtype, *((3, 2) if transposed else (2, 3)), *[2, 3][-spatial:])
@@ -110,7 +110,7 @@ def variants(f, op, rng, cases):
         transposed = "transpose" in op
         want = conv(x, w, transposed=transposed, **attributes)
         text = ", ".join(f"{k}={v}" for k, v in attributes.items())
-        known = list(xs) if number % 2 else ["n", xs[1], *["h", "w"][:len(xs) - 2]]
+        known = list(xs) if number % 2 else ["n", xs[1], *["height", "width"][:len(xs) - 2]]
         f.function(name, pair(known, list(ws), "f32"), f"{op}(x, w, {text})", [run(name, [x, w], want)],
                    tensor(want.shape, "f32") if number % 2 else None)
 
@@ -155,7 +155,7 @@ def refusals(f, op, space, kernel, canonical):
     for name, extra in {
         "stride_zero": ", strides=0", "stride_negative": ", strides=-1", "too_many_strides": ", strides=[1, 1, 1]", "padding_negative": ", padding=-1",
         "padding_of_three": ", padding=[1, 1, 1]", "dilation_zero": ", dilation=0", "no_groups": ", groups=0", "negative_groups": ", groups=-4",
-        "groups_do_not_divide": ", groups=3", "layout_blocked": f', data_layout="{canonical}4c"', "layout_of_other_letters": ', data_layout="ABCD"',
+        "groups_do_not_divide": ", groups=3", "padding_beyond_i64": ", padding=9223372036854775807", "layout_blocked": f', data_layout="{canonical}4c"', "layout_of_other_letters": ', data_layout="ABCD"',
         "layout_repeats": f', data_layout="{"N" * len(canonical)}"', "kernel_layout_of_data": f', kernel_layout="{canonical}"', "out_layout_short": ', out_layout="NC"',
     }.items():
         refused(name, extra)
@@ -168,7 +168,7 @@ def refusals(f, op, space, kernel, canonical):
 
 
 def at_run_time(f, op, space, kernel, extra_traps):
-    letters, taps = ["h", "w"][:len(space)], ["kh", "kw"][:len(space)]
+    letters, taps = ["height", "width"][:len(space)], ["kh", "kw"][:len(space)]
     x, w = np.ones((1, 2, *space), np.float32), np.ones((2, 2, *kernel), np.float32)
     want = conv(x, w, transposed="transpose" in op)
     f.function("dims_may_fit", pair(["n", "c", *letters], ["o", "i", *taps], "f32"), f"{op}(x, w)", [

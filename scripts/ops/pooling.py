@@ -93,7 +93,7 @@ def permuted(a, canonical, layout):
 
 CASES = {
     "stride_2": {"pool_size": 2, "strides": 2}, "overlapping": {"pool_size": 3, "strides": 2, "padding": 1}, "padded": {"pool_size": 2, "padding": 1},
-    "dilated": {"pool_size": 2, "dilation": 3}, "ceil": {"pool_size": 2, "strides": 2, "ceil_mode": True}, "ceil_padded": {"pool_size": 3, "strides": 3, "padding": 1, "ceil_mode": True},
+    "dilated": {"pool_size": 2, "dilation": 3}, "sticking_out": {"pool_size": 2, "strides": 2, "ceil_mode": True}, "ceil_padded": {"pool_size": 3, "strides": 3, "padding": 1, "ceil_mode": True},
     "ceil_would_start_in_padding": {"pool_size": 2, "strides": 3, "padding": 1, "ceil_mode": True}, "counts_padding": {"pool_size": 3, "strides": 2, "padding": 1, "count_include_pad": True},
     "counts_padding_not": {"pool_size": 3, "strides": 2, "padding": 1, "count_include_pad": False}, "only_padding": {"pool_size": 2, "strides": 2, "padding": 2},
     "counts_only_padding": {"pool_size": 2, "strides": 2, "padding": 2, "count_include_pad": True}, "ceil_counts_padding": {"pool_size": 3, "strides": 4, "padding": 1, "ceil_mode": True, "count_include_pad": True},
@@ -144,7 +144,7 @@ def pooling(op, kind, spatial):
                + ([trap(f"{op}/C5", "of_object", [x > 0])] if kind == "avg" else []), f"Tensor(ndim={spatial + 2})")
     shape = [1, 2, *space]
     for name, extra in {
-        "size_zero": "0", "size_negative": "-2", "too_many_sizes": "[1, 1, 1]", "stride_zero": "2, 0", "padding_negative": "2, padding=-1", "padding_of_three": "2, padding=[1, 1, 1]",
+        "size_zero": "0", "size_negative": "-2", "too_many_sizes": "[1, 1, 1]", "stride_zero": "2, 0", "padding_negative": "2, padding=-1", "padding_beyond_i64": "2, padding=9223372036854775807", "padding_of_three": "2, padding=[1, 1, 1]",
         "dilation_zero": "2, dilation=0", "layout_blocked": f'2, layout="{canonical}4c"', "layout_of_other_letters": '2, layout="OIHW"', "out_layout_short": '2, out_layout="N"',
         "window_too_large": "8", "dilated_too_large": "2, dilation=9", "size_huge": "9223372036854775807",
     }.items():

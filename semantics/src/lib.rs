@@ -15,4 +15,5 @@ pub mod show;
 pub mod stop;
 pub mod tensor;
 pub mod tir;
+pub mod traps;
 pub mod value;

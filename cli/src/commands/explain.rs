@@ -1,15 +1,13 @@
 //! `relax explain`: what a code means. Codes of diagnostics, traps and constraints.
 
-mod traps;
-
 use super::nearest::unknown;
 use crate::args::{ExplainArgs, Format};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::code_tables;
 use relax_semantics::ops;
+use relax_semantics::traps::TRAPS;
 use serde_json::json;
-use traps::TRAPS;
 
 /// What there is to say about a code.
 struct Entry {

@@ -27,7 +27,8 @@ struct Header {
 /// # Errors
 /// What is wrong with the file.
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, String> {
-    let rest = bytes.strip_prefix(MAGIC).ok_or("this is no .npy file: its magic bytes are missing")?;
+    let rest =
+        bytes.strip_prefix(MAGIC).ok_or("this is no .npy file: its magic bytes are missing")?;
     let [major, _, rest @ ..] = rest else { return Err("the file ends in its header".to_owned()) };
     let (length, rest) = match (major, rest) {
         (1, [a, b, rest @ ..]) => (usize::from(u16::from_le_bytes([*a, *b])), rest),

@@ -1,7 +1,7 @@
 //! Deduction through one function.
 
-use super::fit::{Fit, coarsen, fits, join, limited, more_precise};
 use super::effects::{Effects, is_declared};
+use super::fit::{Fit, coarsen, fits, join, limited, more_precise};
 use super::signature::own_signature;
 use super::{Left, codes};
 use relax_syntax::Name;
@@ -153,7 +153,7 @@ impl Checker<'_> {
     }
 
     /// Gives a variable a value, and assumes what is declared of it.
-    fn bind_dim(&mut self, name: &Name) {
+    pub(super) fn bind_dim(&mut self, name: &Name) {
         if !self.bound.insert(name.clone()) {
             return;
         }
@@ -174,7 +174,7 @@ impl Checker<'_> {
     }
 
     /// What holds of every value that has passed a check: no dim is negative.
-    fn assume_extents(&mut self, annotation: &Annotation) {
+    pub(super) fn assume_extents(&mut self, annotation: &Annotation) {
         match annotation {
             Annotation::Callable(_) => {}
             Annotation::Tuple(items) => items.iter().for_each(|item| self.assume_extents(item)),
@@ -187,7 +187,7 @@ impl Checker<'_> {
     }
 
     /// Reports variables of an annotation that have no value here.
-    fn require_bound(&mut self, annotation: &Annotation, span: Span) {
+    pub(super) fn require_bound(&mut self, annotation: &Annotation, span: Span) {
         let mut missing = BTreeSet::new();
         annotation.visit_dims(&mut |dim| self.missing_dims(dim, &mut missing));
         self.report_missing(missing, span);
@@ -389,71 +389,6 @@ impl Checker<'_> {
                 Annotation::Object
             }
         }
-    }
-
-    /// The cast learns: the value has the annotation from here on.
-    fn match_cast(&mut self, atom: &Atom, annotation: &Annotation) -> Annotation {
-        let known = self.atom(atom);
-        let before = self.bound.clone();
-        let mut fresh = BTreeSet::new();
-        bindable(annotation, &mut |name| {
-            if !before.contains(name) {
-                fresh.insert(name.clone());
-            }
-        });
-        fresh.iter().for_each(|name| self.bind_dim(name));
-        self.require_bound(annotation, self.span);
-        if let Some(why) = self.learn(&known, annotation) {
-            let message = format!("the value is `{known}` and never `{annotation}`: {why}");
-            self.error(codes::CAST, self.span, message);
-        }
-        self.assume_extents(annotation);
-        more_precise(&known, annotation)
-    }
-
-    /// Assumes that a value of `known` has `wanted`; says why it never can.
-    fn learn(&mut self, known: &Annotation, wanted: &Annotation) -> Option<String> {
-        let (found, expected) = match (known, wanted) {
-            (Annotation::Object, _) | (_, Annotation::Object) => return None,
-            (Annotation::Callable(_), Annotation::Callable(_)) => return None,
-            (Annotation::Tuple(found), Annotation::Tuple(expected))
-                if found.len() == expected.len() =>
-            {
-                return found.iter().zip(expected).find_map(|(f, e)| self.learn(f, e));
-            }
-            (Annotation::Shape(found), Annotation::Shape(expected)) => (found, expected),
-            (Annotation::Tensor(found), Annotation::Tensor(expected)) => {
-                if let (Some(f), Some(e)) = (found.dtype, expected.dtype)
-                    && f != e
-                {
-                    return Some(format!("dtype {f} is not {e}"));
-                }
-                (&found.extents, &expected.extents)
-            }
-            (found, expected) => {
-                return match fits(self.facts, found, expected) {
-                    Fit::Never(why) => Some(why),
-                    _ => None,
-                };
-            }
-        };
-        if let (Some(f), Some(e)) = (found.rank(), expected.rank())
-            && f != e
-        {
-            return Some(format!("rank {f} is not {e}"));
-        }
-        let (Some(found), Some(expected)) = (found.dims(), expected.dims()) else {
-            self.leave(format!("match_cast to `{wanted}`"));
-            return None;
-        };
-        for (f, e) in found.iter().zip(expected) {
-            let differ = Claim::new(f.clone(), Relation::NotEqual, e.clone());
-            if self.facts.decide(&differ) == relax_syntax::facts::Answer::Proved {
-                return Some(format!("{f} is never {e}"));
-            }
-            self.facts.assume(Claim::new(f.clone(), Relation::Equal, e.clone()));
-        }
-        None
     }
 
     /// What is known of an atom; reports dims without a value.

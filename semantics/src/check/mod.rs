@@ -5,6 +5,7 @@
 //! none is dropped.
 
 mod call;
+mod cast;
 pub mod codes;
 mod effects;
 mod fit;

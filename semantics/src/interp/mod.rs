@@ -17,7 +17,7 @@ use crate::value::{Closure, Value};
 use binding::{Binder, Binds};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{BlockKind, Body, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::ir::{Body, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,9 +159,6 @@ impl<'m> Interpreter<'m> {
                     .expr(frame, binding.var, &binding.expr)
                     .map_err(|stop| place(stop, frame, span))?;
                 self.bind(frame, binding.var, value, &binding.expr)?;
-            }
-            if let BlockKind::Dataflow { .. } = block.kind {
-                // Its inner variables stay in the frame; the checker lets nobody see them.
             }
         }
         self.atom(frame, &body.result)

@@ -10,6 +10,7 @@ use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn, LinalgScalar, s};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use std::num::Wrapping;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator {
     name: "matmul",
@@ -86,12 +87,13 @@ fn eval(eval: &Eval) -> Result<Value, Stop> {
     let (dtype, shape) = eval.out_tensor()?;
     let (a, b) = (eval.tensor("x1")?, eval.tensor("x2")?);
     let product = match (a.elements(), b.elements()) {
-        (Elements::Int(x), Elements::Int(y)) => Tensor::from_ints(
-            dtype,
-            batched(&x, &y).into_shape_with_order(IxDyn(&shape)).expect(FITS),
-        ),
+        // Products of u64 leave i128; wrapped there, the low bits that remain are the right ones.
+        (Elements::Int(x), Elements::Int(y)) => {
+            let values = batched(x.mapv(Wrapping), y.mapv(Wrapping)).mapv(|value| value.0);
+            Tensor::from_ints(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
+        }
         _ => {
-            let values = batched(&a.to_floats(), &b.to_floats());
+            let values = batched(a.to_floats(), b.to_floats());
             Tensor::from_floats(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
         }
     };
@@ -101,25 +103,35 @@ fn eval(eval: &Eval) -> Result<Value, Stop> {
 const FITS: &str = "invariant: the deduced shape has as many elements as the product";
 
 /// The product with vectors as matrices of one row or column: (batch…, m, n) in row-major order.
-fn batched<T: LinalgScalar>(a: &ArrayD<T>, b: &ArrayD<T>) -> ArrayD<T> {
-    let a = if a.ndim() == 1 { a.view().insert_axis(Axis(0)) } else { a.view() };
-    let b = if b.ndim() == 1 { b.view().insert_axis(Axis(1)) } else { b.view() };
-    let (m, k, n) = (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1], b.shape()[b.ndim() - 1]);
-    let (a_batch, b_batch) = (&a.shape()[..a.ndim() - 2], &b.shape()[..b.ndim() - 2]);
+fn batched<T: LinalgScalar>(a: ArrayD<T>, b: ArrayD<T>) -> ArrayD<T> {
+    let a = if a.ndim() == 1 { a.insert_axis(Axis(0)) } else { a };
+    let b = if b.ndim() == 1 { b.insert_axis(Axis(1)) } else { b };
+    let (a_shape, b_shape) = (a.shape().to_vec(), b.shape().to_vec());
+    let (a_batch, [m, k]) = split(&a_shape);
+    let (b_batch, [_, n]) = split(&b_shape);
     let batch = batch_shape(a_batch, b_batch);
-    let picks = positions(a_batch, &batch).into_iter().zip(positions(b_batch, &batch));
-    let stack = |x: ndarray::ArrayViewD<T>, rows: usize, columns: usize, count: usize| {
-        let owned = x.to_owned();
-        owned.into_shape_with_order((count, rows, columns)).expect(FITS)
-    };
-    let a_matrices = stack(a.view(), m, k, a_batch.iter().product());
-    let b_matrices = stack(b.view(), k, n, b_batch.iter().product());
-    let mut result = Vec::with_capacity(batch.iter().product::<usize>() * m * n);
-    for (i, j) in picks {
-        let matrix = product(a_matrices.slice(s![i, .., ..]), b_matrices.slice(s![j, .., ..]));
-        result.extend(matrix);
+    let shape = [&batch[..], &[m, n]].concat();
+    if b_batch.is_empty() {
+        // One matrix for all: the rows of the whole batch are those of one matrix, without a copy.
+        let rows = batch.iter().product::<usize>() * m;
+        let a = a.into_shape_with_order((rows, k)).expect(FITS);
+        let b = b.into_shape_with_order((k, n)).expect(FITS);
+        let all = product(a.view(), b.view());
+        return all.into_shape_with_order(IxDyn(&shape)).expect(FITS);
     }
-    crate::tensor::array(&[&batch[..], &[m, n]].concat(), result)
+    let a = a.into_shape_with_order((a_batch.iter().product(), m, k)).expect(FITS);
+    let b = b.into_shape_with_order((b_batch.iter().product(), k, n)).expect(FITS);
+    let mut result = Vec::with_capacity(batch.iter().product::<usize>() * m * n);
+    for (i, j) in positions(a_batch, &batch).into_iter().zip(positions(b_batch, &batch)) {
+        result.extend(product(a.slice(s![i, .., ..]), b.slice(s![j, .., ..])));
+    }
+    crate::tensor::array(&shape, result)
+}
+
+/// The dims of the batch, and those of a matrix.
+fn split(shape: &[usize]) -> (&[usize], [usize; 2]) {
+    let (batch, matrix) = shape.split_at(shape.len() - 2);
+    (batch, [matrix[0], matrix[1]])
 }
 
 /// A sum over nothing is 0, which is what `dot` gives for k = 0.

@@ -14,6 +14,7 @@ mod product;
 mod sum;
 
 pub mod broadcast;
+pub mod reference;
 
 mod attention;
 mod binary;

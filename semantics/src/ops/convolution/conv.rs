@@ -3,6 +3,7 @@
 use super::layout::{DATA, KERNEL, Layout};
 use super::taps::{Axis, Direction, Taps};
 use super::window::{Window, for_each_dim};
+use crate::ops::nn::require_value;
 use crate::ops::{Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param};
 use crate::ops::{Kind, Reject, constraint, optional, product, required};
 use crate::stop::Stop;
@@ -241,6 +242,7 @@ fn transposed(
     let cut = Dim::op(DimOp::Sub, full, Dim::Int(window.before[at]));
     let result = Dim::op(DimOp::Sub, cut, Dim::Int(window.after[at]));
     let result = infer.facts.simplify(&result);
+    require_value(infer, "C7", &result)?;
     infer.require("C7", Claim::new(1, Relation::AtMost, result.clone()), || {
         format!("the padding leaves nothing: spatial dim {at} of the result would be {result}")
     })?;

@@ -1,5 +1,6 @@
 //! How windows move over the spatial dims, and how many of them there are.
 
+use crate::ops::nn::require_value;
 use crate::ops::{Eval, Infer, Reject};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -106,6 +107,8 @@ impl Window {
             format!("a window must have at least one element, found {size} in spatial dim {at}")
         })?;
         let (reach, padded) = (self.reach(at, size), self.padded(at, dim));
+        require_value(infer, constraint, &reach)?;
+        require_value(infer, constraint, &padded)?;
         let claim = Claim::new(reach.clone(), Relation::AtMost, padded.clone());
         infer.require(constraint, claim, || {
             format!("a window over {reach} does not fit into spatial dim {at}, padded {padded}")

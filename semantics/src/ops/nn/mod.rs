@@ -79,9 +79,25 @@ pub(in crate::ops) fn require_one_or_equal(
 /// A dim of the result in simple form; demands that it is a dim: a number of i64, at least 0.
 fn result_dim(infer: &mut Infer, constraint: &'static str, dim: &Dim) -> Result<Dim, Reject> {
     let dim = infer.facts.simplify(dim);
+    require_value(infer, constraint, &dim)?;
     let claim = Claim::new(0, Relation::AtMost, dim.clone());
     infer.require(constraint, claim, || format!("the result would have the dim {dim}"))?;
     Ok(dim)
+}
+
+/// Demands that a dim without variables is a number of i64.
+///
+/// # Errors
+/// A rejection under `constraint` when it leaves i64.
+pub(in crate::ops) fn require_value(
+    infer: &Infer,
+    constraint: &'static str,
+    dim: &Dim,
+) -> Result<(), Reject> {
+    if dim.as_int().is_none() && dim.vars_all(&|_| false) {
+        return Err(infer.reject(constraint, format!("`{dim}` leaves the range of i64")));
+    }
+    Ok(())
 }
 
 /// The dims at `axes`, where known.

@@ -1,13 +1,13 @@
-//! What `relax explain` says about traps that belong to no operator's constraint.
+//! The traps that belong to no operator's constraint: what there is to say about each.
 
 /// One trap.
-pub(super) struct TrapInfo {
+pub struct TrapInfo {
     /// `match_cast/dim`
-    pub(super) id: &'static str,
+    pub id: &'static str,
     /// One line.
-    pub(super) title: &'static str,
+    pub title: &'static str,
     /// What it means and what to do.
-    pub(super) explanation: &'static str,
+    pub explanation: &'static str,
 }
 
 const fn trap(id: &'static str, title: &'static str, explanation: &'static str) -> TrapInfo {
@@ -15,7 +15,7 @@ const fn trap(id: &'static str, title: &'static str, explanation: &'static str) 
 }
 
 /// Sorted by id.
-pub(super) static TRAPS: &[TrapInfo] = &[
+pub static TRAPS: &[TrapInfo] = &[
     trap(
         "bound/lower",
         "a symbolic variable is below its lower bound",

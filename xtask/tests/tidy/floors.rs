@@ -1,0 +1,125 @@
+//! Who may know whom: a crate depends on crates of lower floors only, and some third-party crates
+//! stay out of some folders.
+
+use crate::project::{report, root};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// The floor of each folder. `xtask` looks at all of them and nobody looks at it.
+const FLOORS: &[(&str, u32)] = &[
+    ("syntax", 0),
+    ("semantics", 1),
+    ("symbolic", 1),
+    ("corpus", 2),
+    ("proofs", 2),
+    ("rewrite", 3),
+    ("lower", 4),
+    ("backends", 5),
+    ("cli", 6),
+    ("demo", 6),
+    ("xtask", 7),
+];
+
+/// Third-party crates that a folder must not know.
+const STRANGERS: &[(&str, &[&str])] = &[
+    ("syntax", &["ndarray", "egg", "z3", "z3-sys"]),
+    ("semantics", &["egg", "z3", "z3-sys"]),
+    ("symbolic", &["ndarray"]),
+    ("proofs", &["egg", "z3", "z3-sys"]),
+    ("backends", &["egg", "z3", "z3-sys", "lalrpop", "lalrpop-util"]),
+];
+
+/// A crate of the workspace.
+struct Member {
+    folder: String,
+    manifest: String,
+    dependencies: Vec<Dependency>,
+}
+
+/// A line of its manifest.
+struct Dependency {
+    name: String,
+    /// `normal`, `dev` or `build`.
+    kind: String,
+}
+
+fn members() -> BTreeMap<String, Member> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("tidy asks cargo for the crates of the workspace");
+    assert!(output.status.success(), "cargo: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    packages.iter().map(|package| (string(&package["name"]), member(package))).collect()
+}
+
+fn member(package: &Value) -> Member {
+    let manifest = string(&package["manifest_path"]);
+    let folder = Path::new(&manifest).parent().and_then(Path::file_name);
+    let folder = folder.expect("a manifest lies in a folder").to_string_lossy().into_owned();
+    let lines = package["dependencies"].as_array().expect("a package lists dependencies");
+    let dependency = |line: &Value| Dependency {
+        name: string(&line["name"]),
+        kind: line["kind"].as_str().unwrap_or("normal").to_owned(),
+    };
+    Member {
+        manifest: format!("{folder}/Cargo.toml"),
+        dependencies: lines.iter().map(dependency).collect(),
+        folder,
+    }
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().expect("cargo writes this as a string").to_owned()
+}
+
+fn floor(folder: &str) -> Option<u32> {
+    FLOORS.iter().find(|(name, _)| *name == folder).map(|(_, floor)| *floor)
+}
+
+#[test]
+fn crates_depend_on_lower_floors_only() {
+    let members = members();
+    let mut findings = Vec::new();
+    for member in members.values() {
+        let manifest = &member.manifest;
+        let Some(own) = floor(&member.folder) else {
+            findings.push(format!("{manifest}: `{}` has no floor in the table", member.folder));
+            continue;
+        };
+        for dependency in &member.dependencies {
+            let Some(other) = members.get(&dependency.name) else { continue };
+            // Tests of every floor may run corpus programs.
+            let harness = other.folder == "corpus" && dependency.kind == "dev";
+            let lower = floor(&other.folder).is_some_and(|floor| floor < own);
+            if !lower && !harness {
+                let (folder, kind) = (&other.folder, &dependency.kind);
+                findings
+                    .push(format!("{manifest}: a {kind} dependency on `{folder}`, no lower floor"));
+            }
+        }
+    }
+    report("floors", &findings);
+}
+
+#[test]
+fn strangers_stay_out() {
+    let members = members();
+    let mut findings = Vec::new();
+    for member in members.values() {
+        let forbidden = STRANGERS.iter().find(|(folder, _)| *folder == member.folder);
+        let Some((_, forbidden)) = forbidden else { continue };
+        for dependency in &member.dependencies {
+            if forbidden.contains(&dependency.name.as_str()) {
+                let (manifest, name) = (&member.manifest, &dependency.name);
+                findings.push(format!("{manifest}: `{name}` must not be known here"));
+            }
+        }
+    }
+    report("must not know", &findings);
+}

@@ -1,0 +1,12 @@
+//! The rules of the house, one test each. A rule fails with every place that breaks it, as
+//! `file:line: what is wrong`.
+
+mod codes;
+mod corpus;
+mod floors;
+mod generated;
+mod language;
+mod names;
+mod project;
+mod sources;
+mod words;
