@@ -62,6 +62,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "The annotation of the parameter or result has another number of dims than the value.",
     ),
     trap(
+        "call/arguments",
+        "a call of a function value with the wrong arguments",
+        "A function passed as a value takes positional arguments, as many as it has parameters; only operators have named ones.",
+    ),
+    trap(
         "call/external",
         "a function without a body was called",
         "A body that is `...` declares a function that is defined elsewhere. It checks, but it cannot be run here.",
