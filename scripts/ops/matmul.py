@@ -33,6 +33,9 @@ def main():
             "matmul(a, b)",
             [run(f"{dtype}_matrices", [a, b], a @ b)],
         )
+    big = np.full((1, 3), 2**64 - 1, np.uint64)
+    f.function("u64_wraps", [("a", tensor(["n", "k"], "u64")), ("b", tensor(["k", "m"], "u64"))], "matmul(a, b)",
+               [run("u64_wraps", [big, big.T], big @ big.T)])
     a = rng.integers(-5, 5, (2, 1, 2, 3)).astype(np.float32)
     b = rng.integers(-5, 5, (3, 3, 2)).astype(np.float32)
     f.function(

@@ -3,9 +3,7 @@
 use crate::ops::{Effect, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{
-    AttrValue, Body, Callee, Expr, Function, Lambda, Module, VarId, attr,
-};
+use relax_syntax::ir::{AttrValue, Body, Callee, Expr, Function, Lambda, Module, VarId, attr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The functions of a module that have an effect.

@@ -1,7 +1,7 @@
 //! Deduction through one function.
 
-use super::fit::{Fit, coarsen, fits, join, more_precise};
 use super::effects::{Effects, is_declared};
+use super::fit::{Fit, coarsen, fits, join, more_precise};
 use super::signature::own_signature;
 use super::{Left, codes};
 use relax_syntax::Name;

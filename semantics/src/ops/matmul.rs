@@ -10,6 +10,7 @@ use ndarray::{Array2, ArrayD, ArrayView2, Axis, IxDyn, LinalgScalar, s};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use std::num::Wrapping;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator {
     name: "matmul",
@@ -86,10 +87,11 @@ fn eval(eval: &Eval) -> Result<Value, Stop> {
     let (dtype, shape) = eval.out_tensor()?;
     let (a, b) = (eval.tensor("x1")?, eval.tensor("x2")?);
     let product = match (a.elements(), b.elements()) {
-        (Elements::Int(x), Elements::Int(y)) => Tensor::from_ints(
-            dtype,
-            batched(x, y).into_shape_with_order(IxDyn(&shape)).expect(FITS),
-        ),
+        // Products of u64 leave i128; wrapped there, the low bits that remain are the right ones.
+        (Elements::Int(x), Elements::Int(y)) => {
+            let values = batched(x.mapv(Wrapping), y.mapv(Wrapping)).mapv(|value| value.0);
+            Tensor::from_ints(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
+        }
         _ => {
             let values = batched(a.to_floats(), b.to_floats());
             Tensor::from_floats(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))

@@ -125,10 +125,7 @@ pub(super) fn infer_invoke(infer: &mut Infer) -> Result<Annotation, Reject> {
 
 /// What calling a function gives, as far as its signature and the arguments tell. Only a function
 /// named in the text is known by its own signature; a declared one is not compared with it.
-pub(in super::super) fn called(
-    function: &Operand,
-    arguments: Option<&[Annotation]>,
-) -> Annotation {
+pub(in super::super) fn called(function: &Operand, arguments: Option<&[Annotation]>) -> Annotation {
     let is_named = matches!(function.known, Some(Known::Global(_)));
     let (Annotation::Callable(Some(signature)), Some(arguments), true) =
         (&function.annotation, arguments, is_named)
