@@ -64,7 +64,17 @@ pub static TRAPS: &[TrapInfo] = &[
     trap(
         "call/arguments",
         "a call of a function value with the wrong arguments",
-        "A function passed as a value takes positional arguments, as many as it has parameters; only operators have named ones.",
+        "A function that is passed as a value is called with as many arguments as its declared signature has parameters.",
+    ),
+    trap(
+        "call/dim",
+        "a dim of an argument is not what the signature of the called value says",
+        "A variable that holds a function is called by the signature in its annotation: its own variables are bound from left to right, then every dim is compared.",
+    ),
+    trap(
+        "call/dtype",
+        "a dtype of an argument is not what the signature of the called value says",
+        "Nothing is cast silently: the argument has the dtype that the annotation of the called variable declares.",
     ),
     trap(
         "call/external",
@@ -75,6 +85,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "call/kind",
         "what was called is no function",
         "A variable that is called holds a value that is no function.",
+    ),
+    trap(
+        "call/rank",
+        "the number of dims of an argument is not what the signature of the called value says",
+        "The argument has as many dims as the annotation of the called variable declares.",
     ),
     trap(
         "dim/value",
