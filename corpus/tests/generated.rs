@@ -90,7 +90,7 @@ fn holds(bytes: &[u8], tally: &mut Tally) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn generated_modules_hold(bytes in proptest::collection::vec(any::<u8>(), 0..240)) {

@@ -62,6 +62,21 @@ pub static TRAPS: &[TrapInfo] = &[
         "The annotation of the parameter or result has another number of dims than the value.",
     ),
     trap(
+        "call/arguments",
+        "a call of a function value with the wrong arguments",
+        "A function that is passed as a value is called with as many arguments as its declared signature has parameters.",
+    ),
+    trap(
+        "call/dim",
+        "a dim of an argument is not what the signature of the called value says",
+        "A variable that holds a function is called by the signature in its annotation: its own variables are bound from left to right, then every dim is compared.",
+    ),
+    trap(
+        "call/dtype",
+        "a dtype of an argument is not what the signature of the called value says",
+        "Nothing is cast silently: the argument has the dtype that the annotation of the called variable declares.",
+    ),
+    trap(
         "call/external",
         "a function without a body was called",
         "A body that is `...` declares a function that is defined elsewhere. It checks, but it cannot be run here.",
@@ -70,6 +85,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "call/kind",
         "what was called is no function",
         "A variable that is called holds a value that is no function.",
+    ),
+    trap(
+        "call/rank",
+        "the number of dims of an argument is not what the signature of the called value says",
+        "The argument has as many dims as the annotation of the called variable declares.",
     ),
     trap(
         "dim/value",

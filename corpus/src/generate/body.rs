@@ -83,7 +83,7 @@ impl<'a, 'b> Body<'a, 'b> {
         match self.choices.below(12) {
             0 => self.pair(),
             1 => self.call_tensor_program(),
-            2 => self.call_function(),
+            2 if self.call_function() => {}
             3 => {
                 let (text, ty) = constant(self.choices);
                 self.bind(&text, ty);
@@ -197,11 +197,13 @@ impl<'a, 'b> Body<'a, 'b> {
         self.bind(&call, a.ty);
     }
 
-    /// A call of an earlier function, if there is one that takes a variable in scope.
-    fn call_function(&mut self) {
+    /// A call of an earlier function, if there is one that takes the chosen variable.
+    fn call_function(&mut self) -> bool {
         let arg = self.scope.float(self.choices);
         let fits = |signature: &&Signature| signature.param.dims.len() == arg.ty.dims.len();
-        let Some(callee) = self.shared.callable.iter().find(fits).cloned() else { return };
+        let Some(callee) = self.shared.callable.iter().find(fits).cloned() else {
+            return false;
+        };
         let names: BTreeMap<Name, Dim> = callee
             .param
             .dims
@@ -217,9 +219,10 @@ impl<'a, 'b> Body<'a, 'b> {
         let ty = Type { dims, dtype: callee.result.dtype };
         let literal_dims = callee.param.dims.iter().any(|dim| matches!(dim, Dim::Int(_)));
         if literal_dims || !ty.is_small() {
-            return;
+            return false;
         }
         let args = vec![arg.name.as_str(); callee.params].join(", ");
         self.bind(&format!("{}({args})", callee.name), ty);
+        true
     }
 }
