@@ -193,9 +193,9 @@ pub(crate) fn own_signature(
 /// The annotation without signatures whose dims have variables that `is_own` claims.
 fn without_callables_of(annotation: &Annotation, is_own: &dyn Fn(&Name) -> bool) -> Annotation {
     match annotation {
-        Annotation::Tuple(items) => Annotation::Tuple(
-            items.iter().map(|item| without_callables_of(item, is_own)).collect(),
-        ),
+        Annotation::Tuple(items) => {
+            Annotation::Tuple(items.iter().map(|item| without_callables_of(item, is_own)).collect())
+        }
         Annotation::Callable(Some(_)) => {
             let mut claimed = false;
             annotation.visit_dims(&mut |dim| {

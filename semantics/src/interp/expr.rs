@@ -197,7 +197,8 @@ impl<'m> Interpreter<'m> {
 
     pub(super) fn atom(&self, frame: &Frame<'m>, atom: &Atom) -> Result<Value, Stop> {
         let all = |items: &[Atom]| -> Result<Vec<Value>, Stop> {
-            let values = items.iter().map(|item| self.atom(frame, item)).collect::<Result<_, _>>()?;
+            let values =
+                items.iter().map(|item| self.atom(frame, item)).collect::<Result<_, _>>()?;
             within_fields(values)
         };
         Ok(match atom {
