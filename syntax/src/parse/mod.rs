@@ -73,7 +73,6 @@ pub fn parse_file(source: &Source) -> (File, Vec<Diagnostic>) {
 ///
 /// # Errors
 /// The first thing that is wrong.
-#[expect(clippy::result_large_err, reason = "errors are rare, and passed on once")]
 pub fn parse_expression(text: &str, offset: u32) -> Result<Expr, Diagnostic> {
     if text.len() > limits::FILE_BYTES {
         return Err(too_large());

@@ -303,11 +303,7 @@ impl Resolver<'_> {
         Callee::Operator(short.map_or_else(|| name.clone(), Name::from))
     }
 
-    fn arguments(
-        &mut self,
-        arguments: &[Argument],
-        builder: &mut Builder,
-    ) -> Option<(Vec<Atom>, Vec<(Name, Atom)>)> {
+    fn arguments(&mut self, arguments: &[Argument], builder: &mut Builder) -> Option<Arguments> {
         let (mut args, mut attrs, mut complete) = (Vec::new(), Vec::<(Name, Atom)>::new(), true);
         for argument in arguments {
             let Some(atom) = self.atom(&argument.value, builder) else {
@@ -391,6 +387,9 @@ impl Resolver<'_> {
         }
     }
 }
+
+/// Positional arguments, and those with a keyword.
+type Arguments = (Vec<Atom>, Vec<(Name, Atom)>);
 
 fn is_float(expr: &AstExpr) -> bool {
     match &expr.kind {
