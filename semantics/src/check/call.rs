@@ -34,17 +34,7 @@ impl Checker<'_> {
 
     fn variable_call(&mut self, var: VarId, operands: &[Annotation]) -> Annotation {
         match self.annotations[var.0 as usize].clone() {
-            Annotation::Callable(Some(signature)) if self.is_held(var) => {
-                self.value_call(&signature, operands)
-            }
-            Annotation::Callable(Some(signature)) => {
-                // Nothing holds the call against this signature when the program runs.
-                self.leave("call: the arguments fit the function".to_owned());
-                if !signature.pure {
-                    self.forbid_in_dataflow("a call with an effect");
-                }
-                Annotation::Object
-            }
+            Annotation::Callable(Some(signature)) => self.value_call(&signature, operands),
             Annotation::Callable(None) | Annotation::Object => {
                 self.forbid_in_dataflow("a call of a function of which nothing is known");
                 self.leave("call: it is a function, and the arguments fit it".to_owned());
@@ -61,7 +51,7 @@ impl Checker<'_> {
 
     /// Whether calls through a variable are held against its signature: it is that of the function
     /// itself, whose boundary does so, or the text declares it, and the interpreter does.
-    fn is_held(&self, var: VarId) -> bool {
+    pub(super) fn is_held(&self, var: VarId) -> bool {
         self.exact.contains(&var)
             || matches!(self.function.var(var).annotation, Some(Annotation::Callable(Some(_))))
     }

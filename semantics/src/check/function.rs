@@ -243,13 +243,13 @@ impl Checker<'_> {
                 self.require_bound(wanted, info.span);
                 self.annotated(&deduced, wanted)
             }
-            // Were it written down, calls would be held against it: only what is so anyway is.
-            None if matches!(deduced, Annotation::Callable(_)) && !self.exact.contains(&var) => {
-                Annotation::Callable(None)
-            }
             None => deduced,
         };
-        let annotation = limited(annotation);
+        // Were a signature written down, calls would be held against it: only what is so anyway is.
+        let annotation = match limited(annotation) {
+            Annotation::Callable(Some(_)) if !self.is_held(var) => Annotation::Callable(None),
+            annotation => annotation,
+        };
         self.annotations[var.0 as usize] = annotation;
     }
 
