@@ -183,7 +183,7 @@ impl<'a, 'b> Body<'a, 'b> {
         let a = self.scope.float(self.choices);
         let same = self.scope.such(self.choices, |ty| *ty == a.ty);
         let b = same.expect("invariant: the variable itself has its type");
-        let name = format!("p{}", self.shared.programs.len());
+        let name = format!("kernel{}", self.shared.programs.len());
         let program = tensor_program::elementwise(&name, a.ty.dims.len(), self.choices);
         self.shared.programs.push(program);
         let (out, dims) = (a.ty.text(), tuple(&a.ty.dims));
