@@ -17,6 +17,26 @@ const fn trap(id: &'static str, title: &'static str, explanation: &'static str) 
 /// Sorted by id.
 pub static TRAPS: &[TrapInfo] = &[
     trap(
+        "annotation/dim",
+        "a value has another dim than its annotation",
+        "The interpreter holds every annotated binding of a checked program against the value. That it fails means that deduction was wrong: please report the program.",
+    ),
+    trap(
+        "annotation/dtype",
+        "a value has another dtype than its annotation",
+        "The interpreter holds every annotated binding of a checked program against the value. That it fails means that deduction was wrong: please report the program.",
+    ),
+    trap(
+        "annotation/kind",
+        "a value has another kind than its annotation",
+        "The interpreter holds every annotated binding of a checked program against the value. That it fails means that deduction was wrong: please report the program.",
+    ),
+    trap(
+        "annotation/rank",
+        "a value has another number of dims than its annotation",
+        "The interpreter holds every annotated binding of a checked program against the value. That it fails means that deduction was wrong: please report the program.",
+    ),
+    trap(
         "bound/lower",
         "a symbolic variable is below its lower bound",
         "`n = sym_var(lower_bound=1)` promises a least value. It is checked where the variable is bound: at a function's parameters or at a match_cast.",
@@ -132,6 +152,26 @@ pub static TRAPS: &[TrapInfo] = &[
         "`param(\"name\", …)` stands for a tensor of the safetensors file given with --params.",
     ),
     trap(
+        "return/dim",
+        "a result has another dim than declared",
+        "What is declared after `->` is checked when the function returns, wherever deduction could not decide it. A dim of the value differs from the declared one, or the declared one has no value.",
+    ),
+    trap(
+        "return/dtype",
+        "a result has another dtype than declared",
+        "The tensor that the function returns has another dtype than its declared result.",
+    ),
+    trap(
+        "return/kind",
+        "a result is of another kind than declared",
+        "The function returns a value of another kind, such as a tuple where a tensor is declared.",
+    ),
+    trap(
+        "return/rank",
+        "a result has another number of dims than declared",
+        "The value that the function returns has another number of dims, or a tuple another number of fields, than the declared result.",
+    ),
+    trap(
         "shape/negative",
         "a dim would be negative",
         "A symbolic expression such as `n - 4` gives a dim, and for these values it is below 0. A lower bound (`sym_var(lower_bound=4)`) excludes such values.",
@@ -181,7 +221,11 @@ pub static TRAPS: &[TrapInfo] = &[
         "an index into a tuple is out of range",
         "`t[i]` wants 0 <= i < the number of items.",
     ),
-    trap("tuple/kind", "what is indexed is no tuple", "`t[0]` takes an item out of a tuple."),
+    trap(
+        "tuple/kind",
+        "a field of something that is no tuple",
+        "`t[0]` takes a field of a tuple, and the value is something else.",
+    ),
     trap(
         "undefined/read",
         "an operator reads an element that nothing has written",

@@ -54,6 +54,16 @@ fn trap(code: &str) -> Option<Entry> {
 fn constraint(code: &str) -> Option<Entry> {
     let (name, id) = code.rsplit_once('/')?;
     let row = ops::lookup(name)?;
+    if id == "kind" {
+        return Some(Entry {
+            title: format!("an operand of `{}` of the wrong kind", row.name),
+            text: format!(
+                "A parameter got a value of another kind than it takes; known before the program \
+                 runs, it is RX0502. `relax ops {}` shows the parameters.",
+                row.short_name()
+            ),
+        });
+    }
     let constraint = row.constraints.iter().find(|constraint| constraint.id == id)?;
     Some(Entry {
         title: format!("a constraint of `{}`", row.name),

@@ -69,8 +69,19 @@ impl Infer<'_> {
         Ok(match (x_stretches, y_stretches) {
             (true, false) => Some(self.stretched(constraint, x, y)),
             (false, true) => Some(self.stretched(constraint, y, x)),
-            _ => None,
+            _ => {
+                self.one_stretches(constraint, x, y);
+                None
+            }
         })
+    }
+
+    /// `(x - y) * (x - 1) * (y - 1) == 0`: they are equal, or one of them is 1; checked at run time.
+    fn one_stretches(&mut self, constraint: &'static str, x: &Dim, y: &Dim) {
+        let sub = |a: &Dim, b: Dim| Dim::op(DimOp::Sub, a.clone(), b);
+        let factors = [sub(x, y.clone()), sub(x, Dim::Int(1)), sub(y, Dim::Int(1))];
+        let claim = Claim::new(Dim::product(&factors), Relation::Equal, 0);
+        self.obligations.push(super::Obligation { constraint, claim });
     }
 
     /// `from` is 1 or `to`, which is not 1: `(from - 1) * (from - to) == 0`, checked at run time.

@@ -106,17 +106,38 @@ fn traps_are_explained() {
     let sources = sources.iter().filter(|file| file.path.starts_with("semantics/src/"));
     for file in sources {
         for (line, id) in trap_literals(file) {
-            // `einsum/kind`: an operand of another kind; `call_tir/C1`: a constraint of the row.
-            let of_operator = id.split_once('/').is_some_and(|(name, what)| {
-                let row = ops::lookup(name);
-                row.is_some_and(|row| {
-                    what == "kind" || row.constraints.iter().any(|c| c.id == what)
-                })
-            });
-            if !ids.contains(id.as_str()) && !of_operator {
+            if !ids.contains(id.as_str()) && !is_of_operator(&id) {
                 findings.push(format!("{}:{line}: the trap `{id}` is not explained", file.path));
             }
         }
     }
     report("traps", &findings);
+}
+
+/// `einsum/kind`: an operand of another kind; `call_tir/C1`: a constraint of the row.
+fn is_of_operator(id: &str) -> bool {
+    id.split_once('/').is_some_and(|(name, what)| {
+        let row = ops::lookup(name);
+        row.is_some_and(|row| what == "kind" || row.constraints.iter().any(|c| c.id == what))
+    })
+}
+
+#[test]
+fn traps_that_the_corpus_expects_are_explained() {
+    let ids: BTreeSet<&str> = TRAPS.iter().map(|trap| trap.id).collect();
+    let mut findings = Vec::new();
+    let mut seen = 0;
+    for file in files().iter().filter(|file| file.path.ends_with(".rx")) {
+        for (index, line) in file.text.lines().enumerate() {
+            let Some(rest) = line.trim_start().strip_prefix("# trap[") else { continue };
+            let Some((id, _)) = rest.split_once(']') else { continue };
+            seen += 1;
+            if !ids.contains(id) && !is_of_operator(id) {
+                let place = format!("{}:{}", file.path, index + 1);
+                findings.push(format!("{place}: the trap `{id}` is not explained"));
+            }
+        }
+    }
+    assert!(seen > 100, "the corpus expects traps, found {seen}");
+    report("expected traps", &findings);
 }

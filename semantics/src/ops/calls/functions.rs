@@ -49,7 +49,9 @@ fn conforms(
 fn covers(declared: &Annotation, found: &Annotation) -> bool {
     match (declared, found) {
         (Annotation::Object, _) | (Annotation::Callable(_), Annotation::Callable(_)) => true,
-        (Annotation::Tensor(d), Annotation::Tensor(f)) => {
+        // In a single process a distributed tensor is the whole of it.
+        (Annotation::Tensor(_) | Annotation::DTensor(_), Annotation::Tensor(f)) => {
+            let d = declared.as_tensor().expect("it is an annotation of a tensor");
             let dtype = d.dtype.is_none() || d.dtype == f.dtype;
             let rank = d.extents.rank().is_none_or(|rank| Some(rank) == f.extents.rank());
             dtype && rank && d.extents.dims().is_none_or(|dims| Some(dims) == f.extents.dims())
