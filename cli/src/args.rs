@@ -135,8 +135,8 @@ pub(crate) struct RunArgs {
     /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
     #[arg(long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// The most memory that one tensor may take: bytes, or with K, M, G
-    #[arg(long, value_name = "SIZE", default_value = "4G")]
+    /// The most memory that the tensors in use may take together: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,
     /// The most steps that may be executed
     #[arg(long, value_name = "N")]

@@ -85,8 +85,8 @@ pub fn code_tables() -> Vec<&'static [CodeInfo]> {
 pub struct RunOptions {
     /// The values of `param("…")`.
     pub externals: Arc<BTreeMap<Name, Tensor>>,
-    /// Bytes that one tensor may take; `None`: the default.
-    pub tensor_bytes: Option<u64>,
+    /// Bytes that the tensors in use may take together; `None`: the default.
+    pub memory: Option<u64>,
     /// Steps that may be executed; `None`: the default.
     pub steps: Option<u64>,
     /// Whether iterations of parallel loops are watched for races.
@@ -106,7 +106,9 @@ pub struct Ran {
 #[must_use]
 pub fn run(module: &Module, function: &str, arguments: Vec<Value>, options: &RunOptions) -> Ran {
     let mut limits = Limits::default();
-    limits.tensor_bytes = options.tensor_bytes.unwrap_or(limits.tensor_bytes);
+    if let Some(bytes) = options.memory {
+        (limits.tensor_bytes, limits.total_bytes) = (bytes, bytes);
+    }
     limits.steps = options.steps.unwrap_or(limits.steps);
     let options = Options { limits, externals: options.externals.clone(), mode: options.loops };
     let mut interpreter = Interpreter::new(module, options);

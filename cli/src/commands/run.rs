@@ -31,7 +31,7 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let arguments = inputs.read(&constants)?;
     let options = RunOptions {
         externals: Arc::new(constants.externals),
-        tensor_bytes: Some(max_bytes),
+        memory: Some(max_bytes),
         steps: args.max_steps,
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
     };

@@ -6,6 +6,7 @@
 mod binding;
 mod expr;
 mod machine;
+mod memory;
 
 pub use binding::{BoundDim, DimValues};
 
@@ -15,6 +16,7 @@ use crate::tensor::Tensor;
 use crate::tir;
 use crate::value::{Closure, Value};
 use binding::{Binder, Binds};
+use memory::{Held, Shares, last_uses};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Body, Expr, Function, Lambda, Module, VarId};
@@ -41,6 +43,7 @@ pub struct Interpreter<'m> {
     depth: usize,
     /// Tensor programs that have run before, ready to run again.
     compiled: BTreeMap<Name, Arc<tir::Compiled>>,
+    held: Held,
     /// Lines that `print` showed.
     pub printed: Vec<String>,
 }
@@ -50,6 +53,7 @@ struct Frame<'m> {
     function: &'m Function,
     values: Vec<Option<Value>>,
     dims: DimValues,
+    shares: Shares,
 }
 
 /// Stack left below which a call continues on a fresh piece, and the size of a piece.
@@ -60,7 +64,15 @@ impl<'m> Interpreter<'m> {
     /// Prepares to run functions of `module`.
     #[must_use]
     pub fn new(module: &'m Module, options: Options) -> Self {
-        Self { module, options, steps: 0, depth: 0, compiled: BTreeMap::new(), printed: Vec::new() }
+        Self {
+            module,
+            options,
+            steps: 0,
+            depth: 0,
+            compiled: BTreeMap::new(),
+            held: Held::default(),
+            printed: Vec::new(),
+        }
     }
 
     /// Calls a function of the module.
@@ -73,7 +85,7 @@ impl<'m> Interpreter<'m> {
             .function(name)
             .ok_or_else(|| Stop::Unsupported(format!("there is no graph function `{name}`")))?;
         let values = vec![None; function.vars.len()];
-        let mut frame = Frame { function, values, dims: DimValues::new() };
+        let mut frame = Frame { function, values, dims: DimValues::new(), shares: Shares::new() };
         self.enter(&mut frame, &function.lambda, args, function.span)
     }
 
@@ -103,6 +115,7 @@ impl<'m> Interpreter<'m> {
             Ok(result)
         });
         self.depth -= 1;
+        self.held.remove_all(&mut frame.shares);
         result
     }
 
@@ -151,14 +164,18 @@ impl<'m> Interpreter<'m> {
     }
 
     fn body(&mut self, frame: &mut Frame<'m>, body: &Body) -> Result<Value, Stop> {
-        for block in &body.blocks {
-            for binding in &block.bindings {
-                self.step()?;
-                let span = frame.function.var(binding.var).span;
-                let value = self
-                    .expr(frame, binding.var, &binding.expr)
-                    .map_err(|stop| place(stop, frame, span))?;
-                self.bind(frame, binding.var, value, &binding.expr)?;
+        let limit = self.options.limits.total_bytes;
+        for (binding, unused) in body.bindings().zip(last_uses(body)) {
+            self.step()?;
+            let span = frame.function.var(binding.var).span;
+            let value = self
+                .expr(frame, binding.var, &binding.expr)
+                .map_err(|stop| place(stop, frame, span))?;
+            self.held.add(&mut frame.shares, binding.var, &binding.expr, &value, limit)?;
+            self.bind(frame, binding.var, value, &binding.expr)?;
+            for var in unused {
+                frame.values[var.0 as usize] = None;
+                self.held.remove(&mut frame.shares, var);
             }
         }
         self.atom(frame, &body.result)
@@ -203,7 +220,8 @@ impl<'m> Interpreter<'m> {
         }
         // A closure may call itself by its name.
         values[closure.var.0 as usize] = Some(Value::Closure(Arc::new(closure.clone())));
-        let mut frame = Frame { function, values, dims: closure.dims.clone() };
+        let mut frame =
+            Frame { function, values, dims: closure.dims.clone(), shares: Shares::new() };
         let span = function.var(closure.var).span;
         self.enter(&mut frame, &closure.lambda, args, span)
     }
@@ -254,3 +272,6 @@ fn place(stop: Stop, frame: &Frame<'_>, span: Span) -> Stop {
 
 /// Places beyond this many say little more, and a deep recursion has thousands.
 const MOST_PLACES: usize = 6;
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,8 @@ pub struct Eval<'a> {
 pub struct Limits {
     /// Bytes that one tensor may take.
     pub tensor_bytes: u64,
+    /// Bytes that the tensors in use may take together.
+    pub total_bytes: u64,
     /// Bindings and tensor-program statements that may be executed.
     pub steps: u64,
     /// Depth of calls.
@@ -34,9 +36,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4 GiB a tensor, no practical limit on steps, 1,000 nested calls.
+    /// 4 GiB a tensor, 8 GiB together, no practical limit on steps, 1,000 nested calls.
     fn default() -> Self {
-        Self { tensor_bytes: 4 << 30, steps: u64::MAX, call_depth: 1000 }
+        Self { tensor_bytes: 4 << 30, total_bytes: 8 << 30, steps: u64::MAX, call_depth: 1000 }
     }
 }
 

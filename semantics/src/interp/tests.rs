@@ -1,0 +1,77 @@
+//! What the corpus cannot say: limits, and how much a run holds.
+
+use super::{Interpreter, Options};
+use crate::concrete::Concrete;
+use crate::ops::Limits;
+use crate::stop::Stop;
+use crate::tensor::{Number, Tensor};
+use crate::value::Value;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::Module;
+use relax_syntax::parse::parse_file;
+use relax_syntax::resolve::resolve_file;
+use relax_syntax::span::Source;
+
+fn module(text: &str) -> Module {
+    let (file, diagnostics) = parse_file(&Source::new("test.rx", text));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let (module, diagnostics) = resolve_file(&file);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let phase = crate::check::Phase::Surface;
+    let checked = crate::check::check(&module, &mut Concrete, phase);
+    assert!(checked.is_ok(), "{:?}", checked.diagnostics);
+    checked.module
+}
+
+fn run(module: &Module, elements: usize, limits: Limits) -> Result<Value, Stop> {
+    let options = Options { limits, ..Options::default() };
+    let x = Tensor::full(DType::F32, &[elements], Number::Float(1.0));
+    Interpreter::new(module, options).call("main", vec![Value::Tensor(x)])
+}
+
+fn exhausted(result: Result<Value, Stop>) -> &'static str {
+    match result {
+        Err(Stop::Exhausted { resource, .. }) => resource,
+        other => panic!("expected an exhausted limit, found {other:?}"),
+    }
+}
+
+const LINES: &str = "def main(x: Tensor((\"n\",), \"f32\")):\n    a = exp(x)\n    b = exp(a)\n    \
+                     c = exp(b)\n    d = exp(c)\n    return d\n";
+
+#[test]
+fn what_is_not_used_again_is_not_held() {
+    let module = module(LINES);
+    // Two tensors are in use at a time: an operand and what is made of it.
+    let limits = |total_bytes| Limits { total_bytes, ..Limits::default() };
+    assert!(run(&module, 1000, limits(8000)).is_ok());
+    assert_eq!(exhausted(run(&module, 1000, limits(7999))), "memory");
+}
+
+#[test]
+fn what_recursion_holds_adds_up() {
+    let module = module(
+        "def main(x: Tensor((\"n\",), \"f32\")) -> Tensor(ndim=1, dtype=\"f32\"):\n    \
+         y = concat((x, x))\n    z = main(y)\n    return add(z, y)\n",
+    );
+    let limits = Limits { total_bytes: 1 << 20, ..Limits::default() };
+    assert_eq!(exhausted(run(&module, 1, limits)), "memory");
+}
+
+#[test]
+fn endless_recursion_ends() {
+    let module = module(
+        "def main(x: Tensor((\"n\",), \"f32\")) -> Tensor((\"n\",), \"f32\"):\n    return main(x)\n",
+    );
+    assert_eq!(exhausted(run(&module, 1, Limits::default())), "call depth");
+    let limits = Limits { call_depth: 20_000, ..Limits::default() };
+    assert_eq!(exhausted(run(&module, 1, limits)), "call depth");
+}
+
+#[test]
+fn steps_are_counted() {
+    let module = module(LINES);
+    let limits = |steps| Limits { steps, ..Limits::default() };
+    assert!(run(&module, 2, limits(4)).is_ok());
+    assert_eq!(exhausted(run(&module, 2, limits(3))), "steps");
+}
