@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let present = folder.join("model.safetensors").exists();
     let required = std::env::var_os("RELAX_REQUIRE_WEIGHTS").is_some_and(|value| value == "1");
     if !present && !required {
-        println!("SKIPPED: no weights in {}; ./minilm.sh fetches them", folder.display());
+        eprintln!("SKIPPED: no weights in {}; ./minilm.sh fetches them", folder.display());
     }
     let model = Arc::new(Model { folder, encoder: OnceLock::new() });
     let mut trials = vec![trial("a damaged file is refused", &model, |_| refuses_damage())];

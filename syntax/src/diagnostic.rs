@@ -14,6 +14,21 @@ pub struct CodeInfo {
     pub explanation: &'static str,
 }
 
+/// Declares the codes of a chapter: a constant each, and the table `CODES` of what there is to say.
+/// `NAME = "RX0201", "title", "explanation";` a line.
+#[macro_export]
+macro_rules! diagnostic_codes {
+    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
+        $(pub(crate) const $name: &str = $code;)*
+        /// Every code of this chapter.
+        pub static CODES: &[$crate::diagnostic::CodeInfo] = &[$($crate::diagnostic::CodeInfo {
+            code: $code,
+            title: $title,
+            explanation: $explanation,
+        }),*];
+    };
+}
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {

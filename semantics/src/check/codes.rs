@@ -1,17 +1,6 @@
 //! The codes of deduction (RX0203, RX0220–), of well-formedness (RX03xx) and of operators (RX05xx).
 
-use relax_syntax::diagnostic::CodeInfo;
-
-macro_rules! codes {
-    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
-        $(pub(crate) const $name: &str = $code;)*
-        /// Every code of this chapter.
-        pub static CODES: &[CodeInfo] =
-            &[$(CodeInfo { code: $code, title: $title, explanation: $explanation }),*];
-    };
-}
-
-codes! {
+relax_syntax::diagnostic_codes! {
     ANNOTATION_WRONG = "RX0203", "an annotation that the value does not have",
         "What is deduced of the value contradicts the annotation, for the dims shown.\n\n    def f(x: Tensor((\"n\",), \"f32\")):\n        n = sym_var()\n        y: Tensor((n + 1,), \"f32\") = exp(x)   # RX0203: n = 0: 0 vs 1\n        return y\n\nCorrect the annotation, or leave it out.";
     ANNOTATION_UNDECIDED = "RX0221", "an annotation that is not decided at compile time",

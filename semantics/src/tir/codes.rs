@@ -1,18 +1,6 @@
 //! The diagnostics of tensor programs.
 
-use relax_syntax::diagnostic::CodeInfo;
-
-macro_rules! codes {
-    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
-        $(pub(super) const $name: &str = $code;)*
-
-        /// What `relax explain` says about them.
-        pub static CODES: &[CodeInfo] =
-            &[$(CodeInfo { code: $code, title: $title, explanation: $explanation }),*];
-    };
-}
-
-codes! {
+relax_syntax::diagnostic_codes! {
     MISMATCH = "RX0401", "operands of different dtypes",
         "Nothing converts silently: both operands, and the value and the buffer it is stored to, \
          have the same dtype. A literal takes the dtype of the other side. Write a cast by the \

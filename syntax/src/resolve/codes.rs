@@ -1,17 +1,6 @@
 //! The codes of name resolution (RX0201–RX0249).
 
-use crate::diagnostic::CodeInfo;
-
-macro_rules! codes {
-    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
-        $(pub(crate) const $name: &str = $code;)*
-        /// Every code of this chapter.
-        pub static CODES: &[CodeInfo] =
-            &[$(CodeInfo { code: $code, title: $title, explanation: $explanation }),*];
-    };
-}
-
-codes! {
+crate::diagnostic_codes! {
     DUPLICATE_DEFINITION = "RX0201", "two definitions have the same name",
         "Functions and tensor programs of a module share one space of names.\n\n    def f(x: Object):\n        return x\n    def f(y: Object):   # RX0201\n        return y\n\nRename one of them.";
     UNKNOWN_NAME = "RX0202", "a name that nothing binds",

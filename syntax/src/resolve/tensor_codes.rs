@@ -1,17 +1,6 @@
 //! The codes of tensor programs as text (RX0250–RX0299); what their IR must satisfy is RX04.
 
-use crate::diagnostic::CodeInfo;
-
-macro_rules! codes {
-    ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
-        $(pub(crate) const $name: &str = $code;)*
-        /// Every code of this chapter.
-        pub static CODES: &[CodeInfo] =
-            &[$(CodeInfo { code: $code, title: $title, explanation: $explanation }),*];
-    };
-}
-
-codes! {
+crate::diagnostic_codes! {
     STATEMENT = "RX0250", "a statement that does not belong into a tensor program",
         "A tensor program has loops, `with block(\"name\"):`, `if`, stores `B[i] = e` and `B[i] += e`, scalars `t = e`, `alloc_buffer`, `barrier()`, `sym_var()` and `func_attr`. It returns nothing: it writes to its last parameters.";
     PARAMETER = "RX0251", "not a parameter of a tensor program",

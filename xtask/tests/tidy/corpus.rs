@@ -65,7 +65,7 @@ fn programs_are_formatted() {
     let mut findings = Vec::new();
     let by_hand = |file: &File| {
         let under = |folder: &&str| file.path.starts_with(*folder);
-        FORMATTED.iter().any(|folder| under(folder)) && !file.path.starts_with(OPERATORS)
+        FORMATTED.iter().any(under) && !file.path.starts_with(OPERATORS)
     };
     for file in programs().iter().filter(|file| by_hand(file)) {
         if let Some(line) = first_change(file) {
