@@ -1,6 +1,6 @@
 //! `relax opt`: a program in a later phase, as text. In this version: in normal form.
 
-use super::load;
+use super::load_for;
 use crate::args::{OptArgs, Phase};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
@@ -11,7 +11,9 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     if args.to != Phase::P0 {
         return Err(Failure::missing("the phases from P1 on are not in this version: --to P0"));
     }
-    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    // What is printed is in the phase that was asked for, or nothing is.
+    let phase = Some(args.to.into());
+    let Some(program) = load_for(&args.file, phase, terminal)? else { return Ok(Exit::Wrong) };
     let text = print(&program.module);
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes())?,

@@ -117,7 +117,11 @@ impl PhaseChecker<'_> {
                 if self.phase >= Phase::P0 {
                     let name = self.function.var(var).name.clone();
                     let message = format!("`{name}` is nested in `{}`", self.function.name);
-                    self.report(codes::NESTED_FUNCTION, Some(var), message);
+                    let span = self.function.var(var).span;
+                    self.found.push(
+                        Diagnostic::error(codes::NESTED_FUNCTION, span, message)
+                            .with_help("move it to the top level, what it captures as parameters"),
+                    );
                 }
                 if let Some(body) = &lambda.body {
                     self.body(body);
