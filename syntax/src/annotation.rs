@@ -186,7 +186,7 @@ impl fmt::Display for InBody<'_> {
         if self.0.vars_all(&|name| !name.starts_with(OWN)) {
             return self.0.fmt(f);
         }
-        write!(f, "\"{}\"", self.0.to_string().replace(OWN, ""))
+        write!(f, "\"{}\"", self.0)
     }
 }
 

@@ -4,6 +4,7 @@
 //! decides facts on dims; here are only evaluation, substitution and the text.
 
 use crate::Name;
+use crate::annotation::OWN;
 use std::collections::BTreeMap;
 use std::fmt;
 use thiserror::Error;
@@ -209,7 +210,8 @@ impl Dim {
         match self {
             // `-1` binds tighter than any operator, so a negative literal needs no parentheses.
             Dim::Int(value) => write!(f, "{value}"),
-            Dim::Var(name) => f.write_str(name),
+            // Whose a variable is shows in the text by quotes around the dim, not in its name.
+            Dim::Var(name) => f.write_str(name.trim_start_matches(OWN)),
             Dim::Op(op, operands) if op.precedence() == 3 => {
                 write!(f, "{}({}, {})", op.symbol(), operands.0, operands.1)
             }

@@ -227,6 +227,7 @@ impl<'a> Binder<'a> {
         let mut trap = located(format!("{}/dim", self.check), message, pending.span);
         pending.dim.visit_vars(&mut |name| {
             if let Some(bound) = self.dims.get(name) {
+                let name = Dim::Var(name.clone());
                 trap.notes.push(format!("{name} = {} was bound by {}", bound.value, bound.by));
                 trap.places.push((bound.span, format!("{name} = {} comes from here", bound.value)));
             }

@@ -75,3 +75,20 @@ fn steps_are_counted() {
     assert!(run(&module, 2, limits(4)).is_ok());
     assert_eq!(exhausted(run(&module, 2, limits(3))), "steps");
 }
+
+#[test]
+fn own_variables_of_a_signature_are_named_without_their_mark() {
+    let module = module(
+        "def apply(f: Callable([Tensor((\"k\",), \"f32\")], Tensor((\"k\",), \"f32\")), \
+         x: Tensor((\"n\",), \"f32\")) -> Tensor((\"n\",), \"f32\"):\n    return f(x)\n\
+         def pairs(x: Tensor((\"n\",), \"f32\")) -> Tensor((\"n * 2\",), \"f32\"):\n    \
+         return concat((x, x))\n\
+         def main(x: Tensor((\"q\",), \"f32\")):\n    return apply(pairs, x)\n",
+    );
+    let Err(Stop::Trap(trap)) = run(&module, 3, Limits::default()) else {
+        panic!("expected a trap: a function of another signature was passed")
+    };
+    assert_eq!(trap.id, "call/dim");
+    let said = format!("{} {:?} {:?}", trap.message, trap.notes, trap.places);
+    assert!(said.contains("k = 3") && !said.contains('\''), "{said}");
+}

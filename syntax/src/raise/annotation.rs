@@ -10,8 +10,8 @@ use crate::dim::{Dim, DimOp};
 pub fn dim_expr(dim: &Dim, site: Site) -> Expr {
     let plain = dim.vars_all(&|name| !name.starts_with(OWN));
     match (dim.as_int(), site) {
-        (None, Site::Signature) => string(&dim.to_string().replace(OWN, "")),
-        (None, Site::Body) if !plain => string(&dim.to_string().replace(OWN, "")),
+        (None, Site::Signature) => string(&dim.to_string()),
+        (None, Site::Body) if !plain => string(&dim.to_string()),
         _ => plain_dim(dim),
     }
 }
