@@ -27,16 +27,6 @@ pub(super) fn floor_div(a: f64, b: f64) -> f64 {
     if quotient - floor > 0.5 { floor + 1.0 } else { floor }
 }
 
-/// `1 / (1 + exp(-x))`, without an overflow on the way for large negative `x`.
-pub(super) fn sigmoid(x: f64) -> f64 {
-    if x >= 0.0 {
-        1.0 / (1.0 + libm::exp(-x))
-    } else {
-        let e = libm::exp(x);
-        e / (1.0 + e)
-    }
-}
-
 /// `a * b + c` for operands of at most 24 digits, rounded to odd, so that rounding it once more to
 /// their dtype gives the exact value rounded once (Boldo & Melquiond 2008). The product is exact.
 pub(super) fn fma_to_odd(a: f64, b: f64, c: f64) -> f64 {

@@ -161,7 +161,7 @@ fn float_call1<T: Float>(function: Intrinsic) -> Option<fn(u64) -> u64> {
         Intrinsic::Rsqrt => |a| float1::<T>(a, |x| 1.0 / x.sqrt()),
         Intrinsic::Tanh => |a| float1::<T>(a, libm::tanh),
         Intrinsic::Erf => |a| float1::<T>(a, libm::erf),
-        Intrinsic::Sigmoid => |a| float1::<T>(a, floats::sigmoid),
+        Intrinsic::Sigmoid => |a| float1::<T>(a, crate::scalar::sigmoid),
         Intrinsic::Floor => |a| float1::<T>(a, f64::floor),
         Intrinsic::Ceil => |a| float1::<T>(a, f64::ceil),
         Intrinsic::Round => |a| float1::<T>(a, f64::round_ties_even),
