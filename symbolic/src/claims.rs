@@ -2,7 +2,8 @@
 
 use crate::engine::is_moderate;
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Claim, Counterexample};
+use relax_syntax::facts::{Claim, Counterexample, Relation};
+use std::fmt;
 
 /// How many parts a formula may have to be looked at.
 const MAX_SIZE: usize = 1000;
@@ -113,6 +114,45 @@ impl Formula {
             visit(&claim.right);
         });
     }
+}
+
+/// The text of a statement, as `relax prove` reads it: operands of connectives in brackets.
+impl fmt::Display for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Formula::True => f.write_str("True"),
+            Formula::False => f.write_str("False"),
+            Formula::Claim(Claim { left, relation, right }) => match relation {
+                Relation::Equal => write!(f, "{left} == {right}"),
+                Relation::NotEqual => write!(f, "{left} != {right}"),
+                Relation::AtMost => write!(f, "{left} <= {right}"),
+                Relation::Less => write!(f, "{left} < {right}"),
+                Relation::Divides => write!(f, "divides({left}, {right})"),
+            },
+            Formula::And(parts) => write_chain(f, parts, " and ", "True"),
+            Formula::Or(parts) => write_chain(f, parts, " or ", "False"),
+            Formula::Not(operand) => write!(f, "not ({operand})"),
+            Formula::Implies(parts) => write!(f, "implies({}, {})", parts.0, parts.1),
+        }
+    }
+}
+
+fn write_chain(
+    f: &mut fmt::Formatter<'_>,
+    parts: &[Formula],
+    word: &str,
+    empty: &str,
+) -> fmt::Result {
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
+            f.write_str(word)?;
+        }
+        match part {
+            Formula::And(_) | Formula::Or(_) => write!(f, "({part})")?,
+            _ => write!(f, "{part}")?,
+        }
+    }
+    if parts.is_empty() { f.write_str(empty) } else { Ok(()) }
 }
 
 impl From<Claim> for Formula {

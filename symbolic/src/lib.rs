@@ -21,5 +21,7 @@ mod proof;
 mod prover;
 mod simplify;
 mod tableau;
+mod verdict;
 
-pub use prover::{Prover, Statistics};
+pub use prover::Prover;
+pub use verdict::{Stage, StageStatistics, Statistics, Verdict};

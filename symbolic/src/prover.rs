@@ -4,6 +4,7 @@ use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
 use crate::engine::Engine;
+use crate::verdict::{Stage, Statistics, Verdict};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
 
@@ -11,19 +12,6 @@ use relax_syntax::facts::{Answer, Claim, Facts};
 const FUEL: u32 = 20_000;
 /// Steps of work before the first look for a counterexample.
 const FIRST_FUEL: u32 = 600;
-
-/// How many questions were asked and how they were answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// All questions.
-    pub queries: u64,
-    /// Those that hold for every assignment.
-    pub proved: u64,
-    /// Those with a counterexample.
-    pub refuted: u64,
-    /// Those left to a run-time check.
-    pub unknown: u64,
-}
 
 /// Decides claims by canonical polynomials, linear reasoning and small counterexamples.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +21,8 @@ pub struct Prover {
     /// What was known when a scope was opened, and how many atoms there were.
     outer: Vec<(Context, usize)>,
     statistics: Statistics,
+    /// Nanoseconds since some start; only for the statistics.
+    clock: Option<fn() -> u64>,
 }
 
 impl Prover {
@@ -48,24 +38,51 @@ impl Prover {
         self.statistics
     }
 
+    /// A prover that notes how long its stages take, by a clock that counts nanoseconds.
+    #[must_use]
+    pub fn timed(clock: fn() -> u64) -> Self {
+        Self { clock: Some(clock), ..Self::default() }
+    }
+
     /// Decides a combination of claims.
     pub fn decide_formula(&mut self, formula: &Formula) -> Answer {
-        let mark = self.engine.atoms.mark();
-        let answer = self.answer(formula);
-        self.engine.atoms.forget_from(mark);
+        self.judge(formula).answer
+    }
+
+    /// Decides a combination of claims and says which stage did.
+    pub fn judge(&mut self, formula: &Formula) -> Verdict {
         self.statistics.queries += 1;
-        match answer {
-            Answer::Proved => self.statistics.proved += 1,
-            Answer::Refuted(_) => self.statistics.refuted += 1,
-            Answer::Unknown => self.statistics.unknown += 1,
+        let mut verdict = Verdict { answer: Answer::Unknown, stage: Stage::Polynomial };
+        if !formula.is_moderate() {
+            return verdict;
         }
-        answer
+        for stage in Stage::ALL {
+            let start = self.clock.map(|clock| clock());
+            let Some(answer) = self.ask(stage, formula) else { continue };
+            let elapsed = self.clock.zip(start).map_or(0, |(clock, start)| clock() - start);
+            self.statistics.note(stage, &answer, elapsed);
+            verdict = Verdict { answer, stage };
+            if verdict.answer != Answer::Unknown {
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// The answer of one stage; `None` where it is not there.
+    fn ask(&mut self, stage: Stage, formula: &Formula) -> Option<Answer> {
+        match stage {
+            Stage::Polynomial => {
+                let mark = self.engine.atoms.mark();
+                let answer = self.answer(formula);
+                self.engine.atoms.forget_from(mark);
+                Some(answer)
+            }
+            Stage::EGraph | Stage::Solver => None,
+        }
     }
 
     fn answer(&mut self, formula: &Formula) -> Answer {
-        if !formula.is_moderate() {
-            return Answer::Unknown;
-        }
         let context = &self.context;
         self.engine.fuel = FIRST_FUEL;
         if self.engine.proves_formula(context, formula) {
