@@ -7,6 +7,7 @@
 //! with mathematical integers, and a counterexample was evaluated.
 
 mod atoms;
+mod certificate;
 pub mod claims;
 mod context;
 mod counterexample;
@@ -14,6 +15,7 @@ mod division;
 mod engine;
 mod extremes;
 mod intervals;
+mod journal;
 mod linear;
 mod polynomial;
 mod problem;

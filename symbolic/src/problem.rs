@@ -137,7 +137,8 @@ impl Engine {
         self.gather(context, &mut problem);
         self.spend(problem.at_least_zero.len() * 4)?;
         self.add_products(context, &mut problem);
-        let refutation = linear_system(&problem).refuted(&mut self.fuel)?;
+        let rows = problem.at_least_zero.iter().map(|row| &row.0);
+        let refutation = linear_system(&problem.zero, rows).refuted(&mut self.fuel)?;
         Some(Infeasibility {
             zero: problem.zero,
             at_least_zero: problem.at_least_zero,
@@ -315,13 +316,17 @@ fn all(polys: impl Iterator<Item = Option<Poly>>) -> Vec<Poly> {
 }
 
 /// How far an atom is above its least and below its greatest value.
-fn distances(id: AtomId, bounds: Interval) -> Vec<Poly> {
+pub(crate) fn distances(id: AtomId, bounds: Interval) -> Vec<Poly> {
     let below = bounds.low.and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
     let above = bounds.high.and_then(|high| Poly::atom(id).subtracted_from(high));
     below.into_iter().chain(above).collect()
 }
 
-fn linear_system(problem: &Problem) -> System {
+/// The system with every monomial as a column.
+pub(crate) fn linear_system<'p>(
+    zero: &[Poly],
+    at_least_zero: impl Iterator<Item = &'p Poly>,
+) -> System {
     let mut columns: BTreeMap<Mono, u32> = BTreeMap::new();
     let mut row = |poly: &Poly| {
         let mut terms: Vec<(u32, i128)> = Vec::with_capacity(poly.terms().len());
@@ -332,6 +337,6 @@ fn linear_system(problem: &Problem) -> System {
         terms.sort_unstable_by_key(|term| term.0);
         Row::new(terms, poly.constant_term())
     };
-    let zero = problem.zero.iter().map(&mut row).collect();
-    System::new(zero, problem.at_least_zero.iter().map(|known| row(&known.0)).collect())
+    let zero = zero.iter().map(&mut row).collect();
+    System::new(zero, at_least_zero.map(row).collect())
 }

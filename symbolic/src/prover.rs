@@ -1,5 +1,6 @@
 //! The front: scopes of facts, questions, and counts of what was decided.
 
+use crate::certificate;
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
@@ -67,6 +68,13 @@ impl Prover {
             }
         }
         verdict
+    }
+
+    /// A certificate that the facts imply `formula`, in the form that `docs/CERTIFICATES.md` defines;
+    /// `None` where none is found.
+    #[must_use]
+    pub fn certificate(&self, formula: &Formula) -> Option<String> {
+        certificate::written(&self.context.claims, formula)
     }
 
     /// The answer of one stage; `None` where it is not there.

@@ -1,0 +1,193 @@
+//! From the engine's journal to a proof. What an entry says is derived where that succeeds; an entry
+//! that is not understood is left out, and may turn out not to be needed.
+
+use super::lines::{Case, End, Fact, Relation};
+use super::prove::Author;
+use crate::atoms::Atom;
+use crate::journal::{Division, Event};
+use crate::polynomial::{AtomId, Poly};
+
+impl Author<'_> {
+    /// Follows the entries until the branch is absurd.
+    pub(crate) fn replay(&mut self, events: &[Event]) -> Option<End> {
+        let mut at = 0;
+        while let Some(event) = events.get(at) {
+            at += 1;
+            if let Event::Divide(division, count) = event {
+                let (cases, length) = cases_of(&events[at..], *count);
+                at += length;
+                if let Some(end) = self.divided(division, &cases) {
+                    return Some(end);
+                }
+            } else if let Some(end) = self.follow(event) {
+                return Some(end);
+            }
+            if let Some(id) = self.branch.absurd {
+                return Some(End::Closed(id));
+            }
+        }
+        self.branch.absurd.map(End::Closed)
+    }
+
+    fn follow(&mut self, event: &Event) -> Option<End> {
+        match event {
+            Event::Value(atom, value) => _ = self.value(atom.clone(), value),
+            Event::Solved(id, value) => _ = self.solved(*id, value),
+            Event::AtLeastZero(poly) => {
+                let poly = self.translated(poly)?;
+                self.at_least_zero(&poly);
+            }
+            Event::Zero(poly) => {
+                let poly = self.translated(poly)?;
+                self.zero(&poly);
+            }
+            Event::NonZero(poly) => {
+                let poly = self.translated(poly)?;
+                self.nonzero(&poly);
+            }
+            Event::Absurd(polys) => {
+                let polys = self.all_translated(polys)?;
+                return self.infeasible(&polys, &[]);
+            }
+            Event::Infeasible(at_least_zero, zero) => {
+                let polys = self.all_translated(at_least_zero)?;
+                let equations = self.all_translated(zero)?;
+                return self.infeasible(&polys, &equations);
+            }
+            Event::Divide(..) | Event::End => {}
+        }
+        None
+    }
+
+    /// The operation has this value: an equation to rewrite with.
+    fn value(&mut self, atom: Atom, value: &Poly) -> Option<()> {
+        let id = self.translated_operation(atom)?;
+        let value = self.translated(value)?;
+        self.define(id);
+        self.equate(id, &value)
+    }
+
+    fn solved(&mut self, id: AtomId, value: &Poly) -> Option<()> {
+        let id = self.translated_atom(id)?;
+        let value = self.translated(value)?;
+        self.define(id);
+        self.equate(id, &value)
+    }
+
+    /// Proves that the atom is `value`, and rewrites it from now on.
+    fn equate(&mut self, id: AtomId, value: &Poly) -> Option<()> {
+        let (value, _) = self.normal(value)?;
+        let (own, _) = self.normal(&Poly::atom(id))?;
+        let difference = value.sub(&own)?;
+        let target = match own.terms() {
+            [(mono, 1)] => mono.as_atom(),
+            _ => None,
+        };
+        if difference.is_zero() {
+            return Some(());
+        }
+        let target = target.filter(|target| !value.atoms().contains(target))?;
+        let equation = self.zero(&difference)?;
+        self.rewrite(target, value, equation);
+        Some(())
+    }
+
+    fn divided(&mut self, division: &Division, cases: &[&[Event]]) -> Option<End> {
+        match division {
+            Division::Arguments(id) => self.by_argument(*id, cases),
+            Division::Sides(poly) => {
+                let poly = self.translated(poly)?;
+                let polys = [poly.plus(-1)?, poly.subtracted_from(-1)?];
+                let fact = self.nonzero(&poly)?;
+                let cases = self.two_cases(polys, cases)?;
+                Some(End::Sides(fact, cases))
+            }
+            Division::Sign(poly) => {
+                let poly = self.translated(poly)?;
+                let polys = [poly.clone(), poly.subtracted_from(-1)?];
+                let cases = self.two_cases(polys, cases)?;
+                Some(End::Split(poly, cases))
+            }
+            Division::Values(id, low, high) => {
+                let poly = Poly::atom(self.translated_atom(*id)?);
+                self.at_least_zero(&poly.plus(low.checked_neg()?)?)?;
+                self.at_least_zero(&poly.subtracted_from(*high)?)?;
+                self.by_value(&poly, *low, cases)
+            }
+            Division::Residues(id, divisor) => {
+                let own = Poly::atom(self.translated_atom(*id)?);
+                let divisor = Poly::constant(*divisor);
+                let atom = Atom::Div(own.clone(), divisor.clone());
+                let quotient = self.engine.atoms.intern(atom)?;
+                self.define(quotient);
+                let rest = own.sub(&divisor.mul(&Poly::atom(quotient))?)?;
+                self.by_value(&rest, 0, cases)
+            }
+        }
+    }
+
+    fn two_cases(&mut self, polys: [Poly; 2], cases: &[&[Event]]) -> Option<Vec<Case>> {
+        let pairs = polys.into_iter().zip(cases);
+        let cases = pairs.map(|(poly, events)| {
+            let fact = Fact { poly, relation: Relation::AtLeast };
+            self.block(&[fact], |author, _| author.replay(events))
+        });
+        cases.collect()
+    }
+
+    fn by_argument(&mut self, id: AtomId, cases: &[&[Event]]) -> Option<End> {
+        let id = self.translated_atom(id)?;
+        let (Atom::Min(args) | Atom::Max(args)) = self.engine.atoms.at(id).clone() else {
+            return None;
+        };
+        self.define(id);
+        let cases = args.iter().zip(cases).map(|(arg, events)| {
+            let poly = Poly::atom(id).sub(arg)?;
+            let fact = Fact { poly, relation: Relation::Equal };
+            self.block(&[fact], |author, _| {
+                author.equate(id, arg);
+                author.replay(events)
+            })
+        });
+        Some(End::Choose(id, cases.collect::<Option<Vec<Case>>>()?))
+    }
+
+    /// `poly`, which is at least `value` and at most `value` plus the number of further cases, is
+    /// one of these.
+    fn by_value(&mut self, poly: &Poly, value: i128, cases: &[&[Event]]) -> Option<End> {
+        let (first, rest) = cases.split_first()?;
+        if rest.is_empty() {
+            return self.with_value(poly, value, first);
+        }
+        let above = poly.plus(value.checked_neg()?)?.plus(-1)?;
+        let facts = [above.clone(), above.subtracted_from(-1)?];
+        let facts = facts.map(|poly| Fact { poly, relation: Relation::AtLeast });
+        let [high, low] = facts;
+        let high = self.block(&[high], |author, _| author.by_value(poly, value + 1, rest))?;
+        let low = self.block(&[low], |author, _| author.with_value(poly, value, first))?;
+        Some(End::Split(above, vec![high, low]))
+    }
+
+    fn with_value(&mut self, poly: &Poly, value: i128, events: &[Event]) -> Option<End> {
+        let difference = poly.plus(value.checked_neg()?)?;
+        self.zero(&difference)?;
+        self.replay(events)
+    }
+}
+
+/// The entries of each of `count` cases, and the length of all.
+fn cases_of(events: &[Event], count: usize) -> (Vec<&[Event]>, usize) {
+    let (mut cases, mut start, mut at) = (Vec::new(), 0, 0);
+    while cases.len() < count && at < events.len() {
+        match &events[at] {
+            Event::End => {
+                cases.push(&events[start..at]);
+                start = at + 1;
+            }
+            Event::Divide(_, count) => at += cases_of(&events[at + 1..], *count).1,
+            _ => {}
+        }
+        at += 1;
+    }
+    (cases, at)
+}
