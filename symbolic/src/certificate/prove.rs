@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::polynomial::{AtomId, Poly};
 use crate::problem::{Infeasibility, Reason};
 use crate::proof::Goal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep lemmas may nest.
 const MAX_LEMMAS: u32 = 4;
@@ -25,6 +25,10 @@ pub(crate) struct Author<'e> {
     /// What was derived in the block that is being written.
     pub(crate) lines: Vec<Line>,
     pub(crate) translations: BTreeMap<AtomId, AtomId>,
+    /// Operations of the statements that were read last, inner ones first.
+    pub(crate) as_read: Vec<AtomId>,
+    /// Atoms of which it is being proved what they are.
+    pub(crate) begun: BTreeSet<AtomId>,
     next: Id,
     /// How many lemmas are around the place where is written.
     lemmas: u32,
@@ -39,6 +43,8 @@ impl<'e> Author<'e> {
             branch: Branch::default(),
             lines: Vec::new(),
             translations: BTreeMap::new(),
+            as_read: Vec::new(),
+            begun: BTreeSet::new(),
             next: 0,
             lemmas: 0,
             fuel: TOTAL_FUEL,
@@ -143,8 +149,32 @@ impl<'e> Author<'e> {
         Some(self.derive(step, poly.clone(), Relation::AtLeast))
     }
 
+    /// `poly >= 0` because each case of a `min` or `max` makes `poly <= -1` absurd.
+    pub(crate) fn lemma_by_argument(&mut self, poly: &Poly, id: AtomId) -> Option<Id> {
+        if let Some(id) = self.known_at_least_zero(poly) {
+            return Some(id);
+        }
+        let (Atom::Min(args) | Atom::Max(args)) = self.engine.atoms.at(id).clone() else {
+            return None;
+        };
+        let assumed = Fact { poly: poly.subtracted_from(-1)?, relation: Relation::AtLeast };
+        let case = self.block(std::slice::from_ref(&assumed), |author, _| {
+            let cases = args.iter().map(|arg| {
+                let equal = Fact { poly: Poly::atom(id).sub(arg)?, relation: Relation::Equal };
+                author.block(&[equal], |author, _| {
+                    author.equate(id, arg);
+                    author.refuted(std::slice::from_ref(&assumed.poly))
+                })
+            });
+            Some(End::Choose(id, cases.collect::<Option<Vec<Case>>>()?))
+        });
+        let Case { ids, proof } = case?;
+        let step = Step::Lemma(ids[0], Box::new(proof));
+        Some(self.derive(step, poly.clone(), Relation::AtLeast))
+    }
+
     /// Why the branch is absurd, where these, which are facts, are at least 0.
-    fn refuted(&mut self, goals: &[Poly]) -> Option<End> {
+    pub(crate) fn refuted(&mut self, goals: &[Poly]) -> Option<End> {
         let goals = goals.iter().map(|goal| Some(self.normal(goal)?.0));
         let goals = goals.collect::<Option<Vec<Poly>>>()?;
         let goal = Goal { at_least_zero: goals, zero: Vec::new() };

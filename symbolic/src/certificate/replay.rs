@@ -1,7 +1,7 @@
 //! From the engine's journal to a proof. What an entry says is derived where that succeeds; an entry
 //! that is not understood is left out, and may turn out not to be needed.
 
-use super::lines::{Case, End, Fact, Relation};
+use super::lines::{Case, End, Fact, Id, Relation};
 use super::prove::Author;
 use crate::atoms::Atom;
 use crate::journal::{Division, Event};
@@ -74,8 +74,31 @@ impl Author<'_> {
         self.equate(id, &value)
     }
 
+    /// Proves that an operation is the same operation of operands that are rewritten, and rewrites it
+    /// to what that is.
+    pub(crate) fn link(&mut self, id: AtomId) -> Option<()> {
+        let own = self.engine.atoms.at(id).clone();
+        let normal = |author: &Self, poly: &Poly| Some(author.normal(poly)?.0);
+        let all = |author: &Self, args: &[Poly]| {
+            args.iter().map(|arg| normal(author, arg)).collect::<Option<Vec<Poly>>>()
+        };
+        let atom = match &own {
+            Atom::Var(_) | Atom::Quotient { .. } => return None,
+            Atom::Div(a, b) => Atom::Div(normal(self, a)?, normal(self, b)?),
+            Atom::Min(args) => Atom::Min(all(self, args)?),
+            Atom::Max(args) => Atom::Max(all(self, args)?),
+        };
+        if atom == own {
+            return Some(());
+        }
+        let same = self.engine.atoms.intern(atom)?;
+        self.define(id);
+        self.define(same);
+        self.equate(id, &Poly::atom(same))
+    }
+
     /// Proves that the atom is `value`, and rewrites it from now on.
-    fn equate(&mut self, id: AtomId, value: &Poly) -> Option<()> {
+    pub(crate) fn equate(&mut self, id: AtomId, value: &Poly) -> Option<()> {
         let (value, _) = self.normal(value)?;
         let (own, _) = self.normal(&Poly::atom(id))?;
         let difference = value.sub(&own)?;
@@ -87,9 +110,37 @@ impl Author<'_> {
             return Some(());
         }
         let target = target.filter(|target| !value.atoms().contains(target))?;
-        let equation = self.zero(&difference)?;
-        self.rewrite(target, value, equation);
+        // The proof may meet the same question again, in a case: it is not begun twice.
+        if !self.begun.insert(target) {
+            return None;
+        }
+        let equation = self.equation(target, &value, &difference);
+        self.begun.remove(&target);
+        self.rewrite(target, value, equation?);
         Some(())
+    }
+
+    /// A fact that says `value - atom == 0`.
+    fn equation(&mut self, atom: AtomId, value: &Poly, difference: &Poly) -> Option<Id> {
+        let above = difference.clone();
+        let below = difference.scale(-1)?;
+        // The one side follows from any argument of the atom, the other from any of the value.
+        let (own, other) = match self.engine.atoms.at(atom) {
+            Atom::Min(_) => (below, above),
+            Atom::Max(_) => (above, below),
+            _ => return self.zero(difference),
+        };
+        let is_extreme =
+            |id: &AtomId| matches!(self.engine.atoms.at(*id), Atom::Min(_) | Atom::Max(_));
+        let inner = value.atoms().into_iter().find(is_extreme);
+        self.lemma_by_argument(&own, atom).or_else(|| self.at_least_zero(&own))?;
+        match inner {
+            Some(inner) => {
+                self.lemma_by_argument(&other, inner).or_else(|| self.at_least_zero(&other))?
+            }
+            None => self.at_least_zero(&other)?,
+        };
+        self.zero(difference)
     }
 
     fn divided(&mut self, division: &Division, cases: &[&[Event]]) -> Option<End> {

@@ -134,6 +134,9 @@ impl Author<'_> {
             });
             self.replay(&events);
         }
+        for id in std::mem::take(&mut self.as_read) {
+            self.link(id);
+        }
     }
 
     /// Without further cases of statements: by the engine alone.
@@ -300,18 +303,20 @@ impl Author<'_> {
         if divides && b.as_constant().is_none_or(|value| value == 0) {
             divisors.push((b.clone(), operands.1.clone()));
         }
-        let mut quotient = |a: Poly, b: &Poly| {
-            Some(Poly::atom(self.engine.atoms.intern(Atom::Div(a, b.clone()))?))
+        let mut operation = |atom: Atom| {
+            let id = self.engine.atoms.intern(atom)?;
+            self.as_read.push(id);
+            Some(Poly::atom(id))
         };
         match op {
             DimOp::Add => a.add(&b),
             DimOp::Sub => a.sub(&b),
             DimOp::Mul => a.mul(&b),
-            DimOp::FloorDiv => quotient(a, &b),
-            DimOp::FloorMod => a.sub(&b.mul(&quotient(a.clone(), &b)?)?),
-            DimOp::CeilDiv => quotient(a.scale(-1)?, &b)?.scale(-1),
-            DimOp::Min => Some(Poly::atom(self.engine.atoms.intern(Atom::Min(vec![a, b]))?)),
-            DimOp::Max => Some(Poly::atom(self.engine.atoms.intern(Atom::Max(vec![a, b]))?)),
+            DimOp::FloorDiv => operation(Atom::Div(a, b)),
+            DimOp::FloorMod => a.sub(&b.mul(&operation(Atom::Div(a.clone(), b.clone()))?)?),
+            DimOp::CeilDiv => operation(Atom::Div(a.scale(-1)?, b))?.scale(-1),
+            DimOp::Min => operation(Atom::Min(vec![a, b])),
+            DimOp::Max => operation(Atom::Max(vec![a, b])),
         }
     }
 }
