@@ -4,6 +4,7 @@
 use crate::atoms::Atom;
 use crate::engine::Engine;
 use crate::polynomial::{AtomId, Poly};
+use crate::problem::Infeasibility;
 
 /// A conclusion, or the border of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +25,10 @@ pub(crate) enum Event {
     End,
     /// These cannot all be at least 0.
     Absurd(Vec<Poly>),
-    /// The first cannot all be at least 0 where the second are 0, by linear reasoning.
-    Infeasible(Vec<Poly>, Vec<Poly>),
+    /// The first cannot all be at least 0 where the second are 0, by these rows.
+    Infeasible(Vec<Poly>, Vec<Poly>, Box<Infeasibility>),
+    /// At least 0, because its negation is infeasible by these rows.
+    Follows(Poly, Box<Infeasibility>),
 }
 
 /// How a question is divided into cases.

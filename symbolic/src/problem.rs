@@ -5,6 +5,7 @@ use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::intervals::Interval;
+use crate::journal::Event;
 use crate::linear::{Refutation, Row, System};
 use crate::polynomial::{AtomId, Mono, Poly};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ pub(crate) enum Reason {
 }
 
 /// Polynomials that are at least 0, with reasons, or 0, which are all given; without solution.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Infeasibility {
     pub(crate) zero: Vec<Poly>,
     pub(crate) at_least_zero: Vec<(Poly, Reason)>,
@@ -98,7 +99,14 @@ impl Engine {
         let Some(negation) = poly.subtracted_from(-1) else {
             return false;
         };
-        self.is_infeasible(context, &[negation], &[])
+        if context.contradiction {
+            return true;
+        }
+        let Some(rows) = self.infeasibility(context, &[negation], &[]) else {
+            return false;
+        };
+        self.note(|| Event::Follows(poly.clone(), Box::new(rows)));
+        true
     }
 
     /// Whether linear reasoning alone shows that the facts exclude that all of `at_least_zero` are

@@ -92,8 +92,14 @@ impl Engine {
 
     /// Whether the context excludes the goal.
     pub(crate) fn refutes(&mut self, context: &Context, goal: &Goal, splits: u32) -> bool {
-        if self.is_infeasible(context, &goal.at_least_zero, &goal.zero) {
-            self.note(|| Event::Infeasible(goal.at_least_zero.clone(), goal.zero.clone()));
+        if context.contradiction {
+            return true;
+        }
+        if let Some(rows) = self.infeasibility(context, &goal.at_least_zero, &goal.zero) {
+            self.note(|| {
+                let (at_least_zero, zero) = (goal.at_least_zero.clone(), goal.zero.clone());
+                Event::Infeasible(at_least_zero, zero, Box::new(rows))
+            });
             return true;
         }
         if splits == 0 || self.spend(20).is_none() {

@@ -20,18 +20,25 @@ use prove::Author;
 use relax_syntax::facts::Claim;
 use statements::{Pending, Status};
 
+/// Steps of the engine for all lemmas: of a first attempt, and of a last one.
+const FUEL: [u32; 2] = [100_000, 1_000_000];
+
 /// A proof that `facts` imply `goal`, as text; `None` where none was found.
 pub(crate) fn written(facts: &[Claim], goal: &Formula) -> Option<String> {
-    let mut engine = Engine::default();
     let hypotheses: Vec<Formula> = facts.iter().cloned().map(Formula::Claim).collect();
     let goal = nested(goal);
-    let mut author = Author::new(&mut engine);
+    FUEL.iter().find_map(|fuel| written_within(*fuel, &hypotheses, &goal))
+}
+
+fn written_within(fuel: u32, hypotheses: &[Formula], goal: &Formula) -> Option<String> {
+    let mut engine = Engine::default();
+    let mut author = Author::new(&mut engine, fuel);
     let ids: Vec<u32> = hypotheses.iter().map(|_| author.fresh()).collect();
     let cases = [Status::Undefined, Status::Fails].map(|status| {
         let known = ids.iter().copied().zip(hypotheses.iter().map(|h| (h, Status::Holds)));
         let mut items: Vec<_> = known.collect();
         let id = author.fresh();
-        items.push((id, (&goal, status)));
+        items.push((id, (goal, status)));
         items.reverse();
         let pending = Pending::new(Context::default(), items);
         let Case { proof, .. } = author.block(&[], |author, _| author.absurd(pending))?;
@@ -39,7 +46,7 @@ pub(crate) fn written(facts: &[Claim], goal: &Formula) -> Option<String> {
     });
     let cases: Vec<Case> = cases.into_iter().collect::<Option<_>>()?;
     let proof = Writer::new(&engine.atoms, &ids).cases(&cases);
-    Some(format!("{}\n{proof}", header(&hypotheses, &goal)))
+    Some(format!("{}\n{proof}", header(hypotheses, goal)))
 }
 
 fn header(hypotheses: &[Formula], goal: &Formula) -> String {

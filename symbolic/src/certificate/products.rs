@@ -9,19 +9,8 @@ use crate::problem::{Infeasibility, Reason, distances, linear_system};
 const FUEL: u32 = 2000;
 
 impl Author<'_> {
-    /// `mono - low >= 0` or `high - mono >= 0`.
-    pub(crate) fn product_bound(&mut self, poly: &Poly) -> Option<Id> {
-        let [(mono, _)] = poly.varying() else { return None };
-        self.bounds_of_product(mono)?;
-        self.at_least_known(poly)
-    }
-
-    fn at_least_known(&mut self, poly: &Poly) -> Option<Id> {
-        self.branch.at_least_zero.get(poly).copied()
-    }
-
     /// Derives the bounds of a product from those of its factors, one factor after the other.
-    fn bounds_of_product(&mut self, mono: &Mono) -> Option<Vec<Poly>> {
+    pub(crate) fn bounds_of_product(&mut self, mono: &Mono) -> Option<Vec<Poly>> {
         let bounds = self.engine.bounds(&self.branch.context);
         if let Some(id) = mono.as_atom() {
             let own = distances(id, bounds.of_atom(id));
@@ -77,7 +66,7 @@ impl Author<'_> {
 
     /// `poly >= 0` because of these rows, which are facts.
     fn derived_from_rows(&mut self, poly: &Poly, rows: &[(Poly, Id)]) -> Option<Id> {
-        if let Some(id) = self.at_least_known(poly) {
+        if let Some(id) = self.known_at_least_zero(poly) {
             return Some(id);
         }
         let assumed = Fact { poly: poly.subtracted_from(-1)?, relation: Relation::AtLeast };
@@ -92,7 +81,7 @@ impl Author<'_> {
 
     /// `m * q + c >= 0` with `c < 0` and `m >= 1` means `q - 1 >= 0`.
     pub(crate) fn without_factor(&mut self, poly: &Poly, whole: &Poly, factor: &Poly) -> Option<Id> {
-        if let Some(id) = self.at_least_known(poly) {
+        if let Some(id) = self.known_at_least_zero(poly) {
             return Some(id);
         }
         let whole_id = self.at_least_zero(whole)?;

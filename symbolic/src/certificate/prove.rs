@@ -15,8 +15,6 @@ const MAX_LEMMAS: u32 = 4;
 const LEMMA_SPLITS: u32 = 4;
 /// Steps of the engine for one lemma.
 const LEMMA_FUEL: u32 = 4000;
-/// Steps of the engine for all lemmas of a certificate.
-const TOTAL_FUEL: u32 = 100_000;
 
 /// Writes proofs with the help of the engine.
 pub(crate) struct Author<'e> {
@@ -37,7 +35,8 @@ pub(crate) struct Author<'e> {
 }
 
 impl<'e> Author<'e> {
-    pub(crate) fn new(engine: &'e mut Engine) -> Self {
+    /// With so many steps of the engine for all lemmas.
+    pub(crate) fn new(engine: &'e mut Engine, fuel: u32) -> Self {
         Self {
             engine,
             branch: Branch::default(),
@@ -47,7 +46,7 @@ impl<'e> Author<'e> {
             begun: BTreeSet::new(),
             next: 0,
             lemmas: 0,
-            fuel: TOTAL_FUEL,
+            fuel,
         }
     }
 
@@ -89,10 +88,20 @@ impl<'e> Author<'e> {
 
     /// A fact that says `poly >= 0`, derived where it is not there yet.
     pub(crate) fn at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
-        self.known_at_least_zero(poly).or_else(|| self.lemma(poly))
+        if let Some(id) = self.known_at_least_zero(poly) {
+            return Some(id);
+        }
+        if let [(mono, _)] = poly.varying()
+            && mono.degree() > 1
+            && self.bounds_of_product(mono).is_some()
+            && let Some(id) = self.known_at_least_zero(poly)
+        {
+            return Some(id);
+        }
+        self.lemma(poly)
     }
 
-    fn known_at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
+    pub(crate) fn known_at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
         if let Some(id) = self.branch.at_least_zero.get(poly) {
             return Some(*id);
         }
@@ -282,22 +291,43 @@ impl<'e> Author<'e> {
 
     /// `divisor - 1 >= 0` or `-divisor - 1 >= 0`.
     fn sign_fact(&mut self, divisor: &Poly) -> Option<Id> {
-        let bounds = self.engine.bounds(&self.branch.context).of(divisor);
-        if bounds.low.is_some_and(|low| low > 0) {
+        if self.sign(divisor)? > 0 {
             return self.at_least_zero(&divisor.plus(-1)?);
         }
         self.at_least_zero(&divisor.subtracted_from(-1)?)
     }
 
+    /// 1 for what is above 0, -1 for what is below, by bounds of what it is rewritten to.
+    fn sign(&self, divisor: &Poly) -> Option<i128> {
+        let (normal, _) = self.normal(divisor)?;
+        let bounds = self.engine.bounds(&self.branch.context).of(&normal);
+        if bounds.low.is_some_and(|low| low > 0) {
+            return Some(1);
+        }
+        bounds.high.is_some_and(|high| high < 0).then_some(-1)
+    }
+
     /// Derives what an atom is, as far as that is known, so that rewriting reaches it.
     pub(crate) fn define(&mut self, id: AtomId) {
-        let context = self.branch.context.clone();
-        for (part, poly) in self.engine.definition(&context, id).into_iter().enumerate() {
+        let parts = match self.engine.atoms.at(id) {
+            Atom::Div(numerator, divisor) => {
+                self.sign(divisor).and_then(|sign| halves(id, numerator, divisor, sign))
+            }
+            _ => Some(self.engine.definition(&self.branch.context, id)),
+        };
+        for (part, poly) in parts.unwrap_or_default().into_iter().enumerate() {
             if !self.branch.at_least_zero.contains_key(&poly) {
                 self.definition(id, part, &poly);
             }
         }
     }
+}
+
+/// What a quotient by a divisor of known sign is: its remainder is between 0 and the divisor.
+fn halves(id: AtomId, numerator: &Poly, divisor: &Poly, sign: i128) -> Option<Vec<Poly>> {
+    let remainder = numerator.sub(&divisor.mul(&Poly::atom(id))?)?.scale(sign)?;
+    let room = divisor.scale(sign)?.sub(&remainder)?.plus(-1)?;
+    Some(vec![remainder, room])
 }
 
 /// The rows of a refutation as facts, derived when they are needed.
@@ -398,9 +428,9 @@ impl Rows<'_> {
 
     fn reasoned(&mut self, author: &mut Author<'_>, poly: &Poly, reason: &Reason) -> Option<Id> {
         match reason {
-            Reason::Given => author.known_at_least_zero(poly),
+            Reason::Given => author.at_least_zero(poly),
             Reason::Definition(id, part) => author.definition(*id, *part, poly),
-            Reason::ProductBound => author.product_bound(poly),
+            Reason::ProductBound => author.at_least_zero(poly),
             Reason::Product(factors) => {
                 let a = author.at_least_zero(&factors.0)?;
                 let b = author.at_least_zero(&factors.1)?;

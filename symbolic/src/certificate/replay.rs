@@ -1,11 +1,12 @@
 //! From the engine's journal to a proof. What an entry says is derived where that succeeds; an entry
 //! that is not understood is left out, and may turn out not to be needed.
 
-use super::lines::{Case, End, Fact, Id, Relation};
+use super::lines::{Case, End, Fact, Id, Relation, Step};
 use super::prove::Author;
 use crate::atoms::Atom;
 use crate::journal::{Division, Event};
 use crate::polynomial::{AtomId, Poly};
+use crate::problem::{Infeasibility, Reason};
 
 impl Author<'_> {
     /// Follows the entries until the branch is absurd.
@@ -49,14 +50,59 @@ impl Author<'_> {
                 let polys = self.all_translated(polys)?;
                 return self.infeasible(&polys, &[]);
             }
-            Event::Infeasible(at_least_zero, zero) => {
+            Event::Infeasible(at_least_zero, zero, rows) => {
+                if let Some(end) = self.by_rows(rows) {
+                    return Some(end);
+                }
                 let polys = self.all_translated(at_least_zero)?;
                 let equations = self.all_translated(zero)?;
                 return self.infeasible(&polys, &equations);
             }
+            Event::Follows(poly, rows) => _ = self.follows(poly, rows),
             Event::Divide(..) | Event::End => {}
         }
         None
+    }
+
+    /// Why the branch is absurd, by the rows that the engine used.
+    fn by_rows(&mut self, rows: &Infeasibility) -> Option<End> {
+        let rows = self.translated_rows(rows)?;
+        self.closed(&rows)
+    }
+
+    fn follows(&mut self, poly: &Poly, rows: &Infeasibility) -> Option<()> {
+        let poly = self.translated(poly)?;
+        if self.branch.at_least_zero.contains_key(&poly) {
+            return None;
+        }
+        let rows = self.translated_rows(rows)?;
+        let assumed = Fact { poly: poly.subtracted_from(-1)?, relation: Relation::AtLeast };
+        let Case { ids, proof } = self.block(&[assumed], |author, _| author.closed(&rows))?;
+        let step = Step::Lemma(ids[0], Box::new(proof));
+        self.derive(step, poly, Relation::AtLeast);
+        Some(())
+    }
+
+    fn translated_rows(&mut self, rows: &Infeasibility) -> Option<Infeasibility> {
+        let known = rows.at_least_zero.iter().map(|(poly, reason)| {
+            let pair = |author: &mut Self, pair: &(Poly, Poly)| {
+                Some(Box::new((author.translated(&pair.0)?, author.translated(&pair.1)?)))
+            };
+            let reason = match reason {
+                Reason::Given => Reason::Given,
+                Reason::ProductBound => Reason::ProductBound,
+                Reason::Definition(id, part) => {
+                    Reason::Definition(self.translated_atom(*id)?, *part)
+                }
+                Reason::Product(factors) => Reason::Product(pair(self, factors)?),
+                Reason::WithoutFactor(parts) => Reason::WithoutFactor(pair(self, parts)?),
+                Reason::Multiple(row, by) => Reason::Multiple(*row, Box::new(self.translated(by)?)),
+            };
+            Some((self.translated(poly)?, reason))
+        });
+        let at_least_zero = known.collect::<Option<Vec<_>>>()?;
+        let zero = self.all_translated(&rows.zero)?;
+        Some(Infeasibility { zero, at_least_zero, refutation: rows.refutation.clone() })
     }
 
     /// The operation has this value: an equation to rewrite with.
