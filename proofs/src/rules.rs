@@ -6,7 +6,7 @@
 //! a certificate names by its hash.
 
 use crate::polynomial::{Algebra, Poly};
-use crate::statement::{Fact, Opened, Relation, Sign, Statement, Status};
+use crate::statement::{Fact, Relation, Sign, Statement};
 use crate::text::{Reader, variables};
 use crate::{Checks, refuse};
 use sha2::{Digest, Sha256};
@@ -22,9 +22,7 @@ pub(crate) struct Rules<'a> {
 /// A rule with terms for its variables.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    /// The facts that the conditions open to, in order. A condition that has divisors opens to
-    /// `d != 0` for them first: without that `x % d == 0` would mean something else at d = 0 than
-    /// in the theorem.
+    /// One fact a condition.
     pub(crate) conditions: Vec<Fact>,
     /// `left - right`, and that it is 0.
     pub(crate) difference: (Poly, Sign),
@@ -87,10 +85,8 @@ impl<'a> Rules<'a> {
         reader.end()?;
         let mut conditions = Vec::new();
         for comparison in comparisons {
-            match (&*comparison, comparison.open(Status::Holds, algebra)?) {
-                (Statement::Compare(_), Opened::Facts(facts)) => conditions.extend(facts),
-                _ => return refuse(format!("a condition of the rule `{name}` is no comparison")),
-            }
+            let fact = condition(&comparison, &conditions, algebra)?;
+            conditions.push(fact);
         }
         let Statement::Compare(sides) = &*equation else {
             return refuse(format!("the rule `{name}` is no equation"));
@@ -100,5 +96,30 @@ impl<'a> Rules<'a> {
         }
         let difference = algebra.plus(&sides.left, -1, &sides.right)?;
         Ok(Instance { conditions, difference: (difference, Sign::Zero) })
+    }
+}
+
+/// The fact that a condition is. In the theorem a condition holds only where it has a value, so that
+/// conditions before it must keep its divisors from 0: `x % b == 0` alone would be true of atoms at
+/// x = 0, b = 0.
+fn condition(text: &Statement, before: &[Fact], algebra: &mut Algebra) -> Checks<Fact> {
+    let Statement::Compare(comparison) = text else {
+        return refuse("a condition of the rule is no comparison");
+    };
+    for divisor in &comparison.divisors {
+        let nonzero = [
+            Fact::Number(algebra.linear(1, divisor, 0)?, Sign::NotZero),
+            Fact::Number(algebra.linear(1, divisor, -1)?, Sign::AtLeastZero),
+            Fact::Number(algebra.linear(-1, divisor, -1)?, Sign::AtLeastZero),
+        ];
+        if !nonzero.iter().any(|fact| before.contains(fact)) {
+            return refuse(
+                "no condition before it keeps a divisor in a condition of the rule from 0",
+            );
+        }
+    }
+    match comparison.form(algebra)? {
+        Some(fact) => Ok(fact),
+        None => refuse("a condition of the rule is `divides`"),
     }
 }

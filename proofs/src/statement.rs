@@ -192,6 +192,15 @@ impl Comparison {
         Ok(Opened::Facts(facts))
     }
 
+    /// The polynomial form of a comparison that has a value and holds; `None` for `divides`, which
+    /// is more than one fact.
+    pub(crate) fn form(&self, algebra: &mut Algebra) -> Checks<Option<Fact>> {
+        match self.relation {
+            Relation::Divides => Ok(None),
+            relation => related(&self.left, relation, &self.right, algebra).map(Some),
+        }
+    }
+
     /// One case a divisor: it is the first that is 0.
     fn undefined(&self, algebra: &mut Algebra) -> Checks<Opened> {
         let mut cases = Vec::new();
