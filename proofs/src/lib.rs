@@ -62,6 +62,18 @@ pub struct Refused {
     pub why: String,
 }
 
+/// The longest reason, in characters.
+const MAX_WHY: usize = 1_000;
+
+impl Refused {
+    /// The reason may quote what was read: it is cut, and nothing in it controls a terminal.
+    fn new(line: usize, why: &str) -> Self {
+        let shown =
+            why.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+        Refused { line, why: shown.take(MAX_WHY).collect() }
+    }
+}
+
 /// What a part of the checker gives: the error says why a line is refused.
 type Checks<T> = Result<T, String>;
 

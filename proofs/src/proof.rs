@@ -48,14 +48,14 @@ pub(crate) fn replay(certificate: &str, rules: Option<&str>) -> Result<Checked, 
     let mut last = 0;
     for (index, text) in lines {
         last = index + 1;
-        let at = |why| Refused { line: index + 1, why };
+        let at = |why: String| Refused::new(index + 1, &why);
         let line = Line::read(text).map_err(at)?;
         match &mut replay {
             None => replay = Some(Replay::begin(line, rules).map_err(at)?),
             Some(replay) => replay.line(line).map_err(at)?,
         }
     }
-    let unfinished = |why: &str| Refused { line: last.max(1), why: why.to_owned() };
+    let unfinished = |why| Refused::new(last.max(1), why);
     match replay {
         Some(Replay { expected: Expected::Nothing, steps, mut checked, .. }) => {
             checked.rules_used = steps.rules_used.into_iter().collect();
@@ -141,13 +141,19 @@ impl<'a> Replay<'a> {
     }
 
     fn trust(&mut self, mut line: Line) -> Checks<()> {
-        self.checked.outcome = Outcome::Trusted {
-            solver: line.string("trust")?,
-            version: line.string("version")?,
-            rlimit: line.number("rlimit")?,
-            question: line.string("question")?,
-        };
+        let (solver, version) = (line.string("trust")?, line.string("version")?);
+        let (rlimit, question) = (line.number("rlimit")?, line.string("question")?);
         line.done()?;
+        if solver != "z3" {
+            return refuse("`trust` must be `z3`");
+        }
+        if !version.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return refuse("`version` must be printable");
+        }
+        if question.len() != 64 || !question.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return refuse("`question` must be a SHA-256, 64 hexadecimal digits");
+        }
+        self.checked.outcome = Outcome::Trusted { solver, version, rlimit, question };
         self.expected = Expected::Nothing;
         Ok(())
     }

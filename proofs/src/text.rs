@@ -341,12 +341,13 @@ fn is_variable(token: &str) -> bool {
     letter && !RESERVED.contains(&token)
 }
 
-/// Splits a text: names, numbers, and the longest symbols that fit.
+/// Splits a text: names, numbers, and the longest symbols that fit, between spaces. A text that has
+/// tokens is printable: it may be shown as it is.
 fn tokens(text: &str) -> Checks<Vec<&str>> {
     const SYMBOLS: &[&str] =
         &["==", "!=", "<=", ">=", "//", "<", ">", "+", "-", "*", "%", "(", ")", ","];
     let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
+    let mut rest = text.trim_start_matches(' ');
     while let Some(first) = rest.chars().next() {
         let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
         let in_word: fn(char) -> bool = if first.is_ascii_digit() {
@@ -361,7 +362,7 @@ fn tokens(text: &str) -> Checks<Vec<&str>> {
         }
         let (token, behind) = rest.split_at(length);
         tokens.push(token);
-        rest = behind.trim_start();
+        rest = behind.trim_start_matches(' ');
     }
     Ok(tokens)
 }
