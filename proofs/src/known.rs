@@ -15,15 +15,25 @@ pub(crate) struct Known {
 impl Known {
     /// Adds a fact.
     pub(crate) fn add(&mut self, id: u64, fact: Fact) -> Checks<()> {
+        self.reserve(id)?;
+        self.add_reserved(id, fact);
+        Ok(())
+    }
+
+    /// Uses up a number.
+    pub(crate) fn reserve(&mut self, id: u64) -> Checks<()> {
         if id < self.free {
-            return refuse(format!(
-                "the number {id} does not rise: it must be {} at least",
-                self.free
-            ));
+            let free = self.free;
+            return refuse(format!("the number {id} does not rise: it must be {free} at least"));
         }
         self.free = id.saturating_add(1);
-        self.facts.push((id, fact));
         Ok(())
+    }
+
+    /// Adds a fact under a number that was reserved when these same facts were known: its number is
+    /// above theirs.
+    pub(crate) fn add_reserved(&mut self, id: u64, fact: Fact) {
+        self.facts.push((id, fact));
     }
 
     /// How many facts there are.

@@ -6,18 +6,20 @@ use crate::known::Known;
 use crate::line::Line;
 use crate::polynomial::Algebra;
 use crate::rules::{Rules, hash};
-use crate::statement::{Fact, Status};
+use crate::statement::{Fact, Sign, Status};
 use crate::steps::Steps;
 use crate::{Checked, Checks, Outcome, Refused, refuse, text};
 use std::collections::BTreeSet;
 use std::vec::IntoIter;
 
-/// A division whose cases are being proved.
+/// A division of a branch whose cases are being proved.
 struct Division {
     /// Those that have not begun.
     cases: IntoIter<Vec<Fact>>,
     /// How many facts are known outside of them.
     outside: usize,
+    /// Of a lemma, whose one case is that it is false: what is known after that.
+    lemma: Option<(u64, Fact)>,
 }
 
 /// What the next line must be.
@@ -82,17 +84,17 @@ impl<'a> Replay<'a> {
         let mut known = Known::default();
         for (id, hypothesis) in (0..).zip(&hypotheses) {
             let statement = text::statement(hypothesis, &mut algebra)
-                .map_err(|why| format!("`{hypothesis}`: {why}"))?;
+                .map_err(|why| format!("hypothesis {id}: {why}"))?;
             known.add(id, Fact::Stated(statement, Status::Holds))?;
         }
         let statement =
-            text::statement(&goal, &mut algebra).map_err(|why| format!("`{goal}`: {why}"))?;
+            text::statement(&goal, &mut algebra).map_err(|why| format!("the goal: {why}"))?;
         let not_the_goal = [Status::Undefined, Status::Fails];
         let cases = not_the_goal.map(|status| vec![Fact::Stated(statement.clone(), status)]);
         let cases = Vec::from(cases).into_iter();
         Ok(Replay {
             steps: Steps { algebra, rules, rules_used: BTreeSet::new() },
-            divisions: vec![Division { cases, outside: known.count() }],
+            divisions: vec![Division { cases, outside: known.count(), lemma: None }],
             known,
             expected: Expected::Case,
             checked: Checked {
@@ -113,13 +115,14 @@ impl<'a> Replay<'a> {
             Expected::CaseEnd => {
                 line.yes("end")?;
                 line.done()?;
-                let outside = self.divisions.last().map_or(0, |division| division.outside);
-                self.known.forget_after(outside);
-                self.after_case();
+                self.end_case();
                 Ok(())
             }
             Expected::Step => {
                 self.checked.steps += 1;
+                if line.has("lemma") {
+                    return self.begin_lemma(line);
+                }
                 if self.steps.derive(&mut line, &mut self.known)? {
                     return Ok(());
                 }
@@ -127,7 +130,7 @@ impl<'a> Replay<'a> {
                     End::Closed => Expected::CaseEnd,
                     End::Divided(cases) => {
                         let (cases, outside) = (cases.into_iter(), self.known.count());
-                        self.divisions.push(Division { cases, outside });
+                        self.divisions.push(Division { cases, outside, lemma: None });
                         Expected::Case
                     }
                 };
@@ -168,16 +171,41 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Goes on to the next case, or, when there is none, to the end of the case around.
-    fn after_case(&mut self) {
-        let remaining = self.divisions.last().map_or(0, |division| division.cases.len());
-        if remaining > 0 {
+    /// The case of a lemma: it is false.
+    fn begin_lemma(&mut self, mut line: Line) -> Checks<()> {
+        let (id, said, ids) = (line.number("id")?, line.string("lemma")?, line.numbers("case")?);
+        line.done()?;
+        let algebra = &mut self.steps.algebra;
+        let fact = text::fact(&said, algebra)?;
+        let Fact::Number(poly, Sign::AtLeastZero) = &fact else {
+            return refuse("a lemma must be `>= 0`");
+        };
+        algebra.keep(poly)?;
+        let opposite = Fact::Number(algebra.linear(-1, poly, -1)?, Sign::AtLeastZero);
+        self.known.reserve(id)?;
+        let (cases, outside) = (Vec::new().into_iter(), self.known.count());
+        self.divisions.push(Division { cases, outside, lemma: Some((id, fact)) });
+        self.steps.add_all(&ids, vec![opposite], &mut self.known)
+    }
+
+    /// Goes on to the next case, behind the lemma, or to the end of the case around.
+    fn end_case(&mut self) {
+        let division = self.divisions.last_mut().expect("a case is of a division");
+        self.known.forget_after(division.outside);
+        if division.cases.len() > 0 {
             self.expected = Expected::Case;
             return;
         }
+        let lemma = division.lemma.take();
         self.divisions.pop();
-        let inside = !self.divisions.is_empty();
-        self.expected = if inside { Expected::CaseEnd } else { Expected::Nothing };
+        self.expected = match lemma {
+            Some((id, fact)) => {
+                self.known.add_reserved(id, fact);
+                Expected::Step
+            }
+            None if self.divisions.is_empty() => Expected::Nothing,
+            None => Expected::CaseEnd,
+        };
     }
 }
 

@@ -1,7 +1,9 @@
 //! A certificate for every rule of the specification, each with wrong neighbours: one edit that must
 //! be refused, and a piece of the reason.
 
+mod branches;
 mod connectives;
+mod quotients;
 
 /// The rules of `sample.rules`.
 pub(crate) const RULES: &str = include_str!("sample.rules");
@@ -46,10 +48,17 @@ fn sample(
 }
 
 pub(crate) fn samples() -> Vec<Sample> {
-    [sums(), products(), quotients(), instances(), branches(), connectives::samples()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        sums(),
+        products(),
+        quotients::samples(),
+        instances(),
+        branches::samples(),
+        connectives::samples(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn sums() -> Vec<Sample> {
@@ -266,128 +275,6 @@ fn products() -> Vec<Sample> {
     ]
 }
 
-fn quotients() -> Vec<Sample> {
-    vec![
-        sample(
-            "quotient by a constant above 0",
-            (&[], "x - 4 * (x // 4) <= 3"),
-            (
-                DEFINED,
-                r#"
-{"id": [51], "open": 50}
-{"id": 52, "quotient": "x // 4", "part": "high", "is": "3 - x + 4 * (x // 4) >= 0"}
-{"id": 53, "lin": [[51, "1"], [52, "1"]], "is": "-1 >= 0"}
-{"closed": 53}"#,
-            ),
-            &[
-                ("\"high\"", "\"low\"", "the line gives"),
-                ("\"high\"", "\"middle\"", "`part` must be `low` or `high`"),
-                ("\"high\", ", "\"high\", \"sign\": 51, ", "the key `sign` does not belong here"),
-                ("\"quotient\": \"x // 4\"", "\"quotient\": \"x\"", "`x` is no quotient"),
-                ("\"quotient\": \"x // 4\"", "\"quotient\": \"x // 0\"", "`sign` is missing"),
-                ("<= 3", "<= 2", "the line gives"),
-            ],
-        ),
-        sample(
-            "quotient by a constant below 0",
-            (&[], "x % -4 <= 0"),
-            (
-                DEFINED,
-                r#"
-{"id": [51], "open": 50}
-{"id": 52, "quotient": "x // -4", "part": "low", "is": "-x - 4 * (x // -4) >= 0"}
-{"id": 53, "lin": [[51, "1"], [52, "1"]], "is": "-1 >= 0"}
-{"closed": 53}"#,
-            ),
-            &[
-                ("\"low\"", "\"high\"", "the line gives `4 * ((x) // (-4)) + x + 3 >= 0`"),
-                ("x % -4", "x % 4", "the line gives"),
-            ],
-        ),
-        sample(
-            "quotient by a term above 0",
-            (&["n >= 1"], "x % n < n"),
-            (
-                r#"
-{"id": [11], "open": 0}
-{"cases": 10}
-{"case": [12]}
-{"id": 13, "lin": [[11, "1"], [12, "-1"]], "is": "-1 >= 0"}
-{"closed": 13}
-{"end": true}"#,
-                r#"
-{"id": [51], "open": 0}
-{"id": [52, 53], "open": 50}
-{"id": 54, "quotient": "x // n", "part": "high", "sign": 51, "is": "n - 1 - x + n * (x // n) >= 0"}
-{"id": 55, "lin": [[53, "1"], [54, "1"]], "is": "-1 >= 0"}
-{"closed": 55}"#,
-            ),
-            &[
-                ("\"sign\": 51", "\"sign\": 53", "the fact 53 is not on the sign of the divisor"),
-                ("\"sign\": 51", "\"sign\": 52", "the fact 52 is not `>= 0`"),
-                ("\"sign\": 51, ", "", "the key `sign` is missing"),
-                ("n >= 1", "n >= 0", "the line gives"),
-                ("[52, 53]", "[52]", "1 numbers for 2 facts"),
-                ("\"cases\": 10", "\"closed\": 10", "the fact 10, `a statement`, may be"),
-            ],
-        ),
-        sample(
-            "quotient by a term below 0",
-            (&["n <= -1"], "x % n > n"),
-            (
-                r#"
-{"id": [11], "open": 0}
-{"cases": 10}
-{"case": [12]}
-{"id": 13, "lin": [[11, "1"], [12, "1"]], "is": "-1 >= 0"}
-{"closed": 13}
-{"end": true}"#,
-                r#"
-{"id": [51], "open": 0}
-{"id": [52, 53], "open": 50}
-{"id": 54, "quotient": "x // n", "part": "high", "sign": 51, "is": "x - n * (x // n) - n - 1 >= 0"}
-{"id": 55, "lin": [[53, "1"], [54, "1"]], "is": "-1 >= 0"}
-{"closed": 55}"#,
-            ),
-            &[("n <= -1", "n <= 1", "the line gives"), ("\"high\"", "\"low\"", "the line gives")],
-        ),
-        sample(
-            "undefined: the first divisor that is 0",
-            (&["a >= 1", "b >= 1"], "x // a // b <= x // a // b"),
-            (
-                r#"
-{"id": [11], "open": 0}
-{"id": [12], "open": 1}
-{"cases": 10}
-{"case": [13]}
-{"id": 14, "lin": [[11, "1"], [13, "-1"]], "is": "-1 >= 0"}
-{"closed": 14}
-{"end": true}
-{"case": [15, 16]}
-{"id": 17, "lin": [[12, "1"], [16, "-1"]], "is": "-1 >= 0"}
-{"closed": 17}
-{"end": true}
-{"case": [18, 19, 20]}
-{"id": 21, "rewrite": 18, "with": [[20, "-1"]], "is": "0 != 0"}
-{"closed": 21}
-{"end": true}
-{"case": [22, 23, 24, 25]}
-{"id": 26, "rewrite": 23, "with": [[25, "-1"]], "is": "0 != 0"}
-{"closed": 26}
-{"end": true}"#,
-                r#"
-{"id": [51, 52, 53, 54, 55], "open": 50}
-{"closed": 55}"#,
-            ),
-            &[
-                ("[15, 16]", "[16]", "1 numbers for 2 facts"),
-                ("[[12, \"1\"], [16", "[[12, \"1\"], [15", "which adds nothing"),
-                ("a >= 1", "a >= 0", "the line gives"),
-            ],
-        ),
-    ]
-}
-
 fn instances() -> Vec<Sample> {
     const NOT_ZERO: &str = r#"
 {"id": [11], "open": 0}
@@ -456,99 +343,6 @@ fn instances() -> Vec<Sample> {
 {"closed": 56}"#,
             ),
             &[("\"b\": \"b // c\"", "\"b\": \"c // b\"", "the line gives")],
-        ),
-    ]
-}
-
-fn branches() -> Vec<Sample> {
-    vec![
-        sample(
-            "split",
-            (&[], "x * x >= x"),
-            (
-                DEFINED,
-                r#"
-{"id": [51], "open": 50}
-{"split": "x - 1"}
-{"case": [52]}
-{"id": 53, "lin": [[52, "1"]], "plus": "1", "is": "x >= 0"}
-{"id": 54, "times": [52, 53], "is": "x * x - x >= 0"}
-{"id": 55, "lin": [[51, "1"], [54, "1"]], "is": "-1 >= 0"}
-{"closed": 55}
-{"end": true}
-{"case": [56]}
-{"id": 57, "square": "x", "is": "x * x >= 0"}
-{"id": 58, "lin": [[51, "1"], [56, "1"], [57, "1"]], "is": "-1 >= 0"}
-{"closed": 58}
-{"end": true}"#,
-            ),
-            &[
-                ("\"split\": \"x - 1\"", "\"split\": \"x\"", "the line gives"),
-                ("[56, \"1\"]", "[52, \"1\"]", "the fact 52 is not known here"),
-                ("\"closed\": 58", "\"closed\": 55", "the fact 55 is not known here"),
-                (
-                    "{\"closed\": 58}\n{\"end\": true}\n",
-                    "{\"closed\": 58}\n",
-                    "ends before its proof",
-                ),
-                ("{\"case\": [56]}", "{\"end\": true}", "the key `case` is missing"),
-                ("{\"split\": \"x - 1\"}\n", "", "neither a derivation nor the end"),
-            ],
-        ),
-        sample(
-            "sides",
-            (&["x != 0"], "x * x >= 1"),
-            (
-                DEFINED,
-                r#"
-{"id": [51], "open": 0}
-{"id": [52], "open": 50}
-{"sides": 51}
-{"case": [53]}
-{"id": 54, "times": [53, 53], "is": "x * x - 2 * x + 1 >= 0"}
-{"id": 55, "lin": [[52, "1"], [53, "2"], [54, "1"]], "is": "-1 >= 0"}
-{"closed": 55}
-{"end": true}
-{"case": [56]}
-{"id": 57, "times": [56, 56], "is": "x * x + 2 * x + 1 >= 0"}
-{"id": 58, "lin": [[52, "1"], [56, "2"], [57, "1"]], "is": "-1 >= 0"}
-{"closed": 58}
-{"end": true}"#,
-            ),
-            &[
-                ("\"sides\": 51", "\"sides\": 52", "the fact 52 is not `!= 0`"),
-                ("\"x != 0\"", "\"x != 1\"", "the line gives"),
-            ],
-        ),
-        sample(
-            "choose",
-            (&["max(x, y, z) >= 5", "x <= 4", "y <= 4"], "z >= 5"),
-            (
-                DEFINED,
-                r#"
-{"id": [51], "open": 0}
-{"id": [52], "open": 1}
-{"id": [53], "open": 2}
-{"id": [54], "open": 50}
-{"choose": "max(x, y, z)"}
-{"case": [60]}
-{"id": 61, "lin": [[51, "1"], [52, "1"], [60, "-1"]], "is": "-1 >= 0"}
-{"closed": 61}
-{"end": true}
-{"case": [62]}
-{"id": 63, "lin": [[51, "1"], [53, "1"], [62, "-1"]], "is": "-1 >= 0"}
-{"closed": 63}
-{"end": true}
-{"case": [64]}
-{"id": 65, "lin": [[51, "1"], [54, "1"], [64, "-1"]], "is": "-1 >= 0"}
-{"closed": 65}
-{"end": true}"#,
-            ),
-            &[
-                ("\"choose\": \"max(x, y, z)\"", "\"choose\": \"max(x, y)\"", "the line gives"),
-                ("\"choose\": \"max(x, y, z)\"", "\"choose\": \"x\"", "no `min` or `max`"),
-                ("y <= 4", "y <= 5", "the line gives"),
-            ],
         ),
     ]
 }

@@ -71,7 +71,7 @@ fn what_a_solver_decided_is_only_trusted() {
     assert_eq!(why(&text.replace(", \"rlimit\": 12", "")), "the key `rlimit` is missing");
     assert_eq!(
         why(&text.replace("x == x", "x ==")),
-        "`x ==`: expected a term or a statement, found the end of the text"
+        "the goal: expected a term or a statement, found the end of the text"
     );
     assert_eq!(
         why(&text.replace("abab", "ab")),
