@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Prove(ProveArgs),
     Ops(OpsArgs),
     Explain(ExplainArgs),
+    Verify(VerifyArgs),
 }
 
 /// Check programs: text, names, annotations, well-formedness
@@ -239,4 +240,17 @@ pub(crate) struct OpsArgs {
 pub(crate) struct ExplainArgs {
     /// Such as RX0203, match_cast/dim or matmul/C2
     pub(crate) code: String,
+}
+
+/// Replay certificates: proofs that `relax prove` wrote
+///
+/// The checker shares no code with the prover. Exit code 1 when a certificate is refused.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Certificates, several of which may stand in one file; `-` is the standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Refuse what was decided by a solver and has no proof to replay
+    #[arg(long)]
+    pub(crate) no_trust: bool,
 }

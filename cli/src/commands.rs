@@ -9,6 +9,7 @@ mod ops;
 mod opt;
 mod prove;
 mod run;
+mod verify;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure, Outcome};
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),
         Command::Explain(args) => explain::explain(&args, terminal),
+        Command::Verify(args) => verify::verify(&args, terminal),
     }
 }
 

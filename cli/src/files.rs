@@ -12,8 +12,22 @@ use std::path::Path;
 /// Reads a program. The error is a finding of its own where the bytes are no text.
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
     let bytes = read_bytes(path)?;
-    let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
-    Ok(read_source(&name, &bytes))
+    Ok(read_source(&shown_name(path), &bytes))
+}
+
+/// Reads a text that is no program, such as certificates.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = read_bytes(path)?;
+    let cannot = |why: &str| Failure::usage(format!("cannot read {}: {why}", shown_name(path)));
+    if bytes.len() > relax_syntax::parse::limits::FILE_BYTES {
+        return Err(cannot("it is too large"));
+    }
+    String::from_utf8(bytes).map_err(|_| cannot("it is no UTF-8 text"))
+}
+
+/// What messages call a file.
+pub(crate) fn shown_name(path: &Path) -> String {
+    if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() }
 }
 
 pub(crate) use relax_syntax::parse::Unreadable;

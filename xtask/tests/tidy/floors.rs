@@ -27,7 +27,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("syntax", &["ndarray", "egg", "z3", "z3-sys"]),
     ("semantics", &["egg", "z3", "z3-sys"]),
     ("symbolic", &["ndarray"]),
-    ("proofs", &["egg", "z3", "z3-sys"]),
+    ("proofs", &["egg", "z3", "z3-sys", "relax-symbolic"]),
     ("backends", &["egg", "z3", "z3-sys", "lalrpop", "lalrpop-util"]),
 ];
 
