@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many inequalities a system may start with.
 const MAX_ROWS: usize = 80;
+/// Steps of the linear solver before products are added.
+const LINEAR_FUEL: u32 = 300;
 /// How often facts may bring in further facts.
 const MAX_ROUNDS: usize = 4;
 
@@ -84,6 +86,11 @@ impl Problem {
         ids.any(|id| self.atoms.contains(id))
     }
 
+    fn without_solution(self, refutation: Refutation) -> Infeasibility {
+        let Problem { zero, at_least_zero, .. } = self;
+        Infeasibility { zero, at_least_zero, refutation }
+    }
+
     fn monos(&self) -> BTreeSet<Mono> {
         let polys = self.zero.iter().chain(self.at_least_zero.iter().map(|row| &row.0));
         polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
@@ -144,14 +151,23 @@ impl Engine {
         }
         self.gather(context, &mut problem);
         self.spend(problem.at_least_zero.len() * 4)?;
+        let nonlinear = problem.monos().iter().any(|mono| mono.degree() > 1);
+        // Products make a system much bigger, and often nothing depends on them.
+        if nonlinear && let Some(refutation) = self.linear_refutation(&problem, LINEAR_FUEL) {
+            return Some(problem.without_solution(refutation));
+        }
         self.add_products(context, &mut problem);
+        let refutation = self.linear_refutation(&problem, self.fuel)?;
+        Some(problem.without_solution(refutation))
+    }
+
+    fn linear_refutation(&mut self, problem: &Problem, most: u32) -> Option<Refutation> {
         let rows = problem.at_least_zero.iter().map(|row| &row.0);
-        let refutation = linear_system(&problem.zero, rows).refuted(&mut self.fuel)?;
-        Some(Infeasibility {
-            zero: problem.zero,
-            at_least_zero: problem.at_least_zero,
-            refutation,
-        })
+        let given = self.fuel.min(most);
+        let mut fuel = given;
+        let refutation = linear_system(&problem.zero, rows).refuted(&mut fuel);
+        self.fuel -= given - fuel;
+        refutation
     }
 
     /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.

@@ -80,8 +80,9 @@ impl Author<'_> {
             }
             return;
         }
-        self.narrow(poly);
-        self.learn_normal(id, poly, Relation::AtLeast);
+        if !self.learn_normal(id, poly, Relation::AtLeast) {
+            self.narrow(poly);
+        }
     }
 
     /// The context has bounds of atoms apart from other inequalities.
@@ -121,8 +122,9 @@ impl Author<'_> {
             self.derive(Step::Divide(id, content), poly.exact_quotient(content), Relation::Equal);
             return;
         }
-        self.branch.context.zero.push(poly.clone());
-        self.learn_normal(id, poly, Relation::Equal);
+        if !self.learn_normal(id, poly, Relation::Equal) {
+            self.branch.context.zero.push(poly.clone());
+        }
     }
 
     fn learn_nonzero(&mut self, id: Id, poly: &Poly) {
@@ -133,16 +135,19 @@ impl Author<'_> {
             return;
         }
         self.branch.nonzero.insert(poly.clone(), id);
+        // Divisors are looked up as they are.
         self.branch.context.nonzero.push(poly.clone());
         self.learn_normal(id, poly, Relation::NotEqual);
     }
 
-    /// The same fact with all rewritten atoms replaced.
-    fn learn_normal(&mut self, id: Id, poly: &Poly, relation: Relation) {
-        if let Some((normal, with)) = self.normal(poly)
-            && !with.is_empty()
-        {
-            self.derive(Step::Rewrite(id, with), normal, relation);
+    /// Derives the same fact with all rewritten atoms replaced; false where there are none.
+    fn learn_normal(&mut self, id: Id, poly: &Poly, relation: Relation) -> bool {
+        match self.normal(poly) {
+            Some((normal, with)) if !with.is_empty() => {
+                self.derive(Step::Rewrite(id, with), normal, relation);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -153,6 +158,9 @@ impl Author<'_> {
         }
         self.branch.rewrites.insert(atom, (value, equation));
         let touched = |poly: &Poly| poly.atoms().contains(&atom);
+        let context = &mut self.branch.context;
+        context.at_least_zero.retain(|poly| !touched(poly));
+        context.zero.retain(|poly| !touched(poly));
         let lists = [
             (Relation::AtLeast, &self.branch.at_least_zero),
             (Relation::Equal, &self.branch.zero),
