@@ -13,6 +13,8 @@ mod line;
 mod polynomial;
 mod proof;
 mod rules;
+#[cfg(test)]
+mod soundness;
 mod statement;
 mod steps;
 mod text;

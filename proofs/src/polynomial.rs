@@ -12,6 +12,9 @@
 //! **Limits.** A certificate may be hostile. Terms, degrees and bits of a polynomial are limited, and
 //! all work is paid for from one budget.
 
+#[cfg(test)]
+mod evaluation;
+
 use crate::{Checks, refuse};
 use num_bigint::BigInt;
 use num_integer::Integer;

@@ -32,6 +32,21 @@ impl Steps<'_> {
         if line.has("open") {
             return self.open(line, known).map(|()| true);
         }
+        let Some(fact) = self.derived(line, known)? else {
+            return Ok(false);
+        };
+        let said = line.string("is")?;
+        if text::fact(&said, &mut self.algebra)? != fact {
+            return refuse(format!("the line gives `{}`, not `{said}`", self.text(&fact)));
+        }
+        let id = line.number("id")?;
+        line.done()?;
+        self.keep(known, id, fact)?;
+        Ok(true)
+    }
+
+    /// What a derivation gives, whatever it says that it gives; nothing when the line is none.
+    pub(crate) fn derived(&mut self, line: &mut Line, known: &Known) -> Checks<Option<Fact>> {
         let kinds: [(&str, Derivation<Self>); 12] = [
             ("lin", Self::lin),
             ("equation", Self::equation),
@@ -47,18 +62,10 @@ impl Steps<'_> {
             ("rule", Self::rule),
         ];
         let Some((_, derivation)) = kinds.iter().find(|(key, _)| line.has(key)) else {
-            return Ok(false);
+            return Ok(None);
         };
         let (poly, sign) = derivation(self, line, known)?;
-        let fact = Fact::Number(poly, sign);
-        let said = line.string("is")?;
-        if text::fact(&said, &mut self.algebra)? != fact {
-            return refuse(format!("the line gives `{}`, not `{said}`", self.text(&fact)));
-        }
-        let id = line.number("id")?;
-        line.done()?;
-        self.keep(known, id, fact)?;
-        Ok(true)
+        Ok(Some(Fact::Number(poly, sign)))
     }
 
     fn keep(&mut self, known: &mut Known, id: u64, fact: Fact) -> Checks<()> {
