@@ -18,7 +18,8 @@ fn main() {
 
 fn provide(folder: &Path) {
     let names = ["libz3.so", "libz3.dylib", "libz3.a", "libz3.lib"];
-    let Some(library) = names.iter().map(|name| folder.join(name)).find(|path| path.exists()) else {
+    let Some(library) = names.iter().map(|name| folder.join(name)).find(|path| path.exists())
+    else {
         println!(
             "cargo::error=the SMT solver z3 is not in {}: run ./z3.sh in the root of the project \
              to fetch it, or build with --no-default-features to do without it",
