@@ -14,24 +14,28 @@ use std::fmt::Write;
 /// How long a text may become.
 const MAX_LENGTH: usize = 400_000;
 
-/// How divisions are written. Each proves what the other does not.
+/// How divisions are written. Each proves what the others do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
     /// A fresh quotient and remainder: `x == y * q + r`, `r` between 0 and `y`.
     QuotientRemainder,
+    /// A fresh quotient; the remainder is `x - y * q`, which cancels against other products.
+    Quotient,
     /// The solver's own `div` and `mod`, corrected for negative divisors.
     Direct,
 }
 
 impl Encoding {
-    /// Both.
-    pub const ALL: [Encoding; 2] = [Encoding::QuotientRemainder, Encoding::Direct];
+    /// All, in the order in which they are tried.
+    pub const ALL: [Encoding; 3] =
+        [Encoding::QuotientRemainder, Encoding::Direct, Encoding::Quotient];
 
     /// The word for it in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Encoding::QuotientRemainder => "quotient-remainder",
+            Encoding::Quotient => "quotient",
             Encoding::Direct => "direct",
         }
     }
@@ -241,7 +245,9 @@ impl<'a> Writer<'a> {
         }
         let (a, b) = (key.0.as_str(), key.1.as_str());
         let found = match self.encoding {
-            Encoding::QuotientRemainder => self.divided_with_remainder(a, divisor, b),
+            Encoding::QuotientRemainder | Encoding::Quotient => {
+                self.divided_with_remainder(a, divisor, b)
+            }
             Encoding::Direct => self.divided_directly(a, divisor, b),
         };
         self.divisions.insert(key, found.clone());
@@ -251,8 +257,14 @@ impl<'a> Writer<'a> {
     fn divided_with_remainder(&mut self, a: &str, divisor: &Dim, b: &str) -> (String, String) {
         self.fresh += 1;
         let (q, r) = (format!("q{}", self.fresh), format!("r{}", self.fresh));
-        self.line(format_args!("(declare-const {q} Int)\n(declare-const {r} Int)"));
-        let sum = format!("(= {a} (+ (* {b} {q}) {r}))");
+        self.line(format_args!("(declare-const {q} Int)"));
+        let sum = if self.encoding == Encoding::Quotient {
+            self.line(format_args!("(define-fun {r} () Int (- {a} (* {b} {q})))"));
+            "true".to_owned()
+        } else {
+            self.line(format_args!("(declare-const {r} Int)"));
+            format!("(= {a} (+ (* {b} {q}) {r}))")
+        };
         let (above, below) = (format!("(<= 0 {r}) (< {r} {b})"), format!("(< {b} {r}) (<= {r} 0)"));
         if self.is_positive(divisor) {
             self.line(format_args!("(assert (and {sum} {above}))"));
