@@ -245,7 +245,7 @@ fn what_is_a_little_wrong_is_found_out() {
             if fate == Fate::Evaluated || fate == Fate::Refuted {
                 wrong += 1;
                 for encoding in Encoding::ALL {
-                    if proof(&mutant, None, encoding, 20_000).is_some() {
+                    if proof(&mutant, None, encoding, 10_000).is_some() {
                         findings.push(format!("{}: proved and wrong: {mutant}", rule.name));
                     }
                 }

@@ -58,8 +58,10 @@ pub(crate) enum Goal {
 pub(crate) fn text(question: &Question<'_>, encoding: Encoding, goal: Goal) -> Option<String> {
     let mut writer = Writer::new(question, encoding);
     for fact in &question.facts {
-        let (holds, _) = writer.claim(fact);
-        writer.line(format_args!("(assert {holds})"));
+        let (nonzero, relation) = writer.relation(fact);
+        for part in nonzero.iter().chain([&relation]) {
+            writer.line(format_args!("(assert {part})"));
+        }
     }
     let (holds, fails) = writer.formula(question.formula);
     match goal {
@@ -171,7 +173,19 @@ impl<'a> Writer<'a> {
     }
 
     fn claim(&mut self, claim: &Claim) -> (String, String) {
-        self.divisors.clear();
+        let (nonzero, relation) = self.relation(claim);
+        if nonzero.is_empty() {
+            return self.defined(&relation, &format!("(not {relation})"));
+        }
+        let nonzero = nonzero.join(" ");
+        self.defined(
+            &format!("(and {nonzero} {relation})"),
+            &format!("(and {nonzero} (not {relation}))"),
+        )
+    }
+
+    /// What must hold for the claim to have a value, and what it says then.
+    fn relation(&mut self, claim: &Claim) -> (Vec<String>, String) {
         let (a, b) = (self.term(&claim.left), self.term(&claim.right));
         let relation = match claim.relation {
             Relation::Equal => format!("(= {a} {b})"),
@@ -183,14 +197,9 @@ impl<'a> Writer<'a> {
                 format!("(and (not (= {a} 0)) (= {remainder} 0))")
             }
         };
-        let mut defined = String::new();
-        for divisor in std::mem::take(&mut self.divisors) {
-            write!(defined, "(not (= {divisor} 0)) ").expect("writing to a string does not fail");
-        }
-        self.defined(
-            &format!("(and {defined}{relation})"),
-            &format!("(and {defined}(not {relation}))"),
-        )
+        let divisors = std::mem::take(&mut self.divisors);
+        let nonzero = divisors.iter().map(|divisor| format!("(not (= {divisor} 0))"));
+        (nonzero.collect(), relation)
     }
 
     fn term(&mut self, dim: &Dim) -> String {

@@ -41,6 +41,7 @@ impl<'a> Question<'a> {
     }
 
     /// The question whether an assignment satisfies all of `facts`; the formula is `False`.
+    #[cfg(feature = "z3")]
     pub(crate) fn of_facts(facts: &[&'a Claim]) -> Option<Self> {
         let mut left = facts.to_vec();
         let mut question = Self::new([].into_iter(), &Formula::False)?;
