@@ -11,6 +11,7 @@ pub mod claims;
 mod context;
 mod counterexample;
 mod division;
+mod egraph;
 mod engine;
 mod extremes;
 mod intervals;
@@ -22,6 +23,9 @@ mod prover;
 mod simplify;
 mod tableau;
 mod verdict;
+
+/// The rules of the e-graph, one a line: `name: left == right where conditions  # reason`.
+pub const RULES: &str = include_str!("../rules/dims.rules");
 
 pub use prover::Prover;
 pub use verdict::{Stage, StageStatistics, Statistics, Verdict};

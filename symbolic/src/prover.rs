@@ -3,6 +3,7 @@
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
+use crate::egraph;
 use crate::engine::Engine;
 use crate::verdict::{Stage, Statistics, Verdict};
 use relax_syntax::dim::Dim;
@@ -78,7 +79,13 @@ impl Prover {
                 self.engine.atoms.forget_from(mark);
                 Some(answer)
             }
-            Stage::EGraph | Stage::Solver => None,
+            Stage::EGraph => {
+                let mark = self.engine.atoms.mark();
+                let proved = egraph::proves(&mut self.engine, &self.context, formula);
+                self.engine.atoms.forget_from(mark);
+                Some(if proved { Answer::Proved } else { Answer::Unknown })
+            }
+            Stage::Solver => None,
         }
     }
 

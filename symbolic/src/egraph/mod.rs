@@ -1,0 +1,183 @@
+//! The second stage: equality saturation by the rules of `rules/dims.rules`.
+//!
+//! The e-graph only looks for instances of rules. What counts is decided by the first stage: a
+//! question is proved when the first stage proves it with the equations of these instances as
+//! further facts. So an answer is right if the rules are, and the instances are its record.
+
+mod language;
+mod ring;
+mod rules;
+mod search;
+mod views;
+
+use crate::claims::Formula;
+use crate::context::Context;
+use crate::egraph::ring::Ring;
+use crate::egraph::rules::Rule;
+use crate::egraph::search::Search;
+use crate::engine::Engine;
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+use std::collections::BTreeMap;
+
+/// Steps of work for polynomials and conditions of one question.
+const SEARCH_FUEL: u32 = 12_000;
+/// Steps of work for a proof with the equations.
+const PROOF_FUEL: u32 = 20_000;
+
+/// A rule with dims for its variables: its conditions hold, so `left == right` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instance {
+    /// The rule's name in the file.
+    pub(crate) rule: &'static str,
+    /// What the rule's variables stand for.
+    pub(crate) with: BTreeMap<Name, Dim>,
+    /// The rule's conditions for these; the first stage proves each.
+    pub(crate) conditions: Vec<Claim>,
+    /// The rule's left side for these.
+    pub(crate) left: Dim,
+    /// The rule's right side for these.
+    pub(crate) right: Dim,
+}
+
+impl Instance {
+    fn new(rule: &Rule, with: BTreeMap<Name, Dim>) -> Self {
+        let for_these = |claim: &Claim| {
+            let (left, right) = (claim.left.substitute(&with), claim.right.substitute(&with));
+            Claim::new(left, claim.relation, right)
+        };
+        Self {
+            rule: rule.name,
+            conditions: rule.conditions.iter().map(for_these).collect(),
+            left: rule.left.substitute(&with),
+            right: rule.right.substitute(&with),
+            with,
+        }
+    }
+
+    /// What the instance says. The right side comes first: what it is made of is then known when
+    /// the left side is read, which is the one that is replaced.
+    pub(crate) fn equation(&self) -> Claim {
+        Claim::new(self.right.clone(), Relation::Equal, self.left.clone())
+    }
+}
+
+/// Whether the first stage with equations of rule instances proves `formula`.
+pub(crate) fn proves(engine: &mut Engine, context: &Context, formula: &Formula) -> bool {
+    let Some(question) = Question::new(engine, context, formula) else {
+        return false;
+    };
+    let found = question.search(engine);
+    !found.is_empty() && question.follows(engine, &found)
+}
+
+/// A few instances whose equations, as further facts, make the first stage prove `formula`. For
+/// `implies(hypothesis, conclusion)` they hold under the hypothesis.
+pub(crate) fn instances(
+    engine: &mut Engine,
+    context: &Context,
+    formula: &Formula,
+) -> Option<Vec<Instance>> {
+    let question = Question::new(engine, context, formula)?;
+    let mut found = question.search(engine);
+    if !question.follows(engine, &found) {
+        return None;
+    }
+    for index in (0..found.len()).rev() {
+        let without = found.remove(index);
+        if !question.follows(engine, &found) {
+            found.insert(index, without);
+        }
+    }
+    Some(found)
+}
+
+/// What is asked, with the hypotheses of an implication among the facts.
+struct Question<'a> {
+    context: Context,
+    formula: &'a Formula,
+}
+
+impl<'a> Question<'a> {
+    /// `None` where there is nothing for rules to work on, or a hypothesis may have no value.
+    fn new(engine: &mut Engine, context: &Context, formula: &'a Formula) -> Option<Self> {
+        let mut question = Self { context: context.clone(), formula };
+        while let Formula::Implies(parts) = question.formula {
+            let mut claims = Vec::new();
+            if !conjuncts(&parts.0, &mut claims) {
+                break;
+            }
+            engine.fuel = PROOF_FUEL;
+            let defined = Formula::implies(parts.0.clone(), Formula::True);
+            if !engine.proves_formula(&question.context, &defined) {
+                return None;
+            }
+            for claim in claims {
+                engine.assume(&mut question.context, claim);
+            }
+            question.formula = &parts.1;
+        }
+        question.concerns_rules().then_some(question)
+    }
+
+    /// Whether an operation that is no sum or product is involved.
+    fn concerns_rules(&self) -> bool {
+        let mut found = false;
+        self.formula.visit_dims(&mut |dim| found |= has_atoms(dim));
+        found
+            || self
+                .context
+                .claims
+                .iter()
+                .any(|claim| has_atoms(&claim.left) || has_atoms(&claim.right))
+    }
+
+    fn search(&self, engine: &mut Engine) -> Vec<Instance> {
+        let mut claims = Vec::new();
+        self.formula.visit_claims(&mut |claim| claims.push(claim));
+        let mark = engine.atoms.mark();
+        let ring = Ring::new(std::mem::take(engine), self.context.clone(), SEARCH_FUEL);
+        let mut search = Search::new(ring, &claims);
+        search.run();
+        let (found, ring) = search.finish();
+        *engine = ring.engine;
+        engine.atoms.forget_from(mark);
+        found
+    }
+
+    fn follows(&self, engine: &mut Engine, instances: &[Instance]) -> bool {
+        let mark = engine.atoms.mark();
+        engine.fuel = PROOF_FUEL;
+        let mut context = self.context.clone();
+        for instance in instances {
+            engine.assert(&mut context, &instance.equation());
+        }
+        let proved = engine.proves_formula(&context, self.formula);
+        engine.atoms.forget_from(mark);
+        proved
+    }
+}
+
+/// The claims of a conjunction; false where there is something else in it.
+fn conjuncts<'a>(formula: &'a Formula, claims: &mut Vec<&'a Claim>) -> bool {
+    match formula {
+        Formula::True => true,
+        Formula::Claim(claim) => {
+            claims.push(claim);
+            true
+        }
+        Formula::And(parts) => parts.iter().all(|part| conjuncts(part, claims)),
+        _ => false,
+    }
+}
+
+fn has_atoms(dim: &Dim) -> bool {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => false,
+        Dim::Op(DimOp::Add | DimOp::Sub | DimOp::Mul, operands) => {
+            has_atoms(&operands.0) || has_atoms(&operands.1)
+        }
+        Dim::Op(..) => true,
+    }
+}

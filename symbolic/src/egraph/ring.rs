@@ -1,0 +1,160 @@
+//! What is known of each class: the canonical polynomial of the first stage, a short dim, and
+//! which rule instances it depends on. Sums and products need no rules because of it: classes with
+//! the same polynomial are the same class.
+
+use crate::atoms::Atom;
+use crate::context::Context;
+use crate::egraph::language::{Graph, Node};
+use crate::engine::Engine;
+use crate::polynomial::Poly;
+use egg::{Analysis, DidMerge, Id};
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::Claim;
+use std::collections::BTreeMap;
+
+/// Steps of work for one polynomial or one condition.
+const FUEL: u32 = 500;
+
+/// The first stage, as the analysis asks it.
+pub(super) struct Ring {
+    pub(super) engine: Engine,
+    pub(super) context: Context,
+    /// Steps of work that are left for all polynomials and conditions.
+    budget: u32,
+    /// Conditions that were asked before.
+    asked: BTreeMap<Claim, bool>,
+}
+
+/// What is known of a class.
+#[derive(Clone, Debug)]
+pub(super) struct Data {
+    /// The simplest polynomial found, where one is within the limits.
+    pub(super) poly: Option<Poly>,
+    /// The shortest dim found.
+    pub(super) dim: Dim,
+    /// How many parts the dim has.
+    pub(super) size: usize,
+    /// The instances that the class, or a part of it, was merged by: one bit each.
+    pub(super) depends: u64,
+}
+
+impl Ring {
+    pub(super) fn new(engine: Engine, context: Context, budget: u32) -> Self {
+        Self { engine, context, budget, asked: BTreeMap::new() }
+    }
+
+    /// Runs `ask` on the first stage with a share of the budget.
+    fn with_fuel<T>(&mut self, ask: impl FnOnce(&mut Engine, &Context) -> T) -> T {
+        let share = FUEL.min(self.budget);
+        self.engine.fuel = share;
+        let answer = ask(&mut self.engine, &self.context);
+        self.budget -= share - self.engine.fuel.min(share);
+        answer
+    }
+
+    /// Whether the first stage proves `claim`.
+    pub(super) fn proves(&mut self, claim: &Claim) -> bool {
+        if let Some(known) = self.asked.get(claim) {
+            return *known;
+        }
+        let proved = self.with_fuel(|engine, context| engine.proves(context, claim));
+        self.asked.insert(claim.clone(), proved);
+        proved
+    }
+
+    /// Whether the first stage proves that both sides of `claim` have a value.
+    pub(super) fn defines(&mut self, claim: &Claim) -> bool {
+        self.with_fuel(|engine, context| engine.proves_defined(context, claim))
+    }
+
+    /// Whether both sides of an equation have the same polynomial.
+    pub(super) fn is_trivial(&mut self, equation: &Claim) -> bool {
+        let claimed = self.with_fuel(|engine, context| engine.claimed(context, equation));
+        claimed.is_some_and(|(poly, _)| poly.is_zero())
+    }
+
+    fn leaf(&mut self, node: &Node) -> Option<Poly> {
+        match node {
+            Node::Int(value) => Some(Poly::constant(i128::from(*value))),
+            Node::Var(name) => {
+                let id = self.engine.atoms.intern(Atom::Var(name.clone()))?;
+                Some(self.engine.value_of(&self.context, id))
+            }
+            Node::Op(..) => None,
+        }
+    }
+
+    fn operation(&mut self, op: DimOp, a: &Poly, b: &Poly) -> Option<Poly> {
+        self.with_fuel(|engine, context| {
+            engine.spend(a.terms().len() * b.terms().len())?;
+            match op {
+                DimOp::Add => a.add(b),
+                DimOp::Sub => a.sub(b),
+                DimOp::Mul => a.mul(b),
+                DimOp::FloorDiv => engine.floor_div(context, a, b),
+                DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(context, a, b)?)?),
+                DimOp::CeilDiv => engine.floor_div(context, &a.scale(-1)?, b)?.scale(-1),
+                DimOp::Min => engine.least(context, vec![a.clone(), b.clone()]),
+                DimOp::Max => engine.greatest(context, vec![a.clone(), b.clone()]),
+            }
+        })
+    }
+
+    /// How simple a polynomial is: less is simpler.
+    fn weight<'a>(&self, poly: &'a Poly) -> (usize, usize, &'a Poly) {
+        let atoms = poly.atoms().into_iter();
+        let inside = atoms.map(|id| self.engine.atoms.inside(id).len()).sum();
+        (inside, poly.terms().len(), poly)
+    }
+
+    fn is_simpler(&self, new: Option<&Poly>, old: Option<&Poly>) -> bool {
+        match (new, old) {
+            (Some(new), Some(old)) => self.weight(new) < self.weight(old),
+            (new, _) => new.is_some(),
+        }
+    }
+}
+
+impl Analysis<Node> for Ring {
+    type Data = Data;
+
+    fn make(graph: &mut Graph, node: &Node, _: Id) -> Data {
+        let Node::Op(op, [a, b]) = node else {
+            let poly = graph.analysis.leaf(node);
+            let dim = match node {
+                Node::Int(value) => Dim::Int(*value),
+                Node::Var(name) => Dim::Var(name.clone()),
+                Node::Op(..) => Dim::Int(0),
+            };
+            return Data { poly, dim, size: 1, depends: 0 };
+        };
+        let (a, b) = (graph[*a].data.clone(), graph[*b].data.clone());
+        let polys = a.poly.zip(b.poly);
+        let poly = polys.and_then(|(a, b)| graph.analysis.operation(*op, &a, &b));
+        let dim = Dim::Op(*op, Box::new((a.dim, b.dim)));
+        Data { poly, dim, size: a.size + b.size + 1, depends: a.depends | b.depends }
+    }
+
+    fn merge(&mut self, old: &mut Data, new: Data) -> DidMerge {
+        let depends = old.depends | new.depends;
+        let mut changed = DidMerge(depends != old.depends, depends != new.depends);
+        old.depends = depends;
+        if old.poly != new.poly {
+            if self.is_simpler(new.poly.as_ref(), old.poly.as_ref()) {
+                old.poly = new.poly;
+                changed.0 = true;
+            } else {
+                changed.1 = true;
+            }
+        }
+        if old.dim != new.dim {
+            if (new.size, &new.dim) < (old.size, &old.dim) {
+                (old.size, old.dim) = (new.size, new.dim);
+                changed.0 = true;
+            } else {
+                changed.1 = true;
+            }
+        }
+        changed
+    }
+}

@@ -1,0 +1,138 @@
+//! Saturation within limits: rules are matched, their conditions asked of the first stage, and what
+//! holds is merged and noted.
+
+use crate::egraph::Instance;
+use crate::egraph::language::{Graph, Node, add};
+use crate::egraph::ring::Ring;
+use crate::egraph::rules::{self, Rule};
+use crate::egraph::views::{MAX_NODES, Views};
+use egg::{Id, SearchMatches, Searcher, Subst};
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many rounds there are.
+const MAX_ROUNDS: usize = 4;
+/// How many instances are noted; [`Data::depends`](crate::egraph::ring::Data) has a bit for each.
+const MAX_INSTANCES: usize = 64;
+/// How many matches of one pattern a round looks at.
+const MAX_MATCHES: usize = 30;
+/// How many parts a dim may have that a rule's variable stands for.
+const MAX_SIZE: usize = 60;
+
+/// A graph with the sides of the question in it, and the instances that merged its classes.
+pub(super) struct Search {
+    graph: Graph,
+    views: Views,
+    roots: Vec<Id>,
+    instances: Vec<Instance>,
+    /// Matches that were tried: the rule and what its variables stand for.
+    tried: BTreeSet<(&'static str, Vec<Dim>)>,
+}
+
+impl Search {
+    /// A graph of the sides of `claims`.
+    pub(super) fn new(ring: Ring, claims: &[&Claim]) -> Self {
+        let mut graph = Graph::new(ring);
+        let mut roots = Vec::new();
+        for claim in claims {
+            let sides = [&claim.left, &claim.right].map(|dim| add(&mut graph, dim, &|_| None));
+            roots.extend(sides);
+            if matches!(claim.relation, Relation::AtMost | Relation::Less) {
+                graph.add(Node::Op(DimOp::Min, sides));
+                graph.add(Node::Op(DimOp::Min, [sides[1], sides[0]]));
+            }
+        }
+        let mut views = Views::default();
+        views.unite(&mut graph);
+        views.compare_quotients(&mut graph);
+        Self { graph, views, roots, instances: Vec::new(), tried: BTreeSet::new() }
+    }
+
+    /// Applies rules until nothing is new or a limit is met.
+    pub(super) fn run(&mut self) {
+        for _ in 0..MAX_ROUNDS {
+            let before = (self.instances.len(), self.graph.total_number_of_nodes());
+            self.views.add(&mut self.graph);
+            for rule in rules::all() {
+                for (pattern, other) in &rule.directions {
+                    let found = pattern.search_with_limit(&self.graph, MAX_MATCHES);
+                    let found = matches(&found);
+                    found.iter().for_each(|found| self.apply(rule, other, found));
+                    if !self.graph.clean {
+                        self.views.unite(&mut self.graph);
+                    }
+                }
+            }
+            if before == (self.instances.len(), self.graph.total_number_of_nodes())
+                || self.graph.total_number_of_nodes() > MAX_NODES
+                || self.instances.len() >= MAX_INSTANCES
+            {
+                break;
+            }
+        }
+    }
+
+    /// The instances that the sides of the question depend on, in the order in which they were
+    /// found, and the first stage.
+    pub(super) fn finish(self) -> (Vec<Instance>, Ring) {
+        let depends = self.roots.iter().map(|root| self.graph[*root].data.depends);
+        let depends = depends.fold(0, |all, one| all | one);
+        let used = self.instances.into_iter().enumerate();
+        let used = used.filter(|(index, _)| depends >> index & 1 == 1).map(|(_, one)| one);
+        (used.collect(), self.graph.analysis)
+    }
+
+    /// Merges a match with the other side of its rule, if the conditions hold.
+    fn apply(&mut self, rule: &'static Rule, other: &Dim, (class, subst): &(Id, Subst)) {
+        if self.instances.len() >= MAX_INSTANCES || self.graph.total_number_of_nodes() > MAX_NODES {
+            return;
+        }
+        let class_of =
+            |name: &Name| rule.variables.get(name).and_then(|var| subst.get(*var)).copied();
+        let mut with = BTreeMap::new();
+        for name in rule.variables.keys() {
+            let Some(id) = class_of(name) else { return };
+            let data = &self.graph[id].data;
+            if data.size > MAX_SIZE || data.poly.is_none() {
+                return;
+            }
+            with.insert(name.clone(), data.dim.clone());
+        }
+        if !self.tried.insert((rule.name, with.values().cloned().collect())) {
+            return;
+        }
+        let instance = Instance::new(rule, with);
+        if !instance.conditions.iter().all(|condition| self.graph.analysis.proves(condition)) {
+            return;
+        }
+        let equal = add(&mut self.graph, other, &class_of);
+        if self.graph.find(equal) == self.graph.find(*class) {
+            return;
+        }
+        let equation = instance.equation();
+        if self.graph.analysis.is_trivial(&equation) {
+            self.graph.union(*class, equal);
+            return;
+        }
+        if !self.graph.analysis.defines(&equation) {
+            return;
+        }
+        let bit = 1 << self.instances.len();
+        self.instances.push(instance);
+        self.graph.union(*class, equal);
+        let mut data = self.graph[*class].data.clone();
+        data.depends |= bit;
+        self.graph.set_analysis_data(*class, data);
+    }
+}
+
+/// All matches. Their order depends on the history of the graph alone.
+fn matches(found: &[SearchMatches<'_, Node>]) -> Vec<(Id, Subst)> {
+    let pairs = |one: &SearchMatches<'_, Node>| {
+        let class = one.eclass;
+        one.substs.iter().map(move |subst| (class, subst.clone())).collect::<Vec<_>>()
+    };
+    found.iter().flat_map(pairs).collect()
+}
