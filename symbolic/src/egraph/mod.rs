@@ -21,10 +21,11 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
-/// Steps of work for polynomials and conditions of one question.
-const SEARCH_FUEL: u32 = 12_000;
 /// Steps of work for a proof with the equations.
-const PROOF_FUEL: u32 = 20_000;
+const PROOF_FUEL: u32 = 8_000;
+
+/// How often an equation may lead to further facts.
+const CASCADE: u32 = 6;
 
 /// A rule with dims for its variables: its conditions hold, so `left == right` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +57,15 @@ impl Instance {
         }
     }
 
-    /// What the instance says. The right side comes first: what it is made of is then known when
-    /// the left side is read, which is the one that is replaced.
-    pub(crate) fn equation(&self) -> Claim {
-        Claim::new(self.right.clone(), Relation::Equal, self.left.clone())
+    /// Adds `left - right == 0`. The right side is read first: what it is made of is then known
+    /// when the left side is read, which is the one that is replaced. That the divisors are not 0
+    /// is not added.
+    fn add_to(&self, engine: &mut Engine, context: &mut Context) {
+        let equation = Claim::new(self.right.clone(), Relation::Equal, self.left.clone());
+        let poly = engine.claimed(context, &equation).map(|(poly, _)| poly);
+        if let Some(poly) = poly.and_then(|poly| engine.rebuild(context, &poly)) {
+            engine.add_zero(context, poly, CASCADE);
+        }
     }
 }
 
@@ -137,7 +143,7 @@ impl<'a> Question<'a> {
         let mut claims = Vec::new();
         self.formula.visit_claims(&mut |claim| claims.push(claim));
         let mark = engine.atoms.mark();
-        let ring = Ring::new(std::mem::take(engine), self.context.clone(), SEARCH_FUEL);
+        let ring = Ring::new(std::mem::take(engine), self.context.clone(), self.formula);
         let mut search = Search::new(ring, &claims);
         search.run();
         let (found, ring) = search.finish();
@@ -151,7 +157,7 @@ impl<'a> Question<'a> {
         engine.fuel = PROOF_FUEL;
         let mut context = self.context.clone();
         for instance in instances {
-            engine.assert(&mut context, &instance.equation());
+            instance.add_to(engine, &mut context);
         }
         let proved = engine.proves_formula(&context, self.formula);
         engine.atoms.forget_from(mark);

@@ -3,17 +3,26 @@
 //! the same polynomial are the same class.
 
 use crate::atoms::Atom;
+use crate::claims::Formula;
 use crate::context::Context;
+use crate::counterexample::Effort;
 use crate::egraph::language::{Graph, Node};
 use crate::engine::Engine;
 use crate::polynomial::Poly;
 use egg::{Analysis, DidMerge, Id};
+use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::facts::Claim;
+use relax_syntax::facts::{Claim, Counterexample, Relation};
 use std::collections::BTreeMap;
 
 /// Steps of work for one polynomial or one condition.
-const FUEL: u32 = 500;
+const FUEL: u32 = 300;
+/// Steps of work for all of them.
+const BUDGET: u32 = 5_000;
+/// How many assignments are kept.
+const MAX_SAMPLES: usize = 12;
+/// Values that variables of assignments are moved to.
+const VALUES: [i64; 7] = [2, 3, 1, 7, 0, 5, -2];
 
 /// The first stage, as the analysis asks it.
 pub(super) struct Ring {
@@ -23,6 +32,10 @@ pub(super) struct Ring {
     budget: u32,
     /// Conditions that were asked before.
     asked: BTreeMap<Claim, bool>,
+    /// Operations that were done before.
+    known: BTreeMap<(DimOp, Poly, Poly), Option<Poly>>,
+    /// Assignments that satisfy the facts: what fails in one is not proved.
+    samples: Vec<Counterexample>,
 }
 
 /// What is known of a class.
@@ -39,8 +52,10 @@ pub(super) struct Data {
 }
 
 impl Ring {
-    pub(super) fn new(engine: Engine, context: Context, budget: u32) -> Self {
-        Self { engine, context, budget, asked: BTreeMap::new() }
+    pub(super) fn new(mut engine: Engine, context: Context, question: &Formula) -> Self {
+        let samples = samples(&mut engine, &context, question);
+        let (asked, known) = (BTreeMap::new(), BTreeMap::new());
+        Self { engine, context, budget: BUDGET, asked, known, samples }
     }
 
     /// Runs `ask` on the first stage with a share of the budget.
@@ -57,20 +72,29 @@ impl Ring {
         if let Some(known) = self.asked.get(claim) {
             return *known;
         }
-        let proved = self.with_fuel(|engine, context| engine.proves(context, claim));
+        let fails = self.samples.iter().any(|values| claim.holds(values) == Some(false));
+        let proved = !fails && self.with_fuel(|engine, context| engine.proves(context, claim));
         self.asked.insert(claim.clone(), proved);
         proved
     }
 
-    /// Whether the first stage proves that both sides of `claim` have a value.
-    pub(super) fn defines(&mut self, claim: &Claim) -> bool {
-        self.with_fuel(|engine, context| engine.proves_defined(context, claim))
+    /// Whether the first stage proves that `dim` has a value.
+    pub(super) fn defines(&mut self, dim: &Dim) -> bool {
+        let claim = Claim::new(dim.clone(), Relation::Equal, 0);
+        self.with_fuel(|engine, context| engine.proves_defined(context, &claim))
     }
 
-    /// Whether both sides of an equation have the same polynomial.
-    pub(super) fn is_trivial(&mut self, equation: &Claim) -> bool {
-        let claimed = self.with_fuel(|engine, context| engine.claimed(context, equation));
-        claimed.is_some_and(|(poly, _)| poly.is_zero())
+    /// The polynomial of `dim`, whose variables have these.
+    pub(super) fn polynomial(&mut self, dim: &Dim, values: &BTreeMap<Name, Poly>) -> Option<Poly> {
+        match dim {
+            Dim::Int(value) => Some(Poly::constant(i128::from(*value))),
+            Dim::Var(name) => values.get(name).cloned(),
+            Dim::Op(op, operands) => {
+                let a = self.polynomial(&operands.0, values)?;
+                let b = self.polynomial(&operands.1, values)?;
+                self.operation(*op, &a, &b)
+            }
+        }
     }
 
     fn leaf(&mut self, node: &Node) -> Option<Poly> {
@@ -85,19 +109,22 @@ impl Ring {
     }
 
     fn operation(&mut self, op: DimOp, a: &Poly, b: &Poly) -> Option<Poly> {
-        self.with_fuel(|engine, context| {
-            engine.spend(a.terms().len() * b.terms().len())?;
-            match op {
-                DimOp::Add => a.add(b),
-                DimOp::Sub => a.sub(b),
-                DimOp::Mul => a.mul(b),
-                DimOp::FloorDiv => engine.floor_div(context, a, b),
-                DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(context, a, b)?)?),
-                DimOp::CeilDiv => engine.floor_div(context, &a.scale(-1)?, b)?.scale(-1),
-                DimOp::Min => engine.least(context, vec![a.clone(), b.clone()]),
-                DimOp::Max => engine.greatest(context, vec![a.clone(), b.clone()]),
-            }
-        })
+        let key = (op, a.clone(), b.clone());
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let result = self.with_fuel(|engine, context| match op {
+            DimOp::Add => a.add(b),
+            DimOp::Sub => a.sub(b),
+            DimOp::Mul => a.mul(b),
+            DimOp::FloorDiv => engine.floor_div(context, a, b),
+            DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(context, a, b)?)?),
+            DimOp::CeilDiv => engine.floor_div(context, &a.scale(-1)?, b)?.scale(-1),
+            DimOp::Min => engine.least(context, vec![a.clone(), b.clone()]),
+            DimOp::Max => engine.greatest(context, vec![a.clone(), b.clone()]),
+        });
+        self.known.insert(key, result.clone());
+        result
     }
 
     /// How simple a polynomial is: less is simpler.
@@ -157,4 +184,30 @@ impl Analysis<Node> for Ring {
         }
         changed
     }
+}
+
+/// A few assignments of the variables that satisfy the facts: one, and a walk from it.
+fn samples(engine: &mut Engine, context: &Context, question: &Formula) -> Vec<Counterexample> {
+    // Never holds, and mentions the variables of the question.
+    let never = Formula::And(vec![question.clone(), Formula::False]);
+    let first = engine
+        .counterexample(context, &never, Effort::Glance)
+        .or_else(|| engine.counterexample(context, &never, Effort::Full));
+    let Some(mut values) = first else { return Vec::new() };
+    let names: Vec<Name> = values.keys().cloned().collect();
+    let mut samples = vec![values.clone()];
+    for step in 0..names.len() * VALUES.len() {
+        let name = &names[step % names.len()];
+        let mut next = values.clone();
+        next.insert(name.clone(), VALUES[(step * 3 + step / names.len()) % VALUES.len()]);
+        let holds = |claim: &Claim| claim.holds(&next) == Some(true);
+        if next != values && context.claims.iter().all(holds) {
+            values.clone_from(&next);
+            samples.push(next);
+        }
+        if samples.len() >= MAX_SAMPLES {
+            break;
+        }
+    }
+    samples
 }

@@ -52,10 +52,15 @@ fn rule(line: &'static str) -> Option<Rule> {
     let bound = right.vars_all(&known)
         && conditions.iter().all(|c| c.left.vars_all(&known) && c.right.vars_all(&known));
     let mut directions = vec![(pattern(&left, &variables), right.clone())];
-    if is_worth_a_search(&right, &variables) {
+    if !is_inequality(&left, &right) && is_worth_a_search(&right, &variables) {
         directions.push((pattern(&right, &variables), left.clone()));
     }
     bound.then_some(Rule { name, left, right, conditions, variables, directions })
+}
+
+/// Whether the equation is `min(x, y) == x`.
+fn is_inequality(left: &Dim, right: &Dim) -> bool {
+    matches!(left, Dim::Op(DimOp::Min, operands) if operands.0 == *right)
 }
 
 /// Whether the right side is looked for too: it has all variables, and is no sum or product, of

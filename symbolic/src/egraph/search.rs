@@ -28,7 +28,7 @@ pub(super) struct Search {
     roots: Vec<Id>,
     instances: Vec<Instance>,
     /// Matches that were tried: the rule and what its variables stand for.
-    tried: BTreeSet<(&'static str, Vec<Dim>)>,
+    tried: BTreeSet<(&'static str, Vec<Option<Id>>)>,
 }
 
 impl Search {
@@ -91,36 +91,32 @@ impl Search {
         }
         let class_of =
             |name: &Name| rule.variables.get(name).and_then(|var| subst.get(*var)).copied();
-        let mut with = BTreeMap::new();
+        let key = rule.variables.values().map(|var| subst.get(*var).map(|id| self.graph.find(*id)));
+        if !self.tried.insert((rule.name, key.collect())) {
+            return;
+        }
+        let (mut with, mut polys) = (BTreeMap::new(), BTreeMap::new());
         for name in rule.variables.keys() {
             let Some(id) = class_of(name) else { return };
             let data = &self.graph[id].data;
-            if data.size > MAX_SIZE || data.poly.is_none() {
-                return;
-            }
+            let Some(poly) = data.poly.clone().filter(|_| data.size <= MAX_SIZE) else { return };
             with.insert(name.clone(), data.dim.clone());
+            polys.insert(name.clone(), poly);
         }
-        if !self.tried.insert((rule.name, with.values().cloned().collect())) {
+        let ring = &mut self.graph.analysis;
+        let sides = ring.polynomial(&rule.left, &polys).zip(ring.polynomial(&rule.right, &polys));
+        if sides.is_some_and(|(left, right)| left == right) {
             return;
         }
         let instance = Instance::new(rule, with);
-        if !instance.conditions.iter().all(|condition| self.graph.analysis.proves(condition)) {
-            return;
-        }
-        let equal = add(&mut self.graph, other, &class_of);
-        if self.graph.find(equal) == self.graph.find(*class) {
-            return;
-        }
-        let equation = instance.equation();
-        if self.graph.analysis.is_trivial(&equation) {
-            self.graph.union(*class, equal);
-            return;
-        }
-        if !self.graph.analysis.defines(&equation) {
+        if !instance.conditions.iter().all(|condition| ring.proves(condition))
+            || !instance.with.values().all(|dim| ring.defines(dim))
+        {
             return;
         }
         let bit = 1 << self.instances.len();
         self.instances.push(instance);
+        let equal = add(&mut self.graph, other, &class_of);
         self.graph.union(*class, equal);
         let mut data = self.graph[*class].data.clone();
         data.depends |= bit;

@@ -78,6 +78,13 @@ impl Views {
             }
         }
         self.unite(graph);
+        let one = graph.add(Node::Int(1));
+        for (op, [_, divisor]) in operations(graph) {
+            if op == DimOp::FloorDiv && graph[divisor].nodes.iter().any(quotient) {
+                graph.add(Node::Op(DimOp::Min, [one, divisor]));
+            }
+        }
+        self.unite(graph);
     }
 
     /// Classes for all atoms of the polynomials: canonical forms may have others than the text.
