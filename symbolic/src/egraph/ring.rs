@@ -27,7 +27,9 @@ const VALUES: [i64; 7] = [2, 3, 1, 7, 0, 5, -2];
 /// The first stage, as the analysis asks it.
 pub(super) struct Ring {
     pub(super) engine: Engine,
-    pub(super) context: Context,
+    context: Context,
+    /// The facts without products: enough for most canonical forms, and much quicker.
+    plain: Context,
     /// Steps of work that are left for all polynomials and conditions.
     budget: u32,
     /// Conditions that were asked before.
@@ -55,14 +57,17 @@ impl Ring {
     pub(super) fn new(mut engine: Engine, context: Context, question: &Formula) -> Self {
         let samples = samples(&mut engine, &context, question);
         let (asked, known) = (BTreeMap::new(), BTreeMap::new());
-        Self { engine, context, budget: BUDGET, asked, known, samples }
+        let mut plain = context.clone();
+        plain.at_least_zero.retain(|poly| poly.terms().iter().all(|(mono, _)| mono.degree() < 2));
+        plain.zero.clear();
+        Self { engine, context, plain, budget: BUDGET, asked, known, samples }
     }
 
     /// Runs `ask` on the first stage with a share of the budget.
-    fn with_fuel<T>(&mut self, ask: impl FnOnce(&mut Engine, &Context) -> T) -> T {
+    fn with_fuel<T>(&mut self, ask: impl FnOnce(&mut Engine) -> T) -> T {
         let share = FUEL.min(self.budget);
         self.engine.fuel = share;
-        let answer = ask(&mut self.engine, &self.context);
+        let answer = ask(&mut self.engine);
         self.budget -= share - self.engine.fuel.min(share);
         answer
     }
@@ -73,7 +78,9 @@ impl Ring {
             return *known;
         }
         let fails = self.samples.iter().any(|values| claim.holds(values) == Some(false));
-        let proved = !fails && self.with_fuel(|engine, context| engine.proves(context, claim));
+        let context = std::mem::take(&mut self.context);
+        let proved = !fails && self.with_fuel(|engine| engine.proves(&context, claim));
+        self.context = context;
         self.asked.insert(claim.clone(), proved);
         proved
     }
@@ -81,7 +88,10 @@ impl Ring {
     /// Whether the first stage proves that `dim` has a value.
     pub(super) fn defines(&mut self, dim: &Dim) -> bool {
         let claim = Claim::new(dim.clone(), Relation::Equal, 0);
-        self.with_fuel(|engine, context| engine.proves_defined(context, &claim))
+        let context = std::mem::take(&mut self.context);
+        let defined = self.with_fuel(|engine| engine.proves_defined(&context, &claim));
+        self.context = context;
+        defined
     }
 
     /// The polynomial of `dim`, whose variables have these.
@@ -102,7 +112,7 @@ impl Ring {
             Node::Int(value) => Some(Poly::constant(i128::from(*value))),
             Node::Var(name) => {
                 let id = self.engine.atoms.intern(Atom::Var(name.clone()))?;
-                Some(self.engine.value_of(&self.context, id))
+                Some(self.engine.value_of(&self.plain, id))
             }
             Node::Op(..) => None,
         }
@@ -113,16 +123,18 @@ impl Ring {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let result = self.with_fuel(|engine, context| match op {
+        let context = std::mem::take(&mut self.plain);
+        let result = self.with_fuel(|engine| match op {
             DimOp::Add => a.add(b),
             DimOp::Sub => a.sub(b),
             DimOp::Mul => a.mul(b),
-            DimOp::FloorDiv => engine.floor_div(context, a, b),
-            DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(context, a, b)?)?),
-            DimOp::CeilDiv => engine.floor_div(context, &a.scale(-1)?, b)?.scale(-1),
-            DimOp::Min => engine.least(context, vec![a.clone(), b.clone()]),
-            DimOp::Max => engine.greatest(context, vec![a.clone(), b.clone()]),
+            DimOp::FloorDiv => engine.floor_div(&context, a, b),
+            DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(&context, a, b)?)?),
+            DimOp::CeilDiv => engine.floor_div(&context, &a.scale(-1)?, b)?.scale(-1),
+            DimOp::Min => engine.least(&context, vec![a.clone(), b.clone()]),
+            DimOp::Max => engine.greatest(&context, vec![a.clone(), b.clone()]),
         });
+        self.plain = context;
         self.known.insert(key, result.clone());
         result
     }

@@ -25,7 +25,10 @@ const MAX_SIZE: usize = 60;
 pub(super) struct Search {
     graph: Graph,
     views: Views,
-    roots: Vec<Id>,
+    /// The sides of each claim.
+    roots: Vec<[Id; 2]>,
+    /// Whether all claims are equations.
+    equations: bool,
     instances: Vec<Instance>,
     /// Matches that were tried: the rule and what its variables stand for.
     tried: BTreeSet<(&'static str, Vec<Option<Id>>)>,
@@ -38,16 +41,20 @@ impl Search {
         let mut roots = Vec::new();
         for claim in claims {
             let sides = [&claim.left, &claim.right].map(|dim| add(&mut graph, dim, &|_| None));
-            roots.extend(sides);
-            if matches!(claim.relation, Relation::AtMost | Relation::Less) {
+            roots.push(sides);
+            if is_order(claim) {
                 graph.add(Node::Op(DimOp::Min, sides));
                 graph.add(Node::Op(DimOp::Min, [sides[1], sides[0]]));
             }
         }
         let mut views = Views::default();
         views.unite(&mut graph);
-        views.compare_quotients(&mut graph);
-        Self { graph, views, roots, instances: Vec::new(), tried: BTreeSet::new() }
+        views.seed_divisors(&mut graph);
+        if claims.iter().any(|claim| is_order(claim)) {
+            views.compare_quotients(&mut graph);
+        }
+        let equations = claims.iter().all(|claim| claim.relation == Relation::Equal);
+        Self { graph, views, roots, equations, instances: Vec::new(), tried: BTreeSet::new() }
     }
 
     /// Applies rules until nothing is new or a limit is met.
@@ -62,6 +69,9 @@ impl Search {
                     found.iter().for_each(|found| self.apply(rule, other, found));
                     if !self.graph.clean {
                         self.views.unite(&mut self.graph);
+                        if self.is_done() {
+                            return;
+                        }
                     }
                 }
             }
@@ -74,10 +84,16 @@ impl Search {
         }
     }
 
+    /// Whether the question is a list of equations whose sides are the same classes.
+    fn is_done(&self) -> bool {
+        let same = |sides: &[Id; 2]| self.graph.find(sides[0]) == self.graph.find(sides[1]);
+        self.equations && self.roots.iter().all(same)
+    }
+
     /// The instances that the sides of the question depend on, in the order in which they were
     /// found, and the first stage.
     pub(super) fn finish(self) -> (Vec<Instance>, Ring) {
-        let depends = self.roots.iter().map(|root| self.graph[*root].data.depends);
+        let depends = self.roots.iter().flatten().map(|root| self.graph[*root].data.depends);
         let depends = depends.fold(0, |all, one| all | one);
         let used = self.instances.into_iter().enumerate();
         let used = used.filter(|(index, _)| depends >> index & 1 == 1).map(|(_, one)| one);
@@ -105,7 +121,7 @@ impl Search {
         }
         let ring = &mut self.graph.analysis;
         let sides = ring.polynomial(&rule.left, &polys).zip(ring.polynomial(&rule.right, &polys));
-        if sides.is_some_and(|(left, right)| left == right) {
+        if sides.is_none_or(|(left, right)| left == right) {
             return;
         }
         let instance = Instance::new(rule, with);
@@ -122,6 +138,10 @@ impl Search {
         data.depends |= bit;
         self.graph.set_analysis_data(*class, data);
     }
+}
+
+fn is_order(claim: &Claim) -> bool {
+    matches!(claim.relation, Relation::AtMost | Relation::Less)
 }
 
 /// All matches. Their order depends on the history of the graph alone.

@@ -20,6 +20,7 @@ const MAX_COMPARED: usize = 5;
 pub(super) struct Views {
     classes: BTreeMap<Poly, Id>,
     done: BTreeSet<(Poly, Poly)>,
+    spelled: BTreeSet<Poly>,
 }
 
 impl Views {
@@ -47,6 +48,7 @@ impl Views {
     /// Adds views of all quotients, minima and maxima.
     pub(super) fn add(&mut self, graph: &mut Graph) {
         self.add_atoms(graph);
+        self.spell_out(graph);
         for (op, [a, b]) in operations(graph) {
             let both = graph[a].data.poly.clone().zip(graph[b].data.poly.clone());
             let Some((left, right)) = both.filter(|both| self.done.insert(both.clone())) else {
@@ -66,9 +68,8 @@ impl Views {
     /// Adds the least of each pair of quotients: inequalities are rules on it.
     pub(super) fn compare_quotients(&mut self, graph: &mut Graph) {
         self.add_atoms(graph);
-        let quotient = |node: &Node| matches!(node, Node::Op(DimOp::FloorDiv, _));
         let mut ids = sorted_classes(graph);
-        ids.retain(|id| graph[*id].nodes.iter().any(quotient));
+        ids.retain(|id| graph[*id].nodes.iter().any(is_quotient));
         if ids.len() > MAX_COMPARED {
             return;
         }
@@ -78,9 +79,14 @@ impl Views {
             }
         }
         self.unite(graph);
+    }
+
+    /// Adds the lesser of 1 and each divisor that is itself a quotient: it must not be 0.
+    pub(super) fn seed_divisors(&mut self, graph: &mut Graph) {
+        self.add_atoms(graph);
         let one = graph.add(Node::Int(1));
         for (op, [_, divisor]) in operations(graph) {
-            if op == DimOp::FloorDiv && graph[divisor].nodes.iter().any(quotient) {
+            if op == DimOp::FloorDiv && graph[divisor].nodes.iter().any(is_quotient) {
                 graph.add(Node::Op(DimOp::Min, [one, divisor]));
             }
         }
@@ -93,6 +99,24 @@ impl Views {
         let atoms: BTreeSet<AtomId> = polys.iter().flat_map(Poly::atoms).collect();
         for id in atoms {
             self.atom(graph, id);
+        }
+        self.unite(graph);
+    }
+
+    /// Writes what is neither sum nor product as its polynomial says: `x % y` as `x - y * (x // y)`.
+    /// So it follows what becomes of the atoms in it.
+    fn spell_out(&mut self, graph: &mut Graph) {
+        for id in sorted_classes(graph) {
+            let composite = |node: &Node| matches!(node, Node::Op(op, _) if !matches!(op, DimOp::Add | DimOp::Sub | DimOp::Mul));
+            let Some(poly) = graph[id].data.poly.clone() else { continue };
+            let atomic = matches!(poly.terms(), [(mono, 1)] if mono.as_atom().is_some());
+            if !atomic
+                && graph[id].nodes.iter().any(composite)
+                && self.spelled.insert(poly.clone())
+                && let Some(sum) = self.sum(graph, &poly)
+            {
+                graph.union(id, sum);
+            }
         }
         self.unite(graph);
     }
@@ -156,6 +180,12 @@ impl Views {
         if let Some(id) = self.classes.get(poly) {
             return Some(*id);
         }
+        let id = self.sum(graph, poly)?;
+        self.classes.insert(poly.clone(), id);
+        Some(id)
+    }
+
+    fn sum(&mut self, graph: &mut Graph, poly: &Poly) -> Option<Id> {
         let mut sum: Option<Id> = None;
         for (mono, coefficient) in poly.terms() {
             let term = self.term(graph, mono, *coefficient)?;
@@ -164,12 +194,7 @@ impl Views {
                 Some(sum) => graph.add(Node::Op(DimOp::Add, [sum, term])),
             });
         }
-        let id = match sum {
-            None => graph.add(Node::Int(0)),
-            Some(sum) => sum,
-        };
-        self.classes.insert(poly.clone(), id);
-        Some(id)
+        Some(sum.unwrap_or_else(|| graph.add(Node::Int(0))))
     }
 
     fn term(&mut self, graph: &mut Graph, mono: &Mono, coefficient: i128) -> Option<Id> {
@@ -217,6 +242,10 @@ impl Views {
         let ids = ids.collect::<Option<Vec<Id>>>()?;
         ids.into_iter().reduce(|a, b| graph.add(Node::Op(op, [a, b])))
     }
+}
+
+fn is_quotient(node: &Node) -> bool {
+    matches!(node, Node::Op(DimOp::FloorDiv, _))
 }
 
 /// All products of some of the atoms, but 1.
