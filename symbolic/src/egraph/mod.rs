@@ -69,34 +69,52 @@ impl Instance {
     }
 }
 
+/// Why the second stage proves a question.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    /// The instances, in the order in which they were found.
+    pub(crate) instances: Vec<Instance>,
+    /// The facts that were used, and the hypotheses of the question if it is an implication.
+    pub(crate) context: Context,
+}
+
+impl Evidence {
+    /// Adds the equations of the instances to the facts.
+    pub(crate) fn facts(&self, engine: &mut Engine) -> Context {
+        let mut context = self.context.clone();
+        for instance in &self.instances {
+            instance.add_to(engine, &mut context);
+        }
+        context
+    }
+}
+
 /// Whether the first stage with equations of rule instances proves `formula`.
 pub(crate) fn proves(engine: &mut Engine, context: &Context, formula: &Formula) -> bool {
     let Some(question) = Question::new(engine, context, formula) else {
         return false;
     };
-    let found = question.search(engine);
-    !found.is_empty() && question.follows(engine, &found)
+    let instances = question.search(engine);
+    question.evidence(engine, instances).is_some()
 }
 
 /// A few instances whose equations, as further facts, make the first stage prove `formula`. For
-/// `implies(hypothesis, conclusion)` they hold under the hypothesis.
+/// `implies(hypothesis, conclusion)` they hold under the hypothesis, and prove the conclusion.
 pub(crate) fn instances(
     engine: &mut Engine,
     context: &Context,
     formula: &Formula,
-) -> Option<Vec<Instance>> {
+) -> Option<Evidence> {
     let question = Question::new(engine, context, formula)?;
-    let mut found = question.search(engine);
-    if !question.follows(engine, &found) {
-        return None;
-    }
-    for index in (0..found.len()).rev() {
-        let without = found.remove(index);
-        if !question.follows(engine, &found) {
-            found.insert(index, without);
+    let found = question.search(engine);
+    let mut evidence = question.evidence(engine, found)?;
+    for index in (0..evidence.instances.len()).rev() {
+        let without = evidence.instances.remove(index);
+        if !question.follows(engine, &evidence) {
+            evidence.instances.insert(index, without);
         }
     }
-    Some(found)
+    Some(evidence)
 }
 
 /// What is asked, with the hypotheses of an implication among the facts.
@@ -152,13 +170,25 @@ impl<'a> Question<'a> {
         found
     }
 
-    fn follows(&self, engine: &mut Engine, instances: &[Instance]) -> bool {
+    /// Whether the instances suffice: first with the facts on single variables alone, which is
+    /// enough for most equations and much quicker, then with all facts.
+    fn evidence(&self, engine: &mut Engine, instances: Vec<Instance>) -> Option<Evidence> {
+        let mut context = self.context.clone();
+        context.at_least_zero.clear();
+        context.zero.clear();
+        let mut evidence = Evidence { instances, context };
+        if self.follows(engine, &evidence) {
+            return Some(evidence);
+        }
+        evidence.context = self.context.clone();
+        let useful = !evidence.instances.is_empty();
+        (useful && self.follows(engine, &evidence)).then_some(evidence)
+    }
+
+    fn follows(&self, engine: &mut Engine, evidence: &Evidence) -> bool {
         let mark = engine.atoms.mark();
         engine.fuel = PROOF_FUEL;
-        let mut context = self.context.clone();
-        for instance in instances {
-            instance.add_to(engine, &mut context);
-        }
+        let context = evidence.facts(engine);
         let proved = engine.proves_formula(&context, self.formula);
         engine.atoms.forget_from(mark);
         proved

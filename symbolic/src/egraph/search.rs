@@ -27,7 +27,7 @@ pub(super) struct Search {
     views: Views,
     /// The sides of each claim.
     roots: Vec<[Id; 2]>,
-    /// Whether all claims are equations.
+    /// Whether all claims are equations, without divisors that need a look.
     equations: bool,
     instances: Vec<Instance>,
     /// Matches that were tried: the rule and what its variables stand for.
@@ -49,11 +49,13 @@ impl Search {
         }
         let mut views = Views::default();
         views.unite(&mut graph);
-        views.seed_divisors(&mut graph);
+        let seeds = views.seed_divisors(&mut graph);
         if claims.iter().any(|claim| is_order(claim)) {
             views.compare_quotients(&mut graph);
         }
         let equations = claims.iter().all(|claim| claim.relation == Relation::Equal);
+        let equations = equations && seeds.is_empty();
+        roots.extend(seeds.into_iter().map(|seed| [seed, seed]));
         Self { graph, views, roots, equations, instances: Vec::new(), tried: BTreeSet::new() }
     }
 

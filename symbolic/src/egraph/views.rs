@@ -56,6 +56,7 @@ impl Views {
             };
             match op {
                 DimOp::FloorDiv | DimOp::FloorMod => {
+                    self.view_ceiling(graph, b, &left);
                     self.view_quotient(graph, [a, b], &left, &right);
                 }
                 DimOp::Min | DimOp::Max => self.view_extreme(graph, [a, b], &left, &right),
@@ -81,16 +82,18 @@ impl Views {
         self.unite(graph);
     }
 
-    /// Adds the lesser of 1 and each divisor that is itself a quotient: it must not be 0.
-    pub(super) fn seed_divisors(&mut self, graph: &mut Graph) {
+    /// Adds the lesser of 1 and each divisor that is itself no polynomial: it must not be 0.
+    pub(super) fn seed_divisors(&mut self, graph: &mut Graph) -> Vec<Id> {
         self.add_atoms(graph);
         let one = graph.add(Node::Int(1));
+        let mut seeds = Vec::new();
         for (op, [_, divisor]) in operations(graph) {
             if op == DimOp::FloorDiv && graph[divisor].nodes.iter().any(is_quotient) {
-                graph.add(Node::Op(DimOp::Min, [one, divisor]));
+                seeds.push(graph.add(Node::Op(DimOp::Min, [one, divisor])));
             }
         }
         self.unite(graph);
+        seeds
     }
 
     /// Classes for all atoms of the polynomials: canonical forms may have others than the text.
@@ -119,6 +122,15 @@ impl Views {
             }
         }
         self.unite(graph);
+    }
+
+    /// `(-x) // d` is the negative of `ceildiv(x, d)`.
+    fn view_ceiling(&mut self, graph: &mut Graph, divisor: Id, numerator: &Poly) {
+        let negative = numerator.terms().iter().all(|(_, coefficient)| *coefficient < 0);
+        let Some(mirrored) = numerator.scale(-1).filter(|_| negative) else { return };
+        if let Some(mirrored) = self.class_of(graph, &mirrored) {
+            graph.add(Node::Op(DimOp::CeilDiv, [mirrored, divisor]));
+        }
     }
 
     fn view_quotient(&mut self, graph: &mut Graph, [n, d]: [Id; 2], top: &Poly, bottom: &Poly) {
