@@ -14,7 +14,7 @@ use crate::claims::Formula;
 use crate::context::Context;
 use crate::egraph::ring::Ring;
 use crate::egraph::rules::Rule;
-use crate::egraph::search::Search;
+use crate::egraph::search::{Search, Stop};
 use crate::engine::Engine;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -22,7 +22,7 @@ use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
 /// Steps of work for a proof with the equations.
-const PROOF_FUEL: u32 = 8_000;
+const PROOF_FUEL: u32 = 6_000;
 
 /// How often an equation may lead to further facts.
 const CASCADE: u32 = 6;
@@ -91,11 +91,8 @@ impl Evidence {
 
 /// Whether the first stage with equations of rule instances proves `formula`.
 pub(crate) fn proves(engine: &mut Engine, context: &Context, formula: &Formula) -> bool {
-    let Some(question) = Question::new(engine, context, formula) else {
-        return false;
-    };
-    let instances = question.search(engine);
-    question.evidence(engine, instances).is_some()
+    let question = Question::new(engine, context, formula);
+    question.is_some_and(|question| question.search(engine).is_some())
 }
 
 /// A few instances whose equations, as further facts, make the first stage prove `formula`. For
@@ -106,8 +103,7 @@ pub(crate) fn instances(
     formula: &Formula,
 ) -> Option<Evidence> {
     let question = Question::new(engine, context, formula)?;
-    let found = question.search(engine);
-    let mut evidence = question.evidence(engine, found)?;
+    let mut evidence = question.search(engine)?;
     for index in (0..evidence.instances.len()).rev() {
         let without = evidence.instances.remove(index);
         if !question.follows(engine, &evidence) {
@@ -157,22 +153,29 @@ impl<'a> Question<'a> {
                 .any(|claim| has_atoms(&claim.left) || has_atoms(&claim.right))
     }
 
-    fn search(&self, engine: &mut Engine) -> Vec<Instance> {
+    /// Looks for instances and asks the first stage with them: when the sides of an equation have
+    /// met, and when nothing more is found.
+    fn search(&self, engine: &mut Engine) -> Option<Evidence> {
         let mut claims = Vec::new();
         self.formula.visit_claims(&mut |claim| claims.push(claim));
-        let mark = engine.atoms.mark();
-        let ring = Ring::new(std::mem::take(engine), self.context.clone(), self.formula);
+        let ring = Ring::new(engine.clone(), self.context.clone(), self.formula);
         let mut search = Search::new(ring, &claims);
-        search.run();
-        let (found, ring) = search.finish();
-        *engine = ring.engine;
-        engine.atoms.forget_from(mark);
-        found
+        loop {
+            let stop = search.run();
+            let instances = search.used();
+            let evidence = self.evidence(engine, instances);
+            if evidence.is_some() || stop == Stop::Exhausted {
+                return evidence;
+            }
+        }
     }
 
     /// Whether the instances suffice: first with the facts on single variables alone, which is
     /// enough for most equations and much quicker, then with all facts.
     fn evidence(&self, engine: &mut Engine, instances: Vec<Instance>) -> Option<Evidence> {
+        if instances.is_empty() {
+            return None;
+        }
         let mut context = self.context.clone();
         context.at_least_zero.clear();
         context.zero.clear();
@@ -181,8 +184,7 @@ impl<'a> Question<'a> {
             return Some(evidence);
         }
         evidence.context = self.context.clone();
-        let useful = !evidence.instances.is_empty();
-        (useful && self.follows(engine, &evidence)).then_some(evidence)
+        self.follows(engine, &evidence).then_some(evidence)
     }
 
     fn follows(&self, engine: &mut Engine, evidence: &Evidence) -> bool {

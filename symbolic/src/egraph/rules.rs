@@ -22,6 +22,13 @@ pub(super) struct Rule {
     pub(super) directions: Vec<(Pattern<Node>, Dim)>,
 }
 
+impl Rule {
+    /// The directions, each with the rule.
+    pub(super) fn searches(&self) -> impl Iterator<Item = (&Self, &(Pattern<Node>, Dim))> {
+        self.directions.iter().map(move |direction| (self, direction))
+    }
+}
+
 /// All rules of the file, read once.
 pub(super) fn all() -> &'static [Rule] {
     static ALL: OnceLock<Vec<Rule>> = OnceLock::new();

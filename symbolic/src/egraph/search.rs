@@ -21,14 +21,26 @@ const MAX_MATCHES: usize = 30;
 /// How many parts a dim may have that a rule's variable stands for.
 const MAX_SIZE: usize = 60;
 
+/// Why a search stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The sides of the question's equations are the same; it can go on.
+    Met,
+    /// There is nothing more, within the limits.
+    Exhausted,
+}
+
 /// A graph with the sides of the question in it, and the instances that merged its classes.
 pub(super) struct Search {
     graph: Graph,
     views: Views,
     /// The sides of each claim.
     roots: Vec<[Id; 2]>,
-    /// Whether all claims are equations, without divisors that need a look.
+    /// What says that divisors are not 0.
+    divisors: Vec<Id>,
+    /// Whether all claims are equations, and their sides have not met.
     equations: bool,
+    rounds: usize,
     instances: Vec<Instance>,
     /// Matches that were tried: the rule and what its variables stand for.
     tried: BTreeSet<(&'static str, Vec<Option<Id>>)>,
@@ -49,62 +61,67 @@ impl Search {
         }
         let mut views = Views::default();
         views.unite(&mut graph);
-        let seeds = views.seed_divisors(&mut graph);
+        let divisors = views.seed_divisors(&mut graph);
         if claims.iter().any(|claim| is_order(claim)) {
             views.compare_quotients(&mut graph);
         }
         let equations = claims.iter().all(|claim| claim.relation == Relation::Equal);
-        let equations = equations && seeds.is_empty();
-        roots.extend(seeds.into_iter().map(|seed| [seed, seed]));
-        Self { graph, views, roots, equations, instances: Vec::new(), tried: BTreeSet::new() }
+        let (instances, tried) = (Vec::new(), BTreeSet::new());
+        Self { graph, views, roots, divisors, equations, rounds: 0, instances, tried }
     }
 
-    /// Applies rules until nothing is new or a limit is met.
-    pub(super) fn run(&mut self) {
-        for _ in 0..MAX_ROUNDS {
-            let before = (self.instances.len(), self.graph.total_number_of_nodes());
+    /// Applies rules until the sides of an equation meet, which it says once, nothing is new, or a
+    /// limit is met.
+    pub(super) fn run(&mut self) -> Stop {
+        while self.rounds < MAX_ROUNDS {
+            self.rounds += 1;
+            let before = self.progress();
             self.views.add(&mut self.graph);
-            for rule in rules::all() {
-                for (pattern, other) in &rule.directions {
-                    let found = pattern.search_with_limit(&self.graph, MAX_MATCHES);
-                    let found = matches(&found);
-                    found.iter().for_each(|found| self.apply(rule, other, found));
-                    if !self.graph.clean {
-                        self.views.unite(&mut self.graph);
-                        if self.is_done() {
-                            return;
-                        }
-                    }
+            for (rule, (pattern, other)) in rules::all().iter().flat_map(Rule::searches) {
+                let found = pattern.search_with_limit(&self.graph, MAX_MATCHES);
+                matches(&found).iter().for_each(|found| self.apply(rule, other, found));
+                if self.graph.clean {
+                    continue;
+                }
+                self.views.unite(&mut self.graph);
+                if self.equations && self.has_met() {
+                    self.equations = false;
+                    return Stop::Met;
                 }
             }
-            if before == (self.instances.len(), self.graph.total_number_of_nodes())
-                || self.graph.total_number_of_nodes() > MAX_NODES
-                || self.instances.len() >= MAX_INSTANCES
-            {
+            if before == self.progress() || self.is_full() {
                 break;
             }
         }
+        Stop::Exhausted
     }
 
-    /// Whether the question is a list of equations whose sides are the same classes.
-    fn is_done(&self) -> bool {
-        let same = |sides: &[Id; 2]| self.graph.find(sides[0]) == self.graph.find(sides[1]);
-        self.equations && self.roots.iter().all(same)
+    fn progress(&self) -> (usize, usize) {
+        (self.instances.len(), self.graph.total_number_of_nodes())
     }
 
-    /// The instances that the sides of the question depend on, in the order in which they were
-    /// found, and the first stage.
-    pub(super) fn finish(self) -> (Vec<Instance>, Ring) {
-        let depends = self.roots.iter().flatten().map(|root| self.graph[*root].data.depends);
-        let depends = depends.fold(0, |all, one| all | one);
-        let used = self.instances.into_iter().enumerate();
-        let used = used.filter(|(index, _)| depends >> index & 1 == 1).map(|(_, one)| one);
-        (used.collect(), self.graph.analysis)
+    fn is_full(&self) -> bool {
+        self.instances.len() >= MAX_INSTANCES || self.graph.total_number_of_nodes() > MAX_NODES
+    }
+
+    /// Whether the sides of each claim are the same class.
+    fn has_met(&self) -> bool {
+        self.roots.iter().all(|sides| self.graph.find(sides[0]) == self.graph.find(sides[1]))
+    }
+
+    /// The instances that the sides of the question and its divisors depend on, in the order in
+    /// which they were found.
+    pub(super) fn used(&self) -> Vec<Instance> {
+        let roots = self.roots.iter().flatten().chain(&self.divisors);
+        let depends = roots.fold(0, |all, root| all | self.graph[*root].data.depends);
+        let used = self.instances.iter().enumerate();
+        let used = used.filter(|(index, _)| depends >> index & 1 == 1).map(|(_, one)| one.clone());
+        used.collect()
     }
 
     /// Merges a match with the other side of its rule, if the conditions hold.
     fn apply(&mut self, rule: &'static Rule, other: &Dim, (class, subst): &(Id, Subst)) {
-        if self.instances.len() >= MAX_INSTANCES || self.graph.total_number_of_nodes() > MAX_NODES {
+        if self.is_full() {
             return;
         }
         let class_of =
