@@ -139,10 +139,11 @@ impl Search {
             polys.insert(name.clone(), poly);
         }
         let ring = &mut self.graph.analysis;
-        let sides = ring.polynomial(&rule.left, &polys).zip(ring.polynomial(&rule.right, &polys));
-        if sides.is_none_or(|(left, right)| left == right) {
+        let Some(found) = ring.polynomial(other, &polys) else { return };
+        if self.graph[*class].data.poly.as_ref() == Some(&found) {
             return;
         }
+        let ring = &mut self.graph.analysis;
         let instance = Instance::new(rule, with);
         if !instance.conditions.iter().all(|condition| ring.proves(condition))
             || !instance.with.values().all(|dim| ring.defines(dim))
