@@ -15,10 +15,12 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Counterexample, Relation};
 use std::collections::BTreeMap;
 
-/// Steps of work for one polynomial or one condition.
-const FUEL: u32 = 300;
-/// Steps of work for all of them.
-const BUDGET: u32 = 5_000;
+/// Steps of work for one operation on polynomials, and for all.
+const OPERATION_FUEL: u32 = 300;
+const ALL_OPERATIONS: u32 = 4_000;
+/// Steps of work for one condition, and for all.
+const CONDITION_FUEL: u32 = 1_500;
+const ALL_CONDITIONS: u32 = 5_000;
 /// How many assignments are kept.
 const MAX_SAMPLES: usize = 12;
 /// Values that variables of assignments are moved to.
@@ -30,8 +32,10 @@ pub(super) struct Ring {
     context: Context,
     /// The facts without products: enough for most canonical forms, and much quicker.
     plain: Context,
-    /// Steps of work that are left for all polynomials and conditions.
-    budget: u32,
+    /// Steps of work that are left for all operations.
+    operations: u32,
+    /// Steps of work that are left for all conditions.
+    conditions: u32,
     /// Conditions that were asked before.
     asked: BTreeMap<Claim, bool>,
     /// Operations that were done before.
@@ -56,20 +60,19 @@ pub(super) struct Data {
 impl Ring {
     pub(super) fn new(mut engine: Engine, context: Context, question: &Formula) -> Self {
         let samples = samples(&mut engine, &context, question);
-        let (asked, known) = (BTreeMap::new(), BTreeMap::new());
         let mut plain = context.clone();
         plain.at_least_zero.retain(|poly| poly.terms().iter().all(|(mono, _)| mono.degree() < 2));
         plain.zero.clear();
-        Self { engine, context, plain, budget: BUDGET, asked, known, samples }
-    }
-
-    /// Runs `ask` on the first stage with a share of the budget.
-    fn with_fuel<T>(&mut self, ask: impl FnOnce(&mut Engine) -> T) -> T {
-        let share = FUEL.min(self.budget);
-        self.engine.fuel = share;
-        let answer = ask(&mut self.engine);
-        self.budget -= share - self.engine.fuel.min(share);
-        answer
+        Self {
+            engine,
+            context,
+            plain,
+            operations: ALL_OPERATIONS,
+            conditions: ALL_CONDITIONS,
+            asked: BTreeMap::new(),
+            known: BTreeMap::new(),
+            samples,
+        }
     }
 
     /// Whether the first stage proves `claim`.
@@ -79,7 +82,10 @@ impl Ring {
         }
         let fails = self.samples.iter().any(|values| claim.holds(values) == Some(false));
         let context = std::mem::take(&mut self.context);
-        let proved = !fails && self.with_fuel(|engine| engine.proves(&context, claim));
+        let proved = !fails
+            && with_fuel(&mut self.engine, &mut self.conditions, CONDITION_FUEL, |engine| {
+                engine.proves(&context, claim)
+            });
         self.context = context;
         self.asked.insert(claim.clone(), proved);
         proved
@@ -89,7 +95,9 @@ impl Ring {
     pub(super) fn defines(&mut self, dim: &Dim) -> bool {
         let claim = Claim::new(dim.clone(), Relation::Equal, 0);
         let context = std::mem::take(&mut self.context);
-        let defined = self.with_fuel(|engine| engine.proves_defined(&context, &claim));
+        let defined = with_fuel(&mut self.engine, &mut self.conditions, CONDITION_FUEL, |engine| {
+            engine.proves_defined(&context, &claim)
+        });
         self.context = context;
         defined
     }
@@ -124,7 +132,7 @@ impl Ring {
             return known.clone();
         }
         let context = std::mem::take(&mut self.plain);
-        let result = self.with_fuel(|engine| match op {
+        let ask = |engine: &mut Engine| match op {
             DimOp::Add => a.add(b),
             DimOp::Sub => a.sub(b),
             DimOp::Mul => a.mul(b),
@@ -133,7 +141,8 @@ impl Ring {
             DimOp::CeilDiv => engine.floor_div(&context, &a.scale(-1)?, b)?.scale(-1),
             DimOp::Min => engine.least(&context, vec![a.clone(), b.clone()]),
             DimOp::Max => engine.greatest(&context, vec![a.clone(), b.clone()]),
-        });
+        };
+        let result = with_fuel(&mut self.engine, &mut self.operations, OPERATION_FUEL, ask);
         self.plain = context;
         self.known.insert(key, result.clone());
         result
@@ -196,6 +205,20 @@ impl Analysis<Node> for Ring {
         }
         changed
     }
+}
+
+/// Runs `ask` with at most `share` steps of the budget.
+fn with_fuel<T>(
+    engine: &mut Engine,
+    budget: &mut u32,
+    share: u32,
+    ask: impl FnOnce(&mut Engine) -> T,
+) -> T {
+    let share = share.min(*budget);
+    engine.fuel = share;
+    let answer = ask(engine);
+    *budget -= share - engine.fuel.min(share);
+    answer
 }
 
 /// A few assignments of the variables that satisfy the facts: one, and a walk from it.
