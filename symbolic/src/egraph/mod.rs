@@ -10,6 +10,9 @@ mod rules;
 mod search;
 mod views;
 
+#[cfg(test)]
+mod tests;
+
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::egraph::ring::Ring;

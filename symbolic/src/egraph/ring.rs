@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 /// Steps of work for one operation on polynomials, and for all.
 const OPERATION_FUEL: u32 = 300;
-const ALL_OPERATIONS: u32 = 4_000;
+const ALL_OPERATIONS: u32 = 3_000;
 /// Steps of work for one condition, and for all.
-const CONDITION_FUEL: u32 = 1_500;
-const ALL_CONDITIONS: u32 = 5_000;
+const CONDITION_FUEL: u32 = 800;
+const ALL_CONDITIONS: u32 = 4_000;
 /// How many assignments are kept.
 const MAX_SAMPLES: usize = 12;
 /// Values that variables of assignments are moved to.

@@ -70,13 +70,14 @@ fn is_inequality(left: &Dim, right: &Dim) -> bool {
     matches!(left, Dim::Op(DimOp::Min, operands) if operands.0 == *right)
 }
 
-/// Whether the right side is looked for too: it has all variables, and is no sum or product, of
-/// which there are too many.
+/// Whether the right side is looked for too: it has all variables, and is no sum or product and
+/// not just any quotient, of which there are too many.
 fn is_worth_a_search(right: &Dim, variables: &BTreeMap<Name, Var>) -> bool {
     let mut found = Vec::new();
     right.visit_vars(&mut |name| found.push(name));
-    let rare =
-        matches!(right, Dim::Op(op, _) if !matches!(op, DimOp::Add | DimOp::Sub | DimOp::Mul));
+    let Dim::Op(op, operands) = right else { return false };
+    let deep = [&operands.0, &operands.1].into_iter().any(|dim| matches!(dim, Dim::Op(..)));
+    let rare = deep && !matches!(op, DimOp::Add | DimOp::Sub | DimOp::Mul);
     rare && variables.keys().all(|name| found.contains(&name))
 }
 
