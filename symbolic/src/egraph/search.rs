@@ -5,7 +5,7 @@ use crate::egraph::Instance;
 use crate::egraph::language::{Graph, Node, add};
 use crate::egraph::ring::Ring;
 use crate::egraph::rules::{self, Rule};
-use crate::egraph::views::{MAX_NODES, Views};
+use crate::egraph::views::Views;
 use egg::{Id, SearchMatches, Searcher, Subst};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -78,6 +78,9 @@ impl Search {
             let before = self.progress();
             self.views.add(&mut self.graph);
             for (rule, (pattern, other)) in rules::all().iter().flat_map(Rule::searches) {
+                if self.is_full() {
+                    return Stop::Exhausted;
+                }
                 let found = pattern.search_with_limit(&self.graph, MAX_MATCHES);
                 matches(&found).iter().for_each(|found| self.apply(rule, other, found));
                 if self.graph.clean {
@@ -101,7 +104,7 @@ impl Search {
     }
 
     fn is_full(&self) -> bool {
-        self.instances.len() >= MAX_INSTANCES || self.graph.total_number_of_nodes() > MAX_NODES
+        self.instances.len() >= MAX_INSTANCES || self.views.is_full(&self.graph)
     }
 
     /// Whether the sides of each claim are the same class.

@@ -9,7 +9,9 @@ use relax_syntax::dim::DimOp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many nodes a graph may have.
-pub(super) const MAX_NODES: usize = 400;
+const MAX_NODES: usize = 400;
+/// How many terms of polynomials a search may look at when it compares classes.
+const MAX_WORK: usize = 40_000;
 /// How many factors of one divisor are tried.
 const MAX_FACTORS: usize = 12;
 /// How many quotients are compared with each other.
@@ -21,17 +23,28 @@ pub(super) struct Views {
     classes: BTreeMap<Poly, Id>,
     done: BTreeSet<(Poly, Poly)>,
     spelled: BTreeSet<Poly>,
+    /// Terms of polynomials that were looked at.
+    work: usize,
 }
 
 impl Views {
+    /// Whether a limit is met.
+    pub(super) fn is_full(&self, graph: &Graph) -> bool {
+        self.work > MAX_WORK || graph.total_number_of_nodes() > MAX_NODES
+    }
+
     /// Makes classes with the same polynomial one class, until there are none.
     pub(super) fn unite(&mut self, graph: &mut Graph) {
         loop {
             graph.rebuild();
+            if self.is_full(graph) {
+                return;
+            }
             self.classes.clear();
             let mut same = Vec::new();
             for id in sorted_classes(graph) {
                 let Some(poly) = graph[id].data.poly.clone() else { continue };
+                self.work += poly.terms().len() + 1;
                 if let Some(other) = self.classes.insert(poly, id) {
                     same.push((other, id));
                 }
@@ -50,6 +63,9 @@ impl Views {
         self.add_atoms(graph);
         self.spell_out(graph);
         for (op, [a, b]) in operations(graph) {
+            if self.is_full(graph) {
+                break;
+            }
             let both = graph[a].data.poly.clone().zip(graph[b].data.poly.clone());
             let Some((left, right)) = both.filter(|both| self.done.insert(both.clone())) else {
                 continue;
@@ -168,8 +184,9 @@ impl Views {
 
     /// Polynomials that divide `poly`: products of its common atoms, and those with several terms
     /// that are classes, times such.
-    fn factors(&self, poly: &Poly) -> Vec<Poly> {
+    fn factors(&mut self, poly: &Poly) -> Vec<Poly> {
         let mut factors = parts(&poly.common_mono());
+        self.work += self.classes.len() * poly.terms().len();
         for known in self.classes.keys().filter(|known| known.varying().len() > 1) {
             let Some((quotient, rest)) = poly.divide(known) else { continue };
             if rest.is_zero() {
@@ -233,7 +250,7 @@ impl Views {
         if let Some(id) = self.classes.get(&Poly::atom(atom)) {
             return Some(*id);
         }
-        if graph.total_number_of_nodes() > MAX_NODES {
+        if self.is_full(graph) {
             return None;
         }
         let id = match graph.analysis.engine.atoms.at(atom).clone() {
