@@ -4,6 +4,7 @@ use crate::certificate;
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
+use crate::egraph;
 use crate::engine::Engine;
 use crate::solver::Trusted;
 #[cfg(feature = "z3")]
@@ -114,7 +115,12 @@ impl Prover {
                 self.engine.atoms.forget_from(mark);
                 Some(answer)
             }
-            Stage::EGraph => None,
+            Stage::EGraph => {
+                let mark = self.engine.atoms.mark();
+                let proved = egraph::proves(&mut self.engine, &self.context, formula);
+                self.engine.atoms.forget_from(mark);
+                Some(if proved { Answer::Proved } else { Answer::Unknown })
+            }
             Stage::Solver => self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How many true cases are proved, without the solver and with it. It only rises.
-const PROVED: [usize; 2] = [1547, 1557];
+const PROVED: [usize; 2] = [1548, 1557];
 /// How many false cases are refuted, without the solver and with it. It only rises.
 const REFUTED: [usize; 2] = [1193, 1200];
 /// The solver's steps for one question.
