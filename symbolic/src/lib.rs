@@ -20,6 +20,7 @@ mod problem;
 mod proof;
 mod prover;
 mod simplify;
+pub mod statement;
 mod tableau;
 mod verdict;
 

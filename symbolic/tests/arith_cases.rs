@@ -1,10 +1,9 @@
 //! The prover against thousands of restated questions: no wrong answer, and a ratchet on how many
 //! are decided. `RELAX_UNDECIDED=FILE` writes those that are left to a file.
 
-mod query_text;
-
 use relax_symbolic::Prover;
 use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_syntax::facts::{Answer, Facts};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,11 +29,11 @@ fn text_of<'a>(object: &'a Value, key: &str) -> &'a str {
 fn read(line: &str) -> Option<Case> {
     let object: Value = serde_json::from_str(line).expect("one JSON object a line");
     let assumed = object["assume"].as_array().expect("a list of facts");
-    let assume = assumed.iter().map(|fact| query_text::formula(fact.as_str().expect("text")));
+    let assume = assumed.iter().map(|fact| statement::formula(fact.as_str().expect("text")).ok());
     Some(Case {
         id: text_of(&object, "id").to_owned(),
         assume: assume.collect::<Option<Vec<_>>>()?,
-        query: query_text::formula(text_of(&object, "query"))?,
+        query: statement::formula(text_of(&object, "query")).ok()?,
         expect: text_of(&object, "expect").to_owned(),
         text: format!("{} |- {}", object["assume"], text_of(&object, "query")),
     })
