@@ -7,14 +7,18 @@
 //! with mathematical integers, and a counterexample was evaluated.
 
 mod atoms;
+mod bounds;
 pub mod claims;
 mod context;
 mod counterexample;
 mod division;
 mod engine;
 mod extremes;
+mod hypotheses;
 mod intervals;
 mod linear;
+mod missing;
+mod overflow;
 mod polynomial;
 mod problem;
 mod proof;
@@ -24,5 +28,6 @@ pub mod statement;
 mod tableau;
 mod verdict;
 
+pub use overflow::{Escape, Intermediates};
 pub use prover::Prover;
 pub use verdict::{Stage, StageStatistics, Statistics, Verdict};

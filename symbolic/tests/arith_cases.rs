@@ -4,7 +4,7 @@
 use relax_symbolic::Prover;
 use relax_symbolic::claims::Formula;
 use relax_symbolic::statement;
-use relax_syntax::facts::{Answer, Facts};
+use relax_syntax::facts::Answer;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -39,22 +39,10 @@ fn read(line: &str) -> Option<Case> {
     })
 }
 
-/// Plain claims become facts; what has other connectives becomes a hypothesis of the query.
 fn answer(case: &Case) -> Answer {
     let mut prover = Prover::new();
-    let mut hypotheses = Vec::new();
-    let mut pending: Vec<&Formula> = case.assume.iter().rev().collect();
-    while let Some(fact) = pending.pop() {
-        match fact {
-            Formula::Claim(claim) => prover.assume(claim.clone()),
-            Formula::And(parts) => pending.extend(parts.iter().rev()),
-            other => hypotheses.push(other.clone()),
-        }
-    }
-    if hypotheses.is_empty() {
-        return prover.decide_formula(&case.query);
-    }
-    prover.decide_formula(&Formula::implies(Formula::And(hypotheses), case.query.clone()))
+    let hypotheses = prover.suppose(case.assume.clone());
+    prover.decide_formula(&case.query.clone().under(&hypotheses))
 }
 
 #[test]

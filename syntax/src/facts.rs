@@ -3,6 +3,7 @@
 use crate::Name;
 use crate::dim::Dim;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The answer to a question about all values of the variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,12 +52,17 @@ impl Claim {
         Self { left: left.into(), relation, right: right.into() }
     }
 
+    /// The values of both sides under an assignment; `None` where a side has none.
+    #[must_use]
+    pub fn sides(&self, values: &Counterexample) -> Option<(i64, i64)> {
+        let value_of = |name: &Name| values.get(name).copied();
+        Some((self.left.eval(&value_of).ok()?, self.right.eval(&value_of).ok()?))
+    }
+
     /// Whether it holds under an assignment; `None` where a side has no value.
     #[must_use]
     pub fn holds(&self, values: &Counterexample) -> Option<bool> {
-        let value_of = |name: &Name| values.get(name).copied();
-        let a = self.left.eval(&value_of).ok()?;
-        let b = self.right.eval(&value_of).ok()?;
+        let (a, b) = self.sides(values)?;
         Some(match self.relation {
             Relation::Equal => a == b,
             Relation::NotEqual => a != b,
@@ -64,6 +70,20 @@ impl Claim {
             Relation::Less => a < b,
             Relation::Divides => a != 0 && crate::dim::floor_mod(b, a) == Some(0),
         })
+    }
+}
+
+/// The text, as a statement of the language.
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Claim { left, relation, right } = self;
+        match relation {
+            Relation::Equal => write!(f, "{left} == {right}"),
+            Relation::NotEqual => write!(f, "{left} != {right}"),
+            Relation::AtMost => write!(f, "{left} <= {right}"),
+            Relation::Less => write!(f, "{left} < {right}"),
+            Relation::Divides => write!(f, "divides({left}, {right})"),
+        }
     }
 }
 
@@ -83,6 +103,12 @@ pub trait Facts {
     fn decide(&mut self, claim: &Claim) -> Answer;
     /// An equal expression in canonical form.
     fn simplify(&mut self, dim: &Dim) -> Dim;
+
+    /// Single facts, each of which would decide a claim that is not decided: the weakest first, few.
+    fn missing(&mut self, claim: &Claim) -> Vec<Claim> {
+        let _ = claim;
+        Vec::new()
+    }
 
     /// Decides `a == b`.
     fn equal(&mut self, a: &Dim, b: &Dim) -> Answer {
