@@ -210,7 +210,12 @@ pub(crate) struct DiffArgs {
 /// Or tell about a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is
 /// proved or the question answered, 1 when it is refuted or not decided.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("question").required(true))]
+#[command(
+    group = clap::ArgGroup::new("question").required(true),
+    override_usage = "relax prove [OPTIONS] <STATEMENT>\n       \
+                      relax prove [OPTIONS] --simplify|--bounds|--no-overflow <TERM>\n       \
+                      relax prove [OPTIONS] --file <FILE>"
+)]
 pub(crate) struct ProveArgs {
     /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
     #[arg(group = "question", allow_hyphen_values = true)]

@@ -16,6 +16,11 @@ const FUEL: u32 = 2_000;
 
 /// Facts that would each decide `claim`, the weakest first, at most three.
 pub(crate) fn deciding(prover: &mut Prover, claim: &Claim) -> Vec<Claim> {
+    let is_plain = |dim: &Dim| !matches!(dim, Dim::Op(..));
+    if is_plain(&claim.left) && is_plain(&claim.right) {
+        // Nothing is weaker, and simpler, than the claim itself.
+        return Vec::new();
+    }
     if !Formula::Claim(claim.clone()).is_moderate() {
         return Vec::new();
     }

@@ -1,8 +1,9 @@
 //! The port through which floor 1 asks questions about dims. Who answers is wired in the command.
 
 use crate::Name;
-use crate::dim::Dim;
-use std::collections::BTreeMap;
+use crate::annotation::OWN;
+use crate::dim::{Dim, DimOp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The answer to a question about all values of the variables.
@@ -70,6 +71,60 @@ impl Claim {
             Relation::Less => a < b,
             Relation::Divides => a != 0 && crate::dim::floor_mod(b, a) == Some(0),
         })
+    }
+}
+
+impl Claim {
+    /// How it fails under an assignment: `for n = 1: 4 is not 5`. `None` where it does not fail, or
+    /// has no variables, so that the claim itself shows it.
+    #[must_use]
+    pub fn failure(&self, values: &Counterexample) -> Option<String> {
+        if self.holds(values) != Some(false) {
+            return None;
+        }
+        let (a, b) = self.sides(values)?;
+        let own = self.vars();
+        let shown: Vec<String> = values
+            .iter()
+            .filter(|(name, _)| own.contains(name))
+            .map(|(name, value)| format!("{} = {value}", name.trim_start_matches(OWN)))
+            .collect();
+        if shown.is_empty() {
+            return None;
+        }
+        let fails = match self.relation {
+            Relation::Equal => format!("{a} is not {b}"),
+            Relation::NotEqual => format!("both are {a}"),
+            Relation::AtMost => format!("{a} is above {b}"),
+            Relation::Less => format!("{a} is not below {b}"),
+            Relation::Divides => format!("{a} does not divide {b}"),
+        };
+        Some(format!("for {}: {fails}", shown.join(", ")))
+    }
+
+    /// The claim that holds exactly where this one has a value and fails, for `divides(a, b)` where
+    /// `a` is not 0.
+    #[must_use]
+    pub fn opposite(&self) -> Claim {
+        let (left, right) = (self.left.clone(), self.right.clone());
+        match self.relation {
+            Relation::Equal => Claim::new(left, Relation::NotEqual, right),
+            Relation::NotEqual => Claim::new(left, Relation::Equal, right),
+            Relation::AtMost => Claim::new(right, Relation::Less, left),
+            Relation::Less => Claim::new(right, Relation::AtMost, left),
+            Relation::Divides => {
+                Claim::new(Dim::op(DimOp::FloorMod, right, left), Relation::NotEqual, 0)
+            }
+        }
+    }
+
+    /// The variables of both sides.
+    #[must_use]
+    pub fn vars(&self) -> BTreeSet<&Name> {
+        let mut vars = BTreeSet::new();
+        self.left.visit_vars(&mut |name| _ = vars.insert(name));
+        self.right.visit_vars(&mut |name| _ = vars.insert(name));
+        vars
     }
 }
 

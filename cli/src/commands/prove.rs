@@ -149,15 +149,17 @@ fn refuted(values: &Counterexample, goal: &Formula) -> String {
     if !values.is_empty() {
         text += &format!(": {}", assignment(values));
     }
-    let failing = goal.failing(values);
-    if let Some((claim, (a, b))) = failing.and_then(|claim| Some((claim, claim.sides(values)?))) {
-        let part = if matches!(goal, Formula::Claim(_)) {
-            String::new()
-        } else {
-            format!("`{claim}` fails, ")
-        };
-        text += &format!(": {part}{a} vs {b}");
-    }
+    let Some((claim, (a, b))) =
+        goal.failing(values).and_then(|claim| Some((claim, claim.sides(values)?)))
+    else {
+        return text;
+    };
+    text += &match goal {
+        // `n >= 1` was read as `1 <= n`; the values stand as people write it.
+        Formula::Claim(claim) if claim.left.as_int().is_some() => format!(": {b} vs {a}"),
+        Formula::Claim(_) => format!(": {a} vs {b}"),
+        _ => format!(": `{claim}` fails, {a} vs {b}"),
+    };
     text
 }
 

@@ -4,6 +4,7 @@
 //! coarsens. Every obligation is proved, refused, or left to the interpreter, which checks again:
 //! none is dropped.
 
+mod advice;
 mod call;
 mod cast;
 pub mod codes;

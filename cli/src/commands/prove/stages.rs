@@ -28,7 +28,9 @@ fn table(statistics: &Statistics) -> String {
             own.nanoseconds / 1000
         );
     }
-    text + &format!("{} questions, {} not decided\n", statistics.queries, statistics.unknown())
+    let queries = statistics.queries;
+    let noun = if queries == 1 { "question" } else { "questions" };
+    text + &format!("{queries} {noun}, {} not decided\n", statistics.unknown())
 }
 
 fn object(statistics: &Statistics) -> Value {
