@@ -16,7 +16,7 @@ use relax_syntax::parse::parse_expression;
 type Read<T> = Result<T, String>;
 
 /// How long a text may be.
-const LONGEST: usize = 100_000;
+const LONGEST: usize = 20_000;
 
 /// The statement that `text` makes: comparisons of integers, `divides(a, b)`, `True` and `False`,
 /// connected by `and`, `or`, `not`, `implies(p, q)`, `select(c, p, q)`, and `==`, `!=` between

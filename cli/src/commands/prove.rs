@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+/// How many characters of a statement that cannot be read are shown.
+const LONGEST_SHOWN: usize = 120;
+
 pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
     if args.json {
         terminal.format = Format::Json;
@@ -51,11 +54,19 @@ fn prover() -> Prover {
 }
 
 fn read(text: &str) -> Result<Formula, Failure> {
-    statement::formula(text).map_err(|why| Failure::usage(format!("`{text}`: {why}")))
+    statement::formula(text).map_err(|why| unread(text, &why))
 }
 
 fn read_term(text: &str) -> Result<Dim, Failure> {
-    statement::term(text).map_err(|why| Failure::usage(format!("`{text}`: {why}")))
+    statement::term(text).map_err(|why| unread(text, &why))
+}
+
+/// What is wrong with a text, which is shown as far as a line goes.
+fn unread(text: &str, why: &str) -> Failure {
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => Failure::usage(format!("`{}…`: {why}", &text[..end])),
+        None => Failure::usage(format!("`{text}`: {why}")),
+    }
 }
 
 /// A prover that knows the assumptions, and those that are no facts.

@@ -7,12 +7,10 @@ use super::{Left, codes};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::{
-    Atom, Block, BlockKind, Body, DimVar, Expr, Function, Lambda, Module, VarId,
-};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,22 +113,6 @@ pub(super) fn bindable(annotation: &Annotation, visit: &mut dyn FnMut(&Name)) {
     }
 }
 
-/// True for what needs no fact: sums and products of variables and literals that are not negative.
-fn is_plainly_natural(dim: &Dim) -> bool {
-    match dim {
-        Dim::Int(value) => *value >= 0,
-        Dim::Var(_) => true,
-        Dim::Op(DimOp::Sub, _) => false,
-        Dim::Op(DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv, operands) => {
-            operands.1.as_int().is_some_and(|divisor| divisor > 0)
-                && is_plainly_natural(&operands.0)
-        }
-        Dim::Op(DimOp::Add | DimOp::Mul | DimOp::Min | DimOp::Max, operands) => {
-            is_plainly_natural(&operands.0) && is_plainly_natural(&operands.1)
-        }
-    }
-}
-
 impl Checker<'_> {
     pub(super) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(code, span, message));
@@ -174,47 +156,6 @@ impl Checker<'_> {
     /// Notes a check that run time makes.
     pub(super) fn leave(&mut self, text: String) {
         self.obligations.push(Left { function: self.function.name.clone(), span: self.span, text });
-    }
-
-    /// Gives a variable a value, and assumes what is declared of it.
-    pub(super) fn bind_dim(&mut self, name: &Name) {
-        if !self.bound.insert(name.clone()) {
-            return;
-        }
-        let var = Dim::Var(name.clone());
-        self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
-        let declared = self.function.dim(name);
-        let origin = declared.filter(|dim| dim.in_signature).map_or(self.span, |dim| dim.span);
-        self.origins.insert(name.clone(), origin);
-        let Some(DimVar { lower, upper, multiple_of, .. }) = declared else { return };
-        if let Some(lower) = lower {
-            self.facts.assume(Claim::new(*lower, Relation::AtMost, var.clone()));
-        }
-        if let Some(upper) = upper {
-            self.facts.assume(Claim::new(var.clone(), Relation::AtMost, *upper));
-        }
-        if let Some(step) = multiple_of {
-            self.facts.assume(Claim::new(*step, Relation::Divides, var));
-        }
-    }
-
-    /// What holds of every value that is there: no dim is negative, and each has a value.
-    pub(super) fn assume_extents(&mut self, annotation: &Annotation) {
-        match annotation {
-            Annotation::Callable(_) => {}
-            Annotation::Tuple(items) => items.iter().for_each(|item| self.assume_extents(item)),
-            _ => annotation.visit_dims(&mut |dim| self.assume_dim(dim)),
-        }
-    }
-
-    /// The dim of a value has a value and is at least 0.
-    fn assume_dim(&mut self, dim: &Dim) {
-        let is_news = !is_plainly_natural(dim)
-            && dim.vars_all(&|name| !name.starts_with(OWN))
-            && self.natural.insert(dim.clone());
-        if is_news {
-            self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
-        }
     }
 
     /// Reports variables of an annotation that have no value here.

@@ -11,6 +11,7 @@ pub mod codes;
 mod effects;
 mod fit;
 mod function;
+mod known;
 mod order;
 mod phase;
 pub(crate) mod signature;
