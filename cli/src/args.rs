@@ -208,18 +208,37 @@ pub(crate) struct DiffArgs {
 
 /// Decide a statement on integers
 ///
-/// Exit code 0 when it is proved, 1 when it is refuted or not decided.
+/// Or tell about a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is
+/// proved or the question answered, 1 when it is refuted or not decided.
 #[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("question").required(true),
+    override_usage = "relax prove [OPTIONS] <STATEMENT>\n       \
+                      relax prove [OPTIONS] --simplify|--bounds|--no-overflow <TERM>\n       \
+                      relax prove [OPTIONS] --file <FILE>"
+)]
 pub(crate) struct ProveArgs {
     /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
-    #[arg(required_unless_present = "file", allow_hyphen_values = true)]
+    #[arg(group = "question", allow_hyphen_values = true)]
     pub(crate) statement: Option<String>,
     /// What is known
     #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) assume: Vec<String>,
-    /// Cases as JSON lines: assume, query, expect
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["statement", "assume"])]
+    /// Cases as JSON lines: id, assume, query, expect
+    #[arg(long, value_name = "FILE", group = "question", conflicts_with = "assume")]
     pub(crate) file: Option<PathBuf>,
+    /// Print an equal term in canonical form
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) simplify: Option<String>,
+    /// Print the least and the greatest value that could be proved
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) bounds: Option<String>,
+    /// Prove that every intermediate value fits i64
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) no_overflow: Option<String>,
+    /// Then tell what each stage of the prover decided, and how long it took
+    #[arg(long)]
+    pub(crate) stats: bool,
     /// The same as --format json
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,7 +2,7 @@
 
 use crate::engine::is_moderate;
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Claim, Counterexample, Relation};
+use relax_syntax::facts::{Claim, Counterexample};
 use std::fmt;
 
 /// How many parts a formula may have to be looked at.
@@ -60,6 +60,26 @@ impl Formula {
                     Some(true)
                 }
             }
+        }
+    }
+
+    /// The claim that decides that the formula fails under an assignment; `None` where it does not
+    /// fail, or not by a single claim.
+    #[must_use]
+    pub fn failing(&self, values: &Counterexample) -> Option<&Claim> {
+        match self {
+            Formula::Claim(claim) => (claim.holds(values) == Some(false)).then_some(claim),
+            Formula::And(parts) => {
+                parts.iter().find(|part| part.holds(values) == Some(false))?.failing(values)
+            }
+            Formula::Implies(parts) => {
+                if parts.0.holds(values)? {
+                    parts.1.failing(values)
+                } else {
+                    None
+                }
+            }
+            Formula::True | Formula::False | Formula::Or(_) | Formula::Not(_) => None,
         }
     }
 
@@ -122,13 +142,7 @@ impl fmt::Display for Formula {
         match self {
             Formula::True => f.write_str("True"),
             Formula::False => f.write_str("False"),
-            Formula::Claim(Claim { left, relation, right }) => match relation {
-                Relation::Equal => write!(f, "{left} == {right}"),
-                Relation::NotEqual => write!(f, "{left} != {right}"),
-                Relation::AtMost => write!(f, "{left} <= {right}"),
-                Relation::Less => write!(f, "{left} < {right}"),
-                Relation::Divides => write!(f, "divides({left}, {right})"),
-            },
+            Formula::Claim(claim) => write!(f, "{claim}"),
             Formula::And(parts) => write_chain(f, parts, " and ", "True"),
             Formula::Or(parts) => write_chain(f, parts, " or ", "False"),
             Formula::Not(operand) => write!(f, "not ({operand})"),

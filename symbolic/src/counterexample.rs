@@ -25,6 +25,17 @@ pub(crate) enum Effort {
     Full,
 }
 
+/// What an assignment that satisfies the facts must do to be what is looked for.
+type Wanted<'a> = &'a dyn Fn(&Counterexample) -> bool;
+
+/// What is looked for.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    /// What it is about: its literals are tried.
+    formula: &'a Formula,
+    wanted: Wanted<'a>,
+}
+
 /// The variables that are chosen, those that follow, and what must hold.
 struct Search<'a> {
     atoms: &'a Atoms,
@@ -34,7 +45,7 @@ struct Search<'a> {
     follows: Vec<Vec<(Name, Poly)>>,
     /// For each position in `free`, the facts that can be evaluated after it.
     facts: Vec<Vec<&'a Claim>>,
-    formula: &'a Formula,
+    wanted: Wanted<'a>,
     chosen: BTreeMap<AtomId, i128>,
     values: Counterexample,
     steps: u32,
@@ -58,7 +69,40 @@ impl Engine {
         } else {
             self.witness(context, &others, effort)?
         };
-        self.search(context, &names, &facts, formula, effort, base)
+        let wanted = &|values: &Counterexample| formula.holds(values) == Some(false);
+        self.search(context, &names, &facts, Target { formula, wanted }, effort, base)
+    }
+
+    /// An assignment under which the facts hold and that is `wanted`, tried from the ends of the
+    /// ranges of the variables and from `more` values on, the widest first.
+    pub(crate) fn extreme_example(
+        &mut self,
+        context: &Context,
+        formula: &Formula,
+        more: &[i128],
+        wanted: Wanted<'_>,
+    ) -> Option<Counterexample> {
+        let mut names = BTreeSet::new();
+        formula.visit_dims(&mut |dim| dim.visit_vars(&mut |name| _ = names.insert(name.clone())));
+        let mut others: Vec<&Claim> = context.claims.iter().collect();
+        let facts = connected(&mut names, &mut others);
+        let base = self.witness(context, &others, Effort::Full)?;
+        let variables = self.valued(context, &names)?;
+        let mut search = Search::new(&self.atoms, variables, &facts, wanted, base);
+        for more in [&[], more] {
+            let ascending = search.candidates(context, more);
+            let widest: Vec<Vec<i128>> =
+                ascending.iter().map(|values| values.iter().rev().copied().collect()).collect();
+            search.steps = WIDE_STEPS;
+            if search.exhaust(&widest, 0) {
+                return Some(search.shrunk(&ascending));
+            }
+            search.steps = RANDOM_STEPS;
+            if search.sample(&ascending) {
+                return Some(search.shrunk(&ascending));
+            }
+        }
+        None
     }
 
     /// `values`, which satisfy the facts that are connected with `formula`, with values that satisfy
@@ -107,8 +151,9 @@ impl Engine {
                 continue;
             }
             let own = connected(&mut names, &mut left);
+            let target = Target { formula: &Formula::False, wanted: &|_| true };
             let found =
-                self.search(context, &names, &own, &Formula::False, effort, Counterexample::new())?;
+                self.search(context, &names, &own, target, effort, Counterexample::new())?;
             values.extend(found);
         }
         Some(values)
@@ -119,16 +164,12 @@ impl Engine {
         context: &Context,
         names: &BTreeSet<Name>,
         facts: &[&Claim],
-        formula: &Formula,
+        target: Target<'_>,
         effort: Effort,
         base: Counterexample,
     ) -> Option<Counterexample> {
-        let mut variables = Vec::new();
-        for name in names {
-            let id = self.atoms.intern(Atom::Var(name.clone()))?;
-            variables.push((name.clone(), self.value_of(context, id)));
-        }
-        let mut search = Search::new(&self.atoms, variables, facts, formula, base);
+        let variables = self.valued(context, names)?;
+        let mut search = Search::new(&self.atoms, variables, facts, target.wanted, base);
         let small = search.candidates(context, &[]);
         if effort == Effort::Glance {
             search.steps = 24;
@@ -138,13 +179,23 @@ impl Engine {
         if search.exhaust(&small, 0) {
             return Some(search.shrunk(&small));
         }
-        let wide = search.candidates(context, &interesting(facts, formula));
+        let wide = search.candidates(context, &interesting(facts, target.formula));
         search.steps = RANDOM_STEPS;
         if search.sample(&wide) {
             return Some(search.shrunk(&wide));
         }
         search.steps = WIDE_STEPS;
         search.exhaust(&wide, 0).then(|| search.shrunk(&wide))
+    }
+
+    /// The variables with what equations say of them.
+    fn valued(&mut self, context: &Context, names: &BTreeSet<Name>) -> Option<Vec<(Name, Poly)>> {
+        let mut variables = Vec::new();
+        for name in names {
+            let id = self.atoms.intern(Atom::Var(name.clone()))?;
+            variables.push((name.clone(), self.value_of(context, id)));
+        }
+        Some(variables)
     }
 }
 
@@ -206,7 +257,7 @@ impl<'a> Search<'a> {
         atoms: &'a Atoms,
         variables: Vec<(Name, Poly)>,
         facts: &[&'a Claim],
-        formula: &'a Formula,
+        wanted: Wanted<'a>,
         base: Counterexample,
     ) -> Self {
         let free_in = |poly: &Poly| -> BTreeSet<AtomId> {
@@ -234,7 +285,7 @@ impl<'a> Search<'a> {
             at_level[last].push(*claim);
         }
         let (chosen, values) = (BTreeMap::new(), base);
-        Self { atoms, free, follows, facts: at_level, formula, chosen, values, steps: 0 }
+        Self { atoms, free, follows, facts: at_level, wanted, chosen, values, steps: 0 }
     }
 
     /// For each free atom the values to try, the smallest first.
@@ -318,7 +369,7 @@ impl<'a> Search<'a> {
     }
 
     fn fails(&self) -> bool {
-        self.formula.holds(&self.values) == Some(false)
+        (self.wanted)(&self.values)
     }
 
     /// Makes single choices smaller as long as it stays a counterexample.

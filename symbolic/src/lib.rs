@@ -6,11 +6,8 @@
 //! `Unknown`, what is decided is right: a proof covers every assignment that satisfies the facts,
 //! with mathematical integers, and a counterexample was evaluated.
 
-// The reader of questions that the tests share names this crate.
-#[cfg(test)]
-extern crate self as relax_symbolic;
-
 mod atoms;
+mod bounds;
 mod certificate;
 pub mod claims;
 mod context;
@@ -19,21 +16,26 @@ mod division;
 mod egraph;
 mod engine;
 mod extremes;
+mod hypotheses;
 mod intervals;
 mod journal;
 mod linear;
+mod missing;
+mod overflow;
 mod polynomial;
 mod problem;
 mod proof;
 mod prover;
 mod simplify;
 mod solver;
+pub mod statement;
 mod tableau;
 mod verdict;
 
 /// The rules of the e-graph, one a line: `name: left == right where conditions  # reason`.
 pub const RULES: &str = include_str!("../rules/dims.rules");
 
+pub use overflow::{Escape, Intermediates};
 pub use prover::Prover;
 pub use solver::{Encoding, Trusted, solver_question, solver_version, text_hash};
 #[cfg(feature = "z3")]

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::counterexample::Effort;
 use crate::egraph;
 use crate::engine::Engine;
+use crate::missing;
 use crate::solver::Trusted;
 #[cfg(feature = "z3")]
 use crate::solver::{self, Decision};
@@ -21,8 +22,8 @@ const FIRST_FUEL: u32 = 600;
 /// Decides claims by canonical polynomials, linear reasoning and small counterexamples.
 #[derive(Clone, Debug, Default)]
 pub struct Prover {
-    engine: Engine,
-    context: Context,
+    pub(crate) engine: Engine,
+    pub(crate) context: Context,
     /// What was known when a scope was opened, and how many atoms there were.
     outer: Vec<(Context, usize)>,
     statistics: Statistics,
@@ -183,6 +184,10 @@ impl Facts for Prover {
 
     fn decide(&mut self, claim: &Claim) -> Answer {
         self.decide_formula(&Formula::Claim(claim.clone()))
+    }
+
+    fn missing(&mut self, claim: &Claim) -> Vec<Claim> {
+        missing::deciding(self, claim)
     }
 
     fn simplify(&mut self, dim: &Dim) -> Dim {

@@ -1,11 +1,10 @@
 //! The prover against thousands of restated questions: no wrong answer, and a ratchet on how many
 //! are decided. `RELAX_UNDECIDED=FILE` writes those that are left to a file.
 
-mod query_text;
-
 use relax_symbolic::Prover;
 use relax_symbolic::claims::Formula;
-use relax_syntax::facts::{Answer, Facts};
+use relax_symbolic::statement;
+use relax_syntax::facts::Answer;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -32,31 +31,19 @@ fn text_of<'a>(object: &'a Value, key: &str) -> &'a str {
 fn read(line: &str) -> Option<Case> {
     let object: Value = serde_json::from_str(line).expect("one JSON object a line");
     let assumed = object["assume"].as_array().expect("a list of facts");
-    let assume = assumed.iter().map(|fact| query_text::formula(fact.as_str().expect("text")));
+    let assume = assumed.iter().map(|fact| statement::formula(fact.as_str().expect("text")).ok());
     Some(Case {
         id: text_of(&object, "id").to_owned(),
         assume: assume.collect::<Option<Vec<_>>>()?,
-        query: query_text::formula(text_of(&object, "query"))?,
+        query: statement::formula(text_of(&object, "query")).ok()?,
         expect: text_of(&object, "expect").to_owned(),
         text: format!("{} |- {}", object["assume"], text_of(&object, "query")),
     })
 }
 
-/// Plain claims become facts; what has other connectives becomes a hypothesis of the query.
 fn answer(case: &Case, mut prover: Prover) -> Answer {
-    let mut hypotheses = Vec::new();
-    let mut pending: Vec<&Formula> = case.assume.iter().rev().collect();
-    while let Some(fact) = pending.pop() {
-        match fact {
-            Formula::Claim(claim) => prover.assume(claim.clone()),
-            Formula::And(parts) => pending.extend(parts.iter().rev()),
-            other => hypotheses.push(other.clone()),
-        }
-    }
-    if hypotheses.is_empty() {
-        return prover.decide_formula(&case.query);
-    }
-    prover.decide_formula(&Formula::implies(Formula::And(hypotheses), case.query.clone()))
+    let hypotheses = prover.suppose(case.assume.clone());
+    prover.decide_formula(&case.query.clone().under(&hypotheses))
 }
 
 /// What came of all cases, with one kind of prover.

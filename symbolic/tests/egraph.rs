@@ -1,11 +1,10 @@
 //! The e-graph stage: what it alone decides, what it must not prove, and random questions with
 //! symbolic divisors against brute force.
 
-mod query_text;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_symbolic::{Prover, Stage, Verdict};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
@@ -29,12 +28,12 @@ fn judge(text: &str) -> Verdict {
     let (facts, query) = text.split_once("|-").expect("a turnstile");
     let mut prover = Prover::new();
     for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
-        match query_text::formula(fact) {
-            Some(Formula::Claim(claim)) => prover.assume(claim),
+        match statement::formula(fact) {
+            Ok(Formula::Claim(claim)) => prover.assume(claim),
             other => panic!("`{fact}` is not one relation: {other:?}"),
         }
     }
-    prover.judge(&query_text::formula(query).expect("in the syntax"))
+    prover.judge(&statement::formula(query).expect("in the syntax"))
 }
 
 #[test]
@@ -57,7 +56,7 @@ fn near_misses_are_not_proved() {
 
 #[test]
 fn an_implication_uses_its_hypothesis() {
-    let claim = |text| query_text::formula(text).expect("in the syntax");
+    let claim = |text| statement::formula(text).expect("in the syntax");
     let hypothesis = Formula::And(vec![claim("n >= k"), claim("k >= 1")]);
     let question = claim("n // (n // (n // k)) == n // k");
     let expected = Verdict { answer: Answer::Proved, stage: Stage::EGraph };

@@ -1,9 +1,8 @@
 //! Every rule of the e-graph against brute force: it holds wherever its conditions do, in a box.
 
-mod query_text;
-
 use relax_symbolic::RULES;
 use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_syntax::Name;
 use relax_syntax::facts::{Claim, Counterexample, Relation};
 use std::collections::BTreeSet;
@@ -13,8 +12,8 @@ const WIDE: i64 = 12;
 const NARROW: i64 = 6;
 
 fn claim(text: &str) -> Claim {
-    match query_text::formula(text) {
-        Some(Formula::Claim(claim)) => claim,
+    match statement::formula(text) {
+        Ok(Formula::Claim(claim)) => claim,
         other => panic!("`{text}` is not one relation: {other:?}"),
     }
 }

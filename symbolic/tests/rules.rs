@@ -3,7 +3,6 @@
 #![cfg(feature = "z3")]
 
 mod mutants;
-mod query_text;
 mod rule_file;
 
 use relax_symbolic::claims::Formula;

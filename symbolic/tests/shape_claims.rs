@@ -1,14 +1,12 @@
 //! Obligations as shapes of real programs raise them: those that hold are proved, those that do not
 //! are not, and big questions come back soon.
 
-mod query_text;
-
 use relax_symbolic::Prover;
+use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use std::time::{Duration, Instant};
-
-use relax_symbolic::claims::Formula;
 
 /// `facts |- claim`; every fact is one relation, separated by `;`.
 const TRUE_CLAIMS: &[&str] = &[
@@ -160,12 +158,12 @@ fn ask(text: &str) -> Answer {
     let (facts, query) = text.split_once("|-").expect("a turnstile");
     let mut prover = Prover::new();
     for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
-        match query_text::formula(fact) {
-            Some(Formula::Claim(claim)) => prover.assume(claim),
+        match statement::formula(fact) {
+            Ok(Formula::Claim(claim)) => prover.assume(claim),
             other => panic!("`{fact}` is not one relation: {other:?}"),
         }
     }
-    prover.decide_formula(&query_text::formula(query).expect("in the syntax"))
+    prover.decide_formula(&statement::formula(query).expect("in the syntax"))
 }
 
 #[test]
@@ -220,13 +218,10 @@ fn counterexamples_are_small() {
 fn simple(facts: &[&str], text: &str) -> String {
     let mut prover = Prover::new();
     for fact in facts {
-        let Some(Formula::Claim(claim)) = query_text::formula(fact) else { panic!("{fact}") };
+        let Ok(Formula::Claim(claim)) = statement::formula(fact) else { panic!("{fact}") };
         prover.assume(claim);
     }
-    let Some(Formula::Claim(claim)) = query_text::formula(&format!("{text} == 0")) else {
-        panic!("{text}")
-    };
-    prover.simplify(&claim.left).to_string()
+    prover.simplify(&statement::term(text).expect("a term")).to_string()
 }
 
 #[test]

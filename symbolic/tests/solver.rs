@@ -2,9 +2,9 @@
 //! question, it stops at its limit, and what a proof rests on can be checked again.
 #![cfg(feature = "z3")]
 
-mod query_text;
 
 use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_symbolic::{
     Encoding, Prover, Stage, prove_with_encoding, solver_question, solver_version, text_hash,
 };
@@ -15,7 +15,7 @@ use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 const LIMIT: u32 = 1_000_000;
 
 fn formula(text: &str) -> Formula {
-    query_text::formula(text).expect("a statement")
+    statement::formula(text).expect("a statement")
 }
 
 fn claims(texts: &[&str]) -> Vec<Claim> {

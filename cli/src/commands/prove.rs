@@ -1,42 +1,141 @@
-//! `relax prove`: statements on integers, decided for all values.
+//! `relax prove`: statements on integers, decided for all values, and questions about terms.
 
-mod statement;
+mod cases;
+mod stages;
+mod terms;
 
 use crate::args::{Format, ProveArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::unreadable;
 use crate::terminal::Terminal;
-use relax_symbolic::Prover;
 use relax_symbolic::claims::Formula;
-use relax_syntax::facts::{Answer, Counterexample};
+use relax_symbolic::{Prover, Statistics, Verdict, statement};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Answer, Claim, Counterexample, Facts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// How many characters of a statement that cannot be read are shown.
+const LONGEST_SHOWN: usize = 120;
 
 pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
     if args.json {
         terminal.format = Format::Json;
     }
-    if let Some(path) = &args.file {
-        return prove_cases(path, terminal);
-    }
-    let statement = args.statement.as_deref().unwrap_or_default();
-    let answer = decide(&args.assume, statement).map_err(Failure::usage)?;
-    let line = match terminal.format {
-        Format::Text => text_of(&answer),
-        Format::Json => format!("{}\n", json_of(&answer)),
+    let (exit, statistics) = if let Some(path) = &args.file {
+        cases::prove(path, terminal)?
+    } else {
+        let mut asked = Asked::new(&args.assume)?;
+        let exit = if let Some(term) = &args.simplify {
+            terms::simplify(&mut asked, &read_term(term)?, terminal)
+        } else if let Some(term) = &args.bounds {
+            terms::bounds(&mut asked, &read_term(term)?, terminal)
+        } else if let Some(term) = &args.no_overflow {
+            terms::no_overflow(&mut asked, &read_term(term)?, terminal)
+        } else {
+            let text = args.statement.as_deref().unwrap_or_default();
+            prove_one(&mut asked, &read(text)?, terminal)
+        };
+        (exit?, asked.prover.statistics())
     };
-    terminal.result(&line)?;
-    Ok(if answer == Answer::Proved { Exit::Fine } else { Exit::Wrong })
+    if args.stats {
+        stages::report(&statistics, terminal)?;
+    }
+    Ok(exit)
 }
 
-/// Decides one statement; the error says what is wrong with its text.
-fn decide(assume: &[String], statement: &str) -> Result<Answer, String> {
-    let read = |text: &str| statement::formula(text).map_err(|why| format!("`{text}`: {why}"));
-    let known: Vec<Formula> = assume.iter().map(|text| read(text)).collect::<Result<_, _>>()?;
-    let goal = read(statement)?;
-    let formula = if known.is_empty() { goal } else { Formula::implies(Formula::And(known), goal) };
-    Ok(Prover::new().decide_formula(&formula))
+/// The prover of this command.
+fn prover() -> Prover {
+    Prover::timed(|| {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+fn read(text: &str) -> Result<Formula, Failure> {
+    statement::formula(text).map_err(|why| unread(text, &why))
+}
+
+fn read_term(text: &str) -> Result<Dim, Failure> {
+    statement::term(text).map_err(|why| unread(text, &why))
+}
+
+/// What is wrong with a text, which is shown as far as a line goes.
+fn unread(text: &str, why: &str) -> Failure {
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => Failure::usage(format!("`{}…`: {why}", &text[..end])),
+        None => Failure::usage(format!("`{text}`: {why}")),
+    }
+}
+
+/// A prover that knows the assumptions, and those that are no facts.
+struct Asked {
+    prover: Prover,
+    hypotheses: Vec<Formula>,
+    /// When the assumptions were read and the work began.
+    start: Instant,
+}
+
+impl Asked {
+    fn new(assume: &[String]) -> Result<Self, Failure> {
+        let known = assume.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::knowing(known))
+    }
+
+    fn knowing(known: Vec<Formula>) -> Self {
+        let mut prover = prover();
+        let start = Instant::now();
+        let hypotheses = prover.suppose(known);
+        Self { prover, hypotheses, start }
+    }
+
+    fn judge(&mut self, goal: &Formula) -> Verdict {
+        self.prover.judge(&goal.clone().under(&self.hypotheses))
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.prover.statistics()
+    }
+
+    /// Facts that would each decide a goal of one claim.
+    fn missing(&mut self, goal: &Formula) -> Vec<Claim> {
+        match goal {
+            Formula::Claim(claim) if self.hypotheses.is_empty() => self.prover.missing(claim),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Decides one statement and tells what would decide it otherwise.
+fn prove_one(asked: &mut Asked, goal: &Formula, terminal: &mut Terminal) -> Outcome {
+    let verdict = asked.judge(goal);
+    let elapsed = asked.start.elapsed();
+    let proved = verdict.answer == Answer::Proved;
+    let missing = if proved { Vec::new() } else { asked.missing(goal) };
+    if terminal.format == Format::Json {
+        let mut object = json_of(&verdict, elapsed);
+        if !missing.is_empty() {
+            let facts: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            object["missing"] = json!(facts);
+        }
+        terminal.result(&format!("{object}\n"))?;
+    } else {
+        terminal.result(&format!("{}\n", text_of(&verdict, goal)))?;
+        if !missing.is_empty() {
+            terminal.result(&format!("it would hold {}\n", either(&missing)))?;
+        }
+        if proved && asked.judge(&Formula::False).answer == Answer::Proved {
+            terminal.note("note: the assumptions contradict each other, so everything follows");
+        }
+    }
+    Ok(if proved { Exit::Fine } else { Exit::Wrong })
+}
+
+/// "with `a == b`, or with `c == d`"
+fn either(facts: &[Claim]) -> String {
+    let each: Vec<String> = facts.iter().map(|fact| format!("with `{fact}`")).collect();
+    each.join(", or ")
 }
 
 fn word(answer: &Answer) -> &'static str {
@@ -47,62 +146,56 @@ fn word(answer: &Answer) -> &'static str {
     }
 }
 
-fn text_of(answer: &Answer) -> String {
-    match answer {
-        Answer::Refuted(values) if values.is_empty() => "refuted\n".to_owned(),
-        Answer::Refuted(values) => format!("refuted: {}\n", assignment(values)),
-        _ => format!("{}\n", word(answer)),
+fn text_of(verdict: &Verdict, goal: &Formula) -> String {
+    match &verdict.answer {
+        Answer::Proved => format!("proved ({})", verdict.stage.name()),
+        Answer::Refuted(values) => refuted(values, goal),
+        Answer::Unknown => "unknown".to_owned(),
     }
+}
+
+/// `refuted: n = 1: 4 vs 5`; where the claim that fails is a part of the goal, it is told too.
+fn refuted(values: &Counterexample, goal: &Formula) -> String {
+    let mut text = "refuted".to_owned();
+    if !values.is_empty() {
+        text += &format!(": {}", assignment(values));
+    }
+    let Some((claim, (a, b))) =
+        goal.failing(values).and_then(|claim| Some((claim, claim.sides(values)?)))
+    else {
+        return text;
+    };
+    text += &match goal {
+        // `n >= 1` was read as `1 <= n`; the values stand as people write it.
+        Formula::Claim(claim) if claim.left.as_int().is_some() => format!(": {b} vs {a}"),
+        Formula::Claim(_) => format!(": {a} vs {b}"),
+        _ => format!(": `{claim}` fails, {a} vs {b}"),
+    };
+    text
 }
 
 fn assignment(values: &Counterexample) -> String {
     values.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
 }
 
-fn json_of(answer: &Answer) -> Value {
-    let mut object = json!({ "answer": word(answer) });
-    if let Answer::Refuted(values) = answer {
-        let values: BTreeMap<&str, i64> = values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        object["counterexample"] = json!(values);
+fn json_of(verdict: &Verdict, elapsed: Duration) -> Value {
+    let mut object = json!({
+        "answer": word(&verdict.answer),
+        "stage": verdict.stage.name(),
+        "microseconds": microseconds(elapsed),
+    });
+    if let Answer::Refuted(values) = &verdict.answer {
+        object["counterexample"] = json_values(values);
     }
     object
 }
 
-/// Decides every case of a file of JSON lines and counts; `Wrong` when an answer contradicts what
-/// the case expects. Not decided is no contradiction.
-fn prove_cases(path: &Path, terminal: &mut Terminal) -> Outcome {
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
-    let mut contradictions = 0;
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let at = |why: &str| Failure::usage(format!("{}:{}: {why}", path.display(), index + 1));
-        let case: Value = serde_json::from_str(line).map_err(|error| at(&error.to_string()))?;
-        let query = case["query"].as_str().ok_or_else(|| at("the case has no `query`"))?;
-        let expected = case["expect"].as_str().unwrap_or("nothing").to_owned();
-        let assume: Vec<String> = case["assume"]
-            .as_array()
-            .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
-            .unwrap_or_default();
-        let answer = decide(&assume, query).map_err(|why| at(&why))?;
-        let found = word(&answer);
-        let contradicts = matches!(
-            (expected.as_str(), &answer),
-            ("proved", Answer::Refuted(_)) | ("refuted", Answer::Proved)
-        );
-        contradictions += u32::from(contradicts);
-        if terminal.format == Format::Json {
-            let mut line = json_of(&answer);
-            line["id"] = case["id"].clone();
-            terminal.result(&format!("{line}\n"))?;
-        } else if contradicts {
-            terminal.result(&format!("line {}: expected {expected}, {found}\n", index + 1))?;
-        }
-        *counts.entry((expected, found)).or_default() += 1;
-    }
-    if terminal.format == Format::Text {
-        for ((expected, found), count) in &counts {
-            terminal.result(&format!("expected {expected}: {count} {found}\n"))?;
-        }
-    }
-    Ok(if contradictions > 0 { Exit::Wrong } else { Exit::Fine })
+fn json_values(values: &Counterexample) -> Value {
+    let values: BTreeMap<&str, i64> = values.iter().map(|(n, v)| (&**n, *v)).collect();
+    json!(values)
+}
+
+/// To the nanosecond.
+fn microseconds(elapsed: Duration) -> f64 {
+    (elapsed.as_secs_f64() * 1e9).round() / 1e3
 }

@@ -67,13 +67,15 @@ fn report<'a>(
         .with_tab_width(4);
     let place = (source.name.clone(), at);
     let text = finding.primary.as_ref().map_or("", |label| label.text.as_str());
-    let mut builder = Report::build(kind, place.clone())
-        .with_config(config)
-        .with_message(&finding.message)
-        .with_label(labelled(place, shade, text));
+    let mut labels = vec![(place.1.clone(), shade, text)];
     for label in &finding.secondary {
-        let place = (source.name.clone(), clipped(source, label.span));
-        builder.add_label(labelled(place, Color::Cyan, &label.text));
+        labels.push((clipped(source, label.span), Color::Cyan, label.text.as_str()));
+    }
+    // In the order of the text, or the drawing would fall into pieces.
+    labels.sort_by_key(|(place, ..)| place.start);
+    let mut builder = Report::build(kind, place).with_config(config).with_message(&finding.message);
+    for (place, color, text) in labels {
+        builder.add_label(labelled((source.name.clone(), place), color, text));
     }
     builder.with_notes(&finding.notes);
     builder.with_helps(&finding.help);

@@ -1,6 +1,7 @@
 //! Deduction through calls: operators, functions of the module, closures.
 
 use super::codes;
+use super::fit::Misfit;
 use super::function::Checker;
 use super::signature::Matching;
 use crate::ops::{BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, lookup};
@@ -8,7 +9,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN, Signature};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Answer, Claim, Relation};
+use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 use relax_syntax::ir::{Atom, Callee, DimVar, VarId};
 
 impl Checker<'_> {
@@ -109,13 +110,11 @@ impl Checker<'_> {
         let result = (row.infer)(&mut infer);
         let obligations = std::mem::take(&mut infer.obligations);
         for obligation in obligations {
-            let Claim { left, relation, right } = &obligation.claim;
-            let text = match relation {
-                Relation::Equal => format!("{left} == {right}"),
-                Relation::NotEqual => format!("{left} != {right}"),
-                Relation::AtMost => format!("{left} <= {right}"),
-                Relation::Less => format!("{left} < {right}"),
-                Relation::Divides => format!("{right} % {left} == 0"),
+            let text = match &obligation.claim {
+                Claim { left, relation: Relation::Divides, right } => {
+                    format!("{right} % {left} == 0")
+                }
+                claim => claim.to_string(),
             };
             self.leave(format!("{}/{}: {text}", row.short_name(), obligation.constraint));
         }
@@ -148,10 +147,11 @@ impl Checker<'_> {
         if let Some(constraint) = row.constraints.iter().find(|c| c.id == reject.constraint) {
             diagnostic = diagnostic.with_note(format!("{}: {}", constraint.id, constraint.text));
         }
-        if let Some(values) = &reject.counterexample {
-            let shown: Vec<_> =
-                values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            diagnostic = diagnostic.with_note(format!("for example {}", shown.join(", ")));
+        if let Some((claim, values)) = &reject.counterexample {
+            if let Some(failure) = claim.failure(values) {
+                diagnostic = diagnostic.with_note(failure);
+            }
+            diagnostic = self.with_origins(diagnostic, claim, values);
         }
         self.diagnostics.push(diagnostic);
     }
@@ -222,20 +222,27 @@ impl Checker<'_> {
             let unknown =
                 !equation.param.vars_all(&|name| !binds(name) || matching.dims.contains_key(name));
             let param = equation.param.substitute(&matching.dims);
-            if unknown || self.facts.equal(&param, &equation.argument) == Answer::Proved {
+            if unknown {
                 continue;
             }
+            let same = Claim::new(equation.argument.clone(), Relation::Equal, param.clone());
+            let values = match self.facts.equal(&param, &equation.argument) {
+                Answer::Proved => continue,
+                Answer::Refuted(values) => values,
+                Answer::Unknown => Counterexample::new(),
+            };
             let differ = Claim::new(param.clone(), Relation::NotEqual, equation.argument.clone());
             if self.facts.decide(&differ) == Answer::Proved {
-                let message = format!(
+                let why = format!(
                     "{} must be {} = {param}, found {}",
                     equation.place, equation.param, equation.argument
                 );
-                self.error(codes::ARGUMENT, self.span, message);
+                let misfit = Misfit { why, claim: Some(same), values };
+                let diagnostic = Diagnostic::error(codes::ARGUMENT, self.span, misfit.text());
+                self.report_misfit(diagnostic, &misfit);
                 return None;
             }
-            self.leave(format!("call: {} == {param} ({})", equation.argument, equation.place));
-            let same = Claim::new(param, Relation::Equal, equation.argument.clone());
+            self.leave(format!("call: {same} ({})", equation.place));
             self.facts.assume(same);
         }
         Some(matching)
@@ -256,12 +263,21 @@ impl Checker<'_> {
     }
 
     fn declared_fact(&mut self, name: &Name, value: &Dim, claim: Claim) {
-        if self.facts.decide(&claim) == Answer::Proved {
-            return;
-        }
-        if value.as_int().is_some() {
-            let message = format!("{name} = {value} breaks what the function declares of `{name}`");
-            self.error(codes::ARGUMENT, self.span, message);
+        let values = match self.facts.decide(&claim) {
+            Answer::Proved => return,
+            Answer::Refuted(values) => values,
+            Answer::Unknown => Counterexample::new(),
+        };
+        if self.facts.decide(&claim.opposite()) == Answer::Proved {
+            let breaks = match claim.relation {
+                Relation::Divides => format!("no multiple of {}", claim.left),
+                _ if claim.right == *value => format!("below {}", claim.left),
+                _ => format!("above {}", claim.right),
+            };
+            let why = format!("{name} = {value} is {breaks}, against the declaration of `{name}`");
+            let misfit = Misfit { why, claim: Some(claim), values };
+            let diagnostic = Diagnostic::error(codes::ARGUMENT, self.span, misfit.text());
+            self.report_misfit(diagnostic, &misfit);
             return;
         }
         self.leave(format!("call: {value} satisfies what is declared of `{name}`"));

@@ -4,26 +4,61 @@ use relax_syntax::annotation::{Annotation, Extents, Signature, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
 
+/// Why something does not fit, or is not known to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// A sentence.
+    pub(super) why: String,
+    /// What must hold of dims, where that is what it is about.
+    pub(super) claim: Option<Claim>,
+    /// Values under which the claim fails; empty where none are known or none are needed.
+    pub(super) values: Counterexample,
+}
+
+impl Misfit {
+    /// With the values that show it.
+    pub(super) fn text(&self) -> String {
+        match self.claim.as_ref().and_then(|claim| claim.failure(&self.values)) {
+            Some(failure) => format!("{} ({failure})", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
+impl From<String> for Misfit {
+    fn from(why: String) -> Self {
+        Self { why, claim: None, values: Counterexample::new() }
+    }
+}
+
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     /// For all dims.
     Yes,
-    /// For some dims it does not; for these.
-    Fails(String, Counterexample),
+    /// For some dims it does not.
+    Fails(Misfit),
     /// For no dims it does.
-    Never(String),
+    Never(Misfit),
     /// It is not known.
-    Unknown(String),
+    Unknown(Misfit),
 }
 
 impl Fit {
+    fn never(why: impl Into<String>) -> Self {
+        Fit::Never(why.into().into())
+    }
+
+    fn unknown(why: impl Into<String>) -> Self {
+        Fit::Unknown(why.into().into())
+    }
+
     /// Both: the worse of two answers.
     fn and(self, other: impl FnOnce() -> Fit) -> Fit {
         match self {
             Fit::Yes => other(),
             Fit::Never(_) => self,
-            Fit::Fails(..) | Fit::Unknown(_) => match other() {
+            Fit::Fails(_) | Fit::Unknown(_) => match other() {
                 never @ Fit::Never(_) => never,
                 _ => self,
             },
@@ -36,7 +71,7 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
     match (deduced, wanted) {
         (_, Annotation::Object) => Fit::Yes,
         (Annotation::Object, _) => {
-            Fit::Unknown(format!("nothing is known of the value, `{wanted}` is wanted"))
+            Fit::unknown(format!("nothing is known of the value, `{wanted}` is wanted"))
         }
         (Annotation::Prim(found), Annotation::Prim(expected)) if found == expected => Fit::Yes,
         (Annotation::Shape(found), Annotation::Shape(expected)) => extents(facts, found, expected),
@@ -45,7 +80,7 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
         }
         (Annotation::DTensor(found), Annotation::DTensor(expected)) => {
             if found.mesh != expected.mesh || found.placements != expected.placements {
-                return Fit::Never(format!(
+                return Fit::never(format!(
                     "the placement of `{deduced}` is not that of `{wanted}`"
                 ));
             }
@@ -53,7 +88,7 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
         }
         (Annotation::Tuple(found), Annotation::Tuple(expected)) => {
             if found.len() != expected.len() {
-                return Fit::Never(format!("{} fields are not {}", found.len(), expected.len()));
+                return Fit::never(format!("{} fields are not {}", found.len(), expected.len()));
             }
             found
                 .iter()
@@ -62,12 +97,12 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
         }
         (Annotation::Callable(_), Annotation::Callable(None)) => Fit::Yes,
         (Annotation::Callable(None), Annotation::Callable(_)) => {
-            Fit::Unknown(format!("the signature is not known, `{wanted}` is wanted"))
+            Fit::unknown(format!("the signature is not known, `{wanted}` is wanted"))
         }
         (Annotation::Callable(Some(found)), Annotation::Callable(Some(expected))) => {
             signatures(found, expected)
         }
-        _ => Fit::Never(format!("`{deduced}` is not `{wanted}`")),
+        _ => Fit::never(format!("`{deduced}` is not `{wanted}`")),
     }
 }
 
@@ -76,10 +111,10 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
 fn signatures(found: &Signature, expected: &Signature) -> Fit {
     if found.params.len() != expected.params.len() {
         let (found, expected) = (found.params.len(), expected.params.len());
-        return Fit::Never(format!("a function of {found} parameters is not one of {expected}"));
+        return Fit::never(format!("a function of {found} parameters is not one of {expected}"));
     }
     if expected.pure && !found.pure {
-        return Fit::Never("the function has an effect".to_owned());
+        return Fit::never("the function has an effect");
     }
     Fit::Yes
 }
@@ -87,9 +122,9 @@ fn signatures(found: &Signature, expected: &Signature) -> Fit {
 fn tensors(facts: &mut dyn Facts, found: &TensorType, expected: &TensorType) -> Fit {
     let dtype = match (found.dtype, expected.dtype) {
         (_, None) => Fit::Yes,
-        (None, Some(expected)) => Fit::Unknown(format!("the dtype is not known to be {expected}")),
+        (None, Some(expected)) => Fit::unknown(format!("the dtype is not known to be {expected}")),
         (Some(found), Some(expected)) if found != expected => {
-            Fit::Never(format!("dtype {found} is not {expected}"))
+            Fit::never(format!("dtype {found} is not {expected}"))
         }
         _ => Fit::Yes,
     };
@@ -99,14 +134,14 @@ fn tensors(facts: &mut dyn Facts, found: &TensorType, expected: &TensorType) -> 
 fn extents(facts: &mut dyn Facts, found: &Extents, expected: &Extents) -> Fit {
     match (found.rank(), expected.rank()) {
         (_, None) => return Fit::Yes,
-        (None, Some(rank)) => return Fit::Unknown(format!("the rank is not known to be {rank}")),
+        (None, Some(rank)) => return Fit::unknown(format!("the rank is not known to be {rank}")),
         (Some(found), Some(expected)) if found != expected => {
-            return Fit::Never(format!("rank {found} is not {expected}"));
+            return Fit::never(format!("rank {found} is not {expected}"));
         }
         _ => {}
     }
     let Some(wanted) = expected.dims() else { return Fit::Yes };
-    let Some(dims) = found.dims() else { return Fit::Unknown("the dims are not known".to_owned()) };
+    let Some(dims) = found.dims() else { return Fit::unknown("the dims are not known") };
     dims.iter()
         .zip(wanted)
         .enumerate()
@@ -114,35 +149,25 @@ fn extents(facts: &mut dyn Facts, found: &Extents, expected: &Extents) -> Fit {
 }
 
 fn dim(facts: &mut dyn Facts, axis: usize, found: &Dim, wanted: &Dim) -> Fit {
-    let text = format!("dim {axis}: {found} is not {wanted}");
-    match facts.equal(found, wanted) {
-        Answer::Proved => Fit::Yes,
-        answer => {
-            let differ = Claim::new(found.clone(), Relation::NotEqual, wanted.clone());
-            let never = facts.decide(&differ) == Answer::Proved;
-            match answer {
-                Answer::Refuted(values) => {
-                    let shown = shown_counterexample(&values, found, wanted);
-                    let text = if shown.is_empty() { text } else { format!("{text} ({shown})") };
-                    if never { Fit::Never(text) } else { Fit::Fails(text, values) }
-                }
-                _ if never => Fit::Never(text),
-                _ => Fit::Unknown(format!("dim {axis}: {found} is not known to be {wanted}")),
-            }
-        }
-    }
-}
-
-/// `n = 1: 4 vs 5`
-pub(super) fn shown_counterexample(values: &Counterexample, a: &Dim, b: &Dim) -> String {
-    if values.is_empty() {
-        return String::new();
-    }
-    let shown: Vec<_> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    let value_of = |name: &relax_syntax::Name| values.get(name).copied();
-    match (a.eval(&value_of), b.eval(&value_of)) {
-        (Ok(a), Ok(b)) => format!("{}: {a} vs {b}", shown.join(", ")),
-        _ => shown.join(", "),
+    let claim = Claim::new(found.clone(), Relation::Equal, wanted.clone());
+    let values = match facts.equal(found, wanted) {
+        Answer::Proved => return Fit::Yes,
+        Answer::Refuted(values) => Some(values),
+        Answer::Unknown => None,
+    };
+    let differ = Claim::new(found.clone(), Relation::NotEqual, wanted.clone());
+    let never = facts.decide(&differ) == Answer::Proved;
+    let why = if never || values.is_some() {
+        format!("dim {axis}: {found} is not {wanted}")
+    } else {
+        format!("dim {axis}: {found} is not known to be {wanted}")
+    };
+    let fails = values.is_some();
+    let misfit = Misfit { why, claim: Some(claim), values: values.unwrap_or_default() };
+    match (never, fails) {
+        (true, _) => Fit::Never(misfit),
+        (false, true) => Fit::Fails(misfit),
+        (false, false) => Fit::Unknown(misfit),
     }
 }
 

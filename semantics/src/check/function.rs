@@ -9,10 +9,8 @@ use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::{
-    Atom, Block, BlockKind, Body, DimVar, Expr, Function, Lambda, Module, VarId,
-};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +34,10 @@ pub(super) struct Checker<'a> {
     pub(super) annotations: Vec<Annotation>,
     /// Symbolic variables that have a value here.
     pub(super) bound: BTreeSet<Name>,
+    /// Expressions that are assumed to be natural here.
+    pub(super) natural: BTreeSet<Dim>,
+    /// Where each symbolic variable got its value.
+    pub(super) origins: BTreeMap<Name, Span>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) obligations: Vec<Left>,
     /// The span of the binding that is being checked.
@@ -60,6 +62,8 @@ pub(super) fn check(
         facts,
         annotations: vec![Annotation::Object; function.vars.len()],
         bound: BTreeSet::new(),
+        natural: BTreeSet::new(),
+        origins: BTreeMap::new(),
         diagnostics: Vec::new(),
         obligations: Vec::new(),
         span: function.span,
@@ -135,13 +139,15 @@ impl Checker<'_> {
         self.require_bound(declared, span);
         match fits(self.facts, &deduced, declared) {
             Fit::Yes => more_precise(&deduced, declared),
-            Fit::Never(why) => {
+            Fit::Never(misfit) => {
+                let why = misfit.text();
                 let message = format!("the result is `{deduced}`, declared is `{declared}`: {why}");
-                self.error(codes::RESULT, span, message);
+                let diagnostic = Diagnostic::error(codes::RESULT, span, message);
+                self.report_misfit(diagnostic, &misfit);
                 declared.clone()
             }
-            Fit::Fails(why, _) | Fit::Unknown(why) => {
-                self.leave(format!("return: {why}"));
+            Fit::Fails(misfit) | Fit::Unknown(misfit) => {
+                self.leave(format!("return: {}", misfit.text()));
                 declared.clone()
             }
         }
@@ -150,40 +156,6 @@ impl Checker<'_> {
     /// Notes a check that run time makes.
     pub(super) fn leave(&mut self, text: String) {
         self.obligations.push(Left { function: self.function.name.clone(), span: self.span, text });
-    }
-
-    /// Gives a variable a value, and assumes what is declared of it.
-    pub(super) fn bind_dim(&mut self, name: &Name) {
-        if !self.bound.insert(name.clone()) {
-            return;
-        }
-        let var = Dim::Var(name.clone());
-        self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
-        let Some(DimVar { lower, upper, multiple_of, .. }) = self.function.dim(name) else {
-            return;
-        };
-        if let Some(lower) = lower {
-            self.facts.assume(Claim::new(*lower, Relation::AtMost, var.clone()));
-        }
-        if let Some(upper) = upper {
-            self.facts.assume(Claim::new(var.clone(), Relation::AtMost, *upper));
-        }
-        if let Some(step) = multiple_of {
-            self.facts.assume(Claim::new(*step, Relation::Divides, var));
-        }
-    }
-
-    /// What holds of every value that has passed a check: no dim is negative.
-    pub(super) fn assume_extents(&mut self, annotation: &Annotation) {
-        match annotation {
-            Annotation::Callable(_) => {}
-            Annotation::Tuple(items) => items.iter().for_each(|item| self.assume_extents(item)),
-            _ => annotation.visit_dims(&mut |dim| {
-                if let Dim::Op(..) = dim {
-                    self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
-                }
-            }),
-        }
     }
 
     /// Reports variables of an annotation that have no value here.
@@ -250,6 +222,7 @@ impl Checker<'_> {
             Annotation::Callable(Some(_)) if !self.is_held(var) => Annotation::Callable(None),
             annotation => annotation,
         };
+        self.assume_extents(&annotation);
         self.annotations[var.0 as usize] = annotation;
     }
 
@@ -258,19 +231,33 @@ impl Checker<'_> {
         let span = self.span;
         match fits(self.facts, deduced, wanted) {
             Fit::Yes => return more_precise(deduced, wanted),
-            Fit::Never(why) | Fit::Fails(why, _) => {
+            Fit::Never(misfit) => {
+                let why = misfit.text();
                 let message = format!("the value is `{deduced}`, not `{wanted}`: {why}");
-                self.error(codes::ANNOTATION_WRONG, span, message);
+                let diagnostic = Diagnostic::error(codes::ANNOTATION_WRONG, span, message);
+                self.report_misfit(diagnostic, &misfit);
             }
-            Fit::Unknown(why) => {
+            Fit::Fails(misfit) => {
+                let why = misfit.text();
+                let message = format!("the value is `{deduced}`, not `{wanted}`: {why}");
+                let mut diagnostic = Diagnostic::error(codes::ANNOTATION_WRONG, span, message);
+                if let Some(advice) = self.advice(&misfit) {
+                    diagnostic = diagnostic.with_help(advice);
+                }
+                self.report_misfit(diagnostic, &misfit);
+            }
+            Fit::Unknown(misfit) => {
+                let why = misfit.text();
                 let message = format!(
                     "the value is `{deduced}`; that it is `{wanted}` is not decided: {why}"
                 );
-                let help =
+                let mut help =
                     format!("write `match_cast(..., {wanted})`: then it is checked at run time");
-                self.diagnostics.push(
-                    Diagnostic::error(codes::ANNOTATION_UNDECIDED, span, message).with_help(help),
-                );
+                if let Some(advice) = self.advice(&misfit) {
+                    help += &format!("; or {advice}");
+                }
+                let diagnostic = Diagnostic::error(codes::ANNOTATION_UNDECIDED, span, message);
+                self.report_misfit(diagnostic.with_help(help), &misfit);
             }
         }
         wanted.clone()
@@ -318,16 +305,16 @@ impl Checker<'_> {
 
     /// A branch sees what is bound before it, and what it binds stays in it.
     fn branch(&mut self, body: &Body) -> Annotation {
-        let bound = self.bound.clone();
+        let (bound, natural) = (self.bound.clone(), self.natural.clone());
         self.facts.push();
         let result = self.body(body);
         self.facts.pop();
-        self.bound = bound;
+        (self.bound, self.natural) = (bound, natural);
         result
     }
 
     fn closure(&mut self, var: VarId, lambda: &Lambda) -> Annotation {
-        let outer = self.bound.clone();
+        let (outer, natural) = (self.bound.clone(), self.natural.clone());
         let params: Vec<_> =
             lambda.params.iter().map(|&p| self.function.param_annotation(p).clone()).collect();
         let mut own = BTreeSet::new();
@@ -348,7 +335,7 @@ impl Checker<'_> {
         self.facts.push();
         let deduced = self.lambda(lambda, span);
         self.facts.pop();
-        (self.in_dataflow, self.bound) = (in_dataflow, outer);
+        (self.in_dataflow, self.bound, self.natural) = (in_dataflow, outer, natural);
         let known = coarsen(&deduced, &|dim| {
             dim.vars_all(&|name| {
                 self.bound.contains(name) || own.contains(name) || name.starts_with(OWN)

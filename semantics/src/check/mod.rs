@@ -4,12 +4,14 @@
 //! coarsens. Every obligation is proved, refused, or left to the interpreter, which checks again:
 //! none is dropped.
 
+mod advice;
 mod call;
 mod cast;
 pub mod codes;
 mod effects;
 mod fit;
 mod function;
+mod known;
 mod order;
 mod phase;
 pub(crate) mod signature;

@@ -3,7 +3,7 @@
 use super::{Known, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, floor_mod};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
 use relax_syntax::ir::Module;
@@ -40,8 +40,8 @@ pub struct Reject {
     pub message: String,
     /// The parameter it is about.
     pub param: Option<&'static str>,
-    /// Dims that show it.
-    pub counterexample: Option<Counterexample>,
+    /// What never holds, with dims that show it.
+    pub counterexample: Option<(Claim, Counterexample)>,
 }
 
 type Checked<T> = Result<T, Reject>;
@@ -316,8 +316,8 @@ impl<'a> Infer<'a> {
         }
         if self.never_holds(&claim) {
             let counterexample = match answer {
-                Answer::Refuted(values) if !values.is_empty() => Some(values),
-                _ => None,
+                Answer::Refuted(values) => Some((claim, values)),
+                Answer::Proved | Answer::Unknown => None,
             };
             return Err(Reject { counterexample, ..self.reject(constraint, message()) });
         }
@@ -328,25 +328,12 @@ impl<'a> Infer<'a> {
 
     /// True when no dims satisfy the claim.
     fn never_holds(&mut self, claim: &Claim) -> bool {
-        let (left, right) = (claim.left.clone(), claim.right.clone());
-        let opposite = match claim.relation {
-            Relation::Equal => Claim::new(left, Relation::NotEqual, right),
-            Relation::NotEqual => Claim::new(left, Relation::Equal, right),
-            Relation::AtMost => Claim::new(right, Relation::Less, left),
-            Relation::Less => Claim::new(right, Relation::AtMost, left),
-            Relation::Divides => {
-                let decided = match (left.as_int(), right.as_int()) {
-                    (Some(a), Some(b)) => Some(a != 0 && b % a == 0),
-                    _ => None,
-                };
-                if let Some(holds) = decided {
-                    return !holds;
-                }
-                let remainder = Dim::op(relax_syntax::dim::DimOp::FloorMod, right, left);
-                Claim::new(remainder, Relation::NotEqual, 0)
-            }
-        };
-        self.facts.decide(&opposite) == Answer::Proved
+        if let (Relation::Divides, Some(a), Some(b)) =
+            (claim.relation, claim.left.as_int(), claim.right.as_int())
+        {
+            return floor_mod(b, a) != Some(0);
+        }
+        self.facts.decide(&claim.opposite()) == Answer::Proved
     }
 
     /// Demands `a == b`; see [`Infer::require`].

@@ -1,9 +1,7 @@
 //! The record of a proof: few instances, each true, which suffice for the first stage.
 
-#[path = "../../tests/query_text/mod.rs"]
-mod query_text;
-
 use super::*;
+use crate::statement;
 use crate::prover::Prover;
 use relax_syntax::facts::{Answer, Facts};
 
@@ -23,11 +21,11 @@ fn case(text: &'static str) -> Case {
     let (facts, query) = text.split_once("|-").expect("a turnstile");
     let (mut context, mut engine) = (Context::default(), Engine::default());
     for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
-        let Some(Formula::Claim(claim)) = query_text::formula(fact) else { panic!("{fact}") };
+        let Ok(Formula::Claim(claim)) = statement::formula(fact) else { panic!("{fact}") };
         engine.fuel = PROOF_FUEL;
         engine.assume(&mut context, &claim);
     }
-    Case { text, context, engine, query: query_text::formula(query).expect("in the syntax") }
+    Case { text, context, engine, query: statement::formula(query).expect("in the syntax") }
 }
 
 #[test]
@@ -70,7 +68,7 @@ fn equations_as_facts_prove_the_question() {
         let mut prover = Prover::new();
         let (facts, _) = case.text.split_once("|-").expect("a turnstile");
         for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
-            let Some(Formula::Claim(claim)) = query_text::formula(fact) else { panic!("{fact}") };
+            let Ok(Formula::Claim(claim)) = statement::formula(fact) else { panic!("{fact}") };
             prover.assume(claim);
         }
         for instance in &evidence.instances {

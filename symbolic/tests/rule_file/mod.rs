@@ -1,8 +1,8 @@
 //! Reads `rules/dims.rules` and its lock file, `rules/dims.lock`: for each rule the checksum of its
 //! text, and how it was proved.
 
-use crate::query_text;
 use relax_symbolic::claims::Formula;
+use relax_symbolic::statement;
 use relax_symbolic::{Encoding, text_hash};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -116,7 +116,7 @@ fn statement(text: &str) -> Option<Statement> {
 }
 
 fn claim(text: &str) -> Option<Claim> {
-    if let Formula::Claim(claim) = query_text::formula(text)? { Some(claim) } else { None }
+    if let Formula::Claim(claim) = statement::formula(text).ok()? { Some(claim) } else { None }
 }
 
 /// What commas outside of brackets separate.

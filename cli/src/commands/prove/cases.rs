@@ -1,0 +1,96 @@
+//! `relax prove --file`: cases as JSON lines, each decided by a prover of its own.
+
+use super::{Asked, json_of, read, word};
+use crate::args::Format;
+use crate::exit::{Exit, Failure};
+use crate::files::unreadable;
+use crate::terminal::Terminal;
+use relax_symbolic::claims::Formula;
+use relax_symbolic::{StageStatistics, Statistics};
+use relax_syntax::facts::Answer;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A line of the file.
+struct Case {
+    id: Value,
+    known: Vec<Formula>,
+    query: Formula,
+    expected: String,
+}
+
+/// Decides every case and counts; `Wrong` when an answer contradicts what the case expects. Not
+/// decided is no contradiction.
+pub(super) fn prove(path: &Path, terminal: &mut Terminal) -> Result<(Exit, Statistics), Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
+    let mut statistics = Statistics::default();
+    let mut contradictions = 0;
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let case = case_of(line)
+            .map_err(|why| Failure::usage(format!("{}:{}: {why}", path.display(), index + 1)))?;
+        let mut asked = Asked::knowing(case.known);
+        let verdict = asked.judge(&case.query);
+        let elapsed = asked.start.elapsed();
+        add(&mut statistics, &asked.statistics());
+        let found = word(&verdict.answer);
+        let contradicts = matches!(
+            (case.expected.as_str(), &verdict.answer),
+            ("proved", Answer::Refuted(_)) | ("refuted", Answer::Proved)
+        );
+        contradictions += u32::from(contradicts);
+        if terminal.format == Format::Json {
+            let mut object = json_of(&verdict, elapsed);
+            object["id"] = case.id;
+            terminal.result(&format!("{object}\n"))?;
+        } else if contradicts {
+            let expected = &case.expected;
+            terminal.result(&format!("line {}: expected {expected}, {found}\n", index + 1))?;
+        }
+        *counts.entry((case.expected, found)).or_default() += 1;
+    }
+    if terminal.format == Format::Text {
+        for ((expected, found), count) in &counts {
+            terminal.result(&format!("expected {expected}: {count} {found}\n"))?;
+        }
+    }
+    Ok((if contradictions > 0 { Exit::Wrong } else { Exit::Fine }, statistics))
+}
+
+/// Reads a line; the error says what is wrong with it.
+fn case_of(line: &str) -> Result<Case, String> {
+    let case: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let statement = |value: &Value, what: &str| {
+        let text = value.as_str().ok_or_else(|| format!("the case has no {what}"))?;
+        read(text).map_err(|failure| match failure {
+            Failure::Message { text, .. } => text,
+            Failure::Closed => format!("`{text}` cannot be read"),
+        })
+    };
+    let known = match &case["assume"] {
+        Value::Null => Vec::new(),
+        Value::Array(list) => {
+            let read = list.iter().map(|value| statement(value, "text in `assume`"));
+            read.collect::<Result<_, _>>()?
+        }
+        _ => return Err("`assume` is no list".to_owned()),
+    };
+    Ok(Case {
+        known,
+        query: statement(&case["query"], "`query`")?,
+        expected: case["expect"].as_str().unwrap_or("nothing").to_owned(),
+        id: case["id"].clone(),
+    })
+}
+
+fn add(sum: &mut Statistics, one: &Statistics) {
+    sum.queries += one.queries;
+    for (sum, one) in sum.stages.iter_mut().zip(&one.stages) {
+        let StageStatistics { asked, proved, refuted, nanoseconds } = one;
+        sum.asked += asked;
+        sum.proved += proved;
+        sum.refuted += refuted;
+        sum.nanoseconds += nanoseconds;
+    }
+}
