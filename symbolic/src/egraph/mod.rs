@@ -25,8 +25,9 @@ use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
 /// Steps of work for a proof with the equations.
-const PROOF_FUEL: u32 = 6_000;
-
+const PROOF_FUEL: u32 = 5_000;
+/// How many parts a dim may have where all divisors are numbers: the first stage is good at these.
+const MAX_PLAIN_SIZE: usize = 50;
 /// How often an equation may lead to further facts.
 const CASCADE: u32 = 6;
 
@@ -145,16 +146,17 @@ impl<'a> Question<'a> {
         question.concerns_rules().then_some(question)
     }
 
-    /// Whether an operation that is no sum or product is involved.
+    /// Whether an operation that is no sum or product is involved, with a divisor that is no number
+    /// or in small dims.
     fn concerns_rules(&self) -> bool {
-        let mut found = false;
-        self.formula.visit_dims(&mut |dim| found |= has_atoms(dim));
-        found
-            || self
-                .context
-                .claims
-                .iter()
-                .any(|claim| has_atoms(&claim.left) || has_atoms(&claim.right))
+        let mut dims = Vec::new();
+        self.formula.visit_dims(&mut |dim| dims.push(dim));
+        let asked = dims.len();
+        dims.extend(self.context.claims.iter().flat_map(|claim| [&claim.left, &claim.right]));
+        let symbolic = |op, divisor: &Dim| is_division(op) && divisor.as_int().is_none();
+        let small = || dims[..asked].iter().all(|dim| size(dim) <= MAX_PLAIN_SIZE);
+        dims.iter().any(|dim| has_operation(dim, &|op, _| !is_ring(op)))
+            && (small() || dims.iter().any(|dim| has_operation(dim, &symbolic)))
     }
 
     /// Looks for instances and asks the first stage with them: when the sides of an equation have
@@ -214,12 +216,29 @@ fn conjuncts<'a>(formula: &'a Formula, claims: &mut Vec<&'a Claim>) -> bool {
     }
 }
 
-fn has_atoms(dim: &Dim) -> bool {
+fn is_ring(op: DimOp) -> bool {
+    matches!(op, DimOp::Add | DimOp::Sub | DimOp::Mul)
+}
+
+fn is_division(op: DimOp) -> bool {
+    matches!(op, DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv)
+}
+
+/// Whether an operation in `dim` is `wanted`, which is given its second operand.
+fn has_operation(dim: &Dim, wanted: &dyn Fn(DimOp, &Dim) -> bool) -> bool {
     match dim {
         Dim::Int(_) | Dim::Var(_) => false,
-        Dim::Op(DimOp::Add | DimOp::Sub | DimOp::Mul, operands) => {
-            has_atoms(&operands.0) || has_atoms(&operands.1)
+        Dim::Op(op, operands) => {
+            wanted(*op, &operands.1)
+                || has_operation(&operands.0, wanted)
+                || has_operation(&operands.1, wanted)
         }
-        Dim::Op(..) => true,
+    }
+}
+
+fn size(dim: &Dim) -> usize {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => 1,
+        Dim::Op(_, operands) => 1 + size(&operands.0) + size(&operands.1),
     }
 }
