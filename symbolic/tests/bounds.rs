@@ -1,8 +1,9 @@
-//! The least and greatest values of terms: as expected, and against brute force.
+//! The least and greatest values of terms, and whether intermediates fit i64: as expected, and
+//! against brute force.
 
 use proptest::prelude::*;
-use relax_symbolic::Prover;
 use relax_symbolic::statement::{formula, term};
+use relax_symbolic::{Intermediates, Prover};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Facts, Relation};
 
@@ -65,6 +66,31 @@ proptest! {
                     Err(_) => prop_assert_eq!((low, high), (None, None), "{} has no value", dim),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn intermediates_fit_exactly_where_evaluation_succeeds(dim in arb_term()) {
+        // `n` is at the end of i64, so that many operations leave it.
+        let ranges = [("n", i64::MAX - 2, i64::MAX), ("m", -2, 2)];
+        let mut prover = Prover::new();
+        for (name, low, high) in ranges {
+            prover.assume(Claim::new(low, Relation::AtMost, Dim::var(name)));
+            prover.assume(Claim::new(Dim::var(name), Relation::AtMost, high));
+        }
+        let value_of = |n: i64, m: i64| dim.eval(&|name| Some(if &**name == "n" { n } else { m }));
+        let all = (i64::MAX - 2..=i64::MAX).flat_map(|n| (-2..=2).map(move |m| (n, m)));
+        let all_fit = all.clone().all(|(n, m)| value_of(n, m).is_ok());
+        match prover.intermediates(&dim) {
+            Intermediates::Fit => prop_assert!(all_fit, "{dim} does not always fit"),
+            Intermediates::Escape(escape) => {
+                let of = |name: &str| escape.values.get(name).copied().unwrap_or_default();
+                prop_assert!(value_of(of("n"), of("m")).is_err(), "{dim} fits: {escape:?}");
+                for (name, low, high) in ranges {
+                    prop_assert!(escape.values.get(name).is_none_or(|v| (low..=high).contains(v)));
+                }
+            }
+            Intermediates::Unknown(_) => {}
         }
     }
 }
