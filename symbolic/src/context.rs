@@ -3,7 +3,9 @@
 use crate::atoms::Atom;
 use crate::engine::Engine;
 use crate::intervals::Interval;
+use crate::journal::Event;
 use crate::polynomial::{AtomId, Mono, Poly, floor_div, gcd};
+use crate::problem::distances;
 use relax_syntax::facts::{Claim, Relation};
 use std::collections::BTreeMap;
 
@@ -57,6 +59,7 @@ impl Engine {
 
     /// Adds `poly >= 0`.
     pub(crate) fn add_at_least_zero(&mut self, context: &mut Context, poly: Poly, depth: u32) {
+        self.note(|| Event::AtLeastZero(poly.clone()));
         let content = poly.content();
         if content == 0 {
             context.contradiction |= poly.constant_term() < 0;
@@ -93,9 +96,13 @@ impl Engine {
 
     fn narrow(&mut self, context: &mut Context, id: AtomId, with: Interval, depth: u32) {
         let entry = context.bounds.entry(id).or_default();
-        *entry = entry.meet(with);
-        if let Interval { low: Some(low), high: Some(high) } = *entry {
+        let interval = entry.meet(with);
+        *entry = interval;
+        if let Interval { low: Some(low), high: Some(high) } = interval {
             context.contradiction |= low > high;
+            if low > high {
+                self.note(|| Event::Absurd(distances(id, interval)));
+            }
             if low == high && depth > 0 {
                 self.solve(context, id, Poly::constant(low), depth - 1);
             }
@@ -104,6 +111,7 @@ impl Engine {
 
     /// Adds `poly != 0`.
     pub(crate) fn add_nonzero(&mut self, context: &mut Context, poly: Poly) {
+        self.note(|| Event::NonZero(poly.clone()));
         if let Some(value) = poly.as_constant() {
             context.contradiction |= value == 0;
             return;
@@ -137,6 +145,7 @@ impl Engine {
 
     /// Adds `poly == 0`: solved for an atom where possible, kept as an equation else.
     pub(crate) fn add_zero(&mut self, context: &mut Context, poly: Poly, depth: u32) {
+        self.note(|| Event::Zero(poly.clone()));
         let content = poly.content();
         if content == 0 {
             context.contradiction |= !poly.is_zero();
@@ -267,6 +276,7 @@ impl Engine {
         if context.solved.contains_key(&id) {
             return;
         }
+        self.note(|| Event::Solved(id, value.clone()));
         let definition = self.definition(context, id);
         let before = context.clone();
         context.solved.insert(id, value.clone());

@@ -61,6 +61,30 @@ impl Engine {
         self.search(context, &names, &facts, formula, effort, base)
     }
 
+    /// `values`, which satisfy the facts that are connected with `formula`, with values that satisfy
+    /// the others; `rest` is asked where the search here does not find any.
+    #[cfg(feature = "z3")]
+    pub(crate) fn completed(
+        &mut self,
+        context: &Context,
+        formula: &Formula,
+        mut values: Counterexample,
+        rest: impl FnOnce(&[&Claim]) -> Option<Counterexample>,
+    ) -> Option<Counterexample> {
+        let mut names = BTreeSet::new();
+        formula.visit_dims(&mut |dim| dim.visit_vars(&mut |name| _ = names.insert(name.clone())));
+        let mut others: Vec<&Claim> = context.claims.iter().collect();
+        connected(&mut names, &mut others);
+        if !others.is_empty() {
+            let mark = self.atoms.mark();
+            let found = self.witness(context, &others, Effort::Full);
+            self.atoms.forget_from(mark);
+            values.extend(found.or_else(|| rest(&others))?);
+        }
+        let holds = context.claims.iter().all(|claim| claim.holds(&values) == Some(true));
+        holds.then_some(values)
+    }
+
     /// An assignment that satisfies `facts`, component by component.
     fn witness(
         &mut self,

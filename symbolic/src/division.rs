@@ -4,11 +4,23 @@ use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::intervals::Interval;
+use crate::journal::Event;
 use crate::polynomial::{AtomId, Mono, Poly, floor_div, gcd};
 
 impl Engine {
     /// The canonical form of `numerator // divisor` for a divisor that is not 0.
     pub(crate) fn floor_div(
+        &mut self,
+        context: &Context,
+        numerator: &Poly,
+        divisor: &Poly,
+    ) -> Option<Poly> {
+        let value = self.quotient(context, numerator, divisor)?;
+        self.note(|| Event::Value(Atom::Div(numerator.clone(), divisor.clone()), value.clone()));
+        Some(value)
+    }
+
+    fn quotient(
         &mut self,
         context: &Context,
         numerator: &Poly,

@@ -6,6 +6,7 @@
 use crate::atoms::{Atom, Atoms};
 use crate::context::Context;
 use crate::intervals::Bounds;
+use crate::journal::{Event, Journal};
 use crate::polynomial::{AtomId, Poly};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -22,6 +23,7 @@ pub(crate) struct Engine {
     pub(crate) atoms: Atoms,
     /// Steps left; at 0 everything undecided is unknown.
     pub(crate) fuel: u32,
+    pub(crate) journal: Journal,
     divisors: Vec<Poly>,
 }
 
@@ -192,6 +194,8 @@ impl Engine {
                 self.greatest(context, args)?
             }
         };
+        let own = self.atoms.at(id).clone();
+        self.note(|| Event::Value(own, value.clone()));
         done.insert(id, value.clone());
         Some(value)
     }

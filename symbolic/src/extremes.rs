@@ -3,6 +3,7 @@
 use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::journal::Event;
 use crate::polynomial::{Mono, Poly, gcd};
 
 /// How many arguments a `min` or `max` may have after flattening.
@@ -36,6 +37,17 @@ impl Engine {
     }
 
     fn extreme(&mut self, context: &Context, which: Extreme, args: Vec<Poly>) -> Option<Poly> {
+        let value = self.canonical_extreme(context, which, args.clone())?;
+        self.note(|| Event::Value(which.atom(args), value.clone()));
+        Some(value)
+    }
+
+    fn canonical_extreme(
+        &mut self,
+        context: &Context,
+        which: Extreme,
+        args: Vec<Poly>,
+    ) -> Option<Poly> {
         let mut flat = Vec::new();
         for arg in args {
             self.flatten(which, arg, &mut flat)?;

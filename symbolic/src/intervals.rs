@@ -7,7 +7,7 @@ use crate::polynomial::{AtomId, Mono, Poly, ceil_div, floor_div, moderate};
 use std::cmp::Ordering;
 
 /// How deep the refinements may nest.
-const DEPTH: u32 = 4;
+const DEPTH: u32 = 3;
 
 /// The least and greatest value, where known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,6 +1,7 @@
 //! Whether a system of linear inequalities over the integers has no solution: equations are used
 //! up first, then variables are eliminated one by one (Fourier and Motzkin), and every inequality is
-//! tightened to integers. Finding none is a proof; not finding one proves nothing.
+//! tightened to integers. Finding none is a proof; not finding one proves nothing. Every row knows
+//! how it came about, so that a proof can be written down.
 
 use crate::polynomial::{floor_div, gcd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,34 @@ pub(crate) struct Row {
     /// Rising columns, no coefficient 0.
     pub(crate) terms: Vec<(u32, i128)>,
     pub(crate) constant: i128,
+    /// Which row of the derivation this is; set by [`System::new`] for what is given.
+    origin: usize,
+}
+
+/// How a row that was not given came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Derived {
+    /// The sum of two rows, each times a number; a number for an inequality is at least 0.
+    Sum([(usize, i128); 2]),
+    /// A row divided by the greatest common divisor of its coefficients, the constant rounded down.
+    Divided(usize, i128),
+}
+
+/// Why a system has no solution. Rows are numbered: the equations that were given, then the
+/// inequalities that were given, then those of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refutation {
+    pub(crate) derived: Vec<Derived>,
+    /// The row that cannot be: an equation without integer solutions or a number below 0.
+    pub(crate) absurd: usize,
 }
 
 impl Row {
+    /// A row that is given: rising columns, no coefficient 0.
+    pub(crate) fn new(terms: Vec<(u32, i128)>, constant: i128) -> Self {
+        Self { terms, constant, origin: 0 }
+    }
+
     fn coefficient(&self, column: u32) -> i128 {
         let found = self.terms.binary_search_by_key(&column, |term| term.0);
         found.map_or(0, |index| self.terms[index].1)
@@ -50,15 +76,37 @@ impl Row {
             }
         }
         let constant = self.constant.checked_mul(a)?.checked_add(other.constant.checked_mul(b)?)?;
-        Some(Row { terms, constant: bounded(constant)? })
+        Some(Row { terms, constant: bounded(constant)?, origin: 0 })
+    }
+}
+
+/// The list of derived rows, behind those that were given.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    given: usize,
+    derived: Vec<Derived>,
+}
+
+impl Log {
+    fn note(&mut self, derived: Derived) -> usize {
+        self.derived.push(derived);
+        self.given + self.derived.len() - 1
     }
 
-    /// The row `>= 0` with coprime coefficients.
-    fn tighten(&mut self) {
-        let content = self.content();
+    /// `a * x + b * y`; `None` when the numbers grow too big.
+    fn sum(&mut self, (x, a): (&Row, i128), (y, b): (&Row, i128)) -> Option<Row> {
+        let mut row = x.combined(a, y, b)?;
+        row.origin = self.note(Derived::Sum([(x.origin, a), (y.origin, b)]));
+        Some(row)
+    }
+
+    /// Makes the coefficients of `row >= 0` coprime.
+    fn tighten(&mut self, row: &mut Row) {
+        let content = row.content();
         if content > 1 {
-            self.terms.iter_mut().for_each(|term| term.1 /= content);
-            self.constant = floor_div(self.constant, content);
+            row.terms.iter_mut().for_each(|term| term.1 /= content);
+            row.constant = floor_div(row.constant, content);
+            row.origin = self.note(Derived::Divided(row.origin, content));
         }
     }
 }
@@ -67,32 +115,46 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct System {
     /// Forms that are 0.
-    pub(crate) zero: Vec<Row>,
+    zero: Vec<Row>,
     /// Forms that are at least 0.
-    pub(crate) at_least_zero: Vec<Row>,
+    at_least_zero: Vec<Row>,
+    log: Log,
 }
 
 /// What one step found.
 enum Step {
-    Contradiction,
+    /// This row cannot be.
+    Contradiction(usize),
     Done,
     Continue,
 }
 
 impl System {
-    /// True only if no integers satisfy the system. Uses up `fuel`.
-    pub(crate) fn refuted(mut self, fuel: &mut u32) -> bool {
+    /// Forms that are 0 and forms that are at least 0.
+    pub(crate) fn new(mut zero: Vec<Row>, mut at_least_zero: Vec<Row>) -> Self {
+        let rows = zero.iter_mut().chain(&mut at_least_zero);
+        let given = rows.enumerate().map(|(origin, row)| row.origin = origin).count();
+        Self { zero, at_least_zero, log: Log { given, derived: Vec::new() } }
+    }
+
+    /// Why no integers satisfy the system, if that is found. Uses up `fuel`.
+    pub(crate) fn refuted(mut self, fuel: &mut u32) -> Option<Refutation> {
+        let absurd = self.absurd(fuel)?;
+        Some(Refutation { derived: self.log.derived, absurd })
+    }
+
+    fn absurd(&mut self, fuel: &mut u32) -> Option<usize> {
         loop {
             match self.use_equation(fuel) {
-                Step::Contradiction => return true,
+                Step::Contradiction(row) => return Some(row),
                 Step::Done => break,
                 Step::Continue => {}
             }
         }
         loop {
             match self.eliminate(fuel) {
-                Step::Contradiction => return true,
-                Step::Done => return false,
+                Step::Contradiction(row) => return Some(row),
+                Step::Done => return None,
                 Step::Continue => {}
             }
         }
@@ -104,7 +166,7 @@ impl System {
         for (index, row) in self.zero.iter().enumerate() {
             let content = row.content();
             if if content == 0 { row.constant != 0 } else { row.constant % content != 0 } {
-                return Step::Contradiction;
+                return Step::Contradiction(row.origin);
             }
             for &(column, value) in &row.terms {
                 if best.is_none_or(|(.., least)| value.abs() < least.abs()) {
@@ -120,23 +182,24 @@ impl System {
         if !spend(fuel, cost) {
             return Step::Done;
         }
-        let without = |row: &Row| {
+        let log = &mut self.log;
+        let mut without = |row: Row| {
             let own = row.coefficient(column);
             if own == 0 {
-                return Some(row.clone());
+                return Some(row);
             }
             // |value| > 0 keeps the direction of an inequality.
-            row.combined(value.abs(), &equation, -own * value.signum())
+            log.sum((&row, value.abs()), (&equation, -own * value.signum()))
         };
-        self.zero = self.zero.iter().filter_map(without).collect();
-        self.at_least_zero = self.at_least_zero.iter().filter_map(without).collect();
+        self.zero = self.zero.drain(..).filter_map(&mut without).collect();
+        self.at_least_zero = self.at_least_zero.drain(..).filter_map(&mut without).collect();
         Step::Continue
     }
 
     /// Eliminates the column that costs the least.
     fn eliminate(&mut self, fuel: &mut u32) -> Step {
-        if self.reduce() {
-            return Step::Contradiction;
+        if let Some(row) = self.reduce() {
+            return Step::Contradiction(row);
         }
         let Some(column) = self.cheapest_column() else {
             return Step::Done;
@@ -156,32 +219,34 @@ impl System {
             for upper in &below {
                 let (a, b) = (lower.coefficient(column), -upper.coefficient(column));
                 let common = gcd(a, b);
-                self.at_least_zero.extend(lower.combined(b / common, upper, a / common));
+                let sum = self.log.sum((lower, b / common), (upper, a / common));
+                self.at_least_zero.extend(sum);
             }
         }
         Step::Continue
     }
 
-    /// Tightens all rows and keeps the strongest of parallel ones. True for a contradiction.
-    fn reduce(&mut self) -> bool {
-        let mut strongest: BTreeMap<Vec<(u32, i128)>, i128> = BTreeMap::new();
+    /// Tightens all rows and keeps the strongest of parallel ones. Some row for a contradiction.
+    fn reduce(&mut self) -> Option<usize> {
+        let mut strongest: BTreeMap<Vec<(u32, i128)>, (i128, usize)> = BTreeMap::new();
         for mut row in self.at_least_zero.drain(..) {
             if row.terms.is_empty() {
                 if row.constant < 0 {
-                    return true;
+                    return Some(row.origin);
                 }
                 continue;
             }
-            row.tighten();
-            let constant = row.constant;
+            self.log.tighten(&mut row);
+            let own = (row.constant, row.origin);
             strongest
                 .entry(row.terms)
-                .and_modify(|old| *old = constant.min(*old))
-                .or_insert(constant);
+                .and_modify(|old| *old = own.min(*old))
+                .or_insert(own);
         }
         let rows = strongest.into_iter();
-        self.at_least_zero = rows.map(|(terms, constant)| Row { terms, constant }).collect();
-        false
+        self.at_least_zero =
+            rows.map(|(terms, (constant, origin))| Row { terms, constant, origin }).collect();
+        None
     }
 
     fn cheapest_column(&self) -> Option<u32> {
@@ -211,27 +276,30 @@ mod tests {
     use super::*;
 
     fn row(terms: &[(u32, i128)], constant: i128) -> Row {
-        Row { terms: terms.to_vec(), constant }
+        Row::new(terms.to_vec(), constant)
     }
 
     #[test]
     fn integers_between_multiples() {
         // 3 <= 4x and 4x <= 3.
         let rows = vec![row(&[(0, 4)], -1), row(&[(0, -4)], 3)];
-        let system = System { zero: Vec::new(), at_least_zero: rows };
-        assert!(system.refuted(&mut 100));
+        // Both are tightened first, to 1 <= x and x <= 0; their sum is absurd.
+        let refutation = System::new(Vec::new(), rows).refuted(&mut 100).expect("refuted");
+        let sum = Derived::Sum([(2, 1), (3, 1)]);
+        let derived = vec![Derived::Divided(0, 4), Derived::Divided(1, 4), sum];
+        assert_eq!(refutation, Refutation { derived, absurd: 4 });
     }
 
     #[test]
     fn parity() {
-        let system = System { zero: vec![row(&[(0, 2), (1, -2)], 1)], at_least_zero: Vec::new() };
-        assert!(system.refuted(&mut 100));
+        let system = System::new(vec![row(&[(0, 2), (1, -2)], 1)], Vec::new());
+        let refutation = system.refuted(&mut 100).expect("refuted");
+        assert_eq!(refutation, Refutation { derived: Vec::new(), absurd: 0 });
     }
 
     #[test]
     fn feasible_is_not_refuted() {
         let rows = vec![row(&[(0, 1), (1, -1)], 0), row(&[(0, -1)], 7), row(&[(1, 1)], 0)];
-        let system = System { zero: Vec::new(), at_least_zero: rows };
-        assert!(!system.refuted(&mut 100));
+        assert_eq!(System::new(Vec::new(), rows).refuted(&mut 100), None);
     }
 }

@@ -4,20 +4,49 @@
 use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::linear::{Row, System};
+use crate::intervals::Interval;
+use crate::journal::Event;
+use crate::linear::{Refutation, Row, System};
 use crate::polynomial::{AtomId, Mono, Poly};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many inequalities a system may start with.
 const MAX_ROWS: usize = 80;
+/// Steps of the linear solver before products are added.
+const LINEAR_FUEL: u32 = 300;
 /// How often facts may bring in further facts.
 const MAX_ROUNDS: usize = 4;
+
+/// Why a row of a problem holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It was asked about, or it is a fact of the context.
+    Given,
+    /// What an atom is: the part of its definition.
+    Definition(AtomId, usize),
+    /// A bound of a product of atoms.
+    ProductBound,
+    /// The product of two polynomials that bounds show to be at least 0.
+    Product(Box<(Poly, Poly)>),
+    /// A row times a polynomial that bounds show to be at least 0.
+    Multiple(usize, Box<Poly>),
+    /// `m * p >= c` with `c >= 1` and this `m >= 1` means `p >= 1`; the row with `m` is given.
+    WithoutFactor(Box<(Poly, Poly)>),
+}
+
+/// Polynomials that are at least 0, with reasons, or 0, which are all given; without solution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Infeasibility {
+    pub(crate) zero: Vec<Poly>,
+    pub(crate) at_least_zero: Vec<(Poly, Reason)>,
+    pub(crate) refutation: Refutation,
+}
 
 /// Polynomials that are 0, or at least 0, and the atoms they are about.
 #[derive(Default)]
 struct Problem {
     zero: Vec<Poly>,
-    at_least_zero: Vec<Poly>,
+    at_least_zero: Vec<(Poly, Reason)>,
     /// The same, to find repetitions.
     seen: BTreeSet<Poly>,
     atoms: BTreeSet<AtomId>,
@@ -25,7 +54,7 @@ struct Problem {
 }
 
 impl Problem {
-    fn add(&mut self, poly: Poly) {
+    fn add(&mut self, poly: Poly, reason: Reason) {
         if poly.as_constant().is_some_and(|value| value >= 0)
             || self.at_least_zero.len() >= MAX_ROWS
         {
@@ -33,7 +62,7 @@ impl Problem {
         }
         if self.seen.insert(poly.clone()) {
             self.note_atoms(&poly);
-            self.at_least_zero.push(poly);
+            self.at_least_zero.push((poly, reason));
         }
     }
 
@@ -57,8 +86,13 @@ impl Problem {
         ids.any(|id| self.atoms.contains(id))
     }
 
+    fn without_solution(self, refutation: Refutation) -> Infeasibility {
+        let Problem { zero, at_least_zero, .. } = self;
+        Infeasibility { zero, at_least_zero, refutation }
+    }
+
     fn monos(&self) -> BTreeSet<Mono> {
-        let polys = self.zero.iter().chain(&self.at_least_zero);
+        let polys = self.zero.iter().chain(self.at_least_zero.iter().map(|row| &row.0));
         polys.flat_map(|poly| poly.varying().iter().map(|term| term.0)).collect()
     }
 }
@@ -72,7 +106,14 @@ impl Engine {
         let Some(negation) = poly.subtracted_from(-1) else {
             return false;
         };
-        self.is_infeasible(context, &[negation], &[])
+        if context.contradiction {
+            return true;
+        }
+        let Some(rows) = self.infeasibility(context, &[negation], &[]) else {
+            return false;
+        };
+        self.note(|| Event::Follows(poly.clone(), Box::new(rows)));
+        true
     }
 
     /// Whether linear reasoning alone shows that the facts exclude that all of `at_least_zero` are
@@ -83,41 +124,63 @@ impl Engine {
         at_least_zero: &[Poly],
         zero: &[Poly],
     ) -> bool {
-        if context.contradiction {
-            return true;
-        }
+        context.contradiction || self.infeasibility(context, at_least_zero, zero).is_some()
+    }
+
+    /// The same, with the rows that show it.
+    pub(crate) fn infeasibility(
+        &mut self,
+        context: &Context,
+        at_least_zero: &[Poly],
+        zero: &[Poly],
+    ) -> Option<Infeasibility> {
         let mut problem = Problem::default();
-        at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
+        at_least_zero.iter().for_each(|poly| problem.add(poly.clone(), Reason::Given));
         zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
         for poly in at_least_zero {
-            let divided = self.without_positive_factor(context, poly);
-            divided.into_iter().for_each(|poly| problem.add(poly));
+            if let Some((divided, factor)) = self.without_positive_factor(context, poly) {
+                let reason = Reason::WithoutFactor(Box::new((poly.clone(), factor)));
+                problem.add(divided, reason);
+            }
         }
         if problem.atoms.is_empty() {
             // Nothing to start from: the facts themselves may be impossible.
-            context.at_least_zero.iter().for_each(|poly| problem.add(poly.clone()));
+            let facts = context.at_least_zero.iter();
+            facts.for_each(|poly| problem.add(poly.clone(), Reason::Given));
             context.zero.iter().for_each(|poly| problem.add_equation(poly.clone()));
         }
         self.gather(context, &mut problem);
-        if self.spend(problem.at_least_zero.len() * 4).is_none() {
-            return false;
+        self.spend(problem.at_least_zero.len() * 4)?;
+        let nonlinear = problem.monos().iter().any(|mono| mono.degree() > 1);
+        // Products make a system much bigger, and often nothing depends on them.
+        if nonlinear && let Some(refutation) = self.linear_refutation(&problem, LINEAR_FUEL) {
+            return Some(problem.without_solution(refutation));
         }
         self.add_products(context, &mut problem);
-        linear_system(&problem).refuted(&mut self.fuel)
+        let refutation = self.linear_refutation(&problem, self.fuel)?;
+        Some(problem.without_solution(refutation))
+    }
+
+    fn linear_refutation(&mut self, problem: &Problem, most: u32) -> Option<Refutation> {
+        let rows = problem.at_least_zero.iter().map(|row| &row.0);
+        let given = self.fuel.min(most);
+        let mut fuel = given;
+        let refutation = linear_system(&problem.zero, rows).refuted(&mut fuel);
+        self.fuel -= given - fuel;
+        refutation
     }
 
     /// Adds definitions of atoms, their bounds, and facts that share an atom, until all is there.
     fn gather(&mut self, context: &Context, problem: &mut Problem) {
         for _ in 0..MAX_ROUNDS {
             while let Some(id) = problem.fresh.pop() {
-                for poly in self.definition(context, id) {
-                    problem.add(poly);
+                for (part, poly) in self.definition(context, id).into_iter().enumerate() {
+                    problem.add(poly, Reason::Definition(id, part));
                 }
                 let bounds = context.bounds.get(&id).copied().unwrap_or_default();
-                let atom = Poly::atom(id);
-                bounds.low.and_then(|low| atom.plus(-low)).into_iter().for_each(|p| problem.add(p));
-                let above = bounds.high.and_then(|high| atom.subtracted_from(high));
-                above.into_iter().for_each(|p| problem.add(p));
+                for poly in distances(id, bounds) {
+                    problem.add(poly, Reason::Given);
+                }
             }
             for poly in &context.zero {
                 if problem.concerns(poly) {
@@ -126,7 +189,7 @@ impl Engine {
             }
             for poly in &context.at_least_zero {
                 if problem.concerns(poly) {
-                    problem.add(poly.clone());
+                    problem.add(poly.clone(), Reason::Given);
                 }
             }
             if problem.fresh.is_empty() {
@@ -143,8 +206,8 @@ impl Engine {
             Atom::Div(numerator, divisor) => {
                 self.remainder_bounds(context, &own, numerator, divisor).unwrap_or_default()
             }
-            Atom::Min(args) => args.iter().filter_map(|arg| arg.sub(&own)).collect(),
-            Atom::Max(args) => args.iter().filter_map(|arg| own.sub(arg)).collect(),
+            Atom::Min(args) => all(args.iter().map(|arg| arg.sub(&own))),
+            Atom::Max(args) => all(args.iter().map(|arg| own.sub(arg))),
         }
     }
 
@@ -192,7 +255,7 @@ impl Engine {
             let count = problem.at_least_zero.len();
             for index in 0..count {
                 for mono in &nonlinear {
-                    let row = problem.at_least_zero[index].clone();
+                    let row = problem.at_least_zero[index].0.clone();
                     for (part, _) in row.varying() {
                         let Some(cofactor) = mono.over(part).filter(|c| *c != Mono::ONE) else {
                             continue;
@@ -205,7 +268,7 @@ impl Engine {
                         if degree.unwrap_or(0) + cofactor.degree() <= top
                             && multiplied.insert((index, cofactor))
                         {
-                            self.add_multiple(context, problem, &row, &cofactor);
+                            self.add_multiple(context, problem, index, &cofactor);
                         }
                     }
                 }
@@ -224,46 +287,42 @@ impl Engine {
         let own = Poly::term(*mono, 1);
         let below = bounds.low.and_then(|low| own.plus(-low));
         let above = bounds.high.and_then(|high| own.subtracted_from(high));
-        below.into_iter().chain(above).for_each(|poly| problem.add(poly));
+        for poly in below.into_iter().chain(above) {
+            problem.add(poly, Reason::ProductBound);
+        }
     }
 
     /// `(a - low) * (b - low) >= 0` and its like for the other ends.
     fn add_products_of_bounds(&self, context: &Context, problem: &mut Problem, mono: &Mono) {
         let &[a, b] = mono.atoms() else { return };
-        let distances = |id: AtomId| {
-            let bounds = self.bounds(context).of_atom(id);
-            let below = bounds.low.and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
-            let above = bounds.high.and_then(|high| Poly::atom(id).subtracted_from(high));
-            below.into_iter().chain(above).collect::<Vec<Poly>>()
-        };
-        for first in distances(a) {
-            for second in distances(b) {
-                first.mul(&second).into_iter().for_each(|poly| problem.add(poly));
+        let bounds = self.bounds(context);
+        for first in distances(a, bounds.of_atom(a)) {
+            for second in distances(b, bounds.of_atom(b)) {
+                if let Some(product) = first.mul(&second) {
+                    problem.add(product, Reason::Product(Box::new((first.clone(), second))));
+                }
             }
         }
     }
 
-    fn add_multiple(&self, context: &Context, problem: &mut Problem, row: &Poly, by: &Mono) {
+    /// Adds a row times a product of atoms of known sign.
+    fn add_multiple(&self, context: &Context, problem: &mut Problem, row: usize, by: &Mono) {
         let sign = self.bounds(context).of_mono(by);
-        let factor = if sign.low.is_some_and(|low| low >= 0) {
-            1
-        } else if sign.high.is_some_and(|high| high <= 0) {
-            -1
-        } else {
-            return;
-        };
-        let product = match (by.as_atom(), sign.low) {
+        let factor = match (by.as_atom(), sign) {
             // The distance to a bound is the stronger factor.
-            (Some(id), Some(low)) if factor == 1 => {
-                Poly::atom(id).plus(-low).and_then(|distance| row.mul(&distance))
-            }
-            _ => row.times_term(by, factor),
+            (Some(id), Interval { low: Some(low), .. }) if low >= 0 => Poly::atom(id).plus(-low),
+            (_, Interval { low: Some(low), .. }) if low >= 0 => Some(Poly::term(*by, 1)),
+            (_, Interval { high: Some(high), .. }) if high <= 0 => Some(Poly::term(*by, -1)),
+            _ => None,
         };
-        product.into_iter().for_each(|poly| problem.add(poly));
+        let Some(factor) = factor else { return };
+        if let Some(product) = problem.at_least_zero[row].0.mul(&factor) {
+            problem.add(product, Reason::Multiple(row, Box::new(factor)));
+        }
     }
 
-    /// `m * p >= 1` with `m >= 1` means `p >= 1`.
-    fn without_positive_factor(&self, context: &Context, poly: &Poly) -> Option<Poly> {
+    /// `m * p >= 1` with `m >= 1` means `p >= 1`: what that says, and `m`.
+    fn without_positive_factor(&self, context: &Context, poly: &Poly) -> Option<(Poly, Poly)> {
         let constant = poly.constant_term();
         let varying = poly.plus(constant.checked_neg()?)?;
         let factor = varying.common_mono();
@@ -271,11 +330,27 @@ impl Engine {
         if constant >= 0 || low < 1 || factor == Mono::ONE {
             return None;
         }
-        varying.over_mono(&factor)?.plus(-1)
+        Some((varying.over_mono(&factor)?.plus(-1)?, Poly::term(factor, 1)))
     }
 }
 
-fn linear_system(problem: &Problem) -> System {
+/// The list, if nothing in it is missing: parts of definitions are known by their place.
+fn all(polys: impl Iterator<Item = Option<Poly>>) -> Vec<Poly> {
+    polys.collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// How far an atom is above its least and below its greatest value.
+pub(crate) fn distances(id: AtomId, bounds: Interval) -> Vec<Poly> {
+    let below = bounds.low.and_then(|low| Poly::atom(id).plus(low.checked_neg()?));
+    let above = bounds.high.and_then(|high| Poly::atom(id).subtracted_from(high));
+    below.into_iter().chain(above).collect()
+}
+
+/// The system with every monomial as a column.
+pub(crate) fn linear_system<'p>(
+    zero: &[Poly],
+    at_least_zero: impl Iterator<Item = &'p Poly>,
+) -> System {
     let mut columns: BTreeMap<Mono, u32> = BTreeMap::new();
     let mut row = |poly: &Poly| {
         let mut terms: Vec<(u32, i128)> = Vec::with_capacity(poly.terms().len());
@@ -284,10 +359,8 @@ fn linear_system(problem: &Problem) -> System {
             terms.push((*columns.entry(*mono).or_insert(next), *value));
         }
         terms.sort_unstable_by_key(|term| term.0);
-        Row { terms, constant: poly.constant_term() }
+        Row::new(terms, poly.constant_term())
     };
-    System {
-        zero: problem.zero.iter().map(&mut row).collect(),
-        at_least_zero: problem.at_least_zero.iter().map(&mut row).collect(),
-    }
+    let zero = zero.iter().map(&mut row).collect();
+    System::new(zero, at_least_zero.map(row).collect())
 }

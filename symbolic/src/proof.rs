@@ -5,6 +5,7 @@ use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::intervals::Interval;
+use crate::journal::{Division, Event};
 use crate::polynomial::{AtomId, Mono, Poly};
 use relax_syntax::facts::{Claim, Relation};
 
@@ -26,13 +27,6 @@ pub(crate) struct Goal {
     pub(crate) zero: Vec<Poly>,
 }
 
-/// How a question is split.
-enum Split {
-    /// Into these.
-    Cases(Vec<Case>),
-    /// By the remainder of a variable.
-    Residues(AtomId, i128),
-}
 
 /// One case of a split.
 enum Case {
@@ -98,7 +92,14 @@ impl Engine {
 
     /// Whether the context excludes the goal.
     pub(crate) fn refutes(&mut self, context: &Context, goal: &Goal, splits: u32) -> bool {
-        if self.is_infeasible(context, &goal.at_least_zero, &goal.zero) {
+        if context.contradiction {
+            return true;
+        }
+        if let Some(rows) = self.infeasibility(context, &goal.at_least_zero, &goal.zero) {
+            self.note(|| {
+                let (at_least_zero, zero) = (goal.at_least_zero.clone(), goal.zero.clone());
+                Event::Infeasible(at_least_zero, zero, Box::new(rows))
+            });
             return true;
         }
         if splits == 0 || self.spend(20).is_none() {
@@ -112,15 +113,24 @@ impl Engine {
             let rest = Goal { at_least_zero: goal.at_least_zero.clone(), zero: Vec::new() };
             return self.refutes_rebuilt(&stronger, &rest, splits - 1);
         }
-        let cases = match self.split(context, goal) {
-            None => return false,
-            Some(Split::Cases(cases)) => cases,
-            Some(Split::Residues(id, divisor)) => match self.residue_cases(id, divisor) {
-                Some(cases) => cases,
-                None => return false,
-            },
+        let Some(division) = self.division(context, goal) else {
+            return false;
         };
-        cases.into_iter().all(|case| self.refutes_case(context, goal, case, splits - 1))
+        let Some(cases) = self.cases(&division) else {
+            return false;
+        };
+        let mark = self.event_mark();
+        let count = cases.len();
+        self.note(|| Event::Divide(division, count));
+        let all = cases.into_iter().all(|case| {
+            let closed = self.refutes_case(context, goal, case, splits - 1);
+            self.note(|| Event::End);
+            closed
+        });
+        if !all {
+            self.forget_events_from(mark);
+        }
+        all
     }
 
     fn refutes_case(&mut self, context: &Context, goal: &Goal, case: Case, splits: u32) -> bool {
@@ -157,32 +167,114 @@ impl Engine {
     }
 
     /// Cases that cover everything, about something that the goal mentions.
-    fn split(&self, context: &Context, goal: &Goal) -> Option<Split> {
-        let mut ids: Vec<AtomId> = goal
-            .at_least_zero
-            .iter()
-            .chain(&context.zero)
-            .chain(&context.at_least_zero)
+    fn division(&self, context: &Context, goal: &Goal) -> Option<Division> {
+        // What is asked about comes before what is known.
+        let known = context.zero.iter().chain(&context.at_least_zero);
+        let mut ids = self.occurring(goal.at_least_zero.iter());
+        let more = self.occurring(known).into_iter().filter(|id| !ids.contains(id));
+        let more: Vec<AtomId> = more.collect();
+        ids.extend(more);
+        let is_extreme = |id: &&AtomId| matches!(self.atoms.at(**id), Atom::Min(_) | Atom::Max(_));
+        ids.iter()
+            .find(is_extreme)
+            .map(|&id| Division::Arguments(id))
+            .or_else(|| ids.iter().find_map(|&id| self.divisor_sides(context, id)))
+            .or_else(|| self.unequal_sides(context, &ids))
+            .or_else(|| ids.iter().find_map(|&id| self.few_values(context, id)))
+            .or_else(|| ids.iter().find_map(|&id| self.factor_sign(context, goal, id)))
+            .or_else(|| ids.iter().find_map(|&id| self.residues(context, id)))
+    }
+
+    /// The atoms in these, at any depth, in rising order.
+    fn occurring<'p>(&self, polys: impl Iterator<Item = &'p Poly>) -> Vec<AtomId> {
+        let mut ids: Vec<AtomId> = polys
             .flat_map(Poly::atoms)
             .flat_map(|id| self.atoms.inside(id).iter().copied())
             .collect();
         ids.sort_unstable();
         ids.dedup();
-        let cases = ids
-            .iter()
-            .find_map(|&id| self.extreme_cases(id))
-            .or_else(|| ids.iter().find_map(|&id| self.divisor_cases(context, id)))
-            .or_else(|| self.unequal_cases(context, &ids))
-            .or_else(|| ids.iter().find_map(|&id| self.value_cases(context, id)))
-            .or_else(|| ids.iter().find_map(|&id| self.sign_cases(context, goal, id)));
-        match cases {
-            Some(cases) => Some(Split::Cases(cases)),
-            None => ids.iter().find_map(|&id| self.residues(context, id)),
+        ids
+    }
+
+    /// A divisor of unknown sign is below or above 0; it is not 0, or the quotient had no value.
+    fn divisor_sides(&self, context: &Context, id: AtomId) -> Option<Division> {
+        let Atom::Div(_, divisor) = self.atoms.at(id) else {
+            return None;
+        };
+        if !self.quickly_nonzero(context, divisor) {
+            return None;
+        }
+        self.sides_of_zero(context, divisor)
+    }
+
+    fn unequal_sides(&self, context: &Context, ids: &[AtomId]) -> Option<Division> {
+        let concerned = |poly: &&Poly| poly.atoms().iter().all(|id| ids.contains(id));
+        let mut polys = context.nonzero.iter().filter(concerned);
+        polys.find_map(|poly| self.sides_of_zero(context, poly))
+    }
+
+    fn sides_of_zero(&self, context: &Context, poly: &Poly) -> Option<Division> {
+        let open = !self.bounds(context).of(poly).excludes_zero();
+        open.then(|| Division::Sides(poly.clone()))
+    }
+
+    /// An atom with few possible values.
+    fn few_values(&self, context: &Context, id: AtomId) -> Option<Division> {
+        if context.solved.contains_key(&id) {
+            return None;
+        }
+        let Interval { low, high } = self.bounds(context).of_atom(id);
+        let (low, high) = (low?, high?);
+        (high.checked_sub(low)? < MAX_VALUES).then_some(Division::Values(id, low, high))
+    }
+
+    /// A factor of a nonlinear term is negative or not.
+    fn factor_sign(&self, context: &Context, goal: &Goal, id: AtomId) -> Option<Division> {
+        let nonlinear = |(mono, _): &(Mono, i128)| mono.degree() > 1 && mono.atoms().contains(&id);
+        if !goal.at_least_zero.iter().any(|poly| poly.terms().iter().any(nonlinear)) {
+            return None;
+        }
+        let Interval { low, high } = self.bounds(context).of_atom(id);
+        let known = low.is_some_and(|low| low >= 0) || high.is_some_and(|high| high <= 0);
+        (!known).then(|| Division::Sign(Poly::atom(id)))
+    }
+
+    /// A variable in a quotient by a small number.
+    fn residues(&self, context: &Context, id: AtomId) -> Option<Division> {
+        let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
+            return None;
+        };
+        let divisor = divisor.as_constant().filter(|value| (2..=MAX_DIVISOR).contains(value))?;
+        let variable = numerator.varying().iter().find_map(|(mono, _)| {
+            let id = mono.as_atom()?;
+            let open = self.atoms.at(id).is_free() && !context.solved.contains_key(&id);
+            open.then_some(id)
+        })?;
+        Some(Division::Residues(variable, divisor))
+    }
+
+    /// The cases of a division.
+    fn cases(&mut self, division: &Division) -> Option<Vec<Case>> {
+        match division {
+            Division::Arguments(id) => self.argument_cases(*id),
+            Division::Sides(poly) => {
+                let above = Case::AtLeastZero(poly.plus(-1)?);
+                Some(vec![above, Case::AtLeastZero(poly.subtracted_from(-1)?)])
+            }
+            Division::Sign(poly) => {
+                let below = Case::AtLeastZero(poly.subtracted_from(-1)?);
+                Some(vec![Case::AtLeastZero(poly.clone()), below])
+            }
+            Division::Values(id, low, high) => {
+                let case = |value| Case::Is(*id, Poly::constant(value), Vec::new());
+                Some((*low..=*high).map(case).collect())
+            }
+            Division::Residues(id, divisor) => self.residue_cases(*id, *divisor),
         }
     }
 
     /// A `min` or `max` is one of its arguments.
-    fn extreme_cases(&self, id: AtomId) -> Option<Vec<Case>> {
+    fn argument_cases(&self, id: AtomId) -> Option<Vec<Case>> {
         let (args, sign) = match self.atoms.at(id) {
             Atom::Min(args) => (args, 1),
             Atom::Max(args) => (args, -1),
@@ -194,60 +286,6 @@ impl Engine {
             Some(Case::Is(id, chosen.clone(), conditions.collect::<Option<Vec<_>>>()?))
         };
         args.iter().map(case).collect()
-    }
-
-    /// A divisor of unknown sign is below or above 0; it is not 0, or the quotient had no value.
-    fn divisor_cases(&self, context: &Context, id: AtomId) -> Option<Vec<Case>> {
-        let Atom::Div(_, divisor) = self.atoms.at(id) else {
-            return None;
-        };
-        if !self.quickly_nonzero(context, divisor) {
-            return None;
-        }
-        self.sides_of_zero(context, divisor)
-    }
-
-    fn unequal_cases(&self, context: &Context, ids: &[AtomId]) -> Option<Vec<Case>> {
-        let concerned = |poly: &&Poly| poly.atoms().iter().all(|id| ids.contains(id));
-        let mut polys = context.nonzero.iter().filter(concerned);
-        polys.find_map(|poly| self.sides_of_zero(context, poly))
-    }
-
-    fn sides_of_zero(&self, context: &Context, poly: &Poly) -> Option<Vec<Case>> {
-        if self.bounds(context).of(poly).excludes_zero() {
-            return None;
-        }
-        let above = Case::AtLeastZero(poly.plus(-1)?);
-        let below = Case::AtLeastZero(poly.subtracted_from(-1)?);
-        Some(vec![above, below])
-    }
-
-    /// An atom with few possible values.
-    fn value_cases(&self, context: &Context, id: AtomId) -> Option<Vec<Case>> {
-        if context.solved.contains_key(&id) {
-            return None;
-        }
-        let Interval { low, high } = self.bounds(context).of_atom(id);
-        let (low, high) = (low?, high?);
-        if high.checked_sub(low)? >= MAX_VALUES {
-            return None;
-        }
-        let case = |value| Case::Is(id, Poly::constant(value), Vec::new());
-        Some((low..=high).map(case).collect())
-    }
-
-    /// A variable in a quotient by a small number.
-    fn residues(&self, context: &Context, id: AtomId) -> Option<Split> {
-        let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
-            return None;
-        };
-        let divisor = divisor.as_constant().filter(|value| (2..=MAX_DIVISOR).contains(value))?;
-        let variable = numerator.varying().iter().find_map(|(mono, _)| {
-            let id = mono.as_atom()?;
-            let open = self.atoms.at(id).is_free() && !context.solved.contains_key(&id);
-            open.then_some(id)
-        })?;
-        Some(Split::Residues(variable, divisor))
     }
 
     /// `x` is `divisor * q + r` for one `r` from 0 on.
@@ -263,20 +301,5 @@ impl Engine {
             cases.push(Case::Is(id, value, Vec::new()));
         }
         Some(cases)
-    }
-
-    /// A factor of a nonlinear term is negative or not.
-    fn sign_cases(&self, context: &Context, goal: &Goal, id: AtomId) -> Option<Vec<Case>> {
-        let nonlinear = |(mono, _): &(Mono, i128)| mono.degree() > 1 && mono.atoms().contains(&id);
-        if !goal.at_least_zero.iter().any(|poly| poly.terms().iter().any(nonlinear)) {
-            return None;
-        }
-        let Interval { low, high } = self.bounds(context).of_atom(id);
-        if low.is_some_and(|low| low >= 0) || high.is_some_and(|high| high <= 0) {
-            return None;
-        }
-        let atom = Poly::atom(id);
-        let below = Case::AtLeastZero(atom.subtracted_from(-1)?);
-        Some(vec![Case::AtLeastZero(atom), below])
     }
 }

@@ -1,9 +1,14 @@
 //! The front: scopes of facts, questions, and counts of what was decided.
 
+use crate::certificate;
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
+use crate::egraph;
 use crate::engine::Engine;
+use crate::solver::Trusted;
+#[cfg(feature = "z3")]
+use crate::solver::{self, Decision};
 use crate::verdict::{Stage, Statistics, Verdict};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
@@ -23,6 +28,10 @@ pub struct Prover {
     statistics: Statistics,
     /// Nanoseconds since some start; only for the statistics.
     clock: Option<fn() -> u64>,
+    /// The solver's steps for one question; it is not asked where this is absent.
+    solver: Option<u32>,
+    /// What the last proof rests on, where the solver gave it.
+    trusted: Option<Trusted>,
 }
 
 impl Prover {
@@ -30,6 +39,26 @@ impl Prover {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A prover that asks the solver what is not decided otherwise, with a limit of steps for each
+    /// question (1,000,000 take about half a second). A compiler asks many questions whose answer is
+    /// unknown, and each would take that long: this is for questions that people ask. In a build
+    /// without the solver it is like [`Prover::new`].
+    #[must_use]
+    pub fn with_solver(rlimit: u32) -> Self {
+        Self { solver: Some(rlimit), ..Self::default() }
+    }
+
+    /// Sets the solver's limit of steps; `None` switches it off.
+    pub fn limit_solver(&mut self, rlimit: Option<u32>) {
+        self.solver = rlimit;
+    }
+
+    /// What the proof of the last question rests on, where the solver gave it.
+    #[must_use]
+    pub fn trusted(&self) -> Option<&Trusted> {
+        self.trusted.as_ref()
     }
 
     /// What was asked so far.
@@ -52,6 +81,7 @@ impl Prover {
     /// Decides a combination of claims and says which stage did.
     pub fn judge(&mut self, formula: &Formula) -> Verdict {
         self.statistics.queries += 1;
+        self.trusted = None;
         let mut verdict = Verdict { answer: Answer::Unknown, stage: Stage::Polynomial };
         if !formula.is_moderate() {
             return verdict;
@@ -69,6 +99,13 @@ impl Prover {
         verdict
     }
 
+    /// A certificate that the facts imply `formula`, in the form that `docs/CERTIFICATES.md` defines;
+    /// `None` where none is found.
+    #[must_use]
+    pub fn certificate(&self, formula: &Formula) -> Option<String> {
+        certificate::written(&self.context.claims, formula)
+    }
+
     /// The answer of one stage; `None` where it is not there.
     fn ask(&mut self, stage: Stage, formula: &Formula) -> Option<Answer> {
         match stage {
@@ -78,8 +115,35 @@ impl Prover {
                 self.engine.atoms.forget_from(mark);
                 Some(answer)
             }
-            Stage::EGraph | Stage::Solver => None,
+            Stage::EGraph => {
+                let mark = self.engine.atoms.mark();
+                let proved = egraph::proves(&mut self.engine, &self.context, formula);
+                self.engine.atoms.forget_from(mark);
+                Some(if proved { Answer::Proved } else { Answer::Unknown })
+            }
+            Stage::Solver => self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
         }
+    }
+
+    #[cfg(feature = "z3")]
+    fn solve(&mut self, formula: &Formula, rlimit: u32) -> Option<Answer> {
+        Some(match solver::decide(&self.context.claims, formula, rlimit) {
+            Decision::Proved(trusted) => {
+                self.trusted = Some(trusted);
+                Answer::Proved
+            }
+            Decision::Refuted(values) => {
+                let rest = |facts: &[&Claim]| solver::witness(facts, rlimit);
+                let values = self.engine.completed(&self.context, formula, values, rest);
+                values.map_or(Answer::Unknown, Answer::Refuted)
+            }
+            Decision::Unknown => Answer::Unknown,
+        })
+    }
+
+    #[cfg(not(feature = "z3"))]
+    fn solve(&mut self, _: &Formula, _: u32) -> Option<Answer> {
+        None
     }
 
     fn answer(&mut self, formula: &Formula) -> Answer {

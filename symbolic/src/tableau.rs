@@ -209,7 +209,7 @@ fn first_with(parts: &[Formula], sign: Sign) -> Vec<Vec<Item<'_>>> {
 }
 
 /// The claim that holds where `claim`, which has a value, fails.
-fn opposite(claim: &Claim) -> Claim {
+pub(crate) fn opposite(claim: &Claim) -> Claim {
     let (left, right) = (claim.left.clone(), claim.right.clone());
     match claim.relation {
         Relation::Equal => Claim::new(left, Relation::NotEqual, right),

@@ -8,6 +8,10 @@ use relax_symbolic::claims::Formula;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
 
+/// The solver's steps for one question: little, because most random questions stay open.
+#[cfg(feature = "z3")]
+const SOLVER_LIMIT: u32 = 20_000;
+
 const NAMES: [&str; 3] = ["a", "b", "n"];
 
 fn leaf() -> impl Strategy<Value = Dim> {
@@ -172,6 +176,33 @@ proptest! {
         let answer = prover_with(&facts).decide_formula(&formula);
         check_answer(&facts, &answer, |values| formula.holds(values)).map_err(|error| {
             TestCaseError::fail(format!("{} |- {formula:?}: {error}", shown(&facts)))
+        })?;
+    }
+
+    /// The solver alone, which otherwise sees only what the other stages leave open.
+    #[cfg(feature = "z3")]
+    #[test]
+    fn the_solver_proves_soundly(facts in vec(fact(), 0..3), formula in formula()) {
+        for encoding in relax_symbolic::Encoding::ALL {
+            let outcome =
+                relax_symbolic::prove_with_encoding(&facts, &formula, encoding, SOLVER_LIMIT);
+            let answer = if outcome.proved { Answer::Proved } else { Answer::Unknown };
+            check_answer(&facts, &answer, |values| formula.holds(values)).map_err(|error| {
+                TestCaseError::fail(format!("{encoding:?}: {} |- {formula}: {error}", shown(&facts)))
+            })?;
+        }
+    }
+
+    #[cfg(feature = "z3")]
+    #[test]
+    fn with_the_solver_formulas_are_decided_soundly(
+        facts in vec(fact(), 0..3), formula in formula()
+    ) {
+        let mut prover = prover_with(&facts);
+        prover.limit_solver(Some(SOLVER_LIMIT));
+        let answer = prover.decide_formula(&formula);
+        check_answer(&facts, &answer, |values| formula.holds(values)).map_err(|error| {
+            TestCaseError::fail(format!("{} |- {formula}: {error}", shown(&facts)))
         })?;
     }
 

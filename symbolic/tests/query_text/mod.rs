@@ -193,7 +193,7 @@ impl Parser<'_> {
             }
             "true" => Some(Value::Truth(Truth::Known(true))),
             "false" => Some(Value::Truth(Truth::Known(false))),
-            "min" | "max" | "select" => self.call(&token),
+            "min" | "max" | "ceildiv" | "select" => self.call(&token),
             word => Some(Value::Number(match word.parse() {
                 Ok(value) => Number::Int(value),
                 Err(_) if word.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
@@ -223,7 +223,11 @@ impl Parser<'_> {
                 }
             });
         }
-        let op = if function == "min" { DimOp::Min } else { DimOp::Max };
+        let op = match function {
+            "min" => DimOp::Min,
+            "max" => DimOp::Max,
+            _ => DimOp::CeilDiv,
+        };
         let numbers = args.into_iter().map(Value::number).collect::<Option<Vec<_>>>()?;
         numbers.into_iter().reduce(|a, b| Number::Op(op, Box::new((a, b)))).map(Value::Number)
     }
