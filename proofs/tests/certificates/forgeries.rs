@@ -101,7 +101,6 @@ fn no_case_can_be_left_out() {
     let mut left_out = 0;
     for sample in samples() {
         let lines: Vec<&str> = sample.text.lines().collect();
-        // Without its lemma a proof may go on as well, and lacks it then.
         for (begin, end) in cases(&lines) {
             let text = [&lines[..begin], &lines[end + 1..]].concat().join("\n");
             assert!(check(&text, Some(RULES)).is_err(), "{}: {text}", sample.name);

@@ -1,6 +1,6 @@
 //! Certificates for what statements open to.
 
-use super::{DEFINED, Sample, sample};
+use super::{DEFINED, Text};
 
 /// Two parts without divisors have values: the first one, and the second where the first does not
 /// decide.
@@ -13,18 +13,13 @@ const TWO_DEFINED: &str = r#"
 {"closed": 13}
 {"end": true}"#;
 
-pub(crate) fn samples() -> Vec<Sample> {
-    [joined(), negated(), divisions()].into_iter().flatten().collect()
-}
-
-fn joined() -> Vec<Sample> {
-    vec![
-        sample(
-            "and",
-            (&["x >= 1 and y >= 1"], "x + y >= 2 and x >= 0"),
-            (
-                TWO_DEFINED,
-                r#"
+pub(super) const JOINED: &[Text] = &[
+    (
+        "and",
+        (&["x >= 1 and y >= 1"], "x + y >= 2 and x >= 0"),
+        (
+            TWO_DEFINED,
+            r#"
 {"id": [51, 52], "open": 0}
 {"id": [53], "open": 51}
 {"id": [54], "open": 52}
@@ -39,21 +34,21 @@ fn joined() -> Vec<Sample> {
 {"id": 61, "lin": [[53, "1"], [60, "1"]], "is": "-2 >= 0"}
 {"closed": 61}
 {"end": true}"#,
-            ),
-            &[
-                ("\"cases\": 50", "\"cases\": 0", "the fact 0 opens to facts, not to cases"),
-                ("\"cases\": 50", "\"cases\": 53", "the fact 53 is no statement"),
-                ("x >= 1 and y", "x >= 1 or y", "the fact 0 opens to cases, not to facts"),
-                ("and x >= 0", "and x >= 4", "the line gives `2 >= 0`"),
-                ("\"closed\": 13", "\"closed\": 12", "may be"),
-            ],
         ),
-        sample(
-            "or",
-            (&["x >= 1 or y >= 1 or False"], "x >= 1 or y >= 1"),
-            (
-                TWO_DEFINED,
-                r#"
+        &[
+            ("\"cases\": 50", "\"cases\": 0", "the fact 0 opens to facts, not to cases"),
+            ("\"cases\": 50", "\"cases\": 53", "the fact 53 is no statement"),
+            ("x >= 1 and y", "x >= 1 or y", "the fact 0 opens to cases, not to facts"),
+            ("and x >= 0", "and x >= 4", "the line gives `2 >= 0`"),
+            ("\"closed\": 13", "\"closed\": 12", "may be"),
+        ],
+    ),
+    (
+        "or",
+        (&["x >= 1 or y >= 1 or False"], "x >= 1 or y >= 1"),
+        (
+            TWO_DEFINED,
+            r#"
 {"id": [51, 52], "open": 50}
 {"id": [53], "open": 51}
 {"id": [54], "open": 52}
@@ -74,19 +69,19 @@ fn joined() -> Vec<Sample> {
 {"case": [63, 64]}
 {"closed": 64}
 {"end": true}"#,
-            ),
-            &[
-                ("or False", "or True", "the fact 64, `a statement`, may be"),
-                ("\"id\": [61], \"open\": 60", "\"id\": [61], \"open\": 59", "the line gives"),
-                ("\"goal\": \"x >= 1 or", "\"goal\": \"x >= 1 and", "opens to cases, not to facts"),
-            ],
         ),
-        sample(
-            "implies",
-            (&["implies(x >= 1, y >= 1)", "y <= 0"], "implies(x >= 0, x == 0)"),
-            (
-                TWO_DEFINED,
-                r#"
+        &[
+            ("or False", "or True", "the fact 64, `a statement`, may be"),
+            ("\"id\": [61], \"open\": 60", "\"id\": [61], \"open\": 59", "the line gives"),
+            ("\"goal\": \"x >= 1 or", "\"goal\": \"x >= 1 and", "opens to cases, not to facts"),
+        ],
+    ),
+    (
+        "implies",
+        (&["implies(x >= 1, y >= 1)", "y <= 0"], "implies(x >= 0, x == 0)"),
+        (
+            TWO_DEFINED,
+            r#"
 {"id": [51], "open": 1}
 {"id": [52, 53], "open": 50}
 {"id": [54], "open": 52}
@@ -103,18 +98,18 @@ fn joined() -> Vec<Sample> {
 {"id": 63, "lin": [[51, "1"], [62, "1"]], "is": "-1 >= 0"}
 {"closed": 63}
 {"end": true}"#,
-            ),
-            &[
-                ("y <= 0", "y <= 1", "the line gives `0 >= 0`"),
-                ("\"open\": 56", "\"open\": 61", "the fact 61 is not known here"),
-                ("implies(x >= 1, y >= 1)", "implies(y >= 1, x >= 1)", "is not the fact"),
-            ],
         ),
-        sample(
-            "a part that does not count need not have a value",
-            (&["x >= y"], "y == 0 or x // y * y <= x // y * y"),
-            (
-                r#"
+        &[
+            ("y <= 0", "y <= 1", "the line gives `0 >= 0`"),
+            ("\"open\": 56", "\"open\": 61", "the fact 61 is not known here"),
+            ("implies(x >= 1, y >= 1)", "implies(y >= 1, x >= 1)", "is not the fact"),
+        ],
+    ),
+    (
+        "a part that does not count need not have a value",
+        (&["x >= y"], "y == 0 or x // y * y <= x // y * y"),
+        (
+            r#"
 {"cases": 10}
 {"case": [11]}
 {"closed": 11}
@@ -131,62 +126,60 @@ fn joined() -> Vec<Sample> {
 {"closed": 19}
 {"end": true}
 {"end": true}"#,
-                r#"
+            r#"
 {"id": [51, 52], "open": 50}
 {"id": [53, 54, 55], "open": 52}
 {"closed": 55}"#,
-            ),
-            &[
-                ("y == 0 or", "y == 1 or", "the line gives"),
-                ("y == 0 or", "y != 0 or", "the line gives `0 == 0`"),
-            ],
         ),
-    ]
-}
+        &[
+            ("y == 0 or", "y == 1 or", "the line gives"),
+            ("y == 0 or", "y != 0 or", "the line gives `0 == 0`"),
+        ],
+    ),
+];
 
-fn negated() -> Vec<Sample> {
-    vec![
-        sample(
-            "not",
-            (&["not x == 0"], "not x + x == x"),
-            (
-                r#"
+pub(super) const NEGATED: &[Text] = &[
+    (
+        "not",
+        (&["not x == 0"], "not x + x == x"),
+        (
+            r#"
 {"id": [11], "open": 10}
 {"closed": 11}"#,
-                r#"
+            r#"
 {"id": [51], "open": 0}
 {"id": [52], "open": 51}
 {"id": [53], "open": 50}
 {"id": [54], "open": 53}
 {"id": 55, "rewrite": 52, "with": [[54, "-1"]], "is": "0 != 0"}
 {"closed": 55}"#,
-            ),
-            &[
-                ("not x == 0", "not x == 1", "the line gives `-1 != 0`"),
-                ("not x == 0", "not not x == 0", "the fact 52 is a statement"),
-            ],
         ),
-        sample(
-            "True and False",
-            (&["True", "False"], "x == 1"),
-            (
-                DEFINED,
-                r#"
+        &[
+            ("not x == 0", "not x == 1", "the line gives `-1 != 0`"),
+            ("not x == 0", "not not x == 0", "the fact 52 is a statement"),
+        ],
+    ),
+    (
+        "True and False",
+        (&["True", "False"], "x == 1"),
+        (
+            DEFINED,
+            r#"
 {"id": [], "open": 0}
 {"closed": 1}"#,
-            ),
-            &[
-                ("\"False\"", "\"True\"", "the fact 1, `a statement`, may be"),
-                ("\"open\": 0", "\"open\": 1", "the fact 1 opens to cases, not to facts"),
-                ("{\"closed\": 1}", "{\"cases\": 1}", "the fact 1 opens to no cases: close it"),
-            ],
         ),
-        sample(
-            "comparisons that fail",
-            (&["not x != 0", "not x < 0", "not x >= y"], "y >= 1"),
-            (
-                DEFINED,
-                r#"
+        &[
+            ("\"False\"", "\"True\"", "the fact 1, `a statement`, may be"),
+            ("\"open\": 0", "\"open\": 1", "the fact 1 opens to cases, not to facts"),
+            ("{\"closed\": 1}", "{\"cases\": 1}", "the fact 1 opens to no cases: close it"),
+        ],
+    ),
+    (
+        "comparisons that fail",
+        (&["not x != 0", "not x < 0", "not x >= y"], "y >= 1"),
+        (
+            DEFINED,
+            r#"
 {"id": [51], "open": 0}
 {"id": [52], "open": 51}
 {"id": [53], "open": 1}
@@ -196,23 +189,21 @@ fn negated() -> Vec<Sample> {
 {"id": [57], "open": 50}
 {"id": 58, "lin": [[52, "1"], [56, "1"], [57, "1"]], "is": "-1 >= 0"}
 {"closed": 58}"#,
-            ),
-            &[
-                ("not x >= y", "not x > y", "the line gives `0 >= 0`"),
-                ("not x != 0", "not x == 0", "which adds nothing"),
-            ],
         ),
-    ]
-}
+        &[
+            ("not x >= y", "not x > y", "the line gives `0 >= 0`"),
+            ("not x != 0", "not x == 0", "which adds nothing"),
+        ],
+    ),
+];
 
-fn divisions() -> Vec<Sample> {
-    vec![
-        sample(
-            "divides that holds",
-            (&["divides(4, x)"], "x % 2 == 0"),
-            (
-                DEFINED,
-                r#"
+pub(super) const DIVISIONS: &[Text] = &[
+    (
+        "divides that holds",
+        (&["divides(4, x)"], "x % 2 == 0"),
+        (
+            DEFINED,
+            r#"
 {"id": [51, 52], "open": 0}
 {"id": [53], "open": 50}
 {"id": 54, "quotient": "x // 2", "part": "low", "is": "x - 2 * (x // 2) >= 0"}
@@ -224,20 +215,20 @@ fn divisions() -> Vec<Sample> {
 {"id": 60, "both": [58, 59], "is": "2 * (x // 4) - x // 2 == 0"}
 {"id": 61, "rewrite": 53, "with": [[52, "-1"], [60, "-2"]], "is": "0 != 0"}
 {"closed": 61}"#,
-            ),
-            &[
-                ("divides(4, x)", "divides(5, x)", "the line gives"),
-                ("x % 2 == 0", "x % 3 == 0", "the line gives"),
-                ("[60, \"-2\"]", "[60, \"2\"]", "the line gives"),
-                ("[51, 52]", "[52]", "1 numbers for 2 facts"),
-            ],
         ),
-        sample(
-            "divides that fails",
-            (&["x % n == 0"], "divides(n, x)"),
-            (
-                DEFINED,
-                r#"
+        &[
+            ("divides(4, x)", "divides(5, x)", "the line gives"),
+            ("x % 2 == 0", "x % 3 == 0", "the line gives"),
+            ("[60, \"-2\"]", "[60, \"2\"]", "the line gives"),
+            ("[51, 52]", "[52]", "1 numbers for 2 facts"),
+        ],
+    ),
+    (
+        "divides that fails",
+        (&["x % n == 0"], "divides(n, x)"),
+        (
+            DEFINED,
+            r#"
 {"id": [51, 52], "open": 0}
 {"cases": 50}
 {"case": [53]}
@@ -248,18 +239,18 @@ fn divisions() -> Vec<Sample> {
 {"id": 57, "rewrite": 56, "with": [[52, "-1"]], "is": "0 != 0"}
 {"closed": 57}
 {"end": true}"#,
-            ),
-            &[
-                ("divides(n, x)", "divides(x, n)", "the line gives"),
-                ("x % n == 0", "x // n == 0", "the line gives"),
-            ],
         ),
-        sample(
-            "ceildiv",
-            (&["ceildiv(x, 3) == 2"], "x >= 4 and x > 3"),
-            (
-                TWO_DEFINED,
-                r#"
+        &[
+            ("divides(n, x)", "divides(x, n)", "the line gives"),
+            ("x % n == 0", "x // n == 0", "the line gives"),
+        ],
+    ),
+    (
+        "ceildiv",
+        (&["ceildiv(x, 3) == 2"], "x >= 4 and x > 3"),
+        (
+            TWO_DEFINED,
+            r#"
 {"id": [51], "open": 0}
 {"id": 52, "quotient": "(0 - x) // 3", "part": "high", "is": "2 + x + 3 * ((0 - x) // 3) >= 0"}
 {"id": 53, "lin": [[51, "3"], [52, "1"]], "is": "x - 4 >= 0"}
@@ -274,11 +265,10 @@ fn divisions() -> Vec<Sample> {
 {"id": 60, "lin": [[53, "1"], [59, "1"]], "is": "-1 >= 0"}
 {"closed": 60}
 {"end": true}"#,
-            ),
-            &[
-                ("ceildiv(x, 3) == 2", "ceildiv(x, 3) == 1", "the line gives"),
-                ("x > 3", "x > 4", "the line gives `0 >= 0`"),
-            ],
         ),
-    ]
-}
+        &[
+            ("ceildiv(x, 3) == 2", "ceildiv(x, 3) == 1", "the line gives"),
+            ("x > 3", "x > 4", "the line gives `0 >= 0`"),
+        ],
+    ),
+];
