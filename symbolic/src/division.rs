@@ -20,12 +20,7 @@ impl Engine {
         Some(value)
     }
 
-    fn quotient(
-        &mut self,
-        context: &Context,
-        numerator: &Poly,
-        divisor: &Poly,
-    ) -> Option<Poly> {
+    fn quotient(&mut self, context: &Context, numerator: &Poly, divisor: &Poly) -> Option<Poly> {
         self.spend(2 + numerator.terms().len())?;
         if numerator.is_zero() {
             return Some(Poly::default());

@@ -238,10 +238,7 @@ impl System {
             }
             self.log.tighten(&mut row);
             let own = (row.constant, row.origin);
-            strongest
-                .entry(row.terms)
-                .and_modify(|old| *old = own.min(*old))
-                .or_insert(own);
+            strongest.entry(row.terms).and_modify(|old| *old = own.min(*old)).or_insert(own);
         }
         let rows = strongest.into_iter();
         self.at_least_zero =

@@ -27,7 +27,6 @@ pub(crate) struct Goal {
     pub(crate) zero: Vec<Poly>,
 }
 
-
 /// One case of a split.
 enum Case {
     /// The atom has this value, and these are at least 0.

@@ -101,10 +101,20 @@ impl Prover {
     }
 
     /// A certificate that the facts imply `formula`, in the form that `docs/CERTIFICATES.md` defines;
-    /// `None` where none is found.
-    #[must_use]
-    pub fn certificate(&self, formula: &Formula) -> Option<String> {
-        certificate::written(&self.context.claims, formula)
+    /// `None` where that is not proved, or none is found. What only the solver proves is trusted, not
+    /// shown.
+    pub fn certificate(&mut self, formula: &Formula) -> Option<String> {
+        let Verdict { answer: Answer::Proved, stage } = self.judge(formula) else {
+            return None;
+        };
+        let facts = &self.context.claims;
+        match stage {
+            Stage::Polynomial => certificate::written(facts, formula),
+            Stage::EGraph => certificate::written_with_rules(facts, formula),
+            Stage::Solver => {
+                self.trusted.as_ref().map(|trusted| certificate::trusting(facts, formula, trusted))
+            }
+        }
     }
 
     /// The answer of one stage; `None` where it is not there.

@@ -2,7 +2,6 @@
 //! question, it stops at its limit, and what a proof rests on can be checked again.
 #![cfg(feature = "z3")]
 
-
 use relax_symbolic::claims::Formula;
 use relax_symbolic::statement;
 use relax_symbolic::{

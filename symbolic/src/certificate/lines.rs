@@ -44,6 +44,7 @@ pub(crate) enum Step {
     Rewrite(Id, Multiples),
     Divide(Id, i128),
     Negate(Id),
+    Apart(Id),
     Times(Id, Id),
     Square(Poly),
     Both(Id, Id),
@@ -64,7 +65,7 @@ pub(crate) enum Part {
 /// An instance of a named rule.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleStep {
-    pub(crate) name: String,
+    pub(crate) name: &'static str,
     /// The terms of its variables, as text.
     pub(crate) with: BTreeMap<String, String>,
     pub(crate) conditions: Vec<Id>,
@@ -112,7 +113,7 @@ impl Step {
                 all.push(*fact);
                 all
             }
-            Step::Divide(fact, _) | Step::Negate(fact) => vec![*fact],
+            Step::Divide(fact, _) | Step::Negate(fact) | Step::Apart(fact) => vec![*fact],
             Step::Times(a, b) | Step::Both(a, b) => vec![*a, *b],
             Step::Square(_) | Step::Extreme(..) => Vec::new(),
             Step::Quotient(_, _, sign) => sign.iter().copied().collect(),
@@ -304,7 +305,8 @@ impl<'a> Writer<'a> {
     fn how(&self, step: &Step) -> String {
         match step {
             Step::Lin(facts, plus) => {
-                let plus = if *plus == 0 { String::new() } else { format!(", \"plus\": \"{plus}\"") };
+                let plus =
+                    if *plus == 0 { String::new() } else { format!(", \"plus\": \"{plus}\"") };
                 format!("\"lin\": [{}]{plus}", self.multiples(facts))
             }
             Step::Equation(facts) => format!("\"equation\": [{}]", self.multiples(facts)),
@@ -316,6 +318,7 @@ impl<'a> Writer<'a> {
                 format!("\"divide\": {}, \"by\": \"{by}\"", self.known(*fact))
             }
             Step::Negate(fact) => format!("\"negate\": {}", self.known(*fact)),
+            Step::Apart(fact) => format!("\"apart\": {}", self.known(*fact)),
             Step::Times(a, b) => format!("\"times\": [{}, {}]", self.known(*a), self.known(*b)),
             Step::Square(poly) => format!("\"square\": \"{}\"", shown(self.atoms, poly)),
             Step::Both(a, b) => format!("\"both\": [{}, {}]", self.known(*a), self.known(*b)),

@@ -6,6 +6,7 @@
 //! So the search may be as clever as it likes: a wrong conclusion cannot be written down.
 
 mod facts;
+mod instances;
 mod lines;
 mod products;
 mod prove;
@@ -14,7 +15,9 @@ mod statements;
 
 use crate::claims::Formula;
 use crate::context::Context;
+use crate::egraph::{self, Instance};
 use crate::engine::Engine;
+use crate::solver::{Trusted, text_hash};
 use lines::{Case, Writer};
 use prove::Author;
 use relax_syntax::facts::Claim;
@@ -22,39 +25,79 @@ use statements::{Pending, Status};
 
 /// Steps of the engine for all lemmas: of a first attempt, and of a last one.
 const FUEL: [u32; 2] = [100_000, 1_000_000];
+/// Steps of the engine to read the facts.
+const READING_FUEL: u32 = 20_000;
 
 /// A proof that `facts` imply `goal`, as text; `None` where none was found.
 pub(crate) fn written(facts: &[Claim], goal: &Formula) -> Option<String> {
-    let hypotheses: Vec<Formula> = facts.iter().cloned().map(Formula::Claim).collect();
-    let goal = nested(goal);
-    FUEL.iter().find_map(|fuel| written_within(*fuel, &hypotheses, &goal))
+    let text = Statement::new(facts, goal);
+    FUEL.iter().find_map(|fuel| text.proved(*fuel, &[]))
 }
 
-fn written_within(fuel: u32, hypotheses: &[Formula], goal: &Formula) -> Option<String> {
-    let mut engine = Engine::default();
-    let mut author = Author::new(&mut engine, fuel);
-    let ids: Vec<u32> = hypotheses.iter().map(|_| author.fresh()).collect();
-    let cases = [Status::Undefined, Status::Fails].map(|status| {
-        let known = ids.iter().copied().zip(hypotheses.iter().map(|h| (h, Status::Holds)));
-        let mut items: Vec<_> = known.collect();
-        let id = author.fresh();
-        items.push((id, (goal, status)));
-        items.reverse();
-        let pending = Pending::new(Context::default(), items);
-        let Case { proof, .. } = author.block(&[], |author, _| author.absurd(pending))?;
-        Some(Case { ids: vec![id], proof: proof.pruned() })
-    });
-    let cases: Vec<Case> = cases.into_iter().collect::<Option<_>>()?;
-    let proof = Writer::new(&engine.atoms, &ids).cases(&cases);
-    Some(format!("{}\n{proof}", header(hypotheses, goal)))
+/// The same, with rules of the e-graph.
+pub(crate) fn written_with_rules(facts: &[Claim], goal: &Formula) -> Option<String> {
+    let (mut engine, mut context) = (Engine::default(), Context::default());
+    engine.fuel = READING_FUEL;
+    facts.iter().for_each(|fact| engine.assume(&mut context, fact));
+    let instances = egraph::instances(&mut engine, &context, goal)?.instances;
+    let text = Statement::new(facts, goal);
+    FUEL.iter().find_map(|fuel| text.proved(*fuel, &instances))
 }
 
-fn header(hypotheses: &[Formula], goal: &Formula) -> String {
-    let hypotheses = hypotheses.iter().map(|fact| format!("\"{fact}\""));
-    let hypotheses = hypotheses.collect::<Vec<String>>().join(", ");
+/// The text that says that nothing is replayed, because the solver decided.
+pub(crate) fn trusting(facts: &[Claim], goal: &Formula, trusted: &Trusted) -> String {
+    let header = Statement::new(facts, goal).header(&[]);
+    let Trusted { version, rlimit, question, .. } = trusted;
     format!(
-        "{{\"relax\": \"certificate\", \"version\": 1, \"hypotheses\": [{hypotheses}], \"goal\": \"{goal}\"}}"
+        "{header}\n{{\"trust\": \"z3\", \"version\": \"{version}\", \"rlimit\": {rlimit}, \"question\": \"{question}\"}}\n"
     )
+}
+
+/// What a certificate shows.
+struct Statement {
+    hypotheses: Vec<Formula>,
+    goal: Formula,
+}
+
+impl Statement {
+    fn new(facts: &[Claim], goal: &Formula) -> Self {
+        let hypotheses = facts.iter().cloned().map(Formula::Claim).collect();
+        Self { hypotheses, goal: nested(goal) }
+    }
+
+    fn proved(&self, fuel: u32, instances: &[Instance]) -> Option<String> {
+        let mut engine = Engine::default();
+        let mut author = Author::new(&mut engine, fuel);
+        let ids: Vec<u32> = self.hypotheses.iter().map(|_| author.fresh()).collect();
+        let cases = [Status::Undefined, Status::Fails].map(|status| {
+            let known = self.hypotheses.iter().map(|fact| (fact, Status::Holds));
+            let mut items: Vec<_> = ids.iter().copied().zip(known).collect();
+            let id = author.fresh();
+            items.push((id, (&self.goal, status)));
+            items.reverse();
+            let mut pending = Pending::new(Context::default(), items);
+            pending.instances = instances.to_vec();
+            let Case { proof, .. } = author.block(&[], |author, _| author.absurd(pending))?;
+            Some(Case { ids: vec![id], proof: proof.pruned() })
+        });
+        let cases: Vec<Case> = cases.into_iter().collect::<Option<_>>()?;
+        let proof = Writer::new(&engine.atoms, &ids).cases(&cases);
+        Some(format!("{}\n{proof}", self.header(instances)))
+    }
+
+    fn header(&self, instances: &[Instance]) -> String {
+        let hypotheses = self.hypotheses.iter().map(|fact| format!("\"{fact}\""));
+        let hypotheses = hypotheses.collect::<Vec<String>>().join(", ");
+        let rules = if instances.is_empty() {
+            String::new()
+        } else {
+            format!(", \"rules\": \"{}\"", text_hash(crate::RULES))
+        };
+        let goal = &self.goal;
+        format!(
+            "{{\"relax\": \"certificate\", \"version\": 1, \"hypotheses\": [{hypotheses}], \"goal\": \"{goal}\"{rules}}}"
+        )
+    }
 }
 
 /// Connectives with two parts each, nested to the left, as the checker reads them.

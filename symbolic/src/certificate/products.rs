@@ -39,7 +39,8 @@ impl Author<'_> {
             let (a, b) = (self.bounds_of_product(&left)?, self.bounds_of_product(&right)?);
             self.add_products(&a, &b, &mut rows)?;
         }
-        let proved = targets.into_iter().filter(|poly| self.derived_from_rows(poly, &rows).is_some());
+        let proved =
+            targets.into_iter().filter(|poly| self.derived_from_rows(poly, &rows).is_some());
         Some(proved.collect())
     }
 
@@ -80,7 +81,12 @@ impl Author<'_> {
     }
 
     /// `m * q + c >= 0` with `c < 0` and `m >= 1` means `q - 1 >= 0`.
-    pub(crate) fn without_factor(&mut self, poly: &Poly, whole: &Poly, factor: &Poly) -> Option<Id> {
+    pub(crate) fn without_factor(
+        &mut self,
+        poly: &Poly,
+        whole: &Poly,
+        factor: &Poly,
+    ) -> Option<Id> {
         if let Some(id) = self.known_at_least_zero(poly) {
             return Some(id);
         }

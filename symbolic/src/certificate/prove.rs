@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::polynomial::{AtomId, Poly};
 use crate::problem::{Infeasibility, Reason};
 use crate::proof::Goal;
+use relax_syntax::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep lemmas may nest.
@@ -25,6 +26,8 @@ pub(crate) struct Author<'e> {
     pub(crate) translations: BTreeMap<AtomId, AtomId>,
     /// Operations of the statements that were read last, inner ones first.
     pub(crate) as_read: Vec<AtomId>,
+    /// What the variables of a rule stand for while its text is read.
+    pub(crate) meaning: BTreeMap<Name, Poly>,
     /// Atoms of which it is being proved what they are.
     pub(crate) begun: BTreeSet<AtomId>,
     next: Id,
@@ -43,6 +46,7 @@ impl<'e> Author<'e> {
             lines: Vec::new(),
             translations: BTreeMap::new(),
             as_read: Vec::new(),
+            meaning: BTreeMap::new(),
             begun: BTreeSet::new(),
             next: 0,
             lemmas: 0,

@@ -120,9 +120,16 @@ impl Author<'_> {
         self.equate(id, &value)
     }
 
+    /// Links the operations that were read since the last time.
+    pub(crate) fn link_as_read(&mut self) {
+        for id in std::mem::take(&mut self.as_read) {
+            self.link(id);
+        }
+    }
+
     /// Proves that an operation is the same operation of operands that are rewritten, and rewrites it
     /// to what that is.
-    pub(crate) fn link(&mut self, id: AtomId) -> Option<()> {
+    fn link(&mut self, id: AtomId) -> Option<()> {
         let own = self.engine.atoms.at(id).clone();
         let normal = |author: &Self, poly: &Poly| Some(author.normal(poly)?.0);
         let all = |author: &Self, args: &[Poly]| {

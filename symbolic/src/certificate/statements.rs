@@ -5,6 +5,7 @@ use super::prove::Author;
 use crate::atoms::Atom;
 use crate::claims::Formula;
 use crate::context::Context;
+use crate::egraph::Instance;
 use crate::polynomial::Poly;
 use crate::proof::Goal;
 use crate::tableau::opposite;
@@ -55,7 +56,9 @@ pub(crate) struct Pending<'f> {
     /// Statements that are facts, with their numbers.
     pub(crate) items: Vec<(Id, Item<'f>)>,
     choices: Vec<Choice<'f>>,
-    context: Context,
+    /// Instances of rules that were not used yet.
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) context: Context,
     goal: Goal,
 }
 
@@ -75,6 +78,7 @@ impl Author<'_> {
                 return Some(End::Closed(absurd));
             }
         }
+        self.use_rules(&mut pending);
         if let Some(end) = self.by_engine(&mut pending) {
             return Some(end);
         }
@@ -101,7 +105,8 @@ impl Author<'_> {
                 for (id, fact) in ids.iter().zip(&facts) {
                     self.learn(*id, fact);
                 }
-                if let (Some(id), Some(fact), Some(claim)) = (ids.last(), facts.last(), claims.last())
+                if let (Some(id), Some(fact), Some(claim)) =
+                    (ids.last(), facts.last(), claims.last())
                     && fact.relation == Relation::NotEqual
                 {
                     pending.choices.push(Choice::Sides(*id, fact.clone(), claim.clone()));
@@ -134,9 +139,7 @@ impl Author<'_> {
             });
             self.replay(&events);
         }
-        for id in std::mem::take(&mut self.as_read) {
-            self.link(id);
-        }
+        self.link_as_read();
     }
 
     /// Without further cases of statements: by the engine alone.
@@ -198,7 +201,12 @@ impl Author<'_> {
     }
 
     /// The case where these facts hold, which the engine reads as these claims.
-    fn told(&mut self, pending: &Pending<'_>, facts: &[Fact], claims: &[Claim]) -> Option<Case> {
+    pub(crate) fn told(
+        &mut self,
+        pending: &Pending<'_>,
+        facts: &[Fact],
+        claims: &[Claim],
+    ) -> Option<Case> {
         let mut pending = pending.clone();
         self.block(facts, |author, _| {
             author.tell_engine(&mut pending, claims);
@@ -219,8 +227,11 @@ impl Author<'_> {
             (Formula::Not(operand), Undefined) => one((operand, Undefined)),
             (Formula::And(parts) | Formula::Or(parts), _) => {
                 let [a, b] = parts.as_slice() else { return None };
-                let (go_on, stop) =
-                    if matches!(formula, Formula::And(_)) { (Holds, Fails) } else { (Fails, Holds) };
+                let (go_on, stop) = if matches!(formula, Formula::And(_)) {
+                    (Holds, Fails)
+                } else {
+                    (Fails, Holds)
+                };
                 if status == go_on {
                     Opened::Items(vec![(a, go_on), (b, go_on)])
                 } else {
@@ -233,7 +244,10 @@ impl Author<'_> {
             }
             (Formula::Implies(parts), _) => {
                 let first = if status == Undefined { Undefined } else { Fails };
-                Opened::Ways(vec![vec![(&parts.0, first)], vec![(&parts.0, Holds), (&parts.1, status)]])
+                Opened::Ways(vec![
+                    vec![(&parts.0, first)],
+                    vec![(&parts.0, Holds), (&parts.1, status)],
+                ])
             }
         })
     }
@@ -289,9 +303,12 @@ impl Author<'_> {
     }
 
     /// The polynomial of a dim as the checker reads it, and its divisors.
-    fn read(&mut self, dim: &Dim, divisors: &mut Vec<(Poly, Dim)>) -> Option<Poly> {
+    pub(crate) fn read(&mut self, dim: &Dim, divisors: &mut Vec<(Poly, Dim)>) -> Option<Poly> {
         let (op, operands) = match dim {
             Dim::Int(value) => return Some(Poly::constant(i128::from(*value))),
+            Dim::Var(name) if self.meaning.contains_key(name) => {
+                return self.meaning.get(name).cloned();
+            }
             Dim::Var(name) => {
                 return Some(Poly::atom(self.engine.atoms.intern(Atom::Var(name.clone()))?));
             }
@@ -325,4 +342,3 @@ fn nonzero((poly, dim): &(Poly, Dim)) -> (Fact, Claim) {
     let fact = Fact { poly: poly.clone(), relation: Relation::NotEqual };
     (fact, Claim::new(dim.clone(), Compare::NotEqual, 0))
 }
-

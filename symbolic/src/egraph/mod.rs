@@ -64,7 +64,7 @@ impl Instance {
     /// Adds `left - right == 0`. The right side is read first: what it is made of is then known
     /// when the left side is read, which is the one that is replaced. That the divisors are not 0
     /// is not added.
-    fn add_to(&self, engine: &mut Engine, context: &mut Context) {
+    pub(crate) fn add_to(&self, engine: &mut Engine, context: &mut Context) {
         let equation = Claim::new(self.right.clone(), Relation::Equal, self.left.clone());
         let poly = engine.claimed(context, &equation).map(|(poly, _)| poly);
         if let Some(poly) = poly.and_then(|poly| engine.rebuild(context, &poly)) {
@@ -93,6 +93,11 @@ impl Evidence {
     }
 }
 
+/// The rule of this name.
+pub(crate) fn rule(name: &str) -> Option<&'static Rule> {
+    rules::all().iter().find(|rule| rule.name == name)
+}
+
 /// Whether the first stage with equations of rule instances proves `formula`.
 pub(crate) fn proves(engine: &mut Engine, context: &Context, formula: &Formula) -> bool {
     let question = Question::new(engine, context, formula);
@@ -101,7 +106,6 @@ pub(crate) fn proves(engine: &mut Engine, context: &Context, formula: &Formula) 
 
 /// A few instances whose equations, as further facts, make the first stage prove `formula`. For
 /// `implies(hypothesis, conclusion)` they hold under the hypothesis, and prove the conclusion.
-#[cfg_attr(not(test), expect(dead_code, reason = "certificates are not written yet"))]
 pub(crate) fn instances(
     engine: &mut Engine,
     context: &Context,

@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 
 /// An equation with conditions.
 #[derive(Debug)]
-pub(super) struct Rule {
-    pub(super) name: &'static str,
-    pub(super) left: Dim,
-    pub(super) right: Dim,
-    pub(super) conditions: Vec<Claim>,
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
+    pub(crate) left: Dim,
+    pub(crate) right: Dim,
+    pub(crate) conditions: Vec<Claim>,
     /// The variables, with their names in patterns.
     pub(super) variables: BTreeMap<Name, Var>,
     /// What is looked for, and what is then equal to it.

@@ -1,8 +1,8 @@
 //! The record of a proof: few instances, each true, which suffice for the first stage.
 
 use super::*;
-use crate::statement;
 use crate::prover::Prover;
+use crate::statement;
 use relax_syntax::facts::{Answer, Facts};
 
 struct Case {

@@ -1,0 +1,120 @@
+//! What the prover proves, the checker accepts: the questions of other systems' suites, and random
+//! ones. The checker itself knows nothing of the prover; only these tests do.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use relax_proofs::{Outcome, check};
+use relax_symbolic::claims::Formula;
+use relax_symbolic::{Prover, RULES, Stage, statement};
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use serde_json::Value;
+
+/// How many of the true cases have a certificate that replays without the solver. It only rises.
+const WRITTEN: usize = 1534;
+
+fn formula(text: &Value) -> Formula {
+    statement::formula(text.as_str().expect("text")).expect("a statement")
+}
+
+#[test]
+fn true_cases_have_certificates_that_replay() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../symbolic/tests/arith_cases.jsonl");
+    let data = std::fs::read_to_string(path).expect("the cases are there");
+    let (mut written, mut steps, mut bytes, mut missing) = (0, 0, Vec::new(), Vec::new());
+    for line in data.lines() {
+        let case: Value = serde_json::from_str(line).expect("one JSON object a line");
+        let mut prover = Prover::new();
+        let facts = case["assume"].as_array().expect("a list").iter().map(formula);
+        let hypotheses = prover.suppose(facts);
+        let goal = formula(&case["query"]).under(&hypotheses);
+        let Some(certificate) = prover.certificate(&goal) else {
+            missing.push(case["id"].to_string());
+            continue;
+        };
+        assert_eq!(case["expect"], "proved", "{}: a certificate of what is false", case["id"]);
+        let checked = check(&certificate, Some(RULES));
+        let checked = checked.unwrap_or_else(|why| panic!("{}: {why}\n{certificate}", case["id"]));
+        // Chains stand in more brackets in a certificate.
+        let bare = |text: &str| text.replace(['(', ')'], "");
+        assert_eq!(checked.outcome, Outcome::Proved);
+        assert_eq!(bare(&checked.goal), bare(&goal.to_string()));
+        (written, steps) = (written + 1, steps + checked.steps);
+        bytes.push(certificate.len());
+    }
+    bytes.sort_unstable();
+    eprintln!(
+        "{written} certificates, {steps} steps, median {} bytes, longest {:?}",
+        bytes[bytes.len() / 2],
+        bytes.last()
+    );
+    assert!(written >= WRITTEN, "{written} < {WRITTEN}; without: {missing:?}");
+}
+
+const NAMES: [&str; 3] = ["a", "b", "n"];
+
+fn dim() -> impl Strategy<Value = Dim> {
+    let leaf = prop_oneof![
+        4 => (0..NAMES.len()).prop_map(|index| Dim::var(NAMES[index])),
+        3 => (-3_i64..=8).prop_map(Dim::Int),
+    ];
+    let ops = [
+        DimOp::Add,
+        DimOp::Sub,
+        DimOp::Mul,
+        DimOp::FloorDiv,
+        DimOp::FloorMod,
+        DimOp::Min,
+        DimOp::Max,
+        DimOp::CeilDiv,
+    ];
+    leaf.prop_recursive(3, 10, 2, move |inner| {
+        (0..ops.len(), inner.clone(), inner).prop_map(move |(op, a, b)| Dim::op(ops[op], a, b))
+    })
+}
+
+fn claim() -> impl Strategy<Value = Claim> {
+    let relations =
+        [Relation::Equal, Relation::NotEqual, Relation::AtMost, Relation::Less, Relation::Divides];
+    (dim(), 0..relations.len(), dim()).prop_map(move |(a, r, b)| Claim::new(a, relations[r], b))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn certificates_of_random_questions_replay(
+        facts in vec(claim(), 0..3), goal in claim(), side in dim(), off in 0_i64..2
+    ) {
+        let mut prover = Prover::new();
+        facts.iter().for_each(|fact| prover.assume(fact.clone()));
+        let simple = prover.simplify(&side);
+        let equal = Claim::new(side.clone(), Relation::Equal, Dim::op(DimOp::Add, simple, Dim::Int(off)));
+        for goal in [goal, equal] {
+            let goal = Formula::Claim(goal);
+            if let Some(certificate) = prover.certificate(&goal) {
+                let checked = check(&certificate, Some(RULES));
+                prop_assert!(checked.is_ok(), "{:?}\n{certificate}", checked);
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_stand_in_certificates() {
+    let mut prover = Prover::new();
+    for fact in ["n >= k", "k >= 1"] {
+        let Ok(Formula::Claim(claim)) = statement::formula(fact) else { panic!("{fact}") };
+        prover.assume(claim);
+    }
+    let goal = statement::formula("n // (n // (n // k)) == n // k").expect("a statement");
+    let verdict = prover.judge(&goal);
+    assert_eq!((verdict.answer, verdict.stage), (Answer::Proved, Stage::EGraph));
+    let certificate = prover.certificate(&goal).expect("there is one");
+    let checked =
+        check(&certificate, Some(RULES)).unwrap_or_else(|why| panic!("{why}\n{certificate}"));
+    assert_eq!(checked.outcome, Outcome::Proved);
+    assert!(!checked.rules_used.is_empty());
+    let forged = RULES.replacen("0 < b", "0 <= b", 1);
+    assert!(check(&certificate, Some(&forged)).is_err(), "rules other than those of the header");
+}
