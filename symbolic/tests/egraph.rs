@@ -8,7 +8,9 @@ use relax_symbolic::statement;
 use relax_symbolic::{Prover, Stage, Verdict};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Near misses of the questions of the file: each fails somewhere.
 const FALSE: &[&str] = &[
@@ -24,16 +26,28 @@ const FALSE: &[&str] = &[
     "t != 0; s >= 1 |- max(a, b) // (t * s) == max(a // (t * s), b // (t * s))",
 ];
 
+/// Nanoseconds since the first call.
+fn clock() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn judge(text: &str) -> Verdict {
+    judge_timed(text).0
+}
+
+/// The verdict, and the microseconds that the rules took.
+fn judge_timed(text: &str) -> (Verdict, u64) {
     let (facts, query) = text.split_once("|-").expect("a turnstile");
-    let mut prover = Prover::new();
+    let mut prover = Prover::timed(clock);
     for fact in facts.split(';').filter(|fact| !fact.trim().is_empty()) {
         match statement::formula(fact) {
             Ok(Formula::Claim(claim)) => prover.assume(claim),
             other => panic!("`{fact}` is not one relation: {other:?}"),
         }
     }
-    prover.judge(&statement::formula(query).expect("in the syntax"))
+    let verdict = prover.judge(&statement::formula(query).expect("in the syntax"));
+    (verdict, prover.statistics().stages[Stage::EGraph as usize].nanoseconds / 1000)
 }
 
 #[test]
@@ -42,8 +56,11 @@ fn rules_decide_what_linear_reasoning_does_not() {
     let texts: Vec<&str> = lines.filter(|line| line.contains("|-")).collect();
     assert!(texts.len() >= 30);
     let expected = Verdict { answer: Answer::Proved, stage: Stage::EGraph };
-    let other = |text: &&&str| judge(text) != expected;
-    let missed: Vec<_> = texts.iter().filter(other).map(|text| (text, judge(text))).collect();
+    let judged: Vec<_> = texts.iter().map(|text| (text, judge_timed(text))).collect();
+    let mut times: Vec<u64> = judged.iter().map(|(_, (_, time))| *time).collect();
+    times.sort_unstable();
+    eprintln!("rules, in microseconds: {times:?}");
+    let missed: Vec<_> = judged.iter().filter(|(_, (verdict, _))| *verdict != expected).collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 

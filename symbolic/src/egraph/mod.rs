@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::egraph::ring::Ring;
 use crate::egraph::rules::Rule;
 use crate::egraph::search::{Search, Stop};
-use crate::engine::Engine;
+use crate::engine::{Engine, is_moderate};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 
 /// Steps of work for a proof with the equations.
 const PROOF_FUEL: u32 = 5_000;
+/// How many parts the dims of a question may have together.
+const MAX_SIZE: usize = 600;
 /// How many parts a dim may have where all divisors are numbers: the first stage is good at these.
 const MAX_PLAIN_SIZE: usize = 50;
 /// How often an equation may lead to further facts.
@@ -155,8 +157,12 @@ impl<'a> Question<'a> {
     fn concerns_rules(&self) -> bool {
         let mut dims = Vec::new();
         self.formula.visit_dims(&mut |dim| dims.push(dim));
+        if dims.iter().map(|dim| size(dim)).sum::<usize>() > MAX_SIZE {
+            return false;
+        }
         let asked = dims.len();
-        dims.extend(self.context.claims.iter().flat_map(|claim| [&claim.left, &claim.right]));
+        let known = self.context.claims.iter().flat_map(|claim| [&claim.left, &claim.right]);
+        dims.extend(known.filter(|dim| is_moderate(dim)));
         let symbolic = |op, divisor: &Dim| is_division(op) && divisor.as_int().is_none();
         let small = || dims[..asked].iter().all(|dim| size(dim) <= MAX_PLAIN_SIZE);
         dims.iter().any(|dim| has_operation(dim, &|op, _| !is_ring(op)))

@@ -131,6 +131,7 @@ impl Ring {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
+        self.operations = self.operations.checked_sub(1)?;
         let context = std::mem::take(&mut self.plain);
         let ask = |engine: &mut Engine| match op {
             DimOp::Add => a.add(b),
@@ -148,11 +149,12 @@ impl Ring {
         result
     }
 
-    /// How simple a polynomial is: less is simpler.
-    fn weight<'a>(&self, poly: &'a Poly) -> (usize, usize, &'a Poly) {
-        let atoms = poly.atoms().into_iter();
-        let inside = atoms.map(|id| self.engine.atoms.inside(id).len()).sum();
-        (inside, poly.terms().len(), poly)
+    /// How simple a polynomial is: less is simpler. There is no endless fall, not even where facts
+    /// that exclude each other make a class one more than itself.
+    fn weight(&self, poly: &Poly) -> (usize, usize, u128) {
+        let inside = poly.atoms().into_iter().map(|id| self.engine.atoms.inside(id).len()).sum();
+        let sizes = poly.terms().iter().map(|(_, coefficient)| coefficient.unsigned_abs());
+        (inside, poly.terms().len(), sizes.fold(0, u128::saturating_add))
     }
 
     fn is_simpler(&self, new: Option<&Poly>, old: Option<&Poly>) -> bool {
