@@ -236,6 +236,12 @@ pub(crate) struct ProveArgs {
     /// Prove that every intermediate value fits i64
     #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
     pub(crate) no_overflow: Option<String>,
+    /// Write a proof of what is proved, for `relax verify`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["simplify", "bounds", "no_overflow"])]
+    pub(crate) certificate: Option<PathBuf>,
+    /// Do without the SMT solver, the last stage
+    #[arg(long)]
+    pub(crate) no_solver: bool,
     /// Then tell what each stage of the prover decided, and how long it took
     #[arg(long)]
     pub(crate) stats: bool,

@@ -6,6 +6,7 @@ mod terms;
 
 use crate::args::{Format, ProveArgs};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_symbolic::claims::Formula;
 use relax_symbolic::{Prover, Statistics, Verdict, statement};
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+/// Steps that the solver may take for one statement: about a second.
+const SOLVER_LIMIT: u32 = 2_000_000;
 /// How many characters of a statement that cannot be read are shown.
 const LONGEST_SHOWN: usize = 120;
 
@@ -23,10 +26,12 @@ pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
     if args.json {
         terminal.format = Format::Json;
     }
+    let stages = if args.no_solver { Stages::WithoutSolver } else { Stages::All };
+    let mut certificates = args.certificate.as_ref().map(|_| String::new());
     let (exit, statistics) = if let Some(path) = &args.file {
-        cases::prove(path, terminal)?
+        cases::prove(path, stages, &mut certificates, terminal)?
     } else {
-        let mut asked = Asked::new(&args.assume)?;
+        let mut asked = Asked::new(&args.assume, stages)?;
         let exit = if let Some(term) = &args.simplify {
             terms::simplify(&mut asked, &read_term(term)?, terminal)
         } else if let Some(term) = &args.bounds {
@@ -35,22 +40,37 @@ pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
             terms::no_overflow(&mut asked, &read_term(term)?, terminal)
         } else {
             let text = args.statement.as_deref().unwrap_or_default();
-            prove_one(&mut asked, &read(text)?, terminal)
+            prove_one(&mut asked, &read(text)?, &mut certificates, terminal)
         };
         (exit?, asked.prover.statistics())
     };
+    if let (Some(path), Some(text)) = (&args.certificate, &certificates) {
+        write_whole(path, text.as_bytes())?;
+    }
     if args.stats {
         stages::report(&statistics, terminal)?;
     }
     Ok(exit)
 }
 
+/// Which stages of the prover are asked.
+#[derive(Clone, Copy)]
+enum Stages {
+    All,
+    WithoutSolver,
+}
+
 /// The prover of this command.
-fn prover() -> Prover {
-    Prover::timed(|| {
+fn prover(stages: Stages) -> Prover {
+    let clock = || {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    })
+    };
+    let mut prover = Prover::timed(clock);
+    if let Stages::All = stages {
+        prover.limit_solver(Some(SOLVER_LIMIT));
+    }
+    prover
 }
 
 fn read(text: &str) -> Result<Formula, Failure> {
@@ -78,13 +98,13 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(assume: &[String]) -> Result<Self, Failure> {
+    fn new(assume: &[String], stages: Stages) -> Result<Self, Failure> {
         let known = assume.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::knowing(known))
+        Ok(Self::knowing(known, stages))
     }
 
-    fn knowing(known: Vec<Formula>) -> Self {
-        let mut prover = prover();
+    fn knowing(known: Vec<Formula>, stages: Stages) -> Self {
+        let mut prover = prover(stages);
         let start = Instant::now();
         let hypotheses = prover.suppose(known);
         Self { prover, hypotheses, start }
@@ -92,6 +112,17 @@ impl Asked {
 
     fn judge(&mut self, goal: &Formula) -> Verdict {
         self.prover.judge(&goal.clone().under(&self.hypotheses))
+    }
+
+    /// Adds a proof of a goal that was proved. False where none is found.
+    fn certify(&mut self, goal: &Formula, certificates: &mut Option<String>) -> bool {
+        let Some(text) = certificates else {
+            return true;
+        };
+        let certificate = self.prover.certificate(&goal.clone().under(&self.hypotheses));
+        let found = certificate.is_some();
+        text.push_str(&certificate.unwrap_or_default());
+        found
     }
 
     fn statistics(&self) -> Statistics {
@@ -108,7 +139,12 @@ impl Asked {
 }
 
 /// Decides one statement and tells what would decide it otherwise.
-fn prove_one(asked: &mut Asked, goal: &Formula, terminal: &mut Terminal) -> Outcome {
+fn prove_one(
+    asked: &mut Asked,
+    goal: &Formula,
+    certificates: &mut Option<String>,
+    terminal: &mut Terminal,
+) -> Outcome {
     let verdict = asked.judge(goal);
     let elapsed = asked.start.elapsed();
     let proved = verdict.answer == Answer::Proved;
@@ -128,6 +164,9 @@ fn prove_one(asked: &mut Asked, goal: &Formula, terminal: &mut Terminal) -> Outc
         if proved && asked.judge(&Formula::False).answer == Answer::Proved {
             terminal.note("note: the assumptions contradict each other, so everything follows");
         }
+    }
+    if proved && !asked.certify(goal, certificates) {
+        return Err(Failure::missing("it is proved, but no certificate of it was found"));
     }
     Ok(if proved { Exit::Fine } else { Exit::Wrong })
 }

@@ -1,6 +1,6 @@
 //! `relax prove --file`: cases as JSON lines, each decided by a prover of its own.
 
-use super::{Asked, json_of, read, word};
+use super::{Asked, Stages, json_of, read, word};
 use crate::args::Format;
 use crate::exit::{Exit, Failure};
 use crate::files::unreadable;
@@ -22,18 +22,26 @@ struct Case {
 
 /// Decides every case and counts; `Wrong` when an answer contradicts what the case expects. Not
 /// decided is no contradiction.
-pub(super) fn prove(path: &Path, terminal: &mut Terminal) -> Result<(Exit, Statistics), Failure> {
+pub(super) fn prove(
+    path: &Path,
+    stages: Stages,
+    certificates: &mut Option<String>,
+    terminal: &mut Terminal,
+) -> Result<(Exit, Statistics), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
     let mut statistics = Statistics::default();
-    let mut contradictions = 0;
+    let (mut contradictions, mut uncertified) = (0, 0);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let case = case_of(line)
             .map_err(|why| Failure::usage(format!("{}:{}: {why}", path.display(), index + 1)))?;
-        let mut asked = Asked::knowing(case.known);
+        let mut asked = Asked::knowing(case.known, stages);
         let verdict = asked.judge(&case.query);
         let elapsed = asked.start.elapsed();
         add(&mut statistics, &asked.statistics());
+        if verdict.answer == Answer::Proved && !asked.certify(&case.query, certificates) {
+            uncertified += 1;
+        }
         let found = word(&verdict.answer);
         let contradicts = matches!(
             (case.expected.as_str(), &verdict.answer),
@@ -54,6 +62,9 @@ pub(super) fn prove(path: &Path, terminal: &mut Terminal) -> Result<(Exit, Stati
         for ((expected, found), count) in &counts {
             terminal.result(&format!("expected {expected}: {count} {found}\n"))?;
         }
+    }
+    if uncertified > 0 {
+        terminal.note(&format!("note: no certificate was found for {uncertified} that are proved"));
     }
     Ok((if contradictions > 0 { Exit::Wrong } else { Exit::Fine }, statistics))
 }
