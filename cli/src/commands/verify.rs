@@ -9,8 +9,8 @@ use relax_proofs::Outcome::{Proved, Trusted};
 use relax_proofs::{Checked, Refused, check_all};
 use serde_json::{Value, json};
 
-/// The text of the rules that certificates may use; this version has none.
-const RULES: Option<&str> = None;
+/// The text of the rules that certificates may use.
+const RULES: Option<&str> = Some(relax_symbolic::RULES);
 
 pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
