@@ -17,14 +17,19 @@ use num_bigint::Sign as NumberSign;
 use proptest::prelude::*;
 use reading::Assignment;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-const RULES: &str = "
-div-multiple: (a * c) // c == a where c != 0
-exact-times: (x // b) * b == x where b != 0, x % b == 0
-exact-mod: x % (a * b) == ((x // a) % b) * a where a != 0, 0 < b, x % a == 0
-small-mod: x % y == x where 0 <= x, x < y
-div-div: (x // a) // b == x // (a * b) where a != 0, 0 < b
-";
+const RULES: &str = include_str!("../../symbolic/rules/dims.rules");
+
+type RuleNames = Vec<(&'static str, BTreeSet<&'static str>)>;
+
+/// The names of the rules, each with its variables.
+fn rule_names() -> RuleNames {
+    let texts = RULES.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let named = texts.filter_map(|line| line.split_once(':'));
+    let variables = |text| text::variables(text).expect("a rule").into_iter().collect();
+    named.map(|(name, text)| (name.trim(), variables(text))).collect()
+}
 
 fn is_true(fact: &Fact, names: &Assignment, algebra: &mut Algebra) -> bool {
     match fact {
@@ -174,21 +179,16 @@ fn instance(
     names: &Assignment,
     steps: &mut Steps<'_>,
 ) -> Option<Fact> {
-    const VARIABLES: [(&str, &[&str]); 5] = [
-        ("div-multiple", &["a", "c"]),
-        ("exact-times", &["x", "b"]),
-        ("exact-mod", &["x", "a", "b"]),
-        ("small-mod", &["x", "y"]),
-        ("div-div", &["x", "a", "b"]),
-    ];
-    let (name, variables) = VARIABLES[usize::from(pick[0]) % VARIABLES.len()];
+    static ALL: LazyLock<RuleNames> = LazyLock::new(rule_names);
+    let all = &*ALL;
+    let (name, variables) = &all[usize::from(pick[0]) % all.len()];
     let mut given = BTreeMap::new();
     for (index, variable) in variables.iter().enumerate() {
         let text = &terms[usize::from(pick[index + 1]) % terms.len()];
         given.insert((*variable).to_owned(), text::term(text, &mut steps.algebra).ok()?);
     }
     let rules = steps.rules.as_ref().expect("there are rules");
-    let instance = rules.instance(name, &given, &mut steps.algebra).expect("a right instance");
+    let instance = rules.instance(name, &given, &mut steps.algebra).ok()?;
     let (poly, sign) = instance.difference;
     all_true(&instance.conditions, names, &mut steps.algebra).then_some(Fact::Number(poly, sign))
 }
@@ -268,6 +268,21 @@ proptest! {
                 prop_assert!(is_true(&fact, &names, &mut steps.algebra), "{:?}", pick);
             }
         }
+    }
+}
+
+#[test]
+fn every_rule_has_instances() {
+    for (name, variables) in rule_names() {
+        let mut steps = steps();
+        let mut given = BTreeMap::new();
+        for variable in variables {
+            let poly = text::term(variable, &mut steps.algebra).expect("a variable");
+            given.insert(variable.to_owned(), poly);
+        }
+        let rules = steps.rules.as_ref().expect("there are rules");
+        let instance = rules.instance(name, &given, &mut steps.algebra);
+        assert!(instance.is_ok(), "{name}: {:?}", instance.err());
     }
 }
 
