@@ -1,7 +1,6 @@
 //! Dims as passes handle them: when an expression may stand for a variable, which annotations say
 //! the same, and which variables are mentioned at all.
 
-use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::Facts;
@@ -32,11 +31,54 @@ pub(crate) fn evaluates_when_it_fits(dim: &Dim) -> bool {
     }
 }
 
-/// Whether evaluating `dim` can neither leave i64 nor divide by 0 nor be negative, whatever the
-/// variables are: a literal or a variable.
+/// Whether `dim` evaluates to an extent whatever the variables are, given that there is a tensor of
+/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them. A
+/// tensor exists only where the product of its extents other than 0 is a number of elements.
 #[must_use]
-pub(crate) fn always_evaluates(dim: &Dim) -> bool {
-    is_atomic(dim)
+pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
+    is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents))
+}
+
+/// Whether the factors of `dim` are those of some of `extents`, each extent with all its variables.
+fn is_product_of_some(dim: &Dim, extents: &[Dim]) -> bool {
+    let Some(mut left) = factors(dim) else { return false };
+    for extent in extents {
+        let Some(mut own) = factors(extent) else { continue };
+        let taken = take_all(&left, own.iter().filter(|factor| !is_positive(factor)));
+        if let Some(rest) = taken {
+            left = rest;
+            own.retain(is_positive);
+            for literal in own {
+                if let Some(at) = left.iter().position(|factor| *factor == literal) {
+                    left.swap_remove(at);
+                }
+            }
+        }
+    }
+    left.iter().all(|factor| *factor == Dim::Int(1))
+}
+
+/// `from` without each of `wanted`, if they are all in it.
+fn take_all<'d>(from: &[Dim], wanted: impl Iterator<Item = &'d Dim>) -> Option<Vec<Dim>> {
+    let mut left = from.to_vec();
+    for factor in wanted {
+        let at = left.iter().position(|found| found == factor)?;
+        left.swap_remove(at);
+    }
+    Some(left)
+}
+
+/// The literals and variables that a product multiplies.
+fn factors(dim: &Dim) -> Option<Vec<Dim>> {
+    match dim {
+        Dim::Op(DimOp::Mul, operands) => {
+            let mut all = factors(&operands.0)?;
+            all.extend(factors(&operands.1)?);
+            Some(all)
+        }
+        atom if is_atomic(atom) => Some(vec![atom.clone()]),
+        _ => None,
+    }
 }
 
 /// A variable, or a literal that is no negative number.
@@ -136,11 +178,4 @@ pub(crate) fn atom_dims(atom: &Atom, visit: &mut dyn FnMut(&Dim)) {
         | Atom::None
         | Atom::Constant(_) => {}
     }
-}
-
-/// The variables of a dim.
-pub(crate) fn names_of(dim: &Dim, names: &mut BTreeSet<Name>) {
-    dim.visit_vars(&mut |name| {
-        names.insert(name.clone());
-    });
 }

@@ -11,3 +11,4 @@ mod blocks;
 mod dims;
 mod mutated;
 mod substitute;
+mod totality;

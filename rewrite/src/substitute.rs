@@ -99,15 +99,18 @@ fn in_annotation(annotation: &Annotation, dims: &BTreeMap<Name, Dim>) -> Annotat
 }
 
 fn in_atom(atom: &mut Atom, dims: &BTreeMap<Name, Dim>) {
+    map_dims(atom, &mut |dim| dim.substitute(dims));
+}
+
+/// Rewrites every dim in an atom. External constants have none but literals.
+pub(crate) fn map_dims(atom: &mut Atom, map: &mut dyn FnMut(&Dim) -> Dim) {
     match atom {
-        Atom::Dim(dim) => *dim = dim.substitute(dims),
-        Atom::Shape(extents) => {
-            extents.iter_mut().for_each(|dim| *dim = dim.substitute(dims));
-        }
+        Atom::Dim(dim) => *dim = map(dim),
+        Atom::Shape(extents) => extents.iter_mut().for_each(|dim| *dim = map(dim)),
         Atom::Tuple(items) | Atom::List(items) => {
-            items.iter_mut().for_each(|item| in_atom(item, dims));
+            items.iter_mut().for_each(|item| map_dims(item, map));
         }
-        Atom::Annotation(annotation) => *annotation = Arc::new(in_annotation(annotation, dims)),
+        Atom::Annotation(annotation) => *annotation = Arc::new(annotation.map_dims(map)),
         Atom::Var(_)
         | Atom::Global(_)
         | Atom::Float(_)

@@ -182,10 +182,10 @@ impl Sides<'_> {
     fn outcomes(&self, before: Ran, after: Ran) -> Result<Case, String> {
         match (before.result, after.result) {
             (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
-                return Ok(Case::Exhausted);
+                Ok(Case::Exhausted)
             }
             (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
-                return Ok(Case::Unsupported);
+                Ok(Case::Unsupported)
             }
             (Ok(want), Ok(got)) => {
                 compare_values(self.relation, &want, &got)?;
