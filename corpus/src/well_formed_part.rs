@@ -14,7 +14,9 @@ pub fn well_formed_part(program: &Program) -> Module {
     let mut diagnostics = program.diagnostics.clone();
     let phase = Phase::of_module(&module).unwrap_or(Phase::Surface);
     loop {
-        let wrong = wrong_definitions(&module, &diagnostics);
+        let Some(wrong) = wrong_definitions(&module, &diagnostics) else {
+            return Module::default();
+        };
         if wrong.is_empty() {
             return module;
         }
@@ -28,8 +30,8 @@ pub fn well_formed_part(program: &Program) -> Module {
     }
 }
 
-/// The definitions in which errors stand; all of them when one stands in none.
-fn wrong_definitions(module: &Module, diagnostics: &[Diagnostic]) -> Vec<usize> {
+/// The definitions in which errors stand; `None` when one stands outside of them.
+fn wrong_definitions(module: &Module, diagnostics: &[Diagnostic]) -> Option<Vec<usize>> {
     let mut wrong = Vec::new();
     for error in diagnostics.iter().filter(|d| d.severity == Severity::Error) {
         // A definition reaches from its header to the next one.
@@ -38,8 +40,8 @@ fn wrong_definitions(module: &Module, diagnostics: &[Diagnostic]) -> Vec<usize> 
         match module.definitions.iter().rposition(before) {
             Some(index) if !wrong.contains(&index) => wrong.push(index),
             Some(_) => {}
-            None => return (0..module.definitions.len()).collect(),
+            None => return None,
         }
     }
-    wrong
+    Some(wrong)
 }

@@ -1,17 +1,112 @@
-//! stub
+//! Nested functions become private functions of the module; what they see around them they get as
+//! parameters, symbolic variables by the dims of these parameters or as a shape.
+//!
+//! A call of a nested function becomes a call of the lifted one. Where it is used as a value, that is
+//! `make_closure`, which gives the last parameters; elsewhere what was captured comes first, so that
+//! symbolic variables have their values before the arguments are compared with them, as before.
+
+mod captures;
+mod lifted;
+
+use crate::mutated::mutated;
 use crate::pass::{Exactness, Pass, PassContext};
+use captures::Captures;
+use lifted::Lifting;
 use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
+use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::Module;
+use relax_syntax::ir::{Definition, Function, Module, VarId};
+use std::collections::{BTreeMap, BTreeSet};
+
 /// The record.
 pub static PASS: Pass = Pass {
     name: "lift_lambdas",
-    doc: "",
+    doc: "Moves nested functions to the top level, with what they capture as parameters.",
     from: Phase::Surface,
     to: Phase::P0,
     exactness: Exactness::Exact,
     run,
 };
-fn run(module: &Module, _context: &mut PassContext) -> Result<Module, Diagnostic> {
-    Ok(module.clone())
+
+/// The code of the check for nested functions that are left.
+const NESTED_FUNCTION: &str = "RX0303";
+
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut result = Module { attrs: module.attrs.clone(), definitions: Vec::new() };
+    let mut taken: BTreeSet<Name> = module.definitions.iter().map(|d| d.name().clone()).collect();
+    let (mut lifted, mut values) = (0, 0);
+    for definition in &module.definitions {
+        let Definition::Graph(function) = definition else {
+            result.definitions.push(definition.clone());
+            continue;
+        };
+        let annotations = &context.checked.annotations[&function.name];
+        let captures = Captures::of(function, annotations);
+        if captures.nested.is_empty() {
+            result.definitions.push(definition.clone());
+            continue;
+        }
+        refuse_mutated(module, function, &captures)?;
+        let names = fresh_names(function, &captures, &mut taken);
+        lifted += names.len();
+        values += captures.values.len();
+        let lifting = Lifting::new(function, annotations, &captures, names);
+        result.definitions.extend(lifting.functions().into_iter().map(Definition::Graph));
+    }
+    context.count("lifted", lifted, "nested functions");
+    context.count("made", values, "closures of them");
+    Ok(result)
+}
+
+/// A nested function sees a variable as it is when the function is made.
+fn refuse_mutated(
+    module: &Module,
+    function: &Function,
+    captures: &Captures,
+) -> Result<(), Diagnostic> {
+    let mutated = mutated(module, function);
+    for (&var, nested) in &captures.nested {
+        if let Some(&written) = nested.vars.intersection(&mutated).next() {
+            let (name, written) = (&function.var(var).name, function.var(written));
+            let message = format!(
+                "`{name}` cannot be moved to the top level: `{}`, which it sees, is written to by a \
+                 call in destination-passing style",
+                written.name
+            );
+            let span = function.var(var).span;
+            return Err(Diagnostic::error(NESTED_FUNCTION, span, message)
+                .with_place(written.span, "bound here")
+                .with_help("pass it as a parameter"));
+        }
+    }
+    Ok(())
+}
+
+/// A name for each nested function that neither the module nor the function has.
+fn fresh_names(
+    function: &Function,
+    captures: &Captures,
+    taken: &mut BTreeSet<Name>,
+) -> BTreeMap<VarId, Name> {
+    let local: BTreeSet<&Name> = function
+        .vars
+        .iter()
+        .map(|info| &info.name)
+        .chain(function.dims.iter().map(|dim| &dim.name))
+        .collect();
+    let mut names = BTreeMap::new();
+    for &var in captures.nested.keys() {
+        let base = format!("{}_{}", function.name, function.var(var).name);
+        let candidates = std::iter::once(base.clone())
+            .chain((1_u32..).map(|number| format!("{base}_{number}")))
+            .map(Name::new);
+        let mut free = candidates.filter(|name| {
+            !taken.contains(name) && !local.contains(name) && lookup(name).is_none()
+        });
+        let name = free.next().expect("invariant: there are more names than are taken");
+        taken.insert(name.clone());
+        names.insert(var, name);
+    }
+    names
 }
