@@ -10,5 +10,7 @@ pub mod verify;
 mod blocks;
 mod dims;
 mod mutated;
+mod references;
 mod substitute;
 mod totality;
+mod unwritten;

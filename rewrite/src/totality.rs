@@ -5,17 +5,15 @@
 //! What is not known to be free of all that, stays.
 
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
-use crate::mutated::mutated;
+use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
 use relax_semantics::ops::{Effect, Family, Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
-use relax_syntax::ir::{
-    Atom, Binding, Body, Callee, Definition, Expr, Function, Lambda, Module, VarId,
-};
-use relax_syntax::resolve::{atom_uses, expr_uses};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::resolve::atom_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Families whose rows give a value for any elements, once their constraints on annotations hold;
@@ -203,145 +201,4 @@ fn is_fully_known(annotation: &Annotation) -> bool {
         Annotation::Tuple(items) => items.iter().all(is_fully_known),
         Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
     }
-}
-
-/// For each function, the variables that may hold elements which nothing wrote.
-fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
-    let called = called(module);
-    let any = module.functions().any(|function| function.lambda.body.as_ref().is_some_and(makes));
-    let of = |function: &Function| {
-        let mut found = BTreeSet::new();
-        if let Some(body) = function.lambda.body.as_ref().filter(|_| any) {
-            if called.contains(&function.name) {
-                found.extend(&function.lambda.params);
-            }
-            found.extend(mutated(module, function));
-            spread(body, &mut found);
-        }
-        (function.name.clone(), found)
-    };
-    module.functions().map(of).collect()
-}
-
-/// Whether a call may give elements that nothing wrote.
-fn is_source(callee: &Callee) -> bool {
-    match callee {
-        Callee::Operator(name) => lookup(name).is_none_or(|row| {
-            matches!(row.family, Family::Calls | Family::Memory | Family::Distributed)
-                || row.name.starts_with("empty")
-        }),
-        Callee::Global(_) | Callee::Var(_) => true,
-    }
-}
-
-/// Whether a body has such an operator in it.
-fn makes(body: &Body) -> bool {
-    body.bindings().any(|binding| match &binding.expr {
-        Expr::Call { callee: callee @ Callee::Operator(_), .. } => is_source(callee),
-        Expr::Call { callee: Callee::Var(_), .. } | Expr::Closure(_) => true,
-        Expr::If { then, otherwise, .. } => makes(then) || makes(otherwise),
-        _ => false,
-    })
-}
-
-/// Adds the variables that get such elements from calls, or from variables of `found`.
-fn spread(body: &Body, found: &mut BTreeSet<VarId>) {
-    for binding in body.bindings() {
-        let mut used = BTreeSet::new();
-        expr_uses(&binding.expr, &mut used);
-        let source = match &binding.expr {
-            Expr::Call { callee, .. } => is_source(callee),
-            Expr::If { then, otherwise, .. } => {
-                spread(then, found);
-                spread(otherwise, found);
-                let mut results = BTreeSet::new();
-                atom_uses(&then.result, &mut results);
-                atom_uses(&otherwise.result, &mut results);
-                !results.is_disjoint(found)
-            }
-            _ => false,
-        };
-        if source || !used.is_disjoint(found) {
-            found.insert(binding.var);
-        }
-    }
-}
-
-/// The functions that something in the module calls or passes on.
-fn called(module: &Module) -> BTreeSet<Name> {
-    let mut names = BTreeSet::new();
-    for function in module.functions() {
-        references(function, &mut names);
-    }
-    names
-}
-
-/// Adds the names of all definitions that a function mentions.
-pub(crate) fn references(function: &Function, names: &mut BTreeSet<Name>) {
-    if let Some(body) = &function.lambda.body {
-        body_references(body, names);
-    }
-}
-
-fn body_references(body: &Body, names: &mut BTreeSet<Name>) {
-    for binding in body.bindings() {
-        match &binding.expr {
-            Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => {
-                atom_references(atom, names);
-            }
-            Expr::Call { callee, args, attrs } => {
-                if let Callee::Global(name) = callee {
-                    names.insert(name.clone());
-                }
-                let attrs = attrs.iter().map(|(_, atom)| atom);
-                args.iter().chain(attrs).for_each(|atom| atom_references(atom, names));
-            }
-            Expr::If { condition, then, otherwise } => {
-                atom_references(condition, names);
-                body_references(then, names);
-                body_references(otherwise, names);
-            }
-            Expr::Closure(lambda) => {
-                if let Some(body) = &lambda.body {
-                    body_references(body, names);
-                }
-            }
-        }
-    }
-    atom_references(&body.result, names);
-}
-
-fn atom_references(atom: &Atom, names: &mut BTreeSet<Name>) {
-    match atom {
-        Atom::Global(name) => {
-            names.insert(name.clone());
-        }
-        Atom::Tuple(items) | Atom::List(items) => {
-            items.iter().for_each(|item| atom_references(item, names));
-        }
-        _ => {}
-    }
-}
-
-/// The definitions that are reached from functions which are not private. A module without graph
-/// functions is a library of tensor programs: all of them.
-pub(crate) fn reached(module: &Module) -> BTreeSet<Name> {
-    let mut reached = BTreeSet::new();
-    let is_root = |definition: &&Definition| match definition {
-        Definition::Graph(function) => !crate::verify::is_private(function),
-        Definition::Tensor(_) => module.functions().next().is_none(),
-    };
-    let mut work: Vec<Name> =
-        module.definitions.iter().filter(is_root).map(|d| d.name().clone()).collect();
-    while let Some(name) = work.pop() {
-        if !reached.insert(name.clone()) {
-            continue;
-        }
-        if let Some(function) = module.function(&name) {
-            let mut names = BTreeSet::new();
-            references(function, &mut names);
-            work.extend(names);
-        }
-    }
-    reached
 }

@@ -33,9 +33,10 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut rebuilt = function.clone();
         let mutated = mutated(module, function);
         let available = Available { known: BTreeMap::new(), log: Vec::new() };
-        let mut walk = Walk { module, function, context, mutated, available, merged: 0 };
+        let first = BTreeMap::new();
+        let mut walk = Walk { module, function, context, mutated, available, first };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
-        merged += walk.merged;
+        merged += walk.first.len();
         rebuilt
     });
     context.count("merged", merged, "calls");
@@ -84,7 +85,8 @@ struct Walk<'a, 'c> {
     context: &'a mut PassContext<'c>,
     mutated: BTreeSet<VarId>,
     available: Available,
-    merged: usize,
+    /// For each variable that was merged, the one in its place.
+    first: BTreeMap<VarId, VarId>,
 }
 
 impl Walk<'_, '_> {
@@ -113,15 +115,15 @@ impl Walk<'_, '_> {
             return;
         }
         let Some(name) = self.candidate(binding) else { return };
+        let written = self.through_first(&binding.expr);
         let mut used = BTreeSet::new();
-        expr_uses(&binding.expr, &mut used);
+        expr_uses(&written, &mut used);
         let key = (name, used.first().copied());
-        let written = binding.expr.clone();
         let canonical = self.canonical(&written);
         match self.earlier(&key, &canonical, &written, binding.var) {
             Some(var) => {
                 binding.expr = Expr::Atom(Atom::Var(var));
-                self.merged += 1;
+                self.first.insert(binding.var, var);
             }
             None => {
                 let var = binding.var;
@@ -163,6 +165,22 @@ impl Walk<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// With the first of equal values as operands.
+    fn through_first(&self, expr: &Expr) -> Expr {
+        fn rename(atom: &mut Atom, first: &BTreeMap<VarId, VarId>) {
+            match atom {
+                Atom::Var(var) => *var = *first.get(var).unwrap_or(var),
+                Atom::Tuple(items) | Atom::List(items) => {
+                    items.iter_mut().for_each(|item| rename(item, first));
+                }
+                _ => {}
+            }
+        }
+        let mut expr = expr.clone();
+        operands_mut(&mut expr).into_iter().for_each(|atom| rename(atom, &self.first));
+        expr
     }
 
     fn canonical(&mut self, expr: &Expr) -> Expr {

@@ -4,7 +4,8 @@
 
 use crate::blocks::tidy;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::{Totality, reached};
+use crate::references::reached;
+use crate::totality::Totality;
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Binding, BlockKind, Body, Definition, Expr, Function, Module, VarId};

@@ -197,7 +197,10 @@ fn atom_of(value: &Value) -> Option<Atom> {
 
 fn constant_of(tensor: &Tensor) -> Constant {
     let data = match tensor.dtype().class() {
-        Class::Float => Literals::Float(tensor.to_floats().iter().copied().collect()),
+        // A text has one NaN.
+        Class::Float => Literals::Float(
+            tensor.to_floats().iter().map(|&x| if x.is_nan() { f64::NAN } else { x }).collect(),
+        ),
         _ => Literals::Int(tensor.to_ints().iter().copied().collect()),
     };
     Constant { shape: tensor.shape().to_vec(), dtype: tensor.dtype(), data }

@@ -12,10 +12,10 @@ use crate::mutated::mutated;
 use crate::pass::{Exactness, Pass, PassContext};
 use captures::Captures;
 use lifted::Lifting;
-use relax_semantics::check::Phase;
+use relax_semantics::check::{Phase, check};
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Severity};
 use relax_syntax::ir::{Definition, Function, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,9 +54,39 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let lifting = Lifting::new(function, annotations, &captures, names);
         result.definitions.extend(lifting.functions().into_iter().map(Definition::Graph));
     }
+    if values > 0 {
+        refuse_unknown(module, &result, context)?;
+    }
     context.count("lifted", lifted, "nested functions");
     context.count("made", values, "closures of them");
     Ok(result)
+}
+
+/// Of a function with captured values no signature is known. Where one was needed, the program cannot
+/// do without nested functions.
+fn refuse_unknown(
+    module: &Module,
+    lifted: &Module,
+    context: &mut PassContext,
+) -> Result<(), Diagnostic> {
+    let checked = check(lifted, context.facts, Phase::P0);
+    let Some(error) = checked.diagnostics.iter().find(|d| d.severity == Severity::Error) else {
+        return Ok(());
+    };
+    let nested = module.functions().filter_map(|function| {
+        let captures = Captures::of(function, &context.checked.annotations[&function.name]);
+        let var = captures.values.first().copied()?;
+        Some(function.var(var).clone())
+    });
+    let closure = nested.last().expect("invariant: there are closures that are values");
+    let message = format!(
+        "`{}` cannot be moved to the top level: as a value with what it captures it has no known \
+         signature, and then {}",
+        closure.name, error.message
+    );
+    Err(Diagnostic::error(NESTED_FUNCTION, error.primary.span, message)
+        .with_place(closure.span, "made here")
+        .with_help("call it where it is made, or cast what its calls give"))
 }
 
 /// A nested function sees a variable as it is when the function is made.

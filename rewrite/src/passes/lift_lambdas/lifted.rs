@@ -1,6 +1,7 @@
 //! The functions that come of one with nested functions: itself without them, and each of them.
 
 use super::captures::{Captures, Nested, lone};
+use crate::mutated::mentions;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN};
 use relax_syntax::dim::Dim;
@@ -200,8 +201,19 @@ impl<'a> Lifting<'a> {
                     || self.captures.values.contains(&binding.var)
             });
             block.bindings.iter_mut().for_each(|binding| self.binding(binding));
+            block.bindings.iter_mut().for_each(|binding| self.signature(binding));
         }
         crate::blocks::tidy(body);
+    }
+
+    /// A name of such a function by which it is known to have a signature: a cast says so now. Calls
+    /// by that name are held against it, as before.
+    fn signature(&self, binding: &mut Binding) {
+        let Some(annotation) = &self.function.var(binding.var).annotation else { return };
+        let Expr::Atom(atom) = &binding.expr else { return };
+        if mentions(atom, &self.captures.values) && has_signature(annotation) {
+            binding.expr = Expr::MatchCast(atom.clone(), annotation.clone());
+        }
     }
 
     fn binding(&self, binding: &mut Binding) {
@@ -221,6 +233,14 @@ impl<'a> Lifting<'a> {
             }
             Expr::Atom(_) | Expr::Get(..) | Expr::MatchCast(..) => {}
         }
+    }
+}
+
+fn has_signature(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Callable(signature) => signature.is_some(),
+        Annotation::Tuple(items) => items.iter().any(has_signature),
+        _ => false,
     }
 }
 
