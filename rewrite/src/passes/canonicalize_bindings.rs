@@ -25,7 +25,7 @@ pub static PASS: Pass = Pass {
     doc: "Replaces second names of a value, fields of tuples that are written out, and symbolic \
           variables that equal a dim that has a name already.",
     from: Phase::P0,
-    to: Phase::P0,
+    to: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

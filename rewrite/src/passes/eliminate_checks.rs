@@ -17,7 +17,7 @@ pub static PASS: Pass = Pass {
     doc: "Turns each match_cast that is proved for all dims into another name of its value; \
           variables that it binds are replaced by the dims that they equal.",
     from: Phase::P0,
-    to: Phase::P0,
+    to: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -18,7 +18,7 @@ pub static PASS: Pass = Pass {
     doc: "Leaves out bindings that nothing uses and that cannot stop the program, private functions \
           that nothing calls, and tensor programs that nothing calls.",
     from: Phase::P0,
-    to: Phase::P0,
+    to: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

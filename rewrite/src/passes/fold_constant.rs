@@ -24,7 +24,7 @@ pub static PASS: Pass = Pass {
     name: "fold_constant",
     doc: "Evaluates calls of operators on constants, where the result is small enough for the text.",
     from: Phase::P0,
-    to: Phase::P0,
+    to: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -28,7 +28,7 @@ pub(super) struct Reporter<'a> {
     input: &'a Module,
     terminal: &'a mut Terminal,
     started: Instant,
-    /// Each pass that was run, and how long it took without its checks.
+    /// Each pass that was run, and how long it and the check of what it made took.
     times: Vec<(&'static str, Duration)>,
     tally: Tally,
     exactness: Exactness,
@@ -80,7 +80,23 @@ impl<'a> Reporter<'a> {
             let text = lines.chain([line("in all", total)]).collect::<String>();
             self.terminal.message(text.as_bytes());
         }
-        if self.args.verify {
+        self.verdict();
+    }
+
+    /// What verification came to.
+    fn verdict(&mut self) {
+        if self.args.verify && self.terminal.format == Format::Json {
+            let Tally { compared, trapped, exhausted, unsupported, rejected } = self.tally;
+            let line = json!({
+                "type": "verified",
+                "compared": compared,
+                "trapped": trapped,
+                "exhausted": exhausted,
+                "unsupported": unsupported,
+                "rejected": rejected,
+            });
+            self.terminal.message(format!("{line}\n").as_bytes());
+        } else if self.args.verify {
             self.terminal.note(&format!("verified after each pass: {}", self.tally));
         }
     }
@@ -117,8 +133,14 @@ impl<'a> Reporter<'a> {
             Show::All => true,
         };
         if wanted {
-            let text = format!("# after {}\n{}", applied.pass.name, print(applied.after));
-            self.terminal.message(text.as_bytes());
+            let (name, text) = (applied.pass.name, print(applied.after));
+            let message = match self.terminal.format {
+                Format::Text => format!("# after {name}\n{text}"),
+                Format::Json => {
+                    format!("{}\n", json!({ "type": "program", "after": name, "text": text }))
+                }
+            };
+            self.terminal.message(message.as_bytes());
         }
     }
 
