@@ -202,3 +202,6 @@ fn is_fully_known(annotation: &Annotation) -> bool {
         Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

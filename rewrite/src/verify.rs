@@ -153,10 +153,10 @@ impl Sides<'_> {
         effort: Effort,
         tally: &mut Tally,
     ) -> Result<(), Box<Difference>> {
-        let literals = interesting(function);
+        let interesting = interesting(function);
         for case in 0..effort.cases {
             let mut random = Random::new(effort.seed, &format!("{}/{case}", function.name));
-            let instance = Instance::draw(function, case, &literals, &mut random);
+            let instance = Instance::draw(function, case, &interesting, &mut random);
             let seed = random.bits();
             let Ok(arguments) = instance.arguments(&instance.dims, seed) else {
                 tally.rejected += 1;

@@ -52,11 +52,7 @@ fn a_lost_check_is_found_at_small_dims() {
     let before = body(&["a = match_cast(y, Tensor((n, m), \"f32\"))", "return x"]);
     let found = difference(&before, &body(&["return x"]));
     assert!(found.why.contains("match_cast/dim"), "{found}");
-    let shown = found.to_string();
-    assert!(
-        shown.contains("k = 1") && shown.contains("n = 0") && shown.contains("m = 0"),
-        "{shown}"
-    );
+    assert_eq!(found.dims.values().sum::<i64>(), 1, "one row of nothing is enough: {found}");
 }
 
 #[test]

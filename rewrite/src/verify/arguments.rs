@@ -32,16 +32,26 @@ pub(super) struct Instance<'f> {
 struct Filler<'a> {
     random: &'a mut Random,
     choices: Vec<i64>,
+    ranks: Vec<i64>,
     dims: Dims,
 }
 
-/// The literal dims that a function mentions: what its casts compare with.
-pub(super) fn interesting(function: &Function) -> BTreeSet<i64> {
-    let mut found = BTreeSet::new();
+/// What the annotations and casts of a function mention: inputs that are like it pass.
+#[derive(Debug, Default)]
+pub(super) struct Interesting {
+    literals: BTreeSet<i64>,
+    ranks: BTreeSet<i64>,
+}
+
+/// Looks through a function.
+pub(super) fn interesting(function: &Function) -> Interesting {
+    let mut found = Interesting::default();
     let mut visit = |annotation: &Annotation| {
+        let rank = annotation.as_tensor().and_then(|tensor| tensor.extents.rank());
+        found.ranks.extend(rank.and_then(|rank| i64::try_from(rank).ok()));
         annotation.visit_dims(&mut |dim| {
             if let Dim::Int(value @ 0..=64) = dim {
-                found.insert(*value);
+                found.literals.insert(*value);
             }
         });
     };
@@ -75,7 +85,7 @@ impl<'f> Instance<'f> {
     pub(super) fn draw(
         function: &'f Function,
         case: u32,
-        literals: &BTreeSet<i64>,
+        interesting: &Interesting,
         random: &mut Random,
     ) -> Self {
         let mut dims = Dims::new();
@@ -83,12 +93,16 @@ impl<'f> Instance<'f> {
             let size = if case < ALIKE { SIZES[case as usize] } else { pick(random, &SIZES) };
             dims.insert(variable.name.clone(), dim_of_size(variable, size));
         }
-        let mut choices: Vec<i64> = literals.iter().copied().chain([1]).collect();
+        // One size for dims that shall be equal, and now and then any.
+        let mut choices: Vec<i64> = interesting.literals.iter().copied().collect();
+        choices.push(pick(random, &SIZES));
         choices.extend(dims.values().filter(|&&value| value <= 64));
-        if choices.len() < 3 {
+        let mut ranks: Vec<i64> = interesting.ranks.iter().copied().collect();
+        if ranks.is_empty() || case % 4 == 3 {
             choices.extend(SIZES);
+            ranks.extend(0..=MAX_RANK);
         }
-        let mut filler = Filler { random, choices, dims };
+        let mut filler = Filler { random, choices, ranks, dims };
         let params = function.lambda.params.iter();
         let params = params.map(|&id| filler.annotation(function.param_annotation(id))).collect();
         Self { function, params, dims: filler.dims }
@@ -148,7 +162,8 @@ impl Filler<'_> {
             Extents::Known(_) => return extents.clone(),
             Extents::Rank(rank) => *rank,
             Extents::Unknown => {
-                usize::try_from(self.random.int(&(0..=MAX_RANK))).expect("invariant: 0 to 3")
+                let rank = pick(self.random, &self.ranks);
+                usize::try_from(rank).expect("invariant: ranks are at least 0")
             }
         };
         Extents::Known((0..rank).map(|_| self.dim()).collect())
