@@ -43,8 +43,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     Ok(result)
 }
 
-/// Narrows the search: what is called, and the first variable among the operands.
-type Key = (Name, Option<VarId>);
+/// Narrows the search: what is called, and the variables among the operands.
+type Key = (Name, BTreeSet<VarId>);
 
 /// A call whose result has a name here.
 struct Known {
@@ -118,7 +118,7 @@ impl Walk<'_, '_> {
         let written = self.through_first(&binding.expr);
         let mut used = BTreeSet::new();
         expr_uses(&written, &mut used);
-        let key = (name, used.first().copied());
+        let key = (name, used);
         let canonical = self.canonical(&written);
         match self.earlier(&key, &canonical, &written, binding.var) {
             Some(var) => {

@@ -42,7 +42,10 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         let mutated = mutated(module, function);
-        let mut walk = Walk { function: &mut rebuilt, context, left: &left, mutated, made: 0 };
+        let names = function.vars.iter().map(|info| info.name.clone());
+        let names = names.chain(function.dims.iter().map(|dim| dim.name.clone())).collect();
+        let left = &left;
+        let mut walk = Walk { function: &mut rebuilt, context, left, mutated, names, made: 0 };
         walk.body(&mut body);
         made += walk.made;
         rebuilt.lambda.body = Some(body);
@@ -58,6 +61,8 @@ struct Walk<'a, 'c> {
     /// Bindings with checks that are left to run time.
     left: &'a BTreeSet<(Name, VarId)>,
     mutated: BTreeSet<VarId>,
+    /// Names that are taken.
+    names: BTreeSet<Name>,
     made: usize,
 }
 
@@ -148,18 +153,16 @@ impl Walk<'_, '_> {
             && !dims.iter().zip(result).any(|(dim, result)| stretches(dim, result))
     }
 
-    fn fresh_name(&self, var: VarId) -> Name {
+    fn fresh_name(&mut self, var: VarId) -> Name {
         let base = match self.function.var(var).name.as_str() {
             "_" => "wide",
             name => name,
         };
-        let taken = |name: &str| {
-            self.function.vars.iter().any(|info| info.name == name)
-                || self.function.dim(name).is_some()
-        };
-        let mut candidates = (0_u32..).map(|number| format!("{base}_{number}"));
-        let free = candidates.find(|name| !taken(name));
-        Name::new(free.expect("invariant: there are more names than are taken"))
+        let mut candidates = (0_u32..).map(|number| Name::new(format!("{base}_{number}")));
+        let free = candidates.find(|name| !self.names.contains(name));
+        let name = free.expect("invariant: there are more names than are taken");
+        self.names.insert(name.clone());
+        name
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Nested {
     /// Nested functions that it calls.
     pub(super) calls: BTreeSet<VarId>,
     /// Variables that it binds: parameters and what is in its body.
-    own: BTreeSet<VarId>,
+    pub(super) own: BTreeSet<VarId>,
     /// Symbolic variables that have a value where it is made.
     around: BTreeSet<Name>,
 }

@@ -53,6 +53,11 @@ impl<'a> Lifting<'a> {
 
     fn lifted(&self, var: VarId, nested: &Nested) -> Function {
         let mut vars = self.function.vars.clone();
+        // What was deduced with the facts of the function around is deduced anew without them.
+        for &own in nested.own.iter().filter(|own| !nested.lambda.params.contains(own)) {
+            let annotation = &mut vars[own.0 as usize].annotation;
+            *annotation = annotation.take().filter(has_signature);
+        }
         for &captured in &nested.vars {
             vars[captured.0 as usize].annotation = Some(self.annotation(captured));
         }
@@ -66,8 +71,8 @@ impl<'a> Lifting<'a> {
         }
         let mut lambda = (*nested.lambda).clone();
         lambda.params = self.arranged(var, lambda.params, captured);
-        if lambda.result.is_none() && self.captures.is_recursive(var) {
-            lambda.result = Some(self.result(var));
+        if lambda.result.is_none() {
+            lambda.result = self.result(var, nested);
         }
         if attr(&lambda.attrs, "private").is_none() {
             lambda.attrs.push((Name::new("private"), AttrValue::Bool(true)));
@@ -112,19 +117,26 @@ impl<'a> Lifting<'a> {
         shape.into_iter().chain(nested.vars.iter().map(|&var| Atom::Var(var))).collect()
     }
 
-    /// The result that was deduced, in the function's own variables.
-    fn result(&self, var: VarId) -> Annotation {
-        match &self.annotations[var.0 as usize] {
-            Annotation::Callable(Some(signature)) => without_signatures(&signature.result)
-                .map_dims(&mut |dim| {
-                    let mut plain = BTreeMap::new();
-                    dim.visit_vars(&mut |name| {
-                        plain.insert(name.clone(), Dim::var(name.trim_start_matches(OWN)));
-                    });
-                    dim.substitute(&plain)
-                }),
-            _ => Annotation::Object,
-        }
+    /// The result that was deduced, in the function's own variables: callers go on knowing it.
+    fn result(&self, var: VarId, nested: &Nested) -> Option<Annotation> {
+        let unknown = self.captures.is_recursive(var).then_some(Annotation::Object);
+        let Annotation::Callable(Some(signature)) = &self.annotations[var.0 as usize] else {
+            return unknown;
+        };
+        let plain = |dim: &Dim| {
+            let mut names = BTreeMap::new();
+            dim.visit_vars(&mut |name| {
+                names.insert(name.clone(), Dim::var(name.trim_start_matches(OWN)));
+            });
+            dim.substitute(&names)
+        };
+        let result = without_signatures(&signature.result).map_dims(&mut |dim| plain(dim));
+        let mut bound = nested.dims.clone();
+        let params = nested.lambda.params.iter();
+        params.for_each(|&param| lone(self.function.param_annotation(param), &mut bound));
+        let mut known = true;
+        result.visit_dims(&mut |dim| known &= dim.vars_all(&|name| bound.contains(name)));
+        if known && result != Annotation::Object { Some(result) } else { unknown }
     }
 
     /// Dims that the function's own parameters would bind before the captured ones do: facts on them
