@@ -172,13 +172,41 @@ pub(crate) struct FmtArgs {
 }
 
 /// Transform a program and print it
+///
+/// The module is checked after each pass. With -v each pass says what it did; `--format json` says
+/// the same as JSON lines on the standard error.
 #[derive(Debug, Args)]
 pub(crate) struct OptArgs {
     /// The program; `-` is the standard input
-    pub(crate) file: PathBuf,
-    /// The phase to reach
+    #[arg(required_unless_present = "list_passes")]
+    pub(crate) file: Option<PathBuf>,
+    /// The phase to reach: the passes of each stage up to it
     #[arg(long, value_enum, default_value = "P0")]
     pub(crate) to: Phase,
+    /// These passes, in this order, instead of whole stages
+    #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
+    pub(crate) passes: Option<Vec<String>>,
+    /// List the passes, in the order of the pipeline
+    #[arg(long)]
+    pub(crate) list_passes: bool,
+    /// Show the program after a pass, or after `all`, on the standard error
+    #[arg(long, value_name = "PASS")]
+    pub(crate) print_after: Option<String>,
+    /// Write the program after each pass into a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump_dir: Option<PathBuf>,
+    /// Say how long each pass took
+    #[arg(long)]
+    pub(crate) time: bool,
+    /// Hold the program after each pass against the input, in the interpreter, on random dims and inputs
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Cases for each function and pass
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "verify")]
+    pub(crate) cases: u32,
+    /// Of dims and inputs
+    #[arg(long, default_value_t = 0, requires = "verify")]
+    pub(crate) seed: u64,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -1,7 +1,8 @@
 //! What a corpus file expects of itself, in its comments.
 //!
 //! Directives stand on comment lines of their own: `# run: f(SPECS) == VALUE`, `~= VALUE`,
-//! `# trap[id]: f(SPECS)`, `# race: f(SPECS)`, `# check:`, `# structure: …`, `# params: …`.
+//! `# trap[id]: f(SPECS)`, `# race: f(SPECS)`, `# check:`, `# params: …`, and after passes
+//! `# structure[PASSES]: COUNT = 1, f.COUNT = 2`.
 //! Markers stand at the end of the line they are about: `# error[RX0501]`, `# warning[RX0301]`.
 //! They are read from the lines, not from the syntax tree, so that they hold for text that does
 //! not parse.
@@ -46,8 +47,13 @@ pub enum Kind {
     },
     /// A call stops with the trap `tir/race` in lock-step mode.
     Race(Call),
-    /// Counts of kernels, allocations, …
-    Structure,
+    /// Counts after passes, see [`crate::structure`].
+    Structure {
+        /// What stands in brackets: passes, or a phase.
+        passes: String,
+        /// What is counted, and how many are expected.
+        counts: Vec<(String, usize)>,
+    },
     /// External weights that the functions need.
     Params,
 }
@@ -144,16 +150,33 @@ fn directive(comment: &str, at: usize) -> Result<Option<Kind>, String> {
     let at = at + head.len() + 1;
     Ok(Some(match head {
         "check" => Kind::Check,
-        "structure" => Kind::Structure,
+        "structure" => {
+            return Err("a structure names passes: `# structure[P1]: bindings = 1`".to_owned());
+        }
         "params" => Kind::Params,
         "run" => run(rest, at)?,
         "race" => Kind::Race(call(rest)?),
         "trap" => return Err("a trap has an id: `# trap[match_cast/dim]: f(…)`".to_owned()),
         _ => match head.strip_prefix("trap[").and_then(|id| id.strip_suffix(']')) {
             Some(id) => Kind::Trap { id: id.to_owned(), call: call(rest)? },
-            None => return Ok(None),
+            None => match head.strip_prefix("structure[").and_then(|list| list.strip_suffix(']')) {
+                Some(passes) => {
+                    Kind::Structure { passes: passes.to_owned(), counts: counts(rest)? }
+                }
+                None => return Ok(None),
+            },
         },
     }))
+}
+
+/// `bindings = 2, main.calls = 1`
+fn counts(text: &str) -> Result<Vec<(String, usize)>, String> {
+    let count = |item: &str| {
+        let (what, number) = item.split_once('=')?;
+        Some((what.trim().to_owned(), number.trim().parse().ok()?))
+    };
+    let counts: Option<Vec<_>> = text.split(',').map(|item| count(item.trim())).collect();
+    counts.ok_or_else(|| format!("expected counts such as `bindings = 2`, found `{}`", text.trim()))
 }
 
 fn run(rest: &str, at: usize) -> Result<Kind, String> {
@@ -210,7 +233,7 @@ mod tests {
     #[test]
     fn directives_of_every_kind() {
         let text = "# prose: nothing\n# run: f([1], \"a==b\") == zeros(0, 4)\n\
-                    # trap[match_cast/dim]: f(ones(2))\n  # race: g()\n# check:\n# structure: x = 1\n";
+                    # trap[match_cast/dim]: f(ones(2))\n  # race: g()\n# check:\n# structure[P1]: bindings = 1\n";
         let found = read(text);
         assert!(found.malformed.is_empty(), "{:?}", found.malformed);
         let lines: Vec<usize> = found.directives.iter().map(|d| d.line).collect();
@@ -242,6 +265,8 @@ mod tests {
             "# run: f == 1",
             "# trap: f(1)",
             "# trap[x]: f(",
+            "# structure: bindings = 1",
+            "# structure[P1]: bindings",
             "# run: f(a=1) == 2",
             "x  # error[501]",
         ] {

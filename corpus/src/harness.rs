@@ -1,12 +1,14 @@
 //! Runs one corpus file: every expectation in it, on every route.
 //!
-//! Routes: the interpreter on the program as it stands, and on what comes back when it is printed
-//! and parsed. An expectation holds when it holds on all of them.
+//! Routes: the interpreter on the program as it stands, on what comes back when it is printed and
+//! parsed, and on what [`Rewrites`] make of it. An expectation holds when it holds on all of them.
 
 use crate::compare::{Relation, compare};
 use crate::directive::{Call, Directive, Expectations, Kind, Marker, read};
 use crate::pipeline::{Program, RunOptions, parameters, print_and_parse, run};
 use crate::spec::{Context, Typing, literal};
+use crate::structure::count;
+use crate::well_formed_part::well_formed_part;
 use relax_semantics::stop::Stop;
 use relax_semantics::tir;
 use relax_semantics::value::Value;
@@ -59,9 +61,24 @@ struct Route {
     module: Module,
 }
 
+/// What crates of higher floors can do to a program before it runs.
+pub struct Rewrites<'a> {
+    /// The transformations that every expectation must survive, by name.
+    pub routes: &'a [&'static str],
+    /// Applies passes, or those up to a phase, to a well-formed module.
+    pub apply: &'a dyn Fn(&Module, &str) -> Result<Module, String>,
+}
+
 /// Holds a file against its own expectations.
 #[must_use]
 pub fn run_file(name: &str, bytes: &[u8], mode: Mode) -> Outcome {
+    run_file_with(name, bytes, mode, None)
+}
+
+/// As [`run_file`], on the routes of `rewrites` too. Of a program with errors they get the part that
+/// has none.
+#[must_use]
+pub fn run_file_with(name: &str, bytes: &[u8], mode: Mode, rewrites: Option<&Rewrites>) -> Outcome {
     let mut outcome = Outcome::default();
     let source = match read_source(name, bytes) {
         Ok(source) => source,
@@ -76,11 +93,12 @@ pub fn run_file(name: &str, bytes: &[u8], mode: Mode) -> Outcome {
     );
     let program = Program::load(source);
     hold_diagnostics(&program, &expectations, &mut outcome);
+    let rewritten = rewrites.map(|rewrites| Rewritten::of(&program, rewrites, &mut outcome));
     let routes = routes(program, &mut outcome);
     let mut edits = Vec::new();
     let weights = expectations.directives.iter().any(|d| matches!(d.kind, Kind::Params));
     for directive in &expectations.directives {
-        let held = Held { text: &text, routes: &routes, mode, weights };
+        let held = Held { text: &text, routes: &routes, rewritten: &rewritten, mode, weights };
         held.directive(directive, &mut outcome, &mut edits);
     }
     outcome.rewritten = rewrite(&text, edits);
@@ -133,10 +151,36 @@ fn routes(program: Program, outcome: &mut Outcome) -> Vec<Route> {
     routes
 }
 
+/// What higher floors make of a program.
+struct Rewritten<'a> {
+    rewrites: &'a Rewrites<'a>,
+    /// What of the program is well-formed.
+    part: Module,
+    routes: Vec<Route>,
+}
+
+impl<'a> Rewritten<'a> {
+    fn of(program: &Program, rewrites: &'a Rewrites<'a>, outcome: &mut Outcome) -> Self {
+        let part = well_formed_part(program);
+        let mut routes = Vec::new();
+        for &name in rewrites.routes {
+            match (rewrites.apply)(&part, name) {
+                Ok(module) => routes.push(Route { name, module }),
+                Err(why) => {
+                    let message = format!("route {name}: {why}");
+                    outcome.failures.push(Failure { line: 1, message });
+                }
+            }
+        }
+        Self { rewrites, part, routes }
+    }
+}
+
 /// What a directive is held against.
 struct Held<'a> {
     text: &'a str,
     routes: &'a [Route],
+    rewritten: &'a Option<Rewritten<'a>>,
     mode: Mode,
     /// The functions need external weights, which are not here.
     weights: bool,
@@ -151,9 +195,17 @@ impl Held<'_> {
         match &directive.kind {
             Kind::Check => outcome.held += 1,
             Kind::Params => {}
-            Kind::Structure => {
-                outcome.skipped.push(format!("line {line}: no pass is run here: structure"));
-            }
+            Kind::Structure { passes, counts } => match self.rewritten {
+                Some(rewritten) => {
+                    outcome.held += 1;
+                    if let Err(message) = structure(rewritten, passes, counts) {
+                        outcome.failures.push(Failure { line, message });
+                    }
+                }
+                None => {
+                    outcome.skipped.push(format!("line {line}: no pass is run here: structure"));
+                }
+            },
             _ if self.weights => {
                 outcome.skipped.push(format!("line {line}: external weights are not here"));
             }
@@ -165,7 +217,33 @@ impl Held<'_> {
                         outcome.failures.push(Failure { line, message });
                     }
                 }
+                for route in self.rewritten.iter().flat_map(|rewritten| &rewritten.routes) {
+                    self.on_rewritten(route, directive, outcome, edits);
+                }
             }
+        }
+    }
+
+    /// A function that is wrong is not there to be called.
+    fn on_rewritten(
+        &self,
+        route: &Route,
+        directive: &Directive,
+        outcome: &mut Outcome,
+        edits: &mut Vec<Edit>,
+    ) {
+        let line = directive.line;
+        let (Kind::Run { call, .. } | Kind::Trap { call, .. } | Kind::Race(call)) = &directive.kind
+        else {
+            return;
+        };
+        let part = self.rewritten.as_ref().map(|rewritten| &rewritten.part);
+        if part.is_some_and(|part| part.function(&call.function).is_none()) {
+            let message = format!("line {line}: `{}` is not well-formed", call.function);
+            outcome.skipped.push(message);
+        } else if let Err(message) = self.on_route(route, directive, edits) {
+            let message = format!("route {}: {message}", route.name);
+            outcome.failures.push(Failure { line, message });
         }
     }
 
@@ -191,7 +269,7 @@ impl Held<'_> {
             Kind::Race(call) => {
                 expect_trap("tir/race", call, perform(route, call, tir::Mode::LockStep)?)
             }
-            Kind::Check | Kind::Structure | Kind::Params => Ok(()),
+            Kind::Check | Kind::Structure { .. } | Kind::Params => Ok(()),
         }
     }
 
@@ -218,6 +296,24 @@ impl Held<'_> {
         let (want, shown) = (shortened(&self.text[want.clone()]), shortened(&shown));
         format!("{}\n    {why}\n    expected {want}\n    found    {shown}", shortened(&call.text))
     }
+}
+
+fn structure(
+    rewritten: &Rewritten,
+    passes: &str,
+    counts: &[(String, usize)],
+) -> Result<(), String> {
+    let module = (rewritten.rewrites.apply)(&rewritten.part, passes)?;
+    let wrong = counts.iter().filter_map(|(what, want)| match count(&module, what) {
+        Ok(found) if found == *want => None,
+        Ok(found) => Some(format!("after {passes}: expected {what} = {want}, found {found}")),
+        Err(why) => Some(why),
+    });
+    let wrong: Vec<String> = wrong.collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}\n{}", wrong.join("\n"), crate::pipeline::print(&module)))
 }
 
 fn expect_trap(id: &str, call: &Call, result: Result<Value, Stop>) -> Result<(), String> {

@@ -10,4 +10,6 @@ pub mod pipeline;
 pub mod random;
 pub mod signature;
 pub mod spec;
+pub mod structure;
 pub mod tensor_files;
+pub mod well_formed_part;

@@ -100,14 +100,21 @@ pub fn random_dims(function: &Function, random: &mut Random) -> Dims {
     variables.map(|variable| (variable.name.clone(), random_dim(variable, random))).collect()
 }
 
-fn random_dim(variable: &DimVar, random: &mut Random) -> i64 {
+/// The value of a variable that comes nearest to `size` from above its least one, within its
+/// declared bounds; sizes count in its declared steps.
+#[must_use]
+pub fn dim_of_size(variable: &DimVar, size: i64) -> i64 {
     let low = variable.lower.unwrap_or(0).max(0);
     let high = variable.upper.unwrap_or(i64::MAX);
     let step = variable.multiple_of.unwrap_or(1).max(1);
-    let last = i64::try_from(SIZES.len() - 1).expect("invariant: the table is short");
-    let index = usize::try_from(random.int(&(0..=last))).unwrap_or(0);
     // The least multiple in bounds, and some steps above it.
     let least = low.checked_add(step - 1).map_or(low, |sum| sum / step * step);
-    let size = least.saturating_add(SIZES[index].saturating_mul(step));
-    if size <= high { size } else { high / step * step }
+    let value = least.saturating_add(size.saturating_mul(step));
+    if value <= high { value } else { high / step * step }
+}
+
+fn random_dim(variable: &DimVar, random: &mut Random) -> i64 {
+    let last = i64::try_from(SIZES.len() - 1).expect("invariant: the table is short");
+    let index = usize::try_from(random.int(&(0..=last))).unwrap_or(0);
+    dim_of_size(variable, SIZES[index])
 }

@@ -1,23 +1,106 @@
-//! `relax opt`: a program in a later phase, as text. In this version: in normal form.
+//! `relax opt`: passes on a program, and the program as text.
 
-use super::load_for;
+mod watch;
+
+use super::load;
+use super::nearest::unknown;
 use crate::args::{OptArgs, Phase};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
+use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::print;
+use relax_corpus::pipeline::{Program, print};
+use relax_rewrite::pass::{Exactness, Pass};
+use relax_rewrite::pipeline::{Failed, Route, all_passes, find_pass, run};
+use relax_symbolic::Prover;
+use watch::{Reporter, Show};
 
 pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
-    if args.to != Phase::P0 {
-        return Err(Failure::missing("the phases from P1 on are not in this version: --to P0"));
+    if args.list_passes {
+        return list(terminal);
     }
-    // What is printed is in the phase that was asked for, or nothing is.
-    let phase = Some(args.to.into());
-    let Some(program) = load_for(&args.file, phase, terminal)? else { return Ok(Exit::Wrong) };
-    let text = print(&program.module);
-    match &args.output {
-        Some(path) => write_whole(path, text.as_bytes())?,
-        None => terminal.result(&text)?,
+    let route = route(args)?;
+    let show = show(args)?;
+    let path = args.file.as_ref().expect("invariant: required without --list-passes");
+    let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
+    let mut reporter = Reporter::new(args, show, &program.module, terminal);
+    reporter.begin()?;
+    let result = run(&program.module, &route, &mut Prover::new(), &mut reporter);
+    if let Some(failure) = reporter.failure.take() {
+        return Err(failure);
+    }
+    reporter.end();
+    match result {
+        Ok(module) => {
+            let text = print(&module);
+            match &args.output {
+                Some(path) => write_whole(path, text.as_bytes())?,
+                None => terminal.result(&text)?,
+            }
+            Ok(Exit::Fine)
+        }
+        Err(failed) => failed_run(&failed, &program, terminal),
+    }
+}
+
+/// What the command line asks for.
+fn route(args: &OptArgs) -> Result<Route, Failure> {
+    if let Some(names) = &args.passes {
+        let passes = names.iter().filter(|name| !name.is_empty()).map(|name| pass(name));
+        return Ok(Route::Passes(passes.collect::<Result<_, _>>()?));
+    }
+    if !matches!(args.to, Phase::P0 | Phase::P1) {
+        let message = "the phases from P2.1 on are not in this version: --to P0 or --to P1";
+        return Err(Failure::missing(message));
+    }
+    Ok(Route::To(args.to.into()))
+}
+
+fn pass(name: &str) -> Result<&'static Pass, Failure> {
+    find_pass(name).ok_or_else(|| {
+        let names: Vec<&str> = all_passes().map(|pass| pass.name).collect();
+        unknown("pass", name, &names)
+    })
+}
+
+fn show(args: &OptArgs) -> Result<Show, Failure> {
+    Ok(match args.print_after.as_deref() {
+        None => Show::Nothing,
+        Some("all") => Show::All,
+        Some(name) => Show::After(pass(name)?.name),
+    })
+}
+
+fn list(terminal: &mut Terminal) -> Outcome {
+    for pass in all_passes() {
+        let exactness = match pass.exactness {
+            Exactness::Exact => "exact",
+            Exactness::Approximate => "approximate",
+        };
+        let (name, from, to) = (pass.name, pass.from.name(), pass.to.name());
+        terminal.result(&format!("{name} ({from} to {to}, {exactness})\n    {}\n", pass.doc))?;
     }
     Ok(Exit::Fine)
+}
+
+fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {
+    match failed {
+        Failed::Refused { pass, diagnostics } => {
+            terminal.note(&format!("the pass `{pass}` cannot be run on this program"));
+            Ok(show_diagnostics(terminal, &program.source, diagnostics))
+        }
+        Failed::Broken { pass, diagnostics, module } => {
+            let first = diagnostics.first().map_or("", |first| first.message.as_str());
+            let text = print(module);
+            let message = format!(
+                "the pass `{pass}` made a program that is not well-formed, which is a mistake in it: \
+                 {first}\n{text}"
+            );
+            Err(Failure::Message { exit: Exit::Internal, text: message })
+        }
+        Failed::Stopped { pass, why } => {
+            let text = format!("the pass `{pass}` changes what the program means: {why}");
+            Err(Failure::Message { exit: Exit::Internal, text })
+        }
+    }
 }

@@ -57,6 +57,11 @@ impl Effects {
         self.impure.contains(name)
     }
 
+    /// Those that have one.
+    pub(super) fn into_impure(self) -> BTreeSet<Name> {
+        self.impure
+    }
+
     /// Whether calling a closure of a function has an effect.
     pub(super) fn closure_has_effect(&self, function: &Function, lambda: &Lambda) -> bool {
         let mut doings = Doings::default();

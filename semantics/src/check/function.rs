@@ -3,7 +3,7 @@
 use super::effects::{Effects, is_declared};
 use super::fit::{Fit, coarsen, fits, join, limited, more_precise};
 use super::signature::own_signature;
-use super::{Left, codes};
+use super::{Cast, Left, codes};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Outcome {
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) obligations: Vec<Left>,
+    pub(super) casts: Vec<Cast>,
     pub(super) annotations: Vec<Annotation>,
     pub(super) result: Annotation,
 }
@@ -40,6 +41,9 @@ pub(super) struct Checker<'a> {
     pub(super) origins: BTreeMap<Name, Span>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) obligations: Vec<Left>,
+    pub(super) casts: Vec<Cast>,
+    /// The binding that is being checked; `None` at the result of the function.
+    pub(super) var: Option<VarId>,
     /// The span of the binding that is being checked.
     pub(super) span: Span,
     pub(super) in_dataflow: bool,
@@ -66,6 +70,8 @@ pub(super) fn check(
         origins: BTreeMap::new(),
         diagnostics: Vec::new(),
         obligations: Vec::new(),
+        casts: Vec::new(),
+        var: None,
         span: function.span,
         in_dataflow: false,
     };
@@ -79,8 +85,8 @@ pub(super) fn check(
     }
     let deduced = checker.lambda(&function.lambda, function.span);
     let result = of_signature(function, &deduced);
-    let Checker { diagnostics, obligations, annotations, .. } = checker;
-    Outcome { diagnostics, obligations, annotations, result }
+    let Checker { diagnostics, obligations, casts, annotations, .. } = checker;
+    Outcome { diagnostics, obligations, casts, annotations, result }
 }
 
 /// A result as callers may see it: over variables that the parameters bind.
@@ -135,7 +141,7 @@ impl Checker<'_> {
         };
         let deduced = self.body(body);
         let Some(declared) = &lambda.result else { return deduced };
-        self.span = span;
+        (self.var, self.span) = (None, span);
         self.require_bound(declared, span);
         match fits(self.facts, &deduced, declared) {
             Fit::Yes => more_precise(&deduced, declared),
@@ -155,7 +161,8 @@ impl Checker<'_> {
 
     /// Notes a check that run time makes.
     pub(super) fn leave(&mut self, text: String) {
-        self.obligations.push(Left { function: self.function.name.clone(), span: self.span, text });
+        let (function, var, span) = (self.function.name.clone(), self.var, self.span);
+        self.obligations.push(Left { function, var, span, text });
     }
 
     /// Reports variables of an annotation that have no value here.
@@ -204,10 +211,10 @@ impl Checker<'_> {
 
     fn binding(&mut self, var: VarId, expr: &Expr) {
         let info = self.function.var(var);
-        self.span = info.span;
+        (self.var, self.span) = (Some(var), info.span);
         let before = self.diagnostics.len();
         let deduced = self.expr(var, expr);
-        self.span = info.span;
+        (self.var, self.span) = (Some(var), info.span);
         let annotation = match &info.annotation {
             // What is wrong has been said: the annotation is all that is known, and not compared.
             Some(wanted) if self.diagnostics.len() > before => wanted.clone(),
@@ -278,7 +285,7 @@ impl Checker<'_> {
             }
             Expr::Call { callee, args, attrs } => self.call(callee, args, attrs),
             Expr::Get(atom, index) => self.get(atom, *index),
-            Expr::MatchCast(atom, annotation) => self.match_cast(atom, annotation),
+            Expr::MatchCast(atom, annotation) => self.match_cast(var, atom, annotation),
             Expr::If { condition, then, otherwise } => {
                 self.forbid_in_dataflow("an `if`");
                 self.condition(condition);

@@ -16,6 +16,7 @@ mod order;
 mod phase;
 pub(crate) mod signature;
 
+pub use cast::Cast;
 pub use phase::Phase;
 
 use relax_syntax::Name;
@@ -24,7 +25,7 @@ use relax_syntax::diagnostic::{Diagnostic, Severity};
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -37,6 +38,12 @@ pub struct Checked {
     pub obligations: Vec<Left>,
     /// What is deduced of each function's result, over the variables of its signature.
     pub results: BTreeMap<Name, Annotation>,
+    /// What is deduced of every variable of each function, by its id.
+    pub annotations: BTreeMap<Name, Vec<Annotation>>,
+    /// What is known of each `match_cast`, in the order of the check.
+    pub casts: Vec<Cast>,
+    /// The functions whose calls have an effect.
+    pub impure: BTreeSet<Name>,
 }
 
 /// A check that is left to run time.
@@ -44,6 +51,8 @@ pub struct Checked {
 pub struct Left {
     /// The function it stands in.
     pub function: Name,
+    /// The binding; `None` for the result of the function.
+    pub var: Option<VarId>,
     /// The place.
     pub span: Span,
     /// What must hold: `matmul/C2: n == m`.
@@ -78,7 +87,7 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
         results.insert(function.name.clone(), Annotation::Object);
     }
     let mut annotations: BTreeMap<Name, Vec<Annotation>> = BTreeMap::new();
-    let mut obligations = Vec::new();
+    let (mut obligations, mut casts) = (Vec::new(), Vec::new());
     let effects = effects::Effects::of(module);
     for function in order {
         facts.push();
@@ -86,6 +95,7 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
         facts.pop();
         diagnostics.extend(outcome.diagnostics);
         obligations.extend(outcome.obligations);
+        casts.extend(outcome.casts);
         results.entry(function.name.clone()).or_insert(outcome.result);
         annotations.insert(function.name.clone(), outcome.annotations);
     }
@@ -95,15 +105,17 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
         }
     }
     diagnostics.sort_by(|a, b| (a.primary.span, a.code).cmp(&(b.primary.span, b.code)));
-    Checked { module: annotated(module, annotations), diagnostics, obligations, results }
+    let module = annotated(module, &annotations);
+    let impure = effects.into_impure();
+    Checked { module, diagnostics, obligations, results, annotations, casts, impure }
 }
 
 /// The module with deduced annotations at every binding whose text can hold one.
-fn annotated(module: &Module, mut annotations: BTreeMap<Name, Vec<Annotation>>) -> Module {
+fn annotated(module: &Module, annotations: &BTreeMap<Name, Vec<Annotation>>) -> Module {
     let mut module = module.clone();
     for definition in &mut module.definitions {
         let Definition::Graph(function) = definition else { continue };
-        let Some(deduced) = annotations.remove(&function.name) else { continue };
+        let Some(deduced) = annotations.get(&function.name) else { continue };
         for var in printable(function) {
             let index = var.0 as usize;
             function.vars[index].annotation = Some(deduced[index].clone());

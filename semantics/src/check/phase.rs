@@ -39,6 +39,19 @@ impl Phase {
         })
     }
 
+    /// As [`Phase::parse`] reads it; surface text has no name there.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Surface => "surface",
+            Phase::P0 => "P0",
+            Phase::P1 => "P1",
+            Phase::P21 => "P2.1",
+            Phase::P22 => "P2.2",
+            Phase::P23 => "P2.3",
+        }
+    }
+
     /// The phase that a module says it is in; surface text when it says nothing.
     ///
     /// # Errors

@@ -305,7 +305,7 @@ fn truth(value: &Value) -> Result<bool, Stop> {
 
 /// The tensor that a constant of the text stands for.
 #[must_use]
-pub(super) fn constant_tensor(constant: &Constant) -> Tensor {
+pub fn constant_tensor(constant: &Constant) -> Tensor {
     match &constant.data {
         Literals::Float(values) => {
             Tensor::from_floats(constant.dtype, array(&constant.shape, values.clone()))

@@ -9,6 +9,7 @@ mod machine;
 mod memory;
 
 pub use binding::{BoundDim, DimValues};
+pub use expr::constant_tensor;
 
 use crate::ops::Limits;
 use crate::stop::Stop;

@@ -8,7 +8,7 @@ use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 
 /// How an expectation begins, after `#`.
-const DIRECTIVES: &[&str] = &["run:", "trap[", "race:", "check:", "structure:"];
+const DIRECTIVES: &[&str] = &["run:", "trap[", "race:", "check:", "structure["];
 /// Expectations that stand behind the line they are about.
 const MARKERS: &[&str] = &["error[RX", "warning[RX"];
 /// The files of single operators, and the folders whose programs are formatted.

@@ -1,0 +1,181 @@
+//! Dims as passes handle them: when an expression may stand for a variable, which annotations say
+//! the same, and which variables are mentioned at all.
+
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Body, Expr, Function, Lambda};
+use std::collections::BTreeSet;
+
+/// Whether every step of evaluating `dim` stays in i64 when its value is the extent of some tensor:
+/// then it can be written where the extent was named, and no trap `dim/value` is added.
+///
+/// Variables are extents, so at least 0. In a sum each term is at most the sum; in a product each
+/// factor is at most the product unless another one can be 0, so that only variables, literals and
+/// multiples by positive literals are taken.
+#[must_use]
+pub(crate) fn evaluates_when_it_fits(dim: &Dim) -> bool {
+    let Dim::Op(op, operands) = dim else { return is_atomic(dim) };
+    let (a, b) = (&operands.0, &operands.1);
+    let (atom_a, atom_b) = (is_atomic(a), is_atomic(b));
+    match op {
+        DimOp::Add | DimOp::Max => evaluates_when_it_fits(a) && evaluates_when_it_fits(b),
+        DimOp::Mul => {
+            (atom_a || (is_positive(b) && evaluates_when_it_fits(a)))
+                && (atom_b || (is_positive(a) && evaluates_when_it_fits(b)))
+        }
+        DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv => atom_a && is_positive(b),
+        DimOp::Min => atom_a && atom_b,
+        // As a part of a sum it could be negative: see the caller of the parts.
+        DimOp::Sub => false,
+    }
+}
+
+/// Whether `dim` evaluates to an extent whatever the variables are, given that there is a tensor of
+/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them. A
+/// tensor exists only where the product of its extents other than 0 is a number of elements.
+#[must_use]
+pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
+    is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents))
+}
+
+/// Whether the factors of `dim` are those of some of `extents`, each extent with all its variables.
+fn is_product_of_some(dim: &Dim, extents: &[Dim]) -> bool {
+    let Some(mut left) = factors(dim) else { return false };
+    for extent in extents {
+        let Some(mut own) = factors(extent) else { continue };
+        let taken = take_all(&left, own.iter().filter(|factor| !is_positive(factor)));
+        if let Some(rest) = taken {
+            left = rest;
+            own.retain(is_positive);
+            for literal in own {
+                if let Some(at) = left.iter().position(|factor| *factor == literal) {
+                    left.swap_remove(at);
+                }
+            }
+        }
+    }
+    left.iter().all(|factor| *factor == Dim::Int(1))
+}
+
+/// `from` without each of `wanted`, if they are all in it.
+fn take_all<'d>(from: &[Dim], wanted: impl Iterator<Item = &'d Dim>) -> Option<Vec<Dim>> {
+    let mut left = from.to_vec();
+    for factor in wanted {
+        let at = left.iter().position(|found| found == factor)?;
+        left.swap_remove(at);
+    }
+    Some(left)
+}
+
+/// The literals and variables that a product multiplies.
+fn factors(dim: &Dim) -> Option<Vec<Dim>> {
+    match dim {
+        Dim::Op(DimOp::Mul, operands) => {
+            let mut all = factors(&operands.0)?;
+            all.extend(factors(&operands.1)?);
+            Some(all)
+        }
+        atom if is_atomic(atom) => Some(vec![atom.clone()]),
+        _ => None,
+    }
+}
+
+/// A variable, or a literal that is no negative number.
+fn is_atomic(dim: &Dim) -> bool {
+    match dim {
+        Dim::Int(value) => *value >= 0,
+        Dim::Var(_) => true,
+        Dim::Op(..) => false,
+    }
+}
+
+fn is_positive(dim: &Dim) -> bool {
+    matches!(dim, Dim::Int(value) if *value > 0)
+}
+
+/// Whether two annotations say the same: equal when their dims are in canonical form.
+pub(crate) fn say_the_same(facts: &mut dyn Facts, a: &Annotation, b: &Annotation) -> bool {
+    a == b || canonical(facts, a) == canonical(facts, b)
+}
+
+fn canonical(facts: &mut dyn Facts, annotation: &Annotation) -> Annotation {
+    annotation.map_dims(&mut |dim| facts.simplify(dim))
+}
+
+/// Forgets the symbolic variables of a body that nothing mentions.
+pub(crate) fn drop_unused_dims(function: &mut Function) {
+    let mut used = BTreeSet::new();
+    {
+        let mut visit = |dim: &Dim| {
+            dim.visit_vars(&mut |name| {
+                used.insert(name.clone());
+            });
+        };
+        for info in &function.vars {
+            if let Some(annotation) = &info.annotation {
+                annotation.visit_dims(&mut |dim| visit(dim));
+            }
+        }
+        lambda_dims(&function.lambda, &mut visit);
+    }
+    function.dims.retain(|dim| dim.in_signature || used.contains(&dim.name));
+}
+
+/// Calls `visit` on each dim of the result, of casts and of atoms; those of variables' annotations
+/// stand in the table of variables.
+pub(crate) fn lambda_dims(lambda: &Lambda, visit: &mut dyn FnMut(&Dim)) {
+    if let Some(result) = &lambda.result {
+        result.visit_dims(&mut |dim| visit(dim));
+    }
+    if let Some(body) = &lambda.body {
+        body_dims(body, visit);
+    }
+}
+
+fn body_dims(body: &Body, visit: &mut dyn FnMut(&Dim)) {
+    for binding in body.bindings() {
+        expr_dims(&binding.expr, visit);
+    }
+    atom_dims(&body.result, visit);
+}
+
+/// Calls `visit` on each dim that an expression mentions, nested bodies included.
+pub(crate) fn expr_dims(expr: &Expr, visit: &mut dyn FnMut(&Dim)) {
+    match expr {
+        Expr::Atom(atom) | Expr::Get(atom, _) => atom_dims(atom, visit),
+        Expr::MatchCast(atom, annotation) => {
+            atom_dims(atom, visit);
+            annotation.visit_dims(&mut |dim| visit(dim));
+        }
+        Expr::Call { args, attrs, .. } => {
+            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|a| atom_dims(a, visit));
+        }
+        Expr::If { condition, then, otherwise } => {
+            atom_dims(condition, visit);
+            body_dims(then, visit);
+            body_dims(otherwise, visit);
+        }
+        Expr::Closure(lambda) => lambda_dims(lambda, visit),
+    }
+}
+
+/// Calls `visit` on each dim in an atom.
+pub(crate) fn atom_dims(atom: &Atom, visit: &mut dyn FnMut(&Dim)) {
+    match atom {
+        Atom::Dim(dim) => visit(dim),
+        Atom::Shape(dims) => dims.iter().for_each(visit),
+        Atom::Tuple(items) | Atom::List(items) => {
+            items.iter().for_each(|item| atom_dims(item, visit));
+        }
+        Atom::Annotation(annotation) => annotation.visit_dims(&mut |dim| visit(dim)),
+        Atom::External(external) => external.annotation.visit_dims(&mut |dim| visit(dim)),
+        Atom::Var(_)
+        | Atom::Global(_)
+        | Atom::Float(_)
+        | Atom::Bool(_)
+        | Atom::Str(_)
+        | Atom::None
+        | Atom::Constant(_) => {}
+    }
+}

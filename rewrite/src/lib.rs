@@ -1,0 +1,16 @@
+//! Floor 3: transformations of modules. A [`pass`] takes a well-formed module to one of the same
+//! meaning for all shapes; the [`pipeline`] is the list of them, checks the module after each, and
+//! [`verify`] holds what came out against what went in, in the interpreter.
+
+pub mod pass;
+pub mod passes;
+pub mod pipeline;
+pub mod verify;
+
+mod blocks;
+mod dims;
+mod mutated;
+mod references;
+mod substitute;
+mod totality;
+mod unwritten;

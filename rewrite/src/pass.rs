@@ -1,0 +1,88 @@
+//! What a pass is: a record, and what it is given beside the module.
+
+use relax_semantics::check::{Checked, Phase};
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::Module;
+use std::fmt;
+
+/// A transformation of modules.
+#[derive(Debug)]
+pub struct Pass {
+    /// By which it is asked for: a verb and a noun.
+    pub name: &'static str,
+    /// What it does, as a sentence.
+    pub doc: &'static str,
+    /// The phase whose demands its input satisfies.
+    pub from: Phase,
+    /// The phase whose demands its output satisfies, at the least.
+    pub to: Phase,
+    /// How near its results are.
+    pub exactness: Exactness,
+    /// The transformation. A diagnostic says why the program cannot be transformed.
+    pub run: fn(&Module, &mut PassContext) -> Result<Module, Diagnostic>,
+}
+
+/// How near the results of a transformed program are to those of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// Bit for bit.
+    Exact,
+    /// Floats may be summed in another order.
+    Approximate,
+}
+
+/// What a pass may ask, and where it counts.
+pub struct PassContext<'a> {
+    /// What the check knows of the module: deduced annotations, checks that are left, casts.
+    pub checked: &'a Checked,
+    /// Decides questions on dims. Only what was assumed since is known: the facts of a function's
+    /// signature are not.
+    pub facts: &'a mut dyn Facts,
+    counters: Vec<Counter>,
+}
+
+/// What a pass did: "eliminated 3 of 5 checks".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// "eliminated"
+    pub verb: &'static str,
+    /// "checks"
+    pub what: &'static str,
+    /// How many were transformed.
+    pub done: usize,
+    /// Of how many that were found, where that says something.
+    pub found: Option<usize>,
+}
+
+impl<'a> PassContext<'a> {
+    /// For a module of which `checked` is known.
+    pub fn new(checked: &'a Checked, facts: &'a mut dyn Facts) -> Self {
+        Self { checked, facts, counters: Vec::new() }
+    }
+
+    /// "`verb` `done` `what`"
+    pub fn count(&mut self, verb: &'static str, done: usize, what: &'static str) {
+        self.counters.push(Counter { verb, what, done, found: None });
+    }
+
+    /// "`verb` `done` of `found` `what`"
+    pub fn count_of(&mut self, verb: &'static str, done: usize, found: usize, what: &'static str) {
+        self.counters.push(Counter { verb, what, done, found: Some(found) });
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn into_counters(self) -> Vec<Counter> {
+        self.counters
+    }
+}
+
+impl fmt::Display for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.found {
+            Some(found) => write!(f, "{} {} of {found} {}", self.verb, self.done, self.what),
+            None => write!(f, "{} {} {}", self.verb, self.done, self.what),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! One file a pass; [`crate::pipeline`] lists them in order.
+
+pub mod canonicalize_bindings;
+pub mod eliminate_checks;
+pub mod eliminate_common_subexpr;
+pub mod eliminate_dead_code;
+pub mod fold_constant;
+pub mod lift_lambdas;
+pub mod normalize;
+
+use relax_syntax::ir::{Definition, Function, Module};
+
+/// The module with each graph function that has a body transformed.
+fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
+    let definitions = module.definitions.iter().map(|definition| match definition {
+        Definition::Graph(function) if function.lambda.body.is_some() => {
+            Definition::Graph(map(function))
+        }
+        other => other.clone(),
+    });
+    Module { attrs: module.attrs.clone(), definitions: definitions.collect() }
+}

@@ -1,0 +1,173 @@
+//! Normal form. That operands are atoms and that annotations are written down, the way from text to
+//! module has seen to; what is left is to make broadcast explicit.
+//!
+//! An operand of an elementwise operator whose shape is not proved to be that of the result goes
+//! through `broadcast_to`. Scalars stay: there is no dim of theirs to stretch. Where a pair of dims is
+//! decided at run time only, the call stays as it is, and so do its check and its trap.
+
+use super::map_functions;
+use crate::dims::evaluates_when_it_fits;
+use crate::mutated::mutated;
+use crate::pass::{Exactness, Pass, PassContext};
+use relax_semantics::check::Phase;
+use relax_semantics::ops::{Family, Kind, Operator, lookup};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId, VarInfo};
+use std::collections::BTreeSet;
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "normalize",
+    doc: "Makes broadcast explicit: an operand of an elementwise operator whose shape is proved to be \
+          another one than the result's goes through broadcast_to.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Exact,
+    run,
+};
+
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let left: BTreeSet<(Name, VarId)> = context
+        .checked
+        .obligations
+        .iter()
+        .filter_map(|left| Some((left.function.clone(), left.var?)))
+        .collect();
+    let mut made = 0;
+    let result = map_functions(module, &mut |function| {
+        let mut rebuilt = function.clone();
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+        let mutated = mutated(module, function);
+        let names = function.vars.iter().map(|info| info.name.clone());
+        let names = names.chain(function.dims.iter().map(|dim| dim.name.clone())).collect();
+        let left = &left;
+        let mut walk = Walk { function: &mut rebuilt, context, left, mutated, names, made: 0 };
+        walk.body(&mut body);
+        made += walk.made;
+        rebuilt.lambda.body = Some(body);
+        rebuilt
+    });
+    context.count("made", made, "broadcasts explicit");
+    Ok(result)
+}
+
+struct Walk<'a, 'c> {
+    function: &'a mut Function,
+    context: &'a mut PassContext<'c>,
+    /// Bindings with checks that are left to run time.
+    left: &'a BTreeSet<(Name, VarId)>,
+    mutated: BTreeSet<VarId>,
+    /// Names that are taken.
+    names: BTreeSet<Name>,
+    made: usize,
+}
+
+impl Walk<'_, '_> {
+    fn body(&mut self, body: &mut Body) {
+        for block in &mut body.blocks {
+            let mut bindings = Vec::with_capacity(block.bindings.len());
+            for mut binding in std::mem::take(&mut block.bindings) {
+                self.binding(&mut binding, &mut bindings);
+                bindings.push(binding);
+            }
+            block.bindings = bindings;
+        }
+    }
+
+    fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {
+        match &mut binding.expr {
+            Expr::If { then, otherwise, .. } => {
+                self.body(then);
+                self.body(otherwise);
+            }
+            Expr::Call { callee: Callee::Operator(name), args, attrs } if attrs.is_empty() => {
+                let row = lookup(name).filter(|row| broadcasts(row));
+                let Some(dims) = row.and_then(|_| self.result(binding.var)) else { return };
+                for arg in args {
+                    self.operand(arg, &dims, binding.var, before);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The dims of an elementwise result, where all is decided.
+    fn result(&self, var: VarId) -> Option<Vec<Dim>> {
+        let name = &self.function.name;
+        let annotation = &self.context.checked.annotations[name][var.0 as usize];
+        let dims = annotation.as_tensor()?.extents.dims()?;
+        let decided = !self.left.contains(&(name.clone(), var));
+        (decided && dims.iter().all(evaluates_when_it_fits)).then(|| dims.to_vec())
+    }
+
+    fn operand(
+        &mut self,
+        operand: &mut Atom,
+        result: &[Dim],
+        var: VarId,
+        before: &mut Vec<Binding>,
+    ) {
+        let Some((dims, dtype)) = self.shape(operand) else { return };
+        if dims.is_empty() || self.is_shape_of_result(&dims, result) {
+            return;
+        }
+        let span = self.function.var(var).span;
+        let fresh = VarId(u32::try_from(self.function.vars.len()).expect("ids are u32"));
+        let name = self.fresh_name(var);
+        let tensor = TensorType { extents: Extents::Known(result.to_vec()), dtype };
+        let annotation = Some(Annotation::Tensor(tensor));
+        self.function.vars.push(VarInfo { name, annotation, span });
+        let value = std::mem::replace(operand, Atom::Var(fresh));
+        let callee = Callee::Operator(Name::new("broadcast_to"));
+        let args = vec![value, Atom::Shape(result.to_vec())];
+        before.push(Binding { var: fresh, expr: Expr::Call { callee, args, attrs: Vec::new() } });
+        self.made += 1;
+    }
+
+    /// What is known of the dims of an operand, and its dtype.
+    fn shape(&self, operand: &Atom) -> Option<(Vec<Dim>, Option<DType>)> {
+        match operand {
+            Atom::Var(var) if !self.mutated.contains(var) => {
+                let annotations = &self.context.checked.annotations[&self.function.name];
+                // A variable that was made here has the shape of a result.
+                let tensor = annotations.get(var.0 as usize)?.as_tensor()?;
+                Some((tensor.extents.dims()?.to_vec(), tensor.dtype))
+            }
+            Atom::Constant(constant) => {
+                let dims = relax_syntax::resolve::constant::constant_dims(constant);
+                Some((dims, Some(constant.dtype)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Pairs of dims have been decided: where one is not 1, both are equal.
+    fn is_shape_of_result(&mut self, dims: &[Dim], result: &[Dim]) -> bool {
+        let mut is_one = |dim: &Dim| self.context.facts.simplify(dim) == Dim::Int(1);
+        let mut stretches = |dim: &Dim, result: &Dim| is_one(dim) && !is_one(result);
+        dims.len() == result.len()
+            && !dims.iter().zip(result).any(|(dim, result)| stretches(dim, result))
+    }
+
+    fn fresh_name(&mut self, var: VarId) -> Name {
+        let base = match self.function.var(var).name.as_str() {
+            "_" => "wide",
+            name => name,
+        };
+        let mut candidates = (0_u32..).map(|number| Name::new(format!("{base}_{number}")));
+        let free = candidates.find(|name| !self.names.contains(name));
+        let name = free.expect("invariant: there are more names than are taken");
+        self.names.insert(name.clone());
+        name
+    }
+}
+
+/// Elementwise rows whose operands broadcast.
+fn broadcasts(row: &Operator) -> bool {
+    (row.family == Family::Binary || row.name == "where")
+        && row.params.iter().all(|param| param.kind == Kind::Tensor)
+}

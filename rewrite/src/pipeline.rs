@@ -1,0 +1,267 @@
+//! The list of passes, and how they are run: the module is checked after each.
+
+use crate::dims::drop_unused_dims;
+use crate::pass::{Counter, Pass, PassContext};
+use crate::passes::{
+    canonicalize_bindings, eliminate_checks, eliminate_common_subexpr, eliminate_dead_code,
+    fold_constant, lift_lambdas, normalize,
+};
+use relax_semantics::check::{Checked, Phase, check};
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{AttrValue, Definition, Module, renumber};
+
+/// The way to one phase from the one before.
+#[derive(Debug)]
+pub struct Stage {
+    /// Where it leads.
+    pub phase: Phase,
+    /// In order.
+    pub steps: &'static [Step],
+}
+
+/// A part of a stage.
+#[derive(Debug)]
+pub enum Step {
+    /// One pass.
+    Once(&'static Pass),
+    /// Passes that make work for each other, again until none changes anything.
+    Fixpoint(&'static [&'static Pass]),
+}
+
+/// Ingestion, then optimization.
+pub static PIPELINE: &[Stage] = &[
+    Stage {
+        phase: Phase::P0,
+        steps: &[Step::Once(&lift_lambdas::PASS), Step::Once(&normalize::PASS)],
+    },
+    Stage {
+        phase: Phase::P1,
+        steps: &[Step::Fixpoint(&[
+            &fold_constant::PASS,
+            &eliminate_checks::PASS,
+            &eliminate_common_subexpr::PASS,
+            &canonicalize_bindings::PASS,
+            &eliminate_dead_code::PASS,
+        ])],
+    },
+];
+
+/// Rounds after which a fixpoint is left: the module is right after every one of them.
+const MAX_ROUNDS: usize = 10;
+
+/// Every pass, in the order of the pipeline.
+pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
+    PIPELINE
+        .iter()
+        .flat_map(|stage| stage.steps)
+        .flat_map(|step| match step {
+            Step::Once(pass) => std::slice::from_ref(pass),
+            Step::Fixpoint(passes) => passes,
+        })
+        .copied()
+}
+
+/// The pass of a name.
+#[must_use]
+pub fn find_pass(name: &str) -> Option<&'static Pass> {
+    all_passes().find(|pass| pass.name == name)
+}
+
+/// What a run of the pipeline shall do.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// Every stage up to a phase, which the module records.
+    To(Phase),
+    /// These passes, once each.
+    Passes(Vec<&'static Pass>),
+}
+
+/// A pass has been run.
+pub struct Applied<'a> {
+    /// Which.
+    pub pass: &'static Pass,
+    /// The module before.
+    pub before: &'a Module,
+    /// The module after, checked.
+    pub after: &'a Module,
+    /// What it counted.
+    pub counters: &'a [Counter],
+}
+
+impl Applied<'_> {
+    /// True if the text is another one.
+    #[must_use]
+    pub fn changed(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+/// Is told of every pass, and may stop the run.
+pub trait Watch {
+    /// A pass begins.
+    fn before(&mut self, _pass: &'static Pass) {}
+
+    /// A pass has ended.
+    ///
+    /// # Errors
+    /// Why no further pass shall be run.
+    fn after(&mut self, applied: &Applied) -> Result<(), String>;
+}
+
+/// Watches nothing.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn after(&mut self, _applied: &Applied) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Why a run ended early.
+#[derive(Clone, Debug)]
+pub enum Failed {
+    /// The program is not what the pass demands, or cannot be transformed.
+    Refused {
+        /// The pass.
+        pass: &'static str,
+        /// Why.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// What the pass made is not well-formed: a mistake in the pass.
+    Broken {
+        /// The pass.
+        pass: &'static str,
+        /// What is wrong with it.
+        diagnostics: Vec<Diagnostic>,
+        /// The module that is wrong.
+        module: Box<Module>,
+    },
+    /// Whoever watched stopped it.
+    Stopped {
+        /// The pass.
+        pass: &'static str,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Runs passes on a module.
+///
+/// # Errors
+/// The first pass that refuses the module, makes a wrong one, or is stopped after.
+pub fn run(
+    module: &Module,
+    route: &Route,
+    facts: &mut dyn Facts,
+    watch: &mut dyn Watch,
+) -> Result<Module, Failed> {
+    let mut state = State::of(module, facts, watch);
+    let reached = state.phase;
+    match route {
+        Route::Passes(passes) => {
+            for pass in passes {
+                state.apply(pass)?;
+            }
+        }
+        Route::To(phase) => {
+            let ahead = |stage: &&Stage| reached < stage.phase && stage.phase <= *phase;
+            for stage in PIPELINE.iter().filter(ahead) {
+                state.stage(stage)?;
+            }
+        }
+    }
+    Ok(state.checked.module)
+}
+
+struct State<'a> {
+    checked: Checked,
+    /// The phase whose demands the module is known to satisfy.
+    phase: Phase,
+    facts: &'a mut dyn Facts,
+    watch: &'a mut dyn Watch,
+}
+
+impl<'a> State<'a> {
+    fn of(module: &Module, facts: &'a mut dyn Facts, watch: &'a mut dyn Watch) -> Self {
+        let phase = Phase::of_module(module).unwrap_or(Phase::Surface);
+        Self { checked: check(module, facts, phase), phase, facts, watch }
+    }
+
+    fn stage(&mut self, stage: &Stage) -> Result<(), Failed> {
+        for step in stage.steps {
+            match step {
+                Step::Once(pass) => {
+                    self.apply(pass)?;
+                }
+                Step::Fixpoint(passes) => self.fixpoint(passes)?,
+            }
+        }
+        record_phase(&mut self.checked.module, stage.phase);
+        Ok(())
+    }
+
+    fn fixpoint(&mut self, passes: &[&'static Pass]) -> Result<(), Failed> {
+        for _ in 0..MAX_ROUNDS {
+            let mut changed = false;
+            for pass in passes {
+                changed |= self.apply(pass)?;
+            }
+            if !changed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one pass; says whether it changed anything.
+    fn apply(&mut self, pass: &'static Pass) -> Result<bool, Failed> {
+        let refused = |diagnostics| Failed::Refused { pass: pass.name, diagnostics };
+        if self.phase < pass.from {
+            self.checked = check(&self.checked.module, self.facts, pass.from);
+            self.phase = pass.from;
+        }
+        if !self.checked.is_ok() {
+            return Err(refused(self.checked.diagnostics.clone()));
+        }
+        self.watch.before(pass);
+        let mut context = PassContext::new(&self.checked, self.facts);
+        let mut module = (pass.run)(&self.checked.module, &mut context)
+            .map_err(|diagnostic| refused(vec![diagnostic]))?;
+        let counters = context.into_counters();
+        settle(&mut module);
+        self.phase = self.phase.max(pass.to);
+        let after = check(&module, self.facts, self.phase);
+        if !after.is_ok() {
+            let (pass, diagnostics) = (pass.name, after.diagnostics);
+            return Err(Failed::Broken { pass, diagnostics, module: Box::new(module) });
+        }
+        let before = std::mem::replace(&mut self.checked, after);
+        let (before, after) = (&before.module, &self.checked.module);
+        let applied = Applied { pass, before, after, counters: &counters };
+        let stopped = |why| Failed::Stopped { pass: pass.name, why };
+        self.watch.after(&applied).map_err(stopped)?;
+        Ok(before != after)
+    }
+}
+
+/// The canonical numbering of variables, and no symbolic variable that nothing mentions: passes need
+/// not see to that.
+fn settle(module: &mut Module) {
+    for definition in &mut module.definitions {
+        if let Definition::Graph(function) = definition {
+            renumber(function);
+            drop_unused_dims(function);
+        }
+    }
+}
+
+/// `module_attr("phase", …)`
+fn record_phase(module: &mut Module, phase: Phase) {
+    let value = AttrValue::Str(Name::new(phase.name()));
+    match module.attrs.iter_mut().find(|(key, _)| key == "phase") {
+        Some((_, recorded)) => *recorded = value,
+        None => module.attrs.push((Name::new("phase"), value)),
+    }
+}

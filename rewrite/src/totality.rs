@@ -1,0 +1,207 @@
+//! Which bindings can neither have an effect nor stop the program: only those may be left out.
+//!
+//! A call of an operator can stop it on a constraint that is not decided, on elements (an index out
+//! of range, a divisor of 0, an element that nothing wrote), and on dims whose evaluation leaves i64.
+//! What is not known to be free of all that, stays.
+
+use crate::dims::{always_evaluates, evaluates_when_it_fits};
+use crate::unwritten::unwritten;
+use relax_semantics::check::Checked;
+use relax_semantics::ops::{Effect, Family, Operator, lookup};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::{Class, DType};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::resolve::atom_uses;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Families whose rows give a value for any elements, once their constraints on annotations hold;
+/// but for those of [`BY_ELEMENTS`].
+const FAMILIES: &[Family] = &[
+    Family::Unary,
+    Family::Binary,
+    Family::Ternary,
+    Family::Creation,
+    Family::DType,
+    Family::Movement,
+    Family::LinearAlgebra,
+    Family::Reduction,
+    Family::Nn,
+    Family::Convolution,
+    Family::Attention,
+    Family::Shapes,
+];
+
+/// Rows of these families that look at elements, or at values that annotations do not tell, to decide
+/// whether they have a value.
+const BY_ELEMENTS: &[&str] =
+    &["clip", "einsum", "nn.nll_loss", "tensor_to_shape", "arange", "full", "full_like"];
+
+/// Rows of these families that do so for integers only.
+const BY_INTEGERS: &[&str] =
+    &["divide", "floor_divide", "floor_mod", "mod", "power", "left_shift", "right_shift"];
+
+/// What is known of the traps of a module.
+pub(crate) struct Totality<'a> {
+    module: &'a Module,
+    checked: &'a Checked,
+    /// Bindings (and results) with checks that are left to run time.
+    left: BTreeSet<(&'a Name, Option<VarId>)>,
+    /// Whether calls of a function always give a value.
+    functions: BTreeMap<Name, bool>,
+    /// Variables of each function that may hold elements which nothing wrote.
+    unwritten: BTreeMap<Name, BTreeSet<VarId>>,
+}
+
+impl<'a> Totality<'a> {
+    /// Of a checked module.
+    pub(crate) fn new(module: &'a Module, checked: &'a Checked) -> Self {
+        let left = checked.obligations.iter().map(|left| (&left.function, left.var)).collect();
+        let unwritten = unwritten(module);
+        Self { module, checked, left, functions: BTreeMap::new(), unwritten }
+    }
+
+    /// Whether the binding does nothing but give its variable a value, for all inputs.
+    pub(crate) fn only_gives_a_value(&mut self, function: &Function, binding: &Binding) -> bool {
+        if self.left.contains(&(&function.name, Some(binding.var))) {
+            return false;
+        }
+        match &binding.expr {
+            Expr::Atom(atom) => evaluates(atom, &[]),
+            Expr::Get(atom, index) => match self.known(function, atom) {
+                Some(Annotation::Tuple(items)) => *index < items.len(),
+                _ => false,
+            },
+            Expr::MatchCast(..) => false,
+            Expr::If { condition, then, otherwise } => {
+                self.is_condition(function, condition)
+                    && [then, otherwise].into_iter().all(|branch| self.body(function, branch))
+            }
+            Expr::Closure(_) => true,
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                let attrs = attrs.iter().map(|(_, atom)| atom);
+                let operands: Vec<&Atom> = args.iter().chain(attrs).collect();
+                lookup(name).is_some_and(|row| self.operator(function, binding, row, &operands))
+            }
+            Expr::Call { callee: Callee::Global(name), args, .. } => {
+                args.iter().all(|arg| evaluates(arg, &[])) && self.function(name)
+            }
+            Expr::Call { callee: Callee::Var(_), .. } => false,
+        }
+    }
+
+    fn body(&mut self, function: &Function, body: &Body) -> bool {
+        body.bindings().all(|binding| self.only_gives_a_value(function, binding))
+            && evaluates(&body.result, &[])
+    }
+
+    /// Whether a call of a function of the module gives a value whenever its arguments are proved to
+    /// fit. One that calls itself might not end.
+    fn function(&mut self, name: &Name) -> bool {
+        if let Some(&known) = self.functions.get(name) {
+            return known;
+        }
+        self.functions.insert(name.clone(), false);
+        let Some(function) = self.module.function(name) else { return false };
+        let Lambda { params, result, body: Some(body), .. } = &function.lambda else {
+            return false;
+        };
+        let annotations = params.iter().map(|&param| function.param_annotation(param));
+        let total = !self.checked.impure.contains(name)
+            && !self.left.contains(&(&function.name, None))
+            && annotations.chain(result).all(compares)
+            && self.body(function, body);
+        self.functions.insert(name.clone(), total);
+        total
+    }
+
+    fn operator(
+        &self,
+        function: &Function,
+        binding: &Binding,
+        row: &Operator,
+        operands: &[&Atom],
+    ) -> bool {
+        let annotations = &self.checked.annotations[&function.name];
+        let result = &annotations[binding.var.0 as usize];
+        if row.effect == Effect::Impure
+            || !FAMILIES.contains(&row.family)
+            || BY_ELEMENTS.contains(&row.name)
+            || (BY_INTEGERS.contains(&row.name) && !is_float(result))
+            || !is_fully_known(result)
+        {
+            return false;
+        }
+        let mut vars = BTreeSet::new();
+        operands.iter().for_each(|atom| atom_uses(atom, &mut vars));
+        let known: Vec<&Annotation> = vars.iter().map(|var| &annotations[var.0 as usize]).collect();
+        let shapes: Vec<&[Dim]> =
+            known.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
+        known.iter().all(|annotation| is_fully_known(annotation))
+            && vars.is_disjoint(&self.unwritten[&function.name])
+            && operands.iter().all(|atom| evaluates(atom, &shapes))
+    }
+
+    fn known(&self, function: &Function, atom: &Atom) -> Option<&Annotation> {
+        let Atom::Var(var) = atom else { return None };
+        self.checked.annotations[&function.name].get(var.0 as usize)
+    }
+
+    /// A bool whose value is there.
+    fn is_condition(&self, function: &Function, atom: &Atom) -> bool {
+        let mut vars = BTreeSet::new();
+        atom_uses(atom, &mut vars);
+        let is_bool = match self.known(function, atom) {
+            Some(Annotation::Prim(dtype)) => *dtype == DType::Bool,
+            Some(Annotation::Tensor(tensor)) => {
+                tensor.dtype == Some(DType::Bool) && tensor.extents.rank() == Some(0)
+            }
+            _ => matches!(atom, Atom::Bool(_)),
+        };
+        is_bool && vars.is_disjoint(&self.unwritten[&function.name])
+    }
+}
+
+/// Whether every dim in an atom has a value, given tensors of these shapes.
+fn evaluates(atom: &Atom, shapes: &[&[Dim]]) -> bool {
+    match atom {
+        // A literal is an attribute: an axis may be negative.
+        Atom::Dim(Dim::Int(_)) => true,
+        Atom::Dim(dim) => always_evaluates(dim, shapes),
+        Atom::Shape(dims) => dims.iter().all(|dim| always_evaluates(dim, shapes)),
+        Atom::Tuple(items) | Atom::List(items) => items.iter().all(|item| evaluates(item, shapes)),
+        Atom::Annotation(annotation) => {
+            let mut all = true;
+            annotation.visit_dims(&mut |dim| all &= always_evaluates(dim, shapes));
+            all
+        }
+        _ => true,
+    }
+}
+
+/// Whether comparing a value that is proved to fit cannot fail on the way: dims evaluate.
+fn compares(annotation: &Annotation) -> bool {
+    let mut all = true;
+    annotation.visit_dims(&mut |dim| all &= evaluates_when_it_fits(dim));
+    all
+}
+
+fn is_float(annotation: &Annotation) -> bool {
+    let dtype = annotation.as_tensor().and_then(|tensor| tensor.dtype);
+    dtype.is_some_and(|dtype| dtype.class() == Class::Float)
+}
+
+/// Whether every question on the annotation of such a value has an answer, or leaves an obligation.
+fn is_fully_known(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Prim(_) => true,
+        Annotation::Shape(extents) => matches!(extents, Extents::Known(_)),
+        Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+        Annotation::Tuple(items) => items.iter().all(is_fully_known),
+        Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

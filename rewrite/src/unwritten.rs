@@ -1,0 +1,110 @@
+//! Which variables may hold elements that nothing has written: reading one stops the program.
+//!
+//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory. They
+//! spread through operators that move elements, through calls and results. Inputs of functions that
+//! nothing in the module calls are written.
+
+use crate::mutated::mentions;
+use crate::references::references;
+use relax_semantics::ops::{Family, lookup};
+use relax_syntax::Name;
+use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::resolve::expr_uses;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For each function of a module, the variables that may.
+pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
+    let mut spread = Spread { module, results: BTreeSet::new(), vars: BTreeMap::new() };
+    spread.functions_as_values();
+    let mut known = usize::MAX;
+    while known != spread.size() {
+        known = spread.size();
+        module.functions().for_each(|function| spread.function(function));
+    }
+    spread.vars
+}
+
+struct Spread<'m> {
+    module: &'m Module,
+    /// Functions whose results may.
+    results: BTreeSet<Name>,
+    vars: BTreeMap<Name, BTreeSet<VarId>>,
+}
+
+impl Spread<'_> {
+    fn size(&self) -> usize {
+        self.results.len() + self.vars.values().map(BTreeSet::len).sum::<usize>()
+    }
+
+    /// Whoever holds a function as a value may pass it anything.
+    fn functions_as_values(&mut self) {
+        for function in self.module.functions() {
+            for name in references(function).held {
+                if let Some(function) = self.module.function(&name) {
+                    let params = function.lambda.params.iter().copied();
+                    self.vars.entry(name).or_default().extend(params);
+                }
+            }
+        }
+    }
+
+    fn function(&mut self, function: &Function) {
+        let mut vars = self.vars.remove(&function.name).unwrap_or_default();
+        if let Some(body) = &function.lambda.body {
+            self.body(body, &mut vars);
+            if mentions(&body.result, &vars) {
+                self.results.insert(function.name.clone());
+            }
+        }
+        // A recursive call may have noted parameters of this very function.
+        self.vars.entry(function.name.clone()).or_default().extend(vars);
+    }
+
+    fn body(&mut self, body: &Body, vars: &mut BTreeSet<VarId>) {
+        for binding in body.bindings() {
+            let may = match &binding.expr {
+                Expr::If { then, otherwise, .. } => {
+                    self.body(then, vars);
+                    self.body(otherwise, vars);
+                    mentions(&then.result, vars) || mentions(&otherwise.result, vars)
+                }
+                Expr::Call { callee: Callee::Global(name), args, .. } => {
+                    self.pass(name, args, vars);
+                    self.results.contains(name)
+                }
+                Expr::Call { callee: Callee::Operator(name), .. } => {
+                    is_source(name) || uses(&binding.expr, vars)
+                }
+                Expr::Call { callee: Callee::Var(_), .. } | Expr::Closure(_) => true,
+                other => uses(other, vars),
+            };
+            if may {
+                vars.insert(binding.var);
+            }
+        }
+    }
+
+    /// The parameters of a callee get what is passed.
+    fn pass(&mut self, name: &Name, args: &[Atom], vars: &BTreeSet<VarId>) {
+        let Some(callee) = self.module.function(name) else { return };
+        for (&param, arg) in callee.lambda.params.iter().zip(args) {
+            if mentions(arg, vars) {
+                self.vars.entry(name.clone()).or_default().insert(param);
+            }
+        }
+    }
+}
+
+/// Whether an operator may give elements that nothing wrote, though its operands are written.
+fn is_source(name: &str) -> bool {
+    lookup(name).is_none_or(|row| {
+        matches!(row.family, Family::Calls | Family::Memory | Family::Distributed)
+            || row.name.starts_with("empty")
+    })
+}
+
+fn uses(expr: &Expr, vars: &BTreeSet<VarId>) -> bool {
+    let mut used = BTreeSet::new();
+    expr_uses(expr, &mut used);
+    !used.is_disjoint(vars)
+}

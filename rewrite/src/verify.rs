@@ -1,0 +1,293 @@
+//! A module held against the one it was made from: the same functions, on random dims and inputs,
+//! in the interpreter. Both give the same value and print the same, or stop with the same trap.
+//!
+//! The first cases give every symbolic variable the same small size, so that dims that are equal by
+//! accident are among them; the others draw each from 0, 1, primes and powers of two. What a signature
+//! leaves open is drawn from these values and from the literals of the program, so that its casts are
+//! passed now and then. A case that differs is shrunk to smaller dims.
+
+mod arguments;
+mod blame;
+
+use crate::pass::Exactness;
+use arguments::{Instance, interesting};
+use relax_corpus::compare::{Relation, compare};
+use relax_corpus::externals::externals;
+use relax_corpus::pipeline::{Ran, RunOptions, run};
+use relax_corpus::random::Random;
+use relax_corpus::signature::{Dims, random_value};
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::ir::{AttrValue, Function, Module, attr};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Cases for each function.
+    pub cases: u32,
+    /// Of dims and inputs.
+    pub seed: u64,
+}
+
+/// What became of the cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Both gave a value, and the same one.
+    pub compared: u32,
+    /// Both stopped with the same trap.
+    pub trapped: u32,
+    /// One gave up at a limit.
+    pub exhausted: u32,
+    /// One met something that the interpreter does not run.
+    pub unsupported: u32,
+    /// No inputs could be drawn for the signature.
+    pub rejected: u32,
+}
+
+/// A case in which the modules differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The function.
+    pub function: Name,
+    /// The dims of the case, made as small as they go.
+    pub dims: Dims,
+    /// What was given.
+    pub arguments: Vec<(Name, Value)>,
+    /// What differs.
+    pub why: String,
+    /// The first binding that both have and that differs.
+    pub binding: Option<Name>,
+}
+
+/// Bytes of one random tensor, steps of one run, random integers.
+const MAX_BYTES: u64 = 16 << 20;
+const MAX_STEPS: u64 = 20_000_000;
+const INTS: std::ops::RangeInclusive<i64> = -4..=4;
+
+/// Whether a function is for its module only: passes may remove it when nothing uses it.
+#[must_use]
+pub fn is_private(function: &Function) -> bool {
+    matches!(attr(&function.lambda.attrs, "private"), Some(AttrValue::Bool(true)))
+}
+
+/// Holds `after` against `before`, whose functions it must still have.
+///
+/// # Errors
+/// The first case in which they differ.
+pub fn verify(
+    before: &Module,
+    after: &Module,
+    exactness: Exactness,
+    effort: Effort,
+) -> Result<Tally, Box<Difference>> {
+    let relation = match exactness {
+        Exactness::Exact => Relation::Equal,
+        Exactness::Approximate => Relation::Close,
+    };
+    let options = RunOptions {
+        externals: Arc::new(random_externals(&[before, after], effort.seed)),
+        steps: Some(MAX_STEPS),
+        ..RunOptions::default()
+    };
+    let sides = Sides { before, after, relation, options };
+    let mut tally = Tally::default();
+    for function in before.functions().filter(|function| function.lambda.body.is_some()) {
+        match after.function(&function.name) {
+            Some(_) => sides.function(function, effort, &mut tally)?,
+            None if is_private(function) => {}
+            None => return Err(Box::new(gone(function))),
+        }
+    }
+    Ok(tally)
+}
+
+fn gone(function: &Function) -> Difference {
+    Difference {
+        function: function.name.clone(),
+        dims: Dims::new(),
+        arguments: Vec::new(),
+        why: "the function is gone, and it is not private".to_owned(),
+        binding: None,
+    }
+}
+
+fn random_externals(modules: &[&Module], seed: u64) -> BTreeMap<Name, Tensor> {
+    let mut values = BTreeMap::new();
+    for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
+        for annotation in annotations {
+            let mut random = Random::new(seed, &name);
+            let value = random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES);
+            if let Ok(Value::Tensor(tensor)) = value {
+                values.insert(name.clone(), tensor);
+            }
+        }
+    }
+    values
+}
+
+/// What became of one case.
+enum Case {
+    Compared,
+    Trapped,
+    Exhausted,
+    Unsupported,
+}
+
+/// Two modules that shall mean the same.
+struct Sides<'a> {
+    before: &'a Module,
+    after: &'a Module,
+    relation: Relation,
+    options: RunOptions,
+}
+
+impl Sides<'_> {
+    fn function(
+        &self,
+        function: &Function,
+        effort: Effort,
+        tally: &mut Tally,
+    ) -> Result<(), Box<Difference>> {
+        let interesting = interesting(function);
+        for case in 0..effort.cases {
+            let mut random = Random::new(effort.seed, &format!("{}/{case}", function.name));
+            let instance = Instance::draw(function, case, &interesting, &mut random);
+            let seed = random.bits();
+            let Ok(arguments) = instance.arguments(&instance.dims, seed) else {
+                tally.rejected += 1;
+                continue;
+            };
+            match self.case(&function.name, &arguments) {
+                Ok(Case::Compared) => tally.compared += 1,
+                Ok(Case::Trapped) => tally.trapped += 1,
+                Ok(Case::Exhausted) => tally.exhausted += 1,
+                Ok(Case::Unsupported) => tally.unsupported += 1,
+                Err(why) => return Err(Box::new(self.shrunk(function, &instance, seed, why))),
+            }
+        }
+        Ok(())
+    }
+
+    fn case(&self, name: &Name, arguments: &[Value]) -> Result<Case, String> {
+        let before = run(self.before, name, arguments.to_vec(), &self.options);
+        let after = run(self.after, name, arguments.to_vec(), &self.options);
+        self.outcomes(before, after)
+    }
+
+    fn outcomes(&self, before: Ran, after: Ran) -> Result<Case, String> {
+        match (before.result, after.result) {
+            (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
+                Ok(Case::Exhausted)
+            }
+            (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
+                Ok(Case::Unsupported)
+            }
+            (Ok(want), Ok(got)) => {
+                compare_values(self.relation, &want, &got)?;
+                printed(&before.printed, &after.printed)?;
+                Ok(Case::Compared)
+            }
+            (Err(Stop::Trap(want)), Err(Stop::Trap(got))) => {
+                if want.id != got.id {
+                    return Err(format!("it stopped with {want}, and stops with {got}"));
+                }
+                printed(&before.printed, &after.printed)?;
+                Ok(Case::Trapped)
+            }
+            (Ok(_), Err(stop)) => Err(format!("it gave a value, and stops with {stop}")),
+            (Err(stop), Ok(_)) => Err(format!("it stopped with {stop}, and gives a value")),
+        }
+    }
+
+    /// The same difference at dims as small as they go.
+    fn shrunk(&self, function: &Function, drawn: &Instance, seed: u64, why: String) -> Difference {
+        let (mut dims, mut why) = (drawn.dims.clone(), why);
+        let mut again = true;
+        while again {
+            again = false;
+            for (name, value) in dims.clone() {
+                for smaller in drawn.smaller(&name, value) {
+                    let mut tried = dims.clone();
+                    tried.insert(name.clone(), smaller);
+                    let Ok(arguments) = drawn.arguments(&tried, seed) else { continue };
+                    if let Err(found) = self.case(&function.name, &arguments) {
+                        (dims, why, again) = (tried, found, true);
+                        break;
+                    }
+                }
+            }
+        }
+        let arguments = drawn.arguments(&dims, seed).unwrap_or_default();
+        let binding = self.blame(&function.name, &arguments);
+        let names = function.lambda.params.iter().map(|&param| function.var(param).name.clone());
+        let arguments = names.zip(arguments).collect();
+        Difference { function: function.name.clone(), dims, arguments, why, binding }
+    }
+}
+
+/// As [`compare`]; functions are alike when both are functions.
+fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(), String> {
+    let is_function =
+        |value: &Value| matches!(value, Value::Global(_) | Value::Closure(_) | Value::Partial(_));
+    match (want, got) {
+        (want, got) if is_function(want) && is_function(got) => Ok(()),
+        (Value::Tuple(want), Value::Tuple(got)) if want.len() == got.len() => {
+            want.iter().zip(got).enumerate().try_for_each(|(index, (want, got))| {
+                compare_values(relation, want, got).map_err(|why| format!("item {index}: {why}"))
+            })
+        }
+        (Value::Storage(want), Value::Storage(got)) if want == got => Ok(()),
+        (Value::Annotation(want), Value::Annotation(got)) if want == got => Ok(()),
+        _ => compare(relation, want, got),
+    }
+}
+
+fn printed(want: &[String], got: &[String]) -> Result<(), String> {
+    if want == got {
+        return Ok(());
+    }
+    Err(format!("it printed {want:?}, and prints {got:?}"))
+}
+
+impl Tally {
+    /// Adds the cases of another function or pass.
+    pub fn add(&mut self, other: &Tally) {
+        self.compared += other.compared;
+        self.trapped += other.trapped;
+        self.exhausted += other.exhausted;
+        self.unsupported += other.unsupported;
+        self.rejected += other.rejected;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} compared, {} trapped alike, {} gave up at a limit, {} unsupported, {} rejected \
+             (no inputs for the signature)",
+            self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
+        )
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.function, self.why)?;
+        if let Some(binding) = &self.binding {
+            write!(f, "\n  the first binding that differs: `{binding}`")?;
+        }
+        for (name, value) in &self.dims {
+            write!(f, "\n  {} = {value}", arguments::shown(name))?;
+        }
+        for (name, value) in &self.arguments {
+            write!(f, "\n  --input '{name}={}'", arguments::text(value))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Every expectation of the corpus, again after the passes up to P0 and up to P1; `# structure:`
+//! expectations; and what holds of every pass on every program: its output prints and parses back to
+//! itself, means the same, and knows no less.
+
+mod precision;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use precision::coarsened;
+use relax_corpus::harness::{Mode, Rewrites, run_file_with};
+use relax_corpus::pipeline::print_and_parse;
+use relax_rewrite::pipeline::{Applied, Failed as Ended, Route, Watch, find_pass, run};
+use relax_rewrite::verify::{Effort, verify};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use std::path::{Path, PathBuf};
+
+/// Deep recursion in a program is the interpreter's to limit, not the thread's.
+const STACK: usize = 256 << 20;
+/// Enough to take every branch now and then; the corpus has its own expectations beside.
+const EFFORT: Effort = Effort { cases: 6, seed: 1 };
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
+    let mut files = Vec::new();
+    collect(&corpus, &mut files);
+    files.sort();
+    let trials = files.into_iter().map(|path| trial(&corpus, path)).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rx") {
+            files.push(path);
+        }
+    }
+}
+
+fn trial(root: &Path, path: PathBuf) -> Trial {
+    let name = path.strip_prefix(root).unwrap_or(&path).with_extension("");
+    Trial::test(name.display().to_string(), move || {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || hold(&path))?;
+        thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
+    })
+}
+
+fn hold(path: &Path) -> Result<(), Failed> {
+    let bytes = std::fs::read(path)?;
+    let rewrites = Rewrites { routes: &["P0", "P1"], apply: &rewritten };
+    let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
+    if outcome.failures.is_empty() {
+        return Ok(());
+    }
+    let lines = outcome
+        .failures
+        .iter()
+        .map(|failure| format!("{}:{}: {}", path.display(), failure.line, failure.message));
+    Err(lines.collect::<Vec<_>>().join("\n").into())
+}
+
+/// Runs the passes of a list, or those up to a phase, each held against what must be true of it.
+fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
+    let recorded = Phase::of_module(module)?;
+    let route = match Phase::parse(list) {
+        // What is beyond that phase already stays as it is.
+        Some(phase) if phase <= recorded => return Ok(module.clone()),
+        Some(phase) => Route::To(phase),
+        None => Route::Passes(
+            list.split(',')
+                .map(|name| {
+                    find_pass(name.trim()).ok_or_else(|| format!("there is no pass `{name}`"))
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+    };
+    run(module, &route, &mut Prover::new(), &mut Held { input: module }).map_err(
+        |ended| match ended {
+            Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
+            Ended::Broken { pass, diagnostics, module } => {
+                let text = relax_corpus::pipeline::print(&module);
+                format!("{pass} makes a wrong module: {diagnostics:?}\n{text}")
+            }
+            Ended::Stopped { pass, why } => format!("{pass}: {why}"),
+        },
+    )
+}
+
+/// What must be true of every pass.
+struct Held<'a> {
+    input: &'a Module,
+}
+
+impl Watch for Held<'_> {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        if !applied.changed() {
+            return Ok(());
+        }
+        print_and_parse(applied.after)?;
+        if let Some(what) = coarsened(applied.before, applied.after) {
+            return Err(format!("{what}\n{}", relax_corpus::pipeline::print(applied.after)));
+        }
+        verify(self.input, applied.after, applied.pass.exactness, EFFORT).map(|_| ()).map_err(
+            |difference| format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after)),
+        )
+    }
+}

@@ -1,0 +1,79 @@
+//! Generated modules through the pipeline: after each pass the text reads back to the module, the
+//! module means the same as the input, and it says no less.
+
+mod precision;
+
+use precision::coarsened;
+use relax_corpus::generate::module;
+use relax_corpus::pipeline::{Program, print, print_and_parse};
+use relax_corpus::random::Random;
+use relax_rewrite::pipeline::{Applied, Route, Watch, run};
+use relax_rewrite::verify::{Effort, Tally, verify};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+
+const EFFORT: Effort = Effort { cases: 8, seed: 3 };
+
+/// What became of the modules: a property that nothing gets to says nothing.
+#[derive(Debug, Default)]
+struct Seen {
+    changed: BTreeMap<&'static str, u32>,
+    tally: Tally,
+}
+
+struct Held<'a> {
+    input: &'a Module,
+    seen: &'a mut Seen,
+}
+
+impl Watch for Held<'_> {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        if !applied.changed() {
+            return Ok(());
+        }
+        *self.seen.changed.entry(applied.pass.name).or_default() += 1;
+        print_and_parse(applied.after)?;
+        let shown = |why: String| format!("{why}\n{}", print(applied.after));
+        coarsened(applied.before, applied.after).map_or(Ok(()), |what| Err(shown(what)))?;
+        let tally = verify(self.input, applied.after, applied.pass.exactness, EFFORT)
+            .map_err(|difference| shown(difference.to_string()))?;
+        self.seen.tally.add(&tally);
+        Ok(())
+    }
+}
+
+fn holds(bytes: &[u8], seen: &mut Seen) {
+    let text = module(bytes);
+    let program = Program::load(Source::new("generated", text.as_str()));
+    assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
+    let mut watch = Held { input: &program.module, seen };
+    let ended = run(&program.module, &Route::To(Phase::P1), &mut Prover::new(), &mut watch);
+    if let Err(ended) = ended {
+        panic!("{ended:#?}\n{text}");
+    }
+}
+
+#[test]
+fn generated_modules_mean_the_same_after_every_pass() {
+    let mut seen = Seen::default();
+    let modules = std::env::var("RELAX_GENERATED").ok().and_then(|text| text.parse().ok());
+    for seed in 0..modules.unwrap_or(300) {
+        let mut random = Random::new(seed, "passes");
+        let length = random.int(&(20..=240));
+        let bytes: Vec<u8> = (0..length).map(|_| random.bits().to_le_bytes()[0]).collect();
+        holds(&bytes, &mut seen);
+    }
+    assert!(seen.tally.compared > 2 * seen.tally.rejected, "{seen:?}");
+    for pass in [
+        "lift_lambdas",
+        "normalize",
+        "eliminate_common_subexpr",
+        "canonicalize_bindings",
+        "eliminate_dead_code",
+    ] {
+        assert!(seen.changed.get(pass).is_some_and(|&count| count > 5), "{pass}: {seen:?}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Verification finds what is wrong: programs and what a wrong pass could make of them.
+
+use relax_corpus::pipeline::Program;
+use relax_rewrite::pass::Exactness;
+use relax_rewrite::verify::{Difference, Effort, Tally, verify};
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+
+const EFFORT: Effort = Effort { cases: 40, seed: 0 };
+
+fn module(text: &str) -> Module {
+    let program = Program::load(Source::new("text", text));
+    assert!(!program.has_errors(), "{:#?}", program.diagnostics);
+    program.module
+}
+
+fn held(before: &str, after: &str) -> Result<Tally, Box<Difference>> {
+    verify(&module(before), &module(after), Exactness::Exact, EFFORT)
+}
+
+fn difference(before: &str, after: &str) -> Difference {
+    *held(before, after).expect_err("they differ")
+}
+
+const HEADER: &str = "def f(x: Tensor((\"n\", \"m\"), \"f32\"), y: Tensor((\"k\", \"m\"), \"f32\")):\n    \
+                      n, m, k = sym_var(), sym_var(), sym_var()\n";
+
+fn body(lines: &[&str]) -> String {
+    lines.iter().fold(HEADER.to_owned(), |text, line| text + "    " + line + "\n")
+}
+
+#[test]
+fn a_program_is_like_itself() {
+    let text = body(&["a = add(x, y)", "return a"]);
+    let tally = held(&text, &text).expect("they are the same");
+    assert!(tally.compared > 0 && tally.trapped > 0 && tally.rejected == 0, "{tally:?}");
+}
+
+#[test]
+fn the_first_wrong_binding_is_named() {
+    let before = body(&["a = abs(x)", "b = exp(a)", "c = add(b, b)", "return c"]);
+    let after = body(&["a = abs(x)", "b = exp(x)", "c = add(b, b)", "return c"]);
+    let found = difference(&before, &after);
+    assert_eq!(found.binding.as_deref(), Some("b"), "{found}");
+    let dims: Vec<i64> = found.dims.values().copied().collect();
+    // One element is negative and shows it; the other dims do not matter.
+    assert!(dims.iter().all(|&dim| dim <= 4), "{found}");
+}
+
+#[test]
+fn a_lost_check_is_found_at_small_dims() {
+    let before = body(&["a = match_cast(y, Tensor((n, m), \"f32\"))", "return x"]);
+    let found = difference(&before, &body(&["return x"]));
+    assert!(found.why.contains("match_cast/dim"), "{found}");
+    assert_eq!(found.dims.values().sum::<i64>(), 1, "one row of nothing is enough: {found}");
+}
+
+#[test]
+fn an_invented_trap_another_trap_and_lost_output_are_found() {
+    let plain = body(&["return x"]);
+    let traps = body(&["a = match_cast(y, Tensor((n, m), \"f32\"))", "return x"]);
+    assert!(difference(&plain, &traps).why.contains("it gave a value"));
+    let other = body(&["a = concat((x, y), axis=1)", "return x"]);
+    assert!(difference(&traps, &other).why.contains("it stopped with"));
+    let prints = body(&["print(x)", "return x"]);
+    assert!(difference(&prints, &plain).why.contains("it printed"));
+}
+
+#[test]
+fn dims_that_are_equal_by_accident_are_among_the_cases() {
+    // Right only where n and k are the same.
+    let before = body(&["s = shape(n, m)", "return s"]);
+    let after = body(&["s = shape(k, m)", "return s"]);
+    difference(&before, &after);
+    // Wrong only where they are.
+    let before = body(&["a = add(x, y)", "return x"]);
+    let after = body(&["return x"]);
+    difference(&before, &after);
+}
+
+#[test]
+fn a_function_may_only_go_when_it_is_private() {
+    let other = "\ndef g(x: Object):\n    return x\n";
+    let text = body(&["return x"]);
+    let found = difference(&(text.clone() + other), &text);
+    assert!(found.why.contains("gone"), "{found}");
+    let private = "\ndef g(x: Object):\n    func_attr(\"private\", True)\n    return x\n";
+    held(&(text.clone() + private), &text).expect("it is private");
+}
+
+#[test]
+fn what_a_signature_leaves_open_is_drawn_so_that_casts_pass() {
+    let text = "def f(x: Object, y: Tensor(ndim=2)):\n    n = sym_var()\n    a = match_cast(x, Tensor((n, 3), \"f32\"))\n    \
+                b = match_cast(y, Tensor((n, 3), \"f32\"))\n    return add(a, b)\n";
+    let many = Effort { cases: 400, seed: 0 };
+    let tally = verify(&module(text), &module(text), Exactness::Exact, many).expect("the same");
+    assert!(tally.compared > 0 && tally.trapped > 0 && tally.rejected == 0, "{tally:?}");
+}
