@@ -6,17 +6,20 @@ use crate::intervals::Interval;
 use crate::journal::Event;
 use crate::polynomial::{AtomId, Mono, Poly, floor_div, gcd};
 use crate::problem::distances;
-use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::facts::{Claim, Counterexample, Relation};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How often facts may lead to further facts.
 const CASCADE: u32 = 6;
 
 /// The facts of a scope and of those around it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// The facts as given: a counterexample satisfies these.
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claims: Arc<Vec<Claim>>,
+    /// An assignment that satisfies all of them, as long as one is found.
+    pub(crate) model: Option<Arc<Counterexample>>,
     /// Atoms that an equation determines; no value mentions a solved atom.
     pub(crate) solved: BTreeMap<AtomId, Poly>,
     /// Bounds of single atoms.
@@ -31,11 +34,29 @@ pub(crate) struct Context {
     pub(crate) contradiction: bool,
 }
 
+/// Nothing is known, and the empty assignment satisfies it.
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            claims: Arc::default(),
+            model: Some(Arc::default()),
+            solved: BTreeMap::new(),
+            bounds: BTreeMap::new(),
+            at_least_zero: Vec::new(),
+            zero: Vec::new(),
+            nonzero: Vec::new(),
+            contradiction: false,
+        }
+    }
+}
+
 impl Engine {
     /// Adds a fact to a context. What cannot be expressed within the limits stays only in `claims`.
     pub(crate) fn assume(&mut self, context: &mut Context, claim: &Claim) {
-        context.claims.push(claim.clone());
+        Arc::make_mut(&mut context.claims).push(claim.clone());
         self.assert(context, claim);
+        let model = context.model.take();
+        context.model = model.and_then(|model| self.model_with(context, claim, model));
     }
 
     /// Adds what `claim` says, without listing it. A claim that holds has a value, so its divisors

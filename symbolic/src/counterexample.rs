@@ -10,11 +10,15 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Counterexample};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How many assignments are looked at, in each stage.
 const SMALL_STEPS: u32 = 500;
 const WIDE_STEPS: u32 = 1500;
 const RANDOM_STEPS: u32 = 800;
+
+/// What variables that no fact has mentioned are tried with.
+const FIRST_VALUES: [i64; 4] = [1, 2, 8, 0];
 
 /// How hard to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +68,13 @@ impl Engine {
         formula.visit_dims(&mut |dim| dim.visit_vars(&mut |name| _ = names.insert(name.clone())));
         let mut others: Vec<&Claim> = context.claims.iter().collect();
         let facts = connected(&mut names, &mut others);
-        let base = if others.is_empty() {
-            Counterexample::new()
-        } else {
-            self.witness(context, &others, effort)?
+        let base = match &context.model {
+            _ if others.is_empty() => Counterexample::new(),
+            Some(model) => {
+                let rest = model.iter().filter(|(name, _)| !names.contains(*name));
+                rest.map(|(name, value)| (name.clone(), *value)).collect()
+            }
+            None => self.witness(context, &others, effort)?,
         };
         let wanted = &|values: &Counterexample| formula.holds(values) == Some(false);
         self.search(context, &names, &facts, Target { formula, wanted }, effort, base)
@@ -129,6 +136,34 @@ impl Engine {
         holds.then_some(values)
     }
 
+    /// `model`, which satisfies the facts before `claim`, changed where that claim needs it.
+    pub(crate) fn model_with(
+        &mut self,
+        context: &Context,
+        claim: &Claim,
+        mut model: Arc<Counterexample>,
+    ) -> Option<Arc<Counterexample>> {
+        let mut names = BTreeSet::new();
+        claim.visit_vars(&mut |name| _ = names.insert(name.clone()));
+        let new: Vec<&Name> = names.iter().filter(|name| !model.contains_key(*name)).collect();
+        for value in FIRST_VALUES {
+            let values = Arc::make_mut(&mut model);
+            values.extend(new.iter().map(|name| ((*name).clone(), value)));
+            if claim.holds(values) == Some(true) {
+                return Some(model);
+            }
+        }
+        let mut others: Vec<&Claim> = context.claims.iter().collect();
+        let own = connected(&mut names, &mut others);
+        let target = Target { formula: &Formula::False, wanted: &|_| true };
+        let mark = self.atoms.mark();
+        let none = Counterexample::new();
+        let found = self.search(context, &names, &own, target, Effort::Full, none);
+        self.atoms.forget_from(mark);
+        Arc::make_mut(&mut model).extend(found?);
+        Some(model)
+    }
+
     /// An assignment that satisfies `facts`, component by component.
     fn witness(
         &mut self,
@@ -140,9 +175,7 @@ impl Engine {
         let mut left = facts.to_vec();
         while let Some(first) = left.first() {
             let mut names = BTreeSet::new();
-            for dim in [&first.left, &first.right] {
-                dim.visit_vars(&mut |name| _ = names.insert(name.clone()));
-            }
+            first.visit_vars(&mut |name| _ = names.insert(name.clone()));
             if names.is_empty() {
                 let claim = left.remove(0);
                 if claim.holds(&values) != Some(true) {
@@ -206,12 +239,10 @@ fn connected<'a>(names: &mut BTreeSet<Name>, claims: &mut Vec<&'a Claim>) -> Vec
     loop {
         let before = found.len();
         claims.retain(|claim| {
-            let mut own = Vec::new();
-            claim.left.visit_vars(&mut |name| own.push(name.clone()));
-            claim.right.visit_vars(&mut |name| own.push(name.clone()));
-            let shares = own.iter().any(|name| names.contains(name));
+            let mut shares = false;
+            claim.visit_vars(&mut |name| shares = shares || names.contains(name));
             if shares {
-                names.extend(own);
+                claim.visit_vars(&mut |name| _ = names.insert(name.clone()));
                 found.push(*claim);
             }
             !shares

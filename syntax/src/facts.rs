@@ -122,9 +122,14 @@ impl Claim {
     #[must_use]
     pub fn vars(&self) -> BTreeSet<&Name> {
         let mut vars = BTreeSet::new();
-        self.left.visit_vars(&mut |name| _ = vars.insert(name));
-        self.right.visit_vars(&mut |name| _ = vars.insert(name));
+        self.visit_vars(&mut |name| _ = vars.insert(name));
         vars
+    }
+
+    /// Calls `visit` on each variable, left to right, repeated ones too.
+    pub fn visit_vars<'a>(&'a self, visit: &mut dyn FnMut(&'a Name)) {
+        self.left.visit_vars(visit);
+        self.right.visit_vars(visit);
     }
 }
 
