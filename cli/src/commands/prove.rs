@@ -44,7 +44,7 @@ pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
         };
         (exit?, asked.prover.statistics())
     };
-    if let (Some(path), Some(text)) = (&args.certificate, &certificates) {
+    if let (Some(path), Some(text)) = (&args.certificate, certificates.filter(|t| !t.is_empty())) {
         write_whole(path, text.as_bytes())?;
     }
     if args.stats {
