@@ -52,6 +52,8 @@ fn is_total(program: &TensorProgram, nest: &Nest, expr: &TExpr) -> bool {
                 _ => true,
             },
             TExpr::Call(intrinsic, _) => *intrinsic != Intrinsic::Pow,
+            // Arithmetic on dims may leave i64.
+            TExpr::Dim(_) => false,
             _ => true,
         };
     });

@@ -138,13 +138,14 @@ fn post_dominators(nodes: &[Node]) -> Vec<Option<usize>> {
         let node = &nodes[at];
         let mut users = node.users.iter().copied();
         let Some(first) = users.next().filter(|_| !node.seen_after) else { continue };
-        passes[at] = users.fold(Some(first), |a, b| meet(&passes, a, Some(b)));
+        passes[at] = users.try_fold(first, |a, b| meet(&passes, a, b));
     }
     passes
 }
 
-fn meet(passes: &[Option<usize>], a: Option<usize>, b: Option<usize>) -> Option<usize> {
-    let (mut a, mut b) = (a?, b?);
+/// The first that the ways from both lead through.
+fn meet(passes: &[Option<usize>], a: usize, b: usize) -> Option<usize> {
+    let (mut a, mut b) = (a, b);
     while a != b {
         if a < b {
             a = passes[a]?;

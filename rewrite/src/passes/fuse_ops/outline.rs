@@ -7,11 +7,11 @@ use super::graph::TirCall;
 use crate::dims::{expr_dims, lone};
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents, OWN};
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, DimVar, Expr, Function, Lambda,
-    VarId, VarInfo,
+    VarId, VarInfo, renumber,
 };
 use relax_syntax::resolve::expr_uses;
 use std::collections::BTreeSet;
@@ -41,16 +41,17 @@ impl<'f> Outline<'f> {
     /// Makes the function of a group, and gives the call of it in the place of its last member.
     pub(super) fn group(&mut self, members: Vec<Binding>) -> Binding {
         let name = self.fresh_name(&members);
-        let result = members.last().expect("invariant: a group has two calls").var;
+        let last = members.last().expect("invariant: a group has two calls");
+        let result = last.var;
+        let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
         let inputs = inputs(&members);
-        let mut bound = BTreeSet::new();
-        inputs.iter().for_each(|&var| lone(self.annotation(var), &mut bound));
-        let needed = self.mentioned(&inputs, &members);
-        let extra: Vec<Name> = needed.iter().filter(|dim| !bound.contains(*dim)).cloned().collect();
+        let extra = self.unbound(&inputs, &members);
 
+        // What was deduced with the facts of the function around is deduced anew without them.
         let mut vars = self.function.vars.clone();
-        for (info, annotation) in vars.iter_mut().zip(self.annotations) {
-            info.annotation = Some(annotation.clone());
+        members.iter().for_each(|member| vars[member.var.0 as usize].annotation = None);
+        for &input in &inputs {
+            vars[input.0 as usize].annotation = Some(self.annotation(input).clone());
         }
         let mut args: Vec<Atom> = inputs.iter().map(|&var| Atom::Var(var)).collect();
         let mut params = inputs;
@@ -60,21 +61,17 @@ impl<'f> Outline<'f> {
             params.push(VarId(u32::try_from(vars.len()).expect("ids are u32")));
             vars.push(self.shape_parameter(dims));
         }
-        let lambda = Lambda {
-            params,
-            result: Some(self.annotation(result).clone()),
-            attrs: marks(),
-            body: Some(Body {
-                blocks: vec![Block {
-                    kind: BlockKind::Dataflow { outputs: vec![result] },
-                    bindings: members,
-                }],
-                result: Atom::Var(result),
-            }),
-        };
+        let dims =
+            self.dims(params.iter().filter_map(|&var| vars[var.0 as usize].annotation.as_ref()));
+        let block =
+            Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
+        let body = Body { blocks: vec![block], result: Atom::Var(result) };
+        let lambda = Lambda { params, result: declared, attrs: marks(), body: Some(body) };
         let span = self.function.var(result).span;
-        let dims = self.dims(&needed);
-        self.functions.push(Function { name: name.clone(), span, lambda, vars, dims });
+        let mut function = Function { name: name.clone(), span, lambda, vars, dims };
+        // The table of the function around is far longer than what the group needs of it.
+        renumber(&mut function);
+        self.functions.push(function);
         let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
         Binding { var: result, expr }
     }
@@ -83,27 +80,39 @@ impl<'f> Outline<'f> {
         &self.annotations[var.0 as usize]
     }
 
-    /// The symbolic variables of a group, in the order of their declarations.
-    fn mentioned(&self, inputs: &[VarId], members: &[Binding]) -> Vec<Name> {
-        let mut names = BTreeSet::new();
+    /// The symbolic variables of a group that none of its inputs binds, in the order of their
+    /// declarations.
+    fn unbound(&self, inputs: &[VarId], members: &[Binding]) -> Vec<Name> {
+        let (mut bound, mut needed) = (BTreeSet::new(), BTreeSet::new());
         let mut mention = |dim: &Dim| {
             dim.visit_vars(&mut |name| {
-                if !name.starts_with(OWN) {
-                    names.insert(name.clone());
-                }
+                needed.insert(name.clone());
             });
         };
-        let vars = inputs.iter().copied().chain(members.iter().map(|member| member.var));
-        vars.for_each(|var| self.annotation(var).visit_dims(&mut |dim| mention(dim)));
+        for &input in inputs {
+            lone(self.annotation(input), &mut bound);
+            self.annotation(input).visit_dims(&mut |dim| mention(dim));
+        }
         members.iter().for_each(|member| expr_dims(&member.expr, &mut mention));
         let declared = self.function.dims.iter().map(|dim| &dim.name);
-        declared.filter(|name| names.contains(*name)).cloned().collect()
+        declared.filter(|name| needed.contains(*name) && !bound.contains(*name)).cloned().collect()
     }
 
-    /// All are bound by the parameters, and what is declared of them holds.
-    fn dims(&self, names: &[Name]) -> Vec<DimVar> {
-        let declared = names.iter().filter_map(|name| self.function.dim(name));
-        declared.map(|dim| DimVar { in_signature: true, ..dim.clone() }).collect()
+    /// The symbolic variables of parameters, in their order. What is declared of them holds.
+    fn dims<'p>(&self, params: impl Iterator<Item = &'p Annotation>) -> Vec<DimVar> {
+        let mut dims: Vec<DimVar> = Vec::new();
+        for annotation in params {
+            annotation.visit_dims(&mut |dim| {
+                dim.visit_vars(&mut |name| {
+                    if let Some(declared) = self.function.dim(name)
+                        && dims.iter().all(|dim| dim.name != *name)
+                    {
+                        dims.push(DimVar { in_signature: true, ..declared.clone() });
+                    }
+                });
+            });
+        }
+        dims
     }
 
     fn shape_parameter(&self, dims: Vec<Dim>) -> VarInfo {
