@@ -10,6 +10,9 @@ use relax_syntax::ir::{Atom, Binding, Block, Callee, Expr, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Calls in one group: a bound on the size of what is made of it.
+pub(super) const MAX_GROUP: usize = 128;
+
 /// One binding.
 pub(super) struct Node {
     /// Of a call of a tensor program that records one; else opaque.
@@ -45,7 +48,8 @@ impl Graph {
         Self { nodes, passes }
     }
 
-    /// The nodes on all ways from `from` to the first that they all lead through, both included.
+    /// The nodes on all ways from `from` to the first that they all lead through, both included; none
+    /// when there are more than a group may have.
     pub(super) fn ways(&self, from: usize) -> Option<BTreeSet<usize>> {
         let to = self.passes[from]?;
         let mut found = BTreeSet::from([to]);
@@ -53,6 +57,9 @@ impl Graph {
         while let Some(at) = work.pop() {
             if found.insert(at) {
                 work.extend(&self.nodes[at].users);
+            }
+            if found.len() > MAX_GROUP {
+                return None;
             }
         }
         Some(found)

@@ -1,12 +1,9 @@
 //! Which calls of a block become one. First what sums products takes in what follows it element by
 //! element, then everything that only moves and maps elements joins what reads it.
 
-use super::graph::Graph;
+use super::graph::{Graph, MAX_GROUP};
 use crate::patterns::{Pattern, Read};
 use std::collections::BTreeSet;
-
-/// Calls in one group: a bound on the size of what is made of it.
-const MAX_GROUP: usize = 128;
 
 type Group = BTreeSet<usize>;
 

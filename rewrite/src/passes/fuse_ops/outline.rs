@@ -48,8 +48,8 @@ impl<'f> Outline<'f> {
         let extra = self.unbound(&inputs, &members);
 
         // What was deduced with the facts of the function around is deduced anew without them.
-        let mut vars = self.function.vars.clone();
-        members.iter().for_each(|member| vars[member.var.0 as usize].annotation = None);
+        let around = self.function.vars.iter();
+        let mut vars: Vec<VarInfo> = around.map(|info| without_annotation(info)).collect();
         for &input in &inputs {
             vars[input.0 as usize].annotation = Some(self.annotation(input).clone());
         }
@@ -146,6 +146,10 @@ impl<'f> Outline<'f> {
             && self.function.dim(name).is_none()
             && self.function.vars.iter().all(|info| info.name != *name)
     }
+}
+
+fn without_annotation(info: &VarInfo) -> VarInfo {
+    VarInfo { name: info.name.clone(), annotation: None, span: info.span }
 }
 
 fn marks() -> Vec<(Name, AttrValue)> {
