@@ -12,7 +12,7 @@ use relax_syntax::span::Source;
 use std::fmt::Write;
 
 const EFFORT: Effort = Effort { cases: 4, seed: 5 };
-const BLOCKS: u64 = 150;
+const BLOCKS: u64 = 400;
 
 /// Name, inputs beside the first, body: all on `(n, 3)`, `i32`.
 const PROGRAMS: &[(&str, usize, &str)] = &[
@@ -46,7 +46,7 @@ fn block(random: &mut Random) -> String {
         // Most calls read what was just made, so that there are chains.
         let recent = |random: &mut Random| random.int(&(0.max(at - 3)..=at - 1));
         // Programs that can stop are rarer.
-        let choices = if random.int(&(0..=3)) == 0 { PROGRAMS.len() } else { 6 };
+        let choices = if random.int(&(0..=1)) == 0 { PROGRAMS.len() } else { 6 };
         let choice = random.int(&(0..=i64::try_from(choices).expect("few") - 1));
         let (name, more, _) = PROGRAMS[usize::try_from(choice).expect("not negative")];
         let args: Vec<String> = (0..=more).map(|_| format!("v{}", recent(random))).collect();
