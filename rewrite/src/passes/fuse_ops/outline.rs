@@ -49,7 +49,7 @@ impl<'f> Outline<'f> {
 
         // What was deduced with the facts of the function around is deduced anew without them.
         let around = self.function.vars.iter();
-        let mut vars: Vec<VarInfo> = around.map(|info| without_annotation(info)).collect();
+        let mut vars: Vec<VarInfo> = around.map(without_annotation).collect();
         for &input in &inputs {
             vars[input.0 as usize].annotation = Some(self.annotation(input).clone());
         }
