@@ -95,3 +95,22 @@ fn random_blocks_mean_the_same_after_fusion() {
     assert!(groups > 100, "{groups} groups");
     assert!(compared > 100 && trapped > 20, "{compared} compared, {trapped} trapped");
 }
+
+#[test]
+fn long_chains_are_grouped_in_pieces() {
+    let mut text = "def main(v0: Tensor((\"n\",), \"f32\")):\n    n = sym_var()\n".to_owned();
+    text.push_str("    with dataflow():\n");
+    for at in 1..=1000 {
+        let call = format!("call_tir(next, [v{}], Tensor((n,), \"f32\"))", at - 1);
+        writeln!(text, "        v{at} = {call}").expect("a string");
+    }
+    text.push_str("        output(v1000)\n    return v1000\n\n@tensorir_function\n");
+    text.push_str("def next(X: Buffer((\"n\",), \"f32\"), Y: Buffer((\"n\",), \"f32\")):\n");
+    text.push_str("    for i in range(n):\n        Y[i] = X[i] + 1.0\n");
+    let program = Program::load(Source::new("chain", text.as_str()));
+    assert!(!program.has_errors(), "{:#?}", program.diagnostics);
+    let result = fused(&program.module, "the chain");
+    let main = result.function("main").expect("it is kept");
+    let calls = main.lambda.body.as_ref().expect("it has one").bindings().count();
+    assert_eq!((calls, result.functions().count()), (8, 9), "1000 calls, at most 128 in a group");
+}
