@@ -3,10 +3,12 @@
 //! `functions` and `kernels` count definitions; `bindings`, `calls`, `match_casts`, `aliases`
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
 //! included; the name of an operator counts its calls. With `f.` before it only the function `f`
-//! counts.
+//! counts. `kernels.ElementWise` counts the tensor programs that record this pattern.
 
 use relax_semantics::ops::lookup;
-use relax_syntax::ir::{Atom, BlockKind, Body, Callee, Definition, Expr, Function, Module};
+use relax_syntax::ir::{
+    Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, attr,
+};
 
 /// How many of `what` a module has.
 ///
@@ -20,6 +22,9 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
             return Ok(kernels.count());
         }
         _ => {}
+    }
+    if let Some(pattern) = what.strip_prefix("kernels.") {
+        return Ok(recording(module, pattern));
     }
     let (function, kind) = match what.split_once('.') {
         Some((name, kind)) if lookup(what).is_none() => {
@@ -35,6 +40,16 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
     };
     let bodies = functions.iter().filter_map(|function| function.lambda.body.as_ref());
     Ok(bodies.map(|body| kind.in_body(body)).sum())
+}
+
+/// Tensor programs whose `compute_pattern` is `pattern`.
+fn recording(module: &Module, pattern: &str) -> usize {
+    let records = |definition: &&Definition| {
+        matches!(definition, Definition::Tensor(program)
+            if matches!(attr(&program.attrs, "compute_pattern"),
+                Some(AttrValue::Str(recorded)) if recorded == pattern))
+    };
+    module.definitions.iter().filter(records).count()
 }
 
 #[derive(Clone, Copy)]

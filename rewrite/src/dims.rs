@@ -1,6 +1,7 @@
 //! Dims as passes handle them: when an expression may stand for a variable, which annotations say
 //! the same, and which variables are mentioned at all.
 
+use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::Facts;
@@ -177,5 +178,18 @@ pub(crate) fn atom_dims(atom: &Atom, visit: &mut dyn FnMut(&Dim)) {
         | Atom::Str(_)
         | Atom::None
         | Atom::Constant(_) => {}
+    }
+}
+
+/// Adds the variables that stand alone as a dim, signatures of functions not entered.
+pub(crate) fn lone(annotation: &Annotation, names: &mut BTreeSet<Name>) {
+    match annotation {
+        Annotation::Callable(_) => {}
+        Annotation::Tuple(items) => items.iter().for_each(|item| lone(item, names)),
+        _ => annotation.visit_dims(&mut |dim| {
+            if let Dim::Var(name) = dim {
+                names.insert(name.clone());
+            }
+        }),
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod pass;
 pub mod passes;
+pub mod patterns;
 pub mod pipeline;
 pub mod verify;
 

@@ -1,10 +1,12 @@
 //! One file a pass; [`crate::pipeline`] lists them in order.
 
+pub mod annotate_tir_op_pattern;
 pub mod canonicalize_bindings;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
 pub mod fold_constant;
+pub mod fuse_ops;
 pub mod lift_lambdas;
 pub mod normalize;
 

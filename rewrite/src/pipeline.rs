@@ -3,8 +3,8 @@
 use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext};
 use crate::passes::{
-    canonicalize_bindings, eliminate_checks, eliminate_common_subexpr, eliminate_dead_code,
-    fold_constant, lift_lambdas, normalize,
+    annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
+    eliminate_dead_code, fold_constant, fuse_ops, lift_lambdas, normalize,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -48,10 +48,13 @@ pub static PIPELINE: &[Stage] = &[
     },
 ];
 
+/// Passes that are run by name only.
+pub static OPTIONAL: &[&Pass] = &[&annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
+
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;
 
-/// Every pass, in the order of the pipeline.
+/// Every pass, in the order of the pipeline, then those that are run by name only.
 pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
     PIPELINE
         .iter()
@@ -60,6 +63,7 @@ pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
             Step::Once(pass) => std::slice::from_ref(pass),
             Step::Fixpoint(passes) => passes,
         })
+        .chain(OPTIONAL)
         .copied()
 }
 

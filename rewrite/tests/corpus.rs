@@ -1,5 +1,5 @@
-//! Every expectation of the corpus, again after the passes up to P0 and up to P1; `# structure:`
-//! expectations; and what holds of every pass on every program: its output prints and parses back to
+//! Every expectation of the corpus, again after the passes up to P0, up to P1, and after fusion;
+//! `# structure:` expectations; and what holds of every pass on every program: its output prints and parses back to
 //! itself, means the same, and knows no less.
 
 mod precision;
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 const STACK: usize = 256 << 20;
 /// Enough to take every branch now and then; the corpus has its own expectations beside.
 const EFFORT: Effort = Effort { cases: 6, seed: 1 };
+
+/// Ingestion, then fusion, which is no part of a phase.
+const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -52,7 +55,7 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites = Rewrites { routes: &["P0", "P1"], apply: &rewritten };
+    let rewrites = Rewrites { routes: &["P0", "P1", FUSION], apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

@@ -7,7 +7,7 @@ use precision::coarsened;
 use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print, print_and_parse};
 use relax_corpus::random::Random;
-use relax_rewrite::pipeline::{Applied, Route, Watch, run};
+use relax_rewrite::pipeline::{Applied, Route, Watch, find_pass, run};
 use relax_rewrite::verify::{Effort, Tally, verify};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -49,10 +49,13 @@ fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);
     let program = Program::load(Source::new("generated", text.as_str()));
     assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
-    let mut watch = Held { input: &program.module, seen };
-    let ended = run(&program.module, &Route::To(Phase::P1), &mut Prover::new(), &mut watch);
-    if let Err(ended) = ended {
-        panic!("{ended:#?}\n{text}");
+    let fusion = ["lift_lambdas", "normalize", "annotate_tir_op_pattern", "fuse_ops"]
+        .map(|name| find_pass(name).expect("the pass is registered"));
+    for route in [Route::To(Phase::P1), Route::Passes(fusion.to_vec())] {
+        let mut watch = Held { input: &program.module, seen };
+        if let Err(ended) = run(&program.module, &route, &mut Prover::new(), &mut watch) {
+            panic!("{ended:#?}\n{text}");
+        }
     }
 }
 
@@ -73,6 +76,7 @@ fn generated_modules_mean_the_same_after_every_pass() {
         "eliminate_common_subexpr",
         "canonicalize_bindings",
         "eliminate_dead_code",
+        "annotate_tir_op_pattern",
     ] {
         assert!(seen.changed.get(pass).is_some_and(|&count| count > 5), "{pass}: {seen:?}");
     }

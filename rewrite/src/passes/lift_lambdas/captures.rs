@@ -1,7 +1,7 @@
 //! What the nested functions of a top-level function see of what is around them: variables, and
 //! symbolic variables that have a value where the nested function is made.
 
-use crate::dims::{atom_dims, expr_dims, lambda_dims};
+use crate::dims::{atom_dims, expr_dims, lambda_dims, lone};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN};
 use relax_syntax::dim::Dim;
@@ -225,17 +225,4 @@ fn mention(dim: &Dim, names: &mut BTreeSet<Name>) {
 
 fn bound_by_params(function: &Function, lambda: &Lambda, bound: &mut BTreeSet<Name>) {
     lambda.params.iter().for_each(|&param| lone(function.param_annotation(param), bound));
-}
-
-/// Adds the variables that stand alone as a dim, signatures of functions not entered.
-pub(super) fn lone(annotation: &Annotation, names: &mut BTreeSet<Name>) {
-    match annotation {
-        Annotation::Callable(_) => {}
-        Annotation::Tuple(items) => items.iter().for_each(|item| lone(item, names)),
-        _ => annotation.visit_dims(&mut |dim| {
-            if let Dim::Var(name) = dim {
-                names.insert(name.clone());
-            }
-        }),
-    }
 }

@@ -1,6 +1,7 @@
 //! The functions that come of one with nested functions: itself without them, and each of them.
 
-use super::captures::{Captures, Nested, lone};
+use super::captures::{Captures, Nested};
+use crate::dims::lone;
 use crate::mutated::mentions;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN};

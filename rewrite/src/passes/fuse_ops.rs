@@ -1,0 +1,171 @@
+//! Calls of tensor programs that may run as one become one call of a private function (paper,
+//! Algorithm 2 and Figures 8 and 9). Within it they are still calls; merging the programs is another
+//! pass.
+//!
+//! Groups are made in each dataflow block ([`groups`]) from what tensor programs record of themselves
+//! and from how they read each operand ([`graph`]). A group gives one value, that of its last call, and
+//! is called where that stood: what is used elsewhere is not fused away, and no trap changes places
+//! with another. The function keeps symbolic shapes ([`outline`]).
+
+mod graph;
+mod groups;
+mod outline;
+mod stops;
+
+use crate::pass::{Exactness, Pass, PassContext};
+use crate::patterns::Analysis;
+use crate::totality::Totality;
+use graph::Graph;
+use groups::groups;
+use outline::Outline;
+use relax_semantics::check::Phase;
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::ir::{
+    AttrValue, Block, BlockKind, Body, Definition, Expr, Function, Module, TensorProgram, attr,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use stops::Stops;
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "fuse_ops",
+    doc: "Groups calls of tensor programs, by the patterns that annotate_tir_op_pattern records, into \
+          private functions marked primitive.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Exact,
+    run,
+};
+
+/// Marks the function of a group.
+const PRIMITIVE: &str = "primitive";
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some((&program.name, Known::of(program))),
+        Definition::Graph(_) => None,
+    });
+    let programs = programs.collect();
+    let mut taken: BTreeSet<Name> =
+        module.definitions.iter().map(|definition| definition.name().clone()).collect();
+    let mut totality = Totality::new(module, context.checked);
+    let stops = Stops::new(module, context.checked, &programs);
+    let mut definitions = Vec::with_capacity(module.definitions.len());
+    let (mut calls, mut made) = (0, 0);
+    for definition in &module.definitions {
+        let Definition::Graph(function) = definition else {
+            definitions.push(definition.clone());
+            continue;
+        };
+        let annotations = &context.checked.annotations[&function.name];
+        let mut fusion = Fusion {
+            function,
+            programs: &programs,
+            totality: &mut totality,
+            stops: &stops,
+            outline: Outline::new(function, annotations, &mut taken),
+            calls: 0,
+        };
+        let rebuilt = fusion.function();
+        calls += fusion.calls;
+        let outlined = fusion.outline.functions;
+        made += outlined.len();
+        definitions.push(Definition::Graph(rebuilt));
+        definitions.extend(outlined.into_iter().map(Definition::Graph));
+    }
+    context.count("fused", calls, "calls");
+    context.count("made", made, "primitive functions");
+    Ok(Module { attrs: module.attrs.clone(), definitions })
+}
+
+/// What is known of a tensor program.
+struct Known<'m> {
+    program: &'m TensorProgram,
+    analysis: Analysis,
+}
+
+impl<'m> Known<'m> {
+    fn of(program: &'m TensorProgram) -> Self {
+        Self { program, analysis: Analysis::of(program) }
+    }
+}
+
+type Programs<'m> = BTreeMap<&'m Name, Known<'m>>;
+
+struct Fusion<'f, 'a> {
+    function: &'f Function,
+    programs: &'f Programs<'f>,
+    totality: &'f mut Totality<'a>,
+    stops: &'f Stops<'f>,
+    outline: Outline<'f>,
+    /// Those that went into groups.
+    calls: usize,
+}
+
+impl Fusion<'_, '_> {
+    fn function(&mut self) -> Function {
+        let mut rebuilt = self.function.clone();
+        let attrs = &self.function.lambda.attrs;
+        if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true)))
+            && let Some(body) = &mut rebuilt.lambda.body
+        {
+            self.body(body);
+        }
+        rebuilt
+    }
+
+    fn body(&mut self, body: &mut Body) {
+        for block in &mut body.blocks {
+            match &block.kind {
+                BlockKind::Dataflow { outputs } => {
+                    let graph = Graph::of(block, outputs, self.programs);
+                    self.block(block, &graph);
+                }
+                BlockKind::Plain => {
+                    for binding in &mut block.bindings {
+                        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+                            self.body(then);
+                            self.body(otherwise);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, block: &mut Block, graph: &Graph) {
+        let stays = self.never_stop(block);
+        let groups = groups(graph, &stays);
+        let mut replaced = BTreeMap::new();
+        let mut moved = BTreeSet::new();
+        for group in groups {
+            let members: Vec<_> = group.iter().map(|&at| block.bindings[at].clone()).collect();
+            self.calls += members.len();
+            let last = *group.last().expect("invariant: a group has two calls");
+            replaced.insert(last, self.outline.group(members));
+            moved.extend(group);
+        }
+        let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
+        block.bindings = bindings
+            .filter_map(|(at, binding)| match replaced.remove(&at) {
+                Some(call) => Some(call),
+                None => (!moved.contains(&at)).then_some(binding),
+            })
+            .collect();
+    }
+
+    /// For each binding, whether it never stops the program.
+    fn never_stop(&mut self, block: &Block) -> Vec<bool> {
+        let mut whole = BTreeSet::new();
+        let bindings = block.bindings.iter();
+        bindings
+            .map(|binding| {
+                self.stops.never(self.function, binding, &mut whole)
+                    || self.totality.only_gives_a_value(self.function, binding)
+            })
+            .collect()
+    }
+}

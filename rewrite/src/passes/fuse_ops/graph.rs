@@ -1,0 +1,164 @@
+//! The bindings of a dataflow block as a graph: what each is, what it reads and how, and through
+//! which binding everything that is made of it passes.
+
+use super::Programs;
+use crate::patterns::{Pattern, Read};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::{Atom, Binding, Block, Callee, Expr, VarId};
+use relax_syntax::resolve::expr_uses;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Calls in one group: a bound on the size of what is made of it.
+pub(super) const MAX_GROUP: usize = 128;
+
+/// One binding.
+pub(super) struct Node {
+    /// Of a call of a tensor program that records one; else opaque.
+    pub(super) pattern: Pattern,
+    /// The bindings that it uses; how it reads them, where that is known.
+    pub(super) operands: BTreeMap<usize, Option<Read>>,
+    /// The bindings that use it.
+    pub(super) users: BTreeSet<usize>,
+    /// Whether it is seen after the block.
+    pub(super) seen_after: bool,
+}
+
+/// A block; nodes are in the order of its bindings.
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    /// For each node the first that every way from it leads through; none where some way ends.
+    passes: Vec<Option<usize>>,
+}
+
+impl Graph {
+    pub(super) fn of(block: &Block, outputs: &[VarId], programs: &Programs) -> Self {
+        let mut places = BTreeMap::new();
+        let mut nodes: Vec<Node> = Vec::with_capacity(block.bindings.len());
+        for (at, binding) in block.bindings.iter().enumerate() {
+            let node = node(binding, outputs, &places, programs);
+            for &operand in node.operands.keys() {
+                nodes[operand].users.insert(at);
+            }
+            nodes.push(node);
+            places.insert(binding.var, at);
+        }
+        let passes = post_dominators(&nodes);
+        Self { nodes, passes }
+    }
+
+    /// The nodes on all ways from `from` to the first that they all lead through, both included; none
+    /// when there are more than a group may have.
+    pub(super) fn ways(&self, from: usize) -> Option<BTreeSet<usize>> {
+        let to = self.passes[from]?;
+        let mut found = BTreeSet::from([to]);
+        let mut work = vec![from];
+        while let Some(at) = work.pop() {
+            if found.insert(at) {
+                work.extend(&self.nodes[at].users);
+            }
+            if found.len() > MAX_GROUP {
+                return None;
+            }
+        }
+        Some(found)
+    }
+}
+
+fn node(
+    binding: &Binding,
+    outputs: &[VarId],
+    places: &BTreeMap<VarId, usize>,
+    programs: &Programs,
+) -> Node {
+    let mut used = BTreeSet::new();
+    expr_uses(&binding.expr, &mut used);
+    let call = TirCall::of(&binding.expr);
+    let known = call.as_ref().and_then(|call| programs.get(call.program));
+    let pattern = known.and_then(|known| Pattern::recorded(known.program));
+    let mut operands: BTreeMap<usize, Option<Read>> =
+        used.iter().filter_map(|var| Some((*places.get(var)?, None))).collect();
+    if let (Some(call), Some(known)) = (&call, known) {
+        let buffers = known.program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(*id),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        });
+        let mut reads: BTreeMap<usize, Vec<Option<Read>>> = BTreeMap::new();
+        for (arg, buffer) in call.args.iter().zip(buffers) {
+            let Atom::Var(var) = arg else { continue };
+            let Some(&place) = places.get(var) else { continue };
+            reads.entry(place).or_default().push(known.analysis.reads.get(&buffer).copied());
+        }
+        for (place, reads) in reads {
+            // Unknown once is unknown.
+            let worst = reads.into_iter().collect::<Option<Vec<_>>>();
+            operands.insert(place, worst.and_then(|reads| reads.into_iter().max()));
+        }
+    }
+    Node {
+        pattern: pattern.unwrap_or(Pattern::Opaque),
+        operands,
+        users: BTreeSet::new(),
+        seen_after: outputs.contains(&binding.var),
+    }
+}
+
+/// A `call_tir` that gives one tensor of known dims.
+pub(super) struct TirCall<'e> {
+    pub(super) program: &'e Name,
+    pub(super) args: &'e [Atom],
+    pub(super) out: &'e Annotation,
+}
+
+impl<'e> TirCall<'e> {
+    /// `None`: something else, or its operands do not stand in the call.
+    pub(super) fn of(expr: &'e Expr) -> Option<Self> {
+        let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
+        if name != "call_tir" {
+            return None;
+        }
+        let operand = |position: usize, names: [&str; 2]| {
+            let named = attrs.iter().find(|(key, _)| names.iter().any(|name| key == *name));
+            args.get(position).or(named.map(|(_, atom)| atom))
+        };
+        let Atom::Global(program) = operand(0, ["func", "gvar"])? else { return None };
+        let (Atom::Tuple(args) | Atom::List(args)) = operand(1, ["args", "args"])? else {
+            return None;
+        };
+        let Atom::Annotation(out) = operand(2, ["out", "out_sinfo"])? else { return None };
+        let tensor = out.as_tensor()?;
+        let known = tensor.dtype.is_some() && tensor.extents.dims().is_some();
+        let flat = args.iter().all(|arg| !matches!(arg, Atom::Tuple(_) | Atom::List(_)));
+        (known && flat && matches!(**out, Annotation::Tensor(_))).then_some(Self {
+            program,
+            args,
+            out,
+        })
+    }
+}
+
+/// Backwards: what all users lead through. Users come after what they use.
+fn post_dominators(nodes: &[Node]) -> Vec<Option<usize>> {
+    let mut passes: Vec<Option<usize>> = vec![None; nodes.len()];
+    for at in (0..nodes.len()).rev() {
+        let node = &nodes[at];
+        let mut users = node.users.iter().copied();
+        let Some(first) = users.next().filter(|_| !node.seen_after) else { continue };
+        passes[at] = users.try_fold(first, |a, b| meet(&passes, a, b));
+    }
+    passes
+}
+
+/// The first that the ways from both lead through.
+fn meet(passes: &[Option<usize>], a: usize, b: usize) -> Option<usize> {
+    let (mut a, mut b) = (a, b);
+    while a != b {
+        if a < b {
+            a = passes[a]?;
+        } else {
+            b = passes[b]?;
+        }
+    }
+    Some(a)
+}

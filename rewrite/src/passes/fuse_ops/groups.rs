@@ -1,0 +1,99 @@
+//! Which calls of a block become one. First what sums products takes in what follows it element by
+//! element, then everything that only moves and maps elements joins what reads it.
+
+use super::graph::{Graph, MAX_GROUP};
+use crate::patterns::{Pattern, Read};
+use std::collections::BTreeSet;
+
+type Group = BTreeSet<usize>;
+
+/// The groups of two calls and more, disjoint. `never_stop` says of each binding whether it cannot
+/// stop the program.
+pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
+    let count = graph.nodes.len();
+    let mut of: Vec<usize> = (0..count).collect();
+    let mut members: Vec<Group> = (0..count).map(|at| Group::from([at])).collect();
+    let sums = |pattern| pattern == Pattern::OutputEwiseFusible;
+    let maps = |pattern| pattern <= Pattern::Injective;
+    for wanted in [&sums as &dyn Fn(Pattern) -> bool, &maps] {
+        for at in (0..count).filter(|&at| wanted(graph.nodes[at].pattern)) {
+            let Some(ways) = graph.ways(at) else { continue };
+            let joined: BTreeSet<usize> = ways.iter().map(|&at| of[at]).collect();
+            let all: Group = joined.iter().flat_map(|&group| &members[group]).copied().collect();
+            if joined.len() < 2 || !may_be_one(graph, never_stop, &all) {
+                continue;
+            }
+            for group in joined {
+                members[group].clear();
+            }
+            all.iter().for_each(|&member| of[member] = at);
+            members[at] = all;
+        }
+    }
+    members.retain(|group| group.len() > 1);
+    members
+}
+
+fn may_be_one(graph: &Graph, never_stop: &[bool], group: &Group) -> bool {
+    group.len() <= MAX_GROUP
+        && patterns_fit(graph, group)
+        && gives_one_value(graph, group)
+        && keeps_order_of_stops(never_stop, group)
+}
+
+/// At most one call combines elements; what follows it stays at its elements or spreads them, and
+/// follows sums of products only.
+fn patterns_fit(graph: &Graph, group: &Group) -> bool {
+    let mut combining: Option<Pattern> = None;
+    let mut after = BTreeSet::new();
+    for &at in group {
+        let node = &graph.nodes[at];
+        if node.pattern == Pattern::Opaque {
+            return false;
+        }
+        for (operand, read) in node.operands.iter().filter(|(operand, _)| group.contains(operand)) {
+            let Some(read) = *read else { return false };
+            if !after.contains(operand) {
+                continue;
+            }
+            if combining != Some(Pattern::OutputEwiseFusible)
+                || node.pattern > Pattern::Broadcast
+                || read > Read::Part
+            {
+                return false;
+            }
+            after.insert(at);
+        }
+        if node.pattern >= Pattern::Reduction {
+            if combining.is_some() {
+                return false;
+            }
+            combining = Some(node.pattern);
+            after.insert(at);
+        }
+    }
+    true
+}
+
+/// Only the last call is used by what is outside.
+fn gives_one_value(graph: &Graph, group: &Group) -> bool {
+    group.iter().rev().skip(1).all(|&at| {
+        let node = &graph.nodes[at];
+        !node.seen_after && node.users.is_subset(group)
+    })
+}
+
+/// The group is called where its last call stood: nothing that can stop the program moves behind
+/// another such binding.
+fn keeps_order_of_stops(never_stop: &[bool], group: &Group) -> bool {
+    let Some((&first, &last)) = group.first().zip(group.last()) else { return false };
+    let mut stops_before = false;
+    (first..=last).all(|at| {
+        let stops = !never_stop[at];
+        if group.contains(&at) {
+            stops_before |= stops;
+            return true;
+        }
+        !(stops && stops_before)
+    })
+}

@@ -1,0 +1,71 @@
+//! Which calls of tensor programs never stop the program: they may change places with calls that do.
+
+use super::Programs;
+use super::graph::TirCall;
+use crate::dims::always_evaluates;
+use crate::patterns::Totals;
+use crate::unwritten::unwritten;
+use relax_semantics::check::Checked;
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::{Atom, Binding, Function, Module, VarId};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct Stops<'m> {
+    programs: &'m Programs<'m>,
+    totals: BTreeMap<&'m Name, Option<Totals>>,
+    checked: &'m Checked,
+    /// Bindings with checks that are left to run time.
+    left: BTreeSet<(&'m Name, VarId)>,
+    unwritten: BTreeMap<Name, BTreeSet<VarId>>,
+}
+
+impl<'m> Stops<'m> {
+    pub(super) fn new(module: &Module, checked: &'m Checked, programs: &'m Programs<'m>) -> Self {
+        let left = checked.obligations.iter().filter_map(|left| Some((&left.function, left.var?)));
+        let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program)));
+        Self {
+            programs,
+            totals: totals.collect(),
+            checked,
+            left: left.collect(),
+            unwritten: unwritten(module),
+        }
+    }
+
+    /// Whether a call never stops the program. `whole` are variables whose elements such calls before
+    /// it have all written.
+    pub(super) fn never(
+        &self,
+        function: &Function,
+        binding: &Binding,
+        whole: &mut BTreeSet<VarId>,
+    ) -> bool {
+        let Some(call) = TirCall::of(&binding.expr) else { return false };
+        let Some(Some(totals)) = self.totals.get(call.program) else { return false };
+        let unwritten = &self.unwritten[&function.name];
+        let annotations = &self.checked.annotations[&function.name];
+        let mut shapes: Vec<&[Dim]> = Vec::new();
+        for arg in call.args {
+            let Atom::Var(var) = arg else { return false };
+            let tensor = annotations[var.0 as usize].as_tensor();
+            let Some(dims) = tensor.and_then(|tensor| tensor.extents.dims()) else { return false };
+            if tensor.is_none_or(|tensor| tensor.dtype.is_none())
+                || (unwritten.contains(var) && !whole.contains(var))
+            {
+                return false;
+            }
+            shapes.push(dims);
+        }
+        let mut evaluates = true;
+        call.out.visit_dims(&mut |dim| evaluates &= always_evaluates(dim, &shapes));
+        let buffers = self.programs[call.program].program.params.len();
+        let never = evaluates
+            && buffers == call.args.len() + 1
+            && !self.left.contains(&(&function.name, binding.var));
+        if never && totals.writes_all {
+            whole.insert(binding.var);
+        }
+        never
+    }
+}

@@ -1,0 +1,325 @@
+//! A tensor program as one nest of loops around one computation, where it is that.
+//!
+//! Recognized are a plain store, and an accumulation whose first value is set in `init()`, under
+//! `if k == 0:` for every reduction axis `k`, or by a store before the reduction loops. Everything else
+//! is not a nest: allocations, barriers, branches, several stages, sharded loops, ranges that do not
+//! start at 0 or whose bounds are no dims, tiles whose loops together make an index.
+
+use super::values::{Scalars, as_dim};
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{
+    Axis, AxisKind, BinOp, BufferId, Intrinsic, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind,
+    TExpr,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the first value of an accumulation is set.
+#[derive(Debug)]
+enum First {
+    /// At the first value of these loop variables, which are all that are not written to.
+    AtFirst(BTreeSet<ScalarId>),
+    /// In `init()` of a block without explicit axes.
+    Implicit,
+}
+
+/// One nest.
+#[derive(Debug)]
+pub(super) struct Nest<'p> {
+    pub(super) scalars: Scalars<'p>,
+    /// Loop variables with their extents.
+    pub(super) extents: BTreeMap<ScalarId, Dim>,
+    pub(super) output: BufferId,
+    /// The loop variable at each index that is written; `None` for 0 where the extent is 1.
+    pub(super) written: Vec<Option<ScalarId>>,
+    /// Loop variables that are no index of what is written.
+    pub(super) reduced: BTreeSet<ScalarId>,
+    /// What is read to bind scalars, and by the stores: in these expressions.
+    pub(super) read: Vec<&'p TExpr>,
+    /// Whether some block names its axes.
+    pub(super) has_axes: bool,
+    /// What an accumulation adds or combines.
+    term: Option<(BinOp, Term<'p>)>,
+}
+
+/// What is combined with the value so far.
+#[derive(Debug, Clone, Copy)]
+enum Term<'p> {
+    One(&'p TExpr),
+    /// Of `fma`.
+    Product(&'p TExpr, &'p TExpr),
+}
+
+/// A store: buffer, indices, operation, value.
+#[derive(Debug, Clone, Copy)]
+struct Store<'p> {
+    buffer: BufferId,
+    indices: &'p [TExpr],
+    update: Option<BinOp>,
+    value: &'p TExpr,
+}
+
+#[derive(Debug, Default)]
+struct Walk<'p> {
+    scalars: Scalars<'p>,
+    extents: BTreeMap<ScalarId, Dim>,
+    read: Vec<&'p TExpr>,
+    has_axes: bool,
+    first: Option<(First, Store<'p>)>,
+}
+
+impl<'p> Nest<'p> {
+    /// `None` when the program is something else.
+    pub(super) fn of(program: &'p TensorProgram) -> Option<Self> {
+        let mut walk = Walk::default();
+        let store = walk.body(program.body.as_ref()?)?;
+        let output = program.params.iter().rev().find_map(|param| match param {
+            Param::Buffer(id) => Some(*id),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        })?;
+        if store.buffer != output {
+            return None;
+        }
+        let shape = &program.buffer(output).shape;
+        let written = walk.written(store.indices, shape)?;
+        let spatial: BTreeSet<ScalarId> = written.iter().flatten().copied().collect();
+        let reduced = walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
+        let Walk { scalars, extents, read, has_axes, first } = walk;
+        let nest = Nest { scalars, extents, output, written, reduced, read, has_axes, term: None };
+        nest.complete(store, first)
+    }
+
+    fn complete(mut self, store: Store<'p>, first: Option<(First, Store<'p>)>) -> Option<Self> {
+        let Some((first, initial)) = first else {
+            // Without reduction axes each element is written once.
+            let once = self.reduced.is_empty() && store.update.is_none();
+            self.read.push(store.value);
+            return once.then_some(self);
+        };
+        let same_place = initial.buffer == store.buffer && initial.indices == store.indices;
+        if self.reduced.is_empty() || !same_place || initial.update.is_some() {
+            return None;
+        }
+        let (op, term) = accumulated(store)?;
+        let terms = match term {
+            Term::One(term) => vec![term],
+            Term::Product(a, b) => vec![a, b],
+        };
+        let all_at_first = match first {
+            First::AtFirst(vars) => vars == self.reduced,
+            First::Implicit => {
+                let used = terms.iter().flat_map(|term| self.scalars.sources(term).loops);
+                self.reduced.is_subset(&used.collect())
+            }
+        };
+        self.read.push(initial.value);
+        self.read.extend(terms);
+        self.term = Some((op, term));
+        let initial = self.scalars.sources(initial.value).loops;
+        (all_at_first && initial.is_disjoint(&self.reduced)).then_some(self)
+    }
+
+    pub(super) fn is_reduction(&self) -> bool {
+        self.term.is_some()
+    }
+
+    /// Whether a sum of products of different inputs is made for each place of some spatial axis.
+    pub(super) fn sums_products(&self) -> bool {
+        let Some((BinOp::Add, term)) = self.term else { return false };
+        let spatial = self.written.iter().any(Option::is_some);
+        spatial
+            && match term {
+                Term::Product(a, b) => self.of_different_inputs(a, b),
+                Term::One(term) => self.is_product(term),
+            }
+    }
+
+    fn is_product(&self, term: &TExpr) -> bool {
+        match self.scalars.resolve(term) {
+            TExpr::Cast(_, operand) => self.is_product(operand),
+            TExpr::Binary(BinOp::Mul, factors) => self.of_different_inputs(&factors.0, &factors.1),
+            _ => false,
+        }
+    }
+
+    fn of_different_inputs(&self, a: &TExpr, b: &TExpr) -> bool {
+        let (a, b) = (self.scalars.sources(a).buffers, self.scalars.sources(b).buffers);
+        !a.is_empty() && !b.is_empty() && a.union(&b).count() > 1
+    }
+}
+
+/// What a store combines with the value that is there.
+fn accumulated(store: Store) -> Option<(BinOp, Term)> {
+    let own = |expr: &TExpr| {
+        matches!(expr, TExpr::Load { buffer, indices }
+            if *buffer == store.buffer && indices == store.indices)
+    };
+    match (store.update, store.value) {
+        (Some(op), term) => combines(op).then_some((op, Term::One(term))),
+        (None, TExpr::Binary(op, operands)) if combines(*op) => {
+            let term = match (own(&operands.0), own(&operands.1)) {
+                (true, false) => &operands.1,
+                (false, true) => &operands.0,
+                _ => return None,
+            };
+            Some((*op, Term::One(term)))
+        }
+        (None, TExpr::Call(Intrinsic::Fma, operands)) => match operands.as_slice() {
+            [a, b, sum] if own(sum) => Some((BinOp::Add, Term::Product(a, b))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn combines(op: BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::Add
+            | BinOp::Mul
+            | BinOp::Min
+            | BinOp::Max
+            | BinOp::And
+            | BinOp::Or
+            | BinOp::BitAnd
+            | BinOp::BitOr
+            | BinOp::BitXor
+    )
+}
+
+impl<'p> Walk<'p> {
+    /// The one store of a body, for which its loops are.
+    fn body(&mut self, statements: &'p [Stmt]) -> Option<Store<'p>> {
+        let mut rest = statements;
+        while let [Stmt { kind: StmtKind::Let { var, value }, .. }, others @ ..] = rest {
+            self.scalars.bind(*var, value);
+            self.read.push(value);
+            rest = others;
+        }
+        match rest {
+            [only] => match &only.kind {
+                StmtKind::For { loops, kind, body } => {
+                    self.loops(loops, kind)?;
+                    self.body(body)
+                }
+                StmtKind::Block { axes, init, body, .. } => {
+                    self.block(axes, init)?;
+                    self.body(body)
+                }
+                _ => as_store(only),
+            },
+            [first, Stmt { kind: StmtKind::For { loops, kind, body }, .. }] => {
+                let before: BTreeSet<ScalarId> = self.extents.keys().copied().collect();
+                self.loops(loops, kind)?;
+                let initial = as_store(first)?;
+                let store = self.body(body)?;
+                let within = self.extents.keys().copied().filter(|var| !before.contains(var));
+                let within = within.collect();
+                self.sets_first(First::AtFirst(within), initial)?;
+                Some(store)
+            }
+            [Stmt { kind: StmtKind::If { condition, then, otherwise }, .. }, last] => {
+                let ([initial], true) = (then.as_slice(), otherwise.is_empty()) else {
+                    return None;
+                };
+                let mut vars = BTreeSet::new();
+                self.at_first(condition, &mut vars)?;
+                self.sets_first(First::AtFirst(vars), as_store(initial)?)?;
+                as_store(last)
+            }
+            _ => None,
+        }
+    }
+
+    fn sets_first(&mut self, first: First, store: Store<'p>) -> Option<()> {
+        let alone = self.first.is_none();
+        self.first = Some((first, store));
+        alone.then_some(())
+    }
+
+    fn loops(&mut self, loops: &'p [Loop], kind: &LoopKind) -> Option<()> {
+        if matches!(kind, LoopKind::Shard { .. }) {
+            return None;
+        }
+        for item in loops {
+            if item.start != TExpr::Int(0) {
+                return None;
+            }
+            self.extents.insert(item.var, as_dim(&item.stop)?);
+            self.scalars.bind_loop(item.var);
+        }
+        Some(())
+    }
+
+    fn block(&mut self, axes: &'p [Axis], init: &'p [Stmt]) -> Option<()> {
+        let mut reduced = BTreeSet::new();
+        self.has_axes |= !axes.is_empty();
+        for axis in axes {
+            let sources = self.scalars.sources(&axis.value);
+            if axis.kind == AxisKind::Reduce {
+                reduced.extend(sources.loops);
+            }
+            self.scalars.bind(axis.var, &axis.value);
+            self.read.push(&axis.value);
+        }
+        match init {
+            [] => Some(()),
+            [initial] => {
+                let first = match axes {
+                    [] => First::Implicit,
+                    _ => First::AtFirst(reduced),
+                };
+                self.sets_first(first, as_store(initial)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The loop variables that a condition compares with 0, one after the other.
+    fn at_first(&self, condition: &TExpr, vars: &mut BTreeSet<ScalarId>) -> Option<()> {
+        let TExpr::Binary(op, operands) = condition else { return None };
+        let (a, b) = (&operands.0, &operands.1);
+        match op {
+            BinOp::And => {
+                self.at_first(a, vars)?;
+                self.at_first(b, vars)
+            }
+            BinOp::Equal => {
+                let var = if self.scalars.is_zero(b) { a } else { b };
+                let other = if self.scalars.is_zero(b) { b } else { a };
+                let var = self.scalars.lone(var)?;
+                vars.insert(var);
+                (self.scalars.is_zero(other) && self.extents.contains_key(&var)).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// The loop variables at the indices of a store, when together they go through every element of
+    /// the buffer once.
+    fn written(&self, indices: &[TExpr], shape: &[Dim]) -> Option<Vec<Option<ScalarId>>> {
+        let mut seen = BTreeSet::new();
+        let mut written = Vec::with_capacity(indices.len());
+        for (index, extent) in indices.iter().zip(shape) {
+            if self.scalars.is_zero(index) && *extent == Dim::Int(1) {
+                written.push(None);
+                continue;
+            }
+            let var = self.scalars.lone(index)?;
+            if self.extents.get(&var) != Some(extent) || !seen.insert(var) {
+                return None;
+            }
+            written.push(Some(var));
+        }
+        Some(written)
+    }
+}
+
+fn as_store(stmt: &Stmt) -> Option<Store<'_>> {
+    match &stmt.kind {
+        StmtKind::Store { buffer, indices, update, value } => {
+            Some(Store { buffer: *buffer, indices, update: *update, value })
+        }
+        _ => None,
+    }
+}

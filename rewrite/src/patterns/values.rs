@@ -1,0 +1,127 @@
+//! What the scalars of a tensor program come from: loop variables and loads.
+
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, TExpr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an expression depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sources {
+    /// Loop variables.
+    pub(super) loops: BTreeSet<ScalarId>,
+    /// Buffers that it loads from.
+    pub(super) buffers: BTreeSet<BufferId>,
+}
+
+impl Sources {
+    fn add(&mut self, other: &Sources) {
+        self.loops.extend(&other.loops);
+        self.buffers.extend(&other.buffers);
+    }
+}
+
+/// The scalars bound so far. Values are looked up, never put in the place of their names: what is
+/// written `t = t0 + t0` again and again must not grow.
+#[derive(Debug, Default)]
+pub(super) struct Scalars<'p> {
+    sources: BTreeMap<ScalarId, Sources>,
+    values: BTreeMap<ScalarId, &'p TExpr>,
+}
+
+impl<'p> Scalars<'p> {
+    pub(super) fn bind_loop(&mut self, var: ScalarId) {
+        let sources = Sources { loops: BTreeSet::from([var]), buffers: BTreeSet::new() };
+        self.sources.insert(var, sources);
+    }
+
+    pub(super) fn bind(&mut self, var: ScalarId, value: &'p TExpr) {
+        self.sources.insert(var, self.sources(value));
+        self.values.insert(var, value);
+    }
+
+    /// What an expression depends on.
+    pub(super) fn sources(&self, expr: &TExpr) -> Sources {
+        let mut found = Sources::default();
+        visit(expr, &mut |part| match part {
+            TExpr::Scalar(id) => {
+                if let Some(sources) = self.sources.get(id) {
+                    found.add(sources);
+                }
+            }
+            TExpr::Load { buffer, .. } => {
+                found.buffers.insert(*buffer);
+            }
+            _ => {}
+        });
+        found
+    }
+
+    /// The expression that a name stands for.
+    pub(super) fn resolve<'e>(&self, expr: &'e TExpr) -> &'e TExpr
+    where
+        'p: 'e,
+    {
+        let mut expr = expr;
+        while let TExpr::Scalar(id) = expr {
+            let Some(&value) = self.values.get(id) else { break };
+            expr = value;
+        }
+        expr
+    }
+
+    /// The scalar that is no name of another: a loop variable or a parameter.
+    pub(super) fn lone(&self, expr: &TExpr) -> Option<ScalarId> {
+        match self.resolve(expr) {
+            TExpr::Scalar(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the literal 0.
+    pub(super) fn is_zero(&self, expr: &TExpr) -> bool {
+        *self.resolve(expr) == TExpr::Int(0)
+    }
+}
+
+/// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
+pub(super) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+    seen(expr);
+    match expr {
+        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
+            operands.iter().for_each(|operand| visit(operand, seen));
+        }
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
+        TExpr::Binary(_, operands) => {
+            visit(&operands.0, seen);
+            visit(&operands.1, seen);
+        }
+        TExpr::Select(parts) => {
+            visit(&parts.0, seen);
+            visit(&parts.1, seen);
+            visit(&parts.2, seen);
+        }
+        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
+    }
+}
+
+/// The bound of a loop as a dim, where it is one.
+pub(super) fn as_dim(expr: &TExpr) -> Option<Dim> {
+    match expr {
+        TExpr::Int(value) => Some(Dim::Int(*value)),
+        TExpr::Dim(name) => Some(Dim::Var(name.clone())),
+        TExpr::Binary(op, operands) => {
+            let op = match op {
+                BinOp::Add => DimOp::Add,
+                BinOp::Sub => DimOp::Sub,
+                BinOp::Mul => DimOp::Mul,
+                BinOp::FloorDiv => DimOp::FloorDiv,
+                BinOp::Mod => DimOp::FloorMod,
+                BinOp::Min => DimOp::Min,
+                BinOp::Max => DimOp::Max,
+                _ => return None,
+            };
+            Some(Dim::op(op, as_dim(&operands.0)?, as_dim(&operands.1)?))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! Random blocks of calls of tensor programs, of every pattern and with traps among them, through
+//! fusion: the module means the same, every group is one that the rules admit, and groups are made.
+
+use relax_corpus::pipeline::{Program, print, print_and_parse};
+use relax_corpus::random::Random;
+use relax_rewrite::pass::Exactness;
+use relax_rewrite::pipeline::{Route, Unwatched, find_pass, run};
+use relax_rewrite::verify::{Effort, is_private, verify};
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use std::fmt::Write;
+
+const EFFORT: Effort = Effort { cases: 4, seed: 5 };
+const BLOCKS: u64 = 400;
+
+/// Name, inputs beside the first, body: all on `(n, 3)`, `i32`.
+const PROGRAMS: &[(&str, usize, &str)] = &[
+    ("double", 0, "for i, j in grid(n, 3):\n        Y[i, j] = X[i, j] * 2"),
+    ("clamp", 0, "for i, j in grid(n, 3):\n        Y[i, j] = max(X[i, j], 0)"),
+    ("mirror", 0, "for i, j in grid(n, 3):\n        Y[i, j] = X[i, 2 - j]"),
+    ("plus", 1, "for i, j in grid(n, 3):\n        Y[i, j] = X[i, j] + Z[i, j]"),
+    (
+        "products",
+        1,
+        "for i, j, k in grid(n, 3, 3):\n        with block():\n            with init():\n                \
+         Y[i, j] = 0\n            Y[i, j] += X[i, k] * Z[i, j]",
+    ),
+    (
+        "most",
+        0,
+        "for i, j, k in grid(n, 3, 3):\n        with block():\n            with init():\n                \
+         Y[i, j] = 0\n            Y[i, j] = max(Y[i, j], X[i, k])",
+    ),
+    ("quotient", 1, "for i, j in grid(n, 3):\n        Y[i, j] = X[i, j] // Z[i, j]"),
+    ("look_up", 0, "for i, j in grid(n, 3):\n        Y[i, j] = X[i, i64(X[i, j])]"),
+];
+
+fn block(random: &mut Random) -> String {
+    let shape = "Tensor((n, 3), \"i32\")";
+    let mut text = format!("def main(v0: Tensor((\"n\", 3), \"i32\"), v1: {shape}):\n");
+    text.push_str("    n = sym_var()\n    with dataflow():\n");
+    let last = random.int(&(4..=12));
+    let mut outputs = vec![format!("v{last}")];
+    for at in 2..=last {
+        // Most calls read what was just made, so that there are chains.
+        let recent = |random: &mut Random| random.int(&(0.max(at - 3)..=at - 1));
+        // Programs that can stop are rarer.
+        let choices = if random.int(&(0..=1)) == 0 { PROGRAMS.len() } else { 6 };
+        let choice = random.int(&(0..=i64::try_from(choices).expect("few") - 1));
+        let (name, more, _) = PROGRAMS[usize::try_from(choice).expect("not negative")];
+        let args: Vec<String> = (0..=more).map(|_| format!("v{}", recent(random))).collect();
+        let args = args.join(", ");
+        writeln!(text, "        v{at} = call_tir({name}, [{args}], {shape})").expect("a string");
+        if at != last && random.int(&(0..=7)) == 0 {
+            outputs.push(format!("v{at}"));
+        }
+    }
+    let outputs = outputs.join(", ");
+    writeln!(text, "        output({outputs})\n    return ({outputs},)").expect("a string");
+    for (name, more, body) in PROGRAMS {
+        let buffer = |name| format!("{name}: Buffer((\"n\", 3), \"i32\")");
+        let names = if *more == 0 { vec!["X", "Y"] } else { vec!["X", "Z", "Y"] };
+        let params: Vec<String> = names.into_iter().map(buffer).collect();
+        let params = params.join(", ");
+        write!(text, "\n@tensorir_function\ndef {name}({params}):\n    {body}\n")
+            .expect("a string");
+    }
+    text
+}
+
+fn fused(module: &Module, text: &str) -> Module {
+    let passes = ["normalize", "annotate_tir_op_pattern", "fuse_ops"];
+    let passes = passes.map(|name| find_pass(name).expect("the pass is registered"));
+    run(module, &Route::Passes(passes.to_vec()), &mut Prover::new(), &mut Unwatched)
+        .unwrap_or_else(|ended| panic!("{ended:#?}\n{text}"))
+}
+
+#[test]
+fn random_blocks_mean_the_same_after_fusion() {
+    let (mut groups, mut compared, mut trapped) = (0, 0, 0);
+    for seed in 0..BLOCKS {
+        let text = block(&mut Random::new(seed, "fusion"));
+        let program = Program::load(Source::new("block", text.as_str()));
+        assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
+        let result = fused(&program.module, &text);
+        print_and_parse(&result).unwrap_or_else(|why| panic!("{why}\n{text}"));
+        let tally = verify(&program.module, &result, Exactness::Exact, EFFORT)
+            .unwrap_or_else(|why| panic!("{why}\n{}", print(&result)));
+        (compared, trapped) = (compared + tally.compared, trapped + tally.trapped);
+        groups += result.functions().filter(|function| is_private(function)).count();
+        // A second time there is nothing left to group.
+        assert_eq!(print(&fused(&result, &text)), print(&result), "{text}");
+    }
+    assert!(groups > 100, "{groups} groups");
+    assert!(compared > 100 && trapped > 20, "{compared} compared, {trapped} trapped");
+}
+
+#[test]
+fn long_chains_are_grouped_in_pieces() {
+    let mut text = "def main(v0: Tensor((\"n\",), \"f32\")):\n    n = sym_var()\n".to_owned();
+    text.push_str("    with dataflow():\n");
+    for at in 1..=1000 {
+        let call = format!("call_tir(next, [v{}], Tensor((n,), \"f32\"))", at - 1);
+        writeln!(text, "        v{at} = {call}").expect("a string");
+    }
+    text.push_str("        output(v1000)\n    return v1000\n\n@tensorir_function\n");
+    text.push_str("def next(X: Buffer((\"n\",), \"f32\"), Y: Buffer((\"n\",), \"f32\")):\n");
+    text.push_str("    for i in range(n):\n        Y[i] = X[i] + 1.0\n");
+    let program = Program::load(Source::new("chain", text.as_str()));
+    assert!(!program.has_errors(), "{:#?}", program.diagnostics);
+    let result = fused(&program.module, "the chain");
+    let main = result.function("main").expect("it is kept");
+    let calls = main.lambda.body.as_ref().expect("it has one").bindings().count();
+    assert_eq!((calls, result.functions().count()), (8, 9), "1000 calls, at most 128 in a group");
+}
