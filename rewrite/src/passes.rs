@@ -5,6 +5,7 @@ pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
 pub mod fold_constant;
+pub mod legalize_ops;
 pub mod lift_lambdas;
 pub mod normalize;
 

@@ -4,7 +4,7 @@ use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext};
 use crate::passes::{
     canonicalize_bindings, eliminate_checks, eliminate_common_subexpr, eliminate_dead_code,
-    fold_constant, lift_lambdas, normalize,
+    fold_constant, legalize_ops, lift_lambdas, normalize,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -51,7 +51,10 @@ pub static PIPELINE: &[Stage] = &[
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;
 
-/// Every pass, in the order of the pipeline.
+/// Passes that are run when they are asked for: no phase demands yet what they make.
+static BY_NAME: &[&Pass] = &[&legalize_ops::PASS];
+
+/// Every pass: those of the pipeline in its order, then those that are only run by name.
 pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
     PIPELINE
         .iter()
@@ -60,6 +63,7 @@ pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
             Step::Once(pass) => std::slice::from_ref(pass),
             Step::Fixpoint(passes) => passes,
         })
+        .chain(BY_NAME)
         .copied()
 }
 
