@@ -52,7 +52,10 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites = Rewrites { routes: &["P0", "P1", "normalize,legalize_ops"], apply: &rewritten };
+    let rewrites = Rewrites {
+        routes: &["P0", "P1", "lift_lambdas,normalize,legalize_ops"],
+        apply: &rewritten,
+    };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The matrix product, with batch dims that broadcast. Floats are summed in f64 and rounded once.
+//! The matrix product, with batch dims that broadcast. Floats are summed in f64 and rounded once;
+//! products of f64 itself stay operators.
 
 use super::builder::{Builder, binary, broadcast_index, cast, load};
 use super::reduction::accumulator;
@@ -17,7 +18,7 @@ pub(super) fn matmul(request: &Request) -> Option<TensorProgram> {
         && b.rank() >= 2
         && a.dtype == dtype
         && b.dtype == dtype
-        && dtype != DType::Bool
+        && !matches!(dtype, DType::Bool | DType::F64)
         && a.dims.last() == b.dims.get(b.rank() - 2);
     if !is_known {
         return None;

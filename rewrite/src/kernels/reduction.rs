@@ -1,5 +1,6 @@
 //! Reductions: the neutral element is written first, by a loop of its own, for over an empty axis
-//! nothing else is. Floats are summed in f64 and rounded once, as operators do.
+//! nothing else is. Floats are summed in f64 and rounded once, as operators do; those of f64 itself,
+//! whose sums operators compensate, are left to them.
 
 use super::Request;
 use super::builder::{Builder, binary, cast, extent, extremum as greater_or_lesser, load};
@@ -55,7 +56,7 @@ impl Axes {
 pub(super) fn sum(request: &Request) -> Option<TensorProgram> {
     let [x] = request.tensors::<1>()?;
     let is_mean = request.row.name == "mean";
-    if x.dtype == DType::Bool || (is_mean && !x.dtype.is_float()) {
+    if matches!(x.dtype, DType::Bool | DType::F64) || (is_mean && !x.dtype.is_float()) {
         return None;
     }
     let axes = Axes::of(request)?;
@@ -79,10 +80,9 @@ pub(super) fn sum(request: &Request) -> Option<TensorProgram> {
     Some(builder.finish())
 }
 
-/// A buffer of zeros to add to, and its dtype: the output itself where that is as wide.
+/// A buffer of zeros to add to, and its dtype: of f64 for narrower floats, the output for integers.
 pub(super) fn accumulator(builder: &mut Builder, dims: &[Dim], dtype: DType) -> (BufferId, DType) {
-    let is_narrow = dtype.is_float() && dtype != DType::F64;
-    let (buffer, wide) = if is_narrow {
+    let (buffer, wide) = if dtype.is_float() {
         (builder.allocate("T", dims.to_vec(), DType::F64), DType::F64)
     } else {
         (builder.output, dtype)

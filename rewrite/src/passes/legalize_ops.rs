@@ -1,13 +1,15 @@
 //! Calls of operators become calls of tensor programs, made for what is known of their operands.
 //!
 //! A call stays where a constraint of its operator is left to run time, for a program would not stop
-//! with the operator's trap; and where dims, dtypes or axes are not all known.
+//! with the operator's trap; where an operand may hold elements that nothing has written; and where dims,
+//! dtypes or axes are not all known.
 
 use super::map_functions;
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Request, TensorSpec, has_kernels, kernel};
 use crate::pass::{Exactness, Pass, PassContext};
+use crate::unwritten::unwritten;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::ops::{Kind, Known, Literal, Operator, bind, lookup};
 use relax_syntax::Name;
@@ -26,7 +28,7 @@ pub static PASS: Pass = Pass {
           one for all calls that differ only in the names of their dims.",
     from: Phase::P0,
     to: Phase::P0,
-    // Sums in f64 are not compensated.
+    // Sums of the narrower floats are formed in f64, as operators do, but not compensated.
     exactness: Exactness::Approximate,
     run,
 };
@@ -35,11 +37,14 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut programs = Programs { taken: taken_names(module), made: Vec::new() };
     let (mut done, mut found) = (0, 0);
     let checked = context.checked;
+    let unwritten = unwritten(module);
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let annotations = &checked.annotations[&function.name];
         let left = left_to_run_time(checked, &function.name);
-        let mut walk = Walk { annotations, left, programs: &mut programs, done: 0, found: 0 };
+        let unwritten = &unwritten[&function.name];
+        let programs = &mut programs;
+        let mut walk = Walk { annotations, left, unwritten, programs, done: 0, found: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         done += walk.done;
         found += walk.found;
@@ -99,6 +104,7 @@ impl Programs {
 struct Walk<'a> {
     annotations: &'a [Annotation],
     left: BTreeSet<VarId>,
+    unwritten: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
     done: usize,
     found: usize,
@@ -169,6 +175,8 @@ impl Walk<'_> {
 
     fn operand(&self, atom: &Atom) -> Option<TensorSpec> {
         match atom {
+            // Operators move what nothing has written; programs do not read it.
+            Atom::Var(var) if self.unwritten.contains(var) => None,
             Atom::Var(var) => spec(&self.annotations[var.0 as usize]),
             Atom::External(external) => spec(&external.annotation),
             Atom::Constant(constant) => {
