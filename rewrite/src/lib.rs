@@ -10,6 +10,7 @@ pub mod verify;
 
 mod blocks;
 mod dims;
+mod kernels;
 mod mutated;
 mod references;
 mod substitute;

@@ -4,7 +4,7 @@ use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext};
 use crate::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, lift_lambdas, normalize,
+    eliminate_dead_code, fold_constant, fuse_ops, legalize_ops, lift_lambdas, normalize,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -49,7 +49,8 @@ pub static PIPELINE: &[Stage] = &[
 ];
 
 /// Passes that are run by name only.
-pub static OPTIONAL: &[&Pass] = &[&annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
+pub static OPTIONAL: &[&Pass] =
+    &[&legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;

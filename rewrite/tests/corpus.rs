@@ -20,6 +20,8 @@ const STACK: usize = 256 << 20;
 /// Enough to take every branch now and then; the corpus has its own expectations beside.
 const EFFORT: Effort = Effort { cases: 6, seed: 1 };
 
+/// Ingestion, then lowering to tensor programs, which is no part of a phase yet.
+const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
 /// Ingestion, then fusion, which is no part of a phase.
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 
@@ -55,7 +57,7 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites = Rewrites { routes: &["P0", "P1", FUSION], apply: &rewritten };
+    let rewrites = Rewrites { routes: &["P0", "P1", FUSION, LEGAL], apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

@@ -1,0 +1,68 @@
+//! Dims of a call as the dims of its program: variables by order of appearance.
+//!
+//! A variable of the program is bound where it stands alone as a dim of a buffer, an output's
+//! included: so no program needs a parameter for a dim. A dim of the call is a variable, or an
+//! expression of variables that stand alone elsewhere; any other expression is taken for one unknown.
+
+use super::TensorSpec;
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names that a program gives to the dims of a call.
+pub(crate) struct Renaming {
+    bound: BTreeSet<Name>,
+    names: BTreeMap<Dim, Name>,
+}
+
+impl Renaming {
+    /// For the tensors of a call, in the order of the program's buffers.
+    pub(crate) fn of<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> Self {
+        let dims = tensors.flat_map(|tensor| &tensor.dims);
+        let alone = dims.filter_map(|dim| match dim {
+            Dim::Var(name) => Some(name.clone()),
+            _ => None,
+        });
+        Self { bound: alone.collect(), names: BTreeMap::new() }
+    }
+
+    /// A tensor as the program declares it.
+    pub(crate) fn tensor(&mut self, tensor: &TensorSpec) -> TensorSpec {
+        let dims = tensor.dims.iter().map(|dim| self.dim(dim)).collect();
+        TensorSpec { dims, dtype: tensor.dtype }
+    }
+
+    fn dim(&mut self, dim: &Dim) -> Dim {
+        if self.is_expressed(dim) { self.expressed(dim) } else { self.variable(dim) }
+    }
+
+    /// Whether the program can compute it from variables that are bound.
+    fn is_expressed(&self, dim: &Dim) -> bool {
+        match dim {
+            Dim::Int(_) => true,
+            Dim::Var(name) => self.bound.contains(name),
+            // There is no such operation of scalars.
+            Dim::Op(DimOp::CeilDiv, _) => false,
+            Dim::Op(_, operands) => {
+                self.is_expressed(&operands.0) && self.is_expressed(&operands.1)
+            }
+        }
+    }
+
+    fn expressed(&mut self, dim: &Dim) -> Dim {
+        match dim {
+            Dim::Int(_) => dim.clone(),
+            Dim::Var(_) => self.variable(dim),
+            Dim::Op(op, operands) => {
+                let (a, b) = (self.expressed(&operands.0), self.expressed(&operands.1));
+                Dim::Op(*op, Box::new((a, b)))
+            }
+        }
+    }
+
+    fn variable(&mut self, dim: &Dim) -> Dim {
+        let next = self.names.len();
+        let name = self.names.entry(dim.clone()).or_insert_with(|| Name::new(format!("n{next}")));
+        Dim::Var(name.clone())
+    }
+}
