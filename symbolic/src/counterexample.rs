@@ -153,6 +153,10 @@ impl Engine {
                 return Some(model);
             }
         }
+        // Without a variable there is nothing to choose: the facts are contradictory.
+        if names.is_empty() {
+            return None;
+        }
         let mut others: Vec<&Claim> = context.claims.iter().collect();
         let own = connected(&mut names, &mut others);
         let target = Target { formula: &Formula::False, wanted: &|_| true };
