@@ -103,6 +103,24 @@ impl From<Phase> for relax_semantics::check::Phase {
     }
 }
 
+/// What code is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    Cpu,
+    Wgpu,
+    Cuda,
+}
+
+impl From<Target> for relax_rewrite::pass::Target {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Cpu => Self::Cpu,
+            Target::Wgpu => Self::Wgpu,
+            Target::Cuda => Self::Cuda,
+        }
+    }
+}
+
 /// Run a function of a program
 ///
 /// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,
@@ -186,6 +204,9 @@ pub(crate) struct OptArgs {
     /// These passes, in this order, instead of whole stages
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
+    /// What code is made for: which library functions there are, how memory is planned
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) target: Target,
     /// List the passes, in the order of the pipeline
     #[arg(long)]
     pub(crate) list_passes: bool,

@@ -1,10 +1,14 @@
 //! What a pass is: a record, and what it is given beside the module.
 
 use relax_semantics::check::{Checked, Phase};
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A transformation of modules.
 #[derive(Debug)]
@@ -32,10 +36,33 @@ pub enum Exactness {
     Approximate,
 }
 
+/// What code is made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A graphics device through WebGPU.
+    Wgpu,
+    /// An NVIDIA device.
+    Cuda,
+}
+
+/// What a run of passes is given beside the module.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What code is made for.
+    pub target: Target,
+    /// Values that stand for parameters and external constants, by name.
+    pub params: Arc<BTreeMap<Name, Tensor>>,
+}
+
 /// What a pass may ask, and where it counts.
 pub struct PassContext<'a> {
     /// What the check knows of the module: deduced annotations, checks that are left, casts.
     pub checked: &'a Checked,
+    /// The same for every pass of a run.
+    pub settings: &'a Settings,
     /// Decides questions on dims. Only what was assumed since is known: the facts of a function's
     /// signature are not.
     pub facts: &'a mut dyn Facts,
@@ -57,8 +84,8 @@ pub struct Counter {
 
 impl<'a> PassContext<'a> {
     /// For a module of which `checked` is known.
-    pub fn new(checked: &'a Checked, facts: &'a mut dyn Facts) -> Self {
-        Self { checked, facts, counters: Vec::new() }
+    pub fn new(checked: &'a Checked, settings: &'a Settings, facts: &'a mut dyn Facts) -> Self {
+        Self { checked, settings, facts, counters: Vec::new() }
     }
 
     /// "`verb` `done` `what`"

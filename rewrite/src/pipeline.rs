@@ -1,7 +1,7 @@
 //! The list of passes, and how they are run: the module is checked after each.
 
 use crate::dims::drop_unused_dims;
-use crate::pass::{Counter, Pass, PassContext};
+use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, fold_constant, fuse_ops, legalize_ops, lift_lambdas, normalize,
@@ -30,55 +30,92 @@ pub enum Step {
     Fixpoint(&'static [&'static Pass]),
 }
 
-/// Ingestion, then optimization.
-pub static PIPELINE: &[Stage] = &[
-    Stage {
-        phase: Phase::P0,
-        steps: &[Step::Once(&lift_lambdas::PASS), Step::Once(&normalize::PASS)],
-    },
-    Stage {
-        phase: Phase::P1,
-        steps: &[Step::Fixpoint(&[
-            &fold_constant::PASS,
-            &eliminate_checks::PASS,
-            &eliminate_common_subexpr::PASS,
-            &canonicalize_bindings::PASS,
-            &eliminate_dead_code::PASS,
-        ])],
-    },
-];
+/// Stages in order, and passes that are run by name only: what a crate knows with all below it.
+#[derive(Debug)]
+pub struct Pipeline {
+    /// In the order of their phases.
+    pub stages: &'static [&'static Stage],
+    /// Run by name only.
+    pub optional: &'static [&'static [&'static Pass]],
+}
 
-/// Passes that are run by name only.
+/// Ingestion, then optimization.
+pub static PIPELINE: Pipeline =
+    Pipeline { stages: &[&INGESTION, &OPTIMIZATION], optional: &[OPTIONAL] };
+
+/// P0.
+pub static INGESTION: Stage = Stage {
+    phase: Phase::P0,
+    steps: &[Step::Once(&lift_lambdas::PASS), Step::Once(&normalize::PASS)],
+};
+
+/// P1.
+pub static OPTIMIZATION: Stage = Stage {
+    phase: Phase::P1,
+    steps: &[Step::Fixpoint(&[
+        &fold_constant::PASS,
+        &eliminate_checks::PASS,
+        &eliminate_common_subexpr::PASS,
+        &canonicalize_bindings::PASS,
+        &eliminate_dead_code::PASS,
+    ])],
+};
+
+/// Passes of this crate that no stage of it runs.
 pub static OPTIONAL: &[&Pass] =
     &[&legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;
 
-/// Every pass, in the order of the pipeline, then those that are run by name only.
-pub fn all_passes() -> impl Iterator<Item = &'static Pass> {
-    PIPELINE
-        .iter()
-        .flat_map(|stage| stage.steps)
-        .flat_map(|step| match step {
+impl Pipeline {
+    /// Every pass once, in the order of the stages, then those that are run by name only.
+    #[must_use]
+    pub fn all_passes(&self) -> Vec<&'static Pass> {
+        let steps = self.stages.iter().flat_map(|stage| stage.steps);
+        let staged = steps.flat_map(|step| match step {
             Step::Once(pass) => std::slice::from_ref(pass),
             Step::Fixpoint(passes) => passes,
-        })
-        .chain(OPTIONAL)
-        .copied()
-}
+        });
+        let mut passes: Vec<&'static Pass> = Vec::new();
+        for pass in staged.chain(self.optional.iter().copied().flatten()) {
+            if passes.iter().all(|known| known.name != pass.name) {
+                passes.push(pass);
+            }
+        }
+        passes
+    }
 
-/// The pass of a name.
-#[must_use]
-pub fn find_pass(name: &str) -> Option<&'static Pass> {
-    all_passes().find(|pass| pass.name == name)
+    /// The pass of a name.
+    #[must_use]
+    pub fn find_pass(&self, name: &str) -> Option<&'static Pass> {
+        self.all_passes().into_iter().find(|pass| pass.name == name)
+    }
+
+    /// The way to a phase.
+    #[must_use]
+    pub fn to(&'static self, phase: Phase) -> Route {
+        let stages = self.stages.iter().copied();
+        Route::Stages(stages.filter(|stage| stage.phase <= phase).collect())
+    }
+
+    /// Passes by their names, separated by commas.
+    ///
+    /// # Errors
+    /// The first name that is not one of a pass.
+    pub fn named(&self, list: &str) -> Result<Route, String> {
+        let passes = list.split(',').map(|name| {
+            self.find_pass(name.trim()).ok_or_else(|| format!("there is no pass `{name}`"))
+        });
+        Ok(Route::Passes(passes.collect::<Result<_, _>>()?))
+    }
 }
 
 /// What a run of the pipeline shall do.
 #[derive(Clone, Debug)]
 pub enum Route {
-    /// Every stage up to a phase, which the module records.
-    To(Phase),
+    /// These stages, but for those whose phase the module is in or beyond; it records each.
+    Stages(Vec<&'static Stage>),
     /// These passes, once each.
     Passes(Vec<&'static Pass>),
 }
@@ -159,10 +196,11 @@ pub enum Failed {
 pub fn run(
     module: &Module,
     route: &Route,
+    settings: &Settings,
     facts: &mut dyn Facts,
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
-    let mut state = State::of(module, facts, watch);
+    let mut state = State::of(module, settings, facts, watch);
     let reached = state.phase;
     match route {
         Route::Passes(passes) => {
@@ -170,9 +208,8 @@ pub fn run(
                 state.apply(pass)?;
             }
         }
-        Route::To(phase) => {
-            let ahead = |stage: &&Stage| reached < stage.phase && stage.phase <= *phase;
-            for stage in PIPELINE.iter().filter(ahead) {
+        Route::Stages(stages) => {
+            for stage in stages.iter().filter(|stage| reached < stage.phase) {
                 state.stage(stage)?;
             }
         }
@@ -184,14 +221,20 @@ struct State<'a> {
     checked: Checked,
     /// The phase whose demands the module is known to satisfy.
     phase: Phase,
+    settings: &'a Settings,
     facts: &'a mut dyn Facts,
     watch: &'a mut dyn Watch,
 }
 
 impl<'a> State<'a> {
-    fn of(module: &Module, facts: &'a mut dyn Facts, watch: &'a mut dyn Watch) -> Self {
+    fn of(
+        module: &Module,
+        settings: &'a Settings,
+        facts: &'a mut dyn Facts,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
         let phase = Phase::of_module(module).unwrap_or(Phase::Surface);
-        Self { checked: check(module, facts, phase), phase, facts, watch }
+        Self { checked: check(module, facts, phase), phase, settings, facts, watch }
     }
 
     fn stage(&mut self, stage: &Stage) -> Result<(), Failed> {
@@ -231,7 +274,7 @@ impl<'a> State<'a> {
             return Err(refused(self.checked.diagnostics.clone()));
         }
         self.watch.before(pass);
-        let mut context = PassContext::new(&self.checked, self.facts);
+        let mut context = PassContext::new(&self.checked, self.settings, self.facts);
         let mut module = (pass.run)(&self.checked.module, &mut context)
             .map_err(|diagnostic| refused(vec![diagnostic]))?;
         let counters = context.into_counters();

@@ -4,7 +4,8 @@
 use relax_corpus::pipeline::{Program, print, print_and_parse};
 use relax_corpus::random::Random;
 use relax_rewrite::pass::Exactness;
-use relax_rewrite::pipeline::{Route, Unwatched, find_pass, run};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_rewrite::verify::{Effort, is_private, verify};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
@@ -70,9 +71,9 @@ fn block(random: &mut Random) -> String {
 }
 
 fn fused(module: &Module, text: &str) -> Module {
-    let passes = ["normalize", "annotate_tir_op_pattern", "fuse_ops"];
-    let passes = passes.map(|name| find_pass(name).expect("the pass is registered"));
-    run(module, &Route::Passes(passes.to_vec()), &mut Prover::new(), &mut Unwatched)
+    let passes = PIPELINE.named("normalize,annotate_tir_op_pattern,fuse_ops");
+    let passes = passes.expect("the passes are registered");
+    run(module, &passes, &Settings::default(), &mut Prover::new(), &mut Unwatched)
         .unwrap_or_else(|ended| panic!("{ended:#?}\n{text}"))
 }
 

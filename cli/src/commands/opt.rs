@@ -10,8 +10,9 @@ use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
-use relax_rewrite::pass::{Exactness, Pass};
-use relax_rewrite::pipeline::{Failed, Route, all_passes, find_pass, run};
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::{Exactness, Pass, Settings};
+use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use watch::{Reporter, Show};
 
@@ -25,7 +26,8 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
     let mut reporter = Reporter::new(args, show, &program.module, terminal);
     reporter.begin()?;
-    let result = run(&program.module, &route, &mut Prover::new(), &mut reporter);
+    let settings = Settings { target: args.target.into(), ..Settings::default() };
+    let result = run(&program.module, &route, &settings, &mut Prover::new(), &mut reporter);
     if let Some(failure) = reporter.failure.take() {
         return Err(failure);
     }
@@ -53,12 +55,12 @@ fn route(args: &OptArgs) -> Result<Route, Failure> {
         let message = "the phases from P2.1 on are not in this version: --to P0 or --to P1";
         return Err(Failure::missing(message));
     }
-    Ok(Route::To(args.to.into()))
+    Ok(PIPELINE.to(args.to.into()))
 }
 
 fn pass(name: &str) -> Result<&'static Pass, Failure> {
-    find_pass(name).ok_or_else(|| {
-        let names: Vec<&str> = all_passes().map(|pass| pass.name).collect();
+    PIPELINE.find_pass(name).ok_or_else(|| {
+        let names: Vec<&str> = PIPELINE.all_passes().iter().map(|pass| pass.name).collect();
         unknown("pass", name, &names)
     })
 }
@@ -72,7 +74,7 @@ fn show(args: &OptArgs) -> Result<Show, Failure> {
 }
 
 fn list(terminal: &mut Terminal) -> Outcome {
-    for pass in all_passes() {
+    for pass in PIPELINE.all_passes() {
         let exactness = match pass.exactness {
             Exactness::Exact => "exact",
             Exactness::Approximate => "approximate",

@@ -7,7 +7,9 @@ use precision::coarsened;
 use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print, print_and_parse};
 use relax_corpus::random::Random;
-use relax_rewrite::pipeline::{Applied, Route, Watch, find_pass, run};
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Applied, Watch, run};
 use relax_rewrite::verify::{Effort, Tally, verify};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -45,15 +47,19 @@ impl Watch for Held<'_> {
     }
 }
 
+/// Ingestion, then fusion.
+const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
+
 fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);
     let program = Program::load(Source::new("generated", text.as_str()));
     assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
-    let fusion = ["lift_lambdas", "normalize", "annotate_tir_op_pattern", "fuse_ops"]
-        .map(|name| find_pass(name).expect("the pass is registered"));
-    for route in [Route::To(Phase::P1), Route::Passes(fusion.to_vec())] {
+    let fusion = PIPELINE.named(FUSION).expect("the passes are registered");
+    for route in [PIPELINE.to(Phase::P1), fusion] {
         let mut watch = Held { input: &program.module, seen };
-        if let Err(ended) = run(&program.module, &route, &mut Prover::new(), &mut watch) {
+        if let Err(ended) =
+            run(&program.module, &route, &Settings::default(), &mut Prover::new(), &mut watch)
+        {
             panic!("{ended:#?}\n{text}");
         }
     }

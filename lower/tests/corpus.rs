@@ -8,7 +8,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use precision::coarsened;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
 use relax_corpus::pipeline::print_and_parse;
-use relax_rewrite::pipeline::{Applied, Failed as Ended, Route, Watch, find_pass, run};
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Applied, Failed as Ended, Watch, run};
 use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -75,16 +77,11 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
     let route = match Phase::parse(list) {
         // What is beyond that phase already stays as it is.
         Some(phase) if phase <= recorded => return Ok(module.clone()),
-        Some(phase) => Route::To(phase),
-        None => Route::Passes(
-            list.split(',')
-                .map(|name| {
-                    find_pass(name.trim()).ok_or_else(|| format!("there is no pass `{name}`"))
-                })
-                .collect::<Result<_, _>>()?,
-        ),
+        Some(phase) => PIPELINE.to(phase),
+        None => PIPELINE.named(list)?,
     };
-    run(module, &route, &mut Prover::new(), &mut Held { input: module }).map_err(
+    let settings = Settings::default();
+    run(module, &route, &settings, &mut Prover::new(), &mut Held { input: module }).map_err(
         |ended| match ended {
             Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
             Ended::Broken { pass, diagnostics, module } => {

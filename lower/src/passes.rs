@@ -1,0 +1,3 @@
+//! One file each.
+
+pub mod to_non_dataflow;
