@@ -3,3 +3,5 @@
 
 pub mod passes;
 pub mod pipeline;
+
+mod fresh;

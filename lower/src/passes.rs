@@ -1,3 +1,5 @@
 //! One file each.
 
+pub mod lower_call_tir;
+pub mod lower_operators;
 pub mod to_non_dataflow;

@@ -4,7 +4,9 @@ use super::codes;
 use super::fit::Misfit;
 use super::function::Checker;
 use super::signature::Matching;
-use crate::ops::{BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, lookup};
+use crate::ops::{
+    BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name, lookup,
+};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN, Signature};
 use relax_syntax::diagnostic::Diagnostic;
@@ -86,6 +88,9 @@ impl Checker<'_> {
         args: &[Atom],
         attrs: &[(Name, Atom)],
     ) -> Annotation {
+        if let Some(named) = called_by_name(row, args.first()) {
+            return self.operator(named, &args[1..], attrs);
+        }
         if row.effect == Effect::Impure {
             self.forbid_in_dataflow(&format!("`{}`, which has an effect,", row.name));
         }

@@ -1,9 +1,11 @@
 //! Which functions have an effect: those that say so, and those that do something that has one.
 
-use crate::ops::{Effect, lookup};
+use crate::ops::{Effect, Family, called_by_name, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{AttrValue, Body, Callee, Expr, Function, Lambda, Module, VarId, attr};
+use relax_syntax::ir::{
+    Atom, AttrValue, Body, Callee, Expr, Function, Lambda, Module, VarId, attr,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The functions of a module that have an effect.
@@ -23,6 +25,8 @@ struct Doings {
     globals: BTreeSet<Name>,
     /// Closures whose bodies have been looked at.
     seen: BTreeSet<VarId>,
+    /// Storages that it allocates, and tensors in storages.
+    own: BTreeSet<VarId>,
 }
 
 impl Effects {
@@ -121,17 +125,31 @@ impl Doings {
                     self.body(function, then, closures);
                     self.body(function, otherwise, closures);
                 }
+                Expr::Call { callee: Callee::Operator(name), args, .. } => {
+                    self.operator(binding.var, name, args);
+                }
                 Expr::Call { callee, .. } => self.call(function, callee, closures),
                 _ => {}
             }
         }
     }
 
+    fn operator(&mut self, var: VarId, name: &Name, args: &[Atom]) {
+        let Some(row) = lookup(name) else { return };
+        let row = called_by_name(row, args.first()).unwrap_or(row);
+        if row.family != Family::Memory {
+            self.effect |= row.effect == Effect::Impure;
+            return;
+        }
+        // Memory that a function takes for itself nobody else sees, its release neither.
+        let releases_own = matches!(args.first(), Some(Atom::Var(var)) if self.own.contains(var));
+        self.effect |= row.effect == Effect::Impure && !releases_own;
+        self.own.insert(var);
+    }
+
     fn call(&mut self, function: &Function, callee: &Callee, closures: &Closures) {
         match callee {
-            Callee::Operator(name) => {
-                self.effect |= lookup(name).is_some_and(|row| row.effect == Effect::Impure);
-            }
+            Callee::Operator(_) => {}
             Callee::Global(name) => {
                 self.globals.insert(name.clone());
             }

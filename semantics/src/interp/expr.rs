@@ -2,7 +2,7 @@
 
 use super::binding::{Binder, Binds, BoundDim};
 use super::{Frame, Interpreter};
-use crate::ops::{Kind, Operator, apply, lookup};
+use crate::ops::{Kind, Operator, apply, called_by_name, lookup};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::{Closure, Value};
@@ -86,8 +86,13 @@ impl<'m> Interpreter<'m> {
                     .iter()
                     .map(|(key, atom)| Ok((key.clone(), self.atom(frame, atom)?)))
                     .collect::<Result<Vec<_>, Stop>>()?;
-                let row = lookup(name)
+                let mut row = lookup(name)
                     .ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
+                let (mut args, mut values) = (args, values);
+                if let Some(named) = called_by_name(row, args.first()) {
+                    (row, args) = (named, &args[1..]);
+                    values.remove(0);
+                }
                 refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
                 apply(row, values, keywords, &limits, Some(self))

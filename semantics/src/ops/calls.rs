@@ -5,6 +5,8 @@ mod tensor_programs;
 
 pub(super) use functions::called;
 
+use relax_syntax::ir::Atom;
+
 use super::{Effect, Evaluate, Family, Kind, Literal, Operator, constraint, optional, required};
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -87,6 +89,19 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Machine(functions::eval_packed),
     },
     Operator {
+        name: BY_NAME,
+        aliases: &[],
+        family: Family::Calls,
+        doc: "The operator of a name, with the arguments that follow: in the early build, where no \
+              tensor program stands for an operator, a call of the reference library. It is that \
+              operator's call in all but the spelling: deduction, constraints and traps are its own.",
+        params: &[required("func", Kind::Str), required("args", Kind::Rest)],
+        constraints: &[constraint("C1", "func is the name of an operator")],
+        effect: Effect::Impure,
+        infer: functions::infer_by_name,
+        eval: Evaluate::Values(functions::eval_by_name),
+    },
+    Operator {
         name: "make_closure",
         aliases: &[],
         family: Family::Calls,
@@ -149,6 +164,20 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Values(functions::eval_assert),
     },
 ];
+
+/// The built-in that calls an operator by its name.
+const BY_NAME: &str = "builtin.call_operator";
+
+/// What `builtin.call_operator` calls: the operator that its first argument names.
+#[must_use]
+pub fn called_by_name(row: &Operator, first: Option<&Atom>) -> Option<&'static Operator> {
+    match first {
+        Some(Atom::Str(name)) if row.name == BY_NAME => {
+            super::lookup(name).filter(|row| row.name != BY_NAME)
+        }
+        _ => None,
+    }
+}
 
 const PACKED_PARAMS: &[super::Param] = &[
     required("func", Kind::Str),

@@ -37,6 +37,7 @@ mod ternary;
 mod unary;
 
 pub use apply::apply;
+pub use calls::called_by_name;
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use operand::{BindError, Known, Operand, bind};

@@ -89,6 +89,16 @@ pub(super) fn eval_packed(eval: &Eval, machine: &mut dyn Machine) -> Result<Valu
     Ok(result)
 }
 
+/// What the name does not tell: whoever deduces and runs programs calls the named operator instead.
+pub(super) fn infer_by_name(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let name = infer.str("func")?;
+    Err(infer.reject("C1", format!("there is no operator `{name}`")))
+}
+
+pub(super) fn eval_by_name(eval: &Eval) -> Result<Value, Stop> {
+    Err(eval.trap("C1", format!("there is no operator `{}`", eval.str("func"))))
+}
+
 pub(super) fn infer_make_closure(infer: &mut Infer) -> Result<Annotation, Reject> {
     let is_function =
         matches!(infer.operand("func").annotation, Annotation::Callable(_) | Annotation::Object);

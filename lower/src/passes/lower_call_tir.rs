@@ -1,0 +1,294 @@
+//! Calls of tensor programs get explicit memory (paper, Figure 5 and §4.2): for each output a storage
+//! and a tensor in it, then the program runs in destination-passing style.
+//!
+//! What a call leaves to run time it must still check, with its own traps: such a call, one of an
+//! external program, and one whose arguments or outputs are not spelled out go through the reference
+//! library.
+
+mod call;
+mod written;
+
+use super::lower_operators::call_by_name;
+use crate::fresh::{Fresh, built_in};
+use call::TirCall;
+use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_semantics::check::{Checked, Phase};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{
+    Atom, Binding, Body, Callee, Definition, Expr, Function, Module, TensorProgram, VarId,
+};
+use relax_syntax::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+use written::written;
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "lower_call_tir",
+    doc: "Gives each output of call_tir a storage and a tensor in it, and calls the tensor program in \
+          place.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Exact,
+    run,
+};
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut result = module.clone();
+    let (mut done, mut found) = (0, 0);
+    let programs = Programs::of(module);
+    for definition in &mut result.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        let Some(mut body) = function.lambda.body.take() else { continue };
+        let mut lowering = Lowering::of(module, function, &body, context.checked, &programs);
+        lowering.body(&mut body);
+        done += lowering.done;
+        found += lowering.found;
+        function.vars = lowering.fresh.vars;
+        function.lambda.body = Some(body);
+    }
+    context.count_of("lowered", done, found, "calls of tensor programs and libraries");
+    Ok(result)
+}
+
+/// The tensor programs that have a body, and which of its parameters each writes to.
+struct Programs<'m> {
+    by_name: BTreeMap<&'m Name, (&'m TensorProgram, Vec<bool>)>,
+}
+
+impl<'m> Programs<'m> {
+    fn of(module: &'m Module) -> Self {
+        let programs = module.definitions.iter().filter_map(|definition| match definition {
+            Definition::Tensor(program) if program.body.is_some() => {
+                Some((&program.name, (program, written(program))))
+            }
+            _ => None,
+        });
+        Self { by_name: programs.collect() }
+    }
+}
+
+struct Lowering<'a> {
+    annotations: &'a [Annotation],
+    programs: &'a Programs<'a>,
+    /// Bindings that may trap for their operands' shapes.
+    left: BTreeSet<VarId>,
+    /// How often each variable is used.
+    uses: BTreeMap<VarId, usize>,
+    /// Variables that name a tensor of their own: nothing else has its elements.
+    owned: BTreeSet<VarId>,
+    fresh: Fresh,
+    done: usize,
+    found: usize,
+}
+
+impl<'a> Lowering<'a> {
+    fn of(
+        module: &Module,
+        function: &Function,
+        body: &Body,
+        checked: &'a Checked,
+        programs: &'a Programs<'a>,
+    ) -> Self {
+        let left = checked.obligations.iter().filter(|left| left.function == function.name);
+        let mut uses = BTreeMap::new();
+        count_uses(body, &mut uses);
+        Self {
+            annotations: &checked.annotations[&function.name],
+            programs,
+            left: left.filter_map(|left| left.var).collect(),
+            uses,
+            owned: BTreeSet::new(),
+            fresh: Fresh::of(module, function),
+            done: 0,
+            found: 0,
+        }
+    }
+
+    fn body(&mut self, body: &mut Body) {
+        for block in &mut body.blocks {
+            let mut bindings = Vec::with_capacity(block.bindings.len() * 3);
+            for binding in std::mem::take(&mut block.bindings) {
+                self.binding(binding, &mut bindings);
+            }
+            block.bindings = bindings;
+        }
+    }
+
+    fn binding(&mut self, mut binding: Binding, out: &mut Vec<Binding>) {
+        match &mut binding.expr {
+            Expr::If { then, otherwise, .. } => {
+                self.body(then);
+                self.body(otherwise);
+            }
+            Expr::Call { callee: Callee::Operator(name), args, .. } => match name.as_str() {
+                "call_tir" | "call_tir_inplace" => {
+                    self.found += 1;
+                    match TirCall::read(&binding, self.annotations) {
+                        Some(call) if self.is_known(&call, binding.var) => {
+                            self.call(call, binding.var, out);
+                            self.done += 1;
+                            return;
+                        }
+                        _ => call_by_name(&mut binding),
+                    }
+                }
+                "call_dps_library" | "call_dps_packed" => {
+                    self.found += 1;
+                    call_by_name(&mut binding);
+                }
+                "alloc_tensor" | "memory.alloc_tensor" => {
+                    let storage = args.first();
+                    if let Some(Atom::Var(storage)) = storage
+                        && self.uses.get(storage) == Some(&1)
+                    {
+                        self.owned.insert(binding.var);
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        out.push(binding);
+    }
+
+    /// Whether the program runs on these buffers without a further check.
+    fn is_known(&self, call: &TirCall, var: VarId) -> bool {
+        !self.left.contains(&var) && self.programs.by_name.contains_key(&call.program)
+    }
+
+    fn call(&mut self, call: TirCall, var: VarId, out: &mut Vec<Binding>) {
+        let span = self.fresh.vars[var.0 as usize].span;
+        let (_, written) = &self.programs.by_name[&call.program];
+        let mut buffers = Vec::with_capacity(written.len());
+        for (index, arg) in call.inputs.iter().enumerate() {
+            // What a program writes to its inputs is lost, so it must not be seen.
+            let kept = written.get(index) == Some(&true) && !self.is_last_use(arg);
+            buffers.push(if kept {
+                self.copy(arg, call.dtypes[index], span, out)
+            } else {
+                arg.clone()
+            });
+        }
+        let mut results = Vec::with_capacity(call.outputs.len());
+        for (position, (dims, dtype)) in call.outputs.iter().enumerate() {
+            results.push(match call.in_place.get(position).copied().flatten() {
+                Some(input) => buffers[input].clone(),
+                None => {
+                    let tensor = if call.is_list || !call.in_place.is_empty() {
+                        self.output_name(var, position, dims, *dtype, span)
+                    } else {
+                        var
+                    };
+                    self.allocate(tensor, dims, *dtype, span, out);
+                    buffers.push(Atom::Var(tensor));
+                    Atom::Var(tensor)
+                }
+            });
+        }
+        buffers.extend(call.scalars.into_iter().map(Atom::Dim));
+        let args = self.in_order(&call.program, buffers);
+        let unit = self.fresh.unit(span);
+        let expr = Expr::Call { callee: Callee::Global(call.program), args, attrs: Vec::new() };
+        out.push(Binding { var: unit, expr });
+        if call.is_list {
+            out.push(Binding { var, expr: Expr::Atom(Atom::Tuple(results)) });
+        } else if let [result] = results.as_slice()
+            && *result != Atom::Var(var)
+        {
+            out.push(Binding { var, expr: Expr::Atom(result.clone()) });
+        }
+    }
+
+    /// Buffers, then scalars, in the order of the program's parameters.
+    fn in_order(&self, program: &Name, given: Vec<Atom>) -> Vec<Atom> {
+        use relax_syntax::ir::tensor::Param;
+        let (program, _) = &self.programs.by_name[program];
+        let (scalars, buffers): (Vec<_>, Vec<_>) =
+            given.into_iter().partition(|atom| matches!(atom, Atom::Dim(_)));
+        let (mut scalars, mut buffers) = (scalars.into_iter(), buffers.into_iter());
+        let in_order = program.params.iter().filter_map(|param| match param {
+            Param::Buffer(_) => buffers.next(),
+            Param::Scalar(_) | Param::Dim(_) => scalars.next(),
+        });
+        in_order.collect()
+    }
+
+    fn is_last_use(&self, arg: &Atom) -> bool {
+        matches!(arg, Atom::Var(var) if self.owned.contains(var) && self.uses.get(var) == Some(&1))
+    }
+
+    /// A cast to the dtype that it has moves elements that nothing has written, as a program would not.
+    fn copy(&mut self, arg: &Atom, dtype: DType, span: Span, out: &mut Vec<Binding>) -> Atom {
+        let copy = self.fresh.var("copy", None, span);
+        let str = |text| Atom::Str(Name::new(text));
+        let args = vec![str("astype"), arg.clone(), str(dtype.name())];
+        out.push(built_in(copy, super::lower_operators::CALL_OPERATOR, args));
+        Atom::Var(copy)
+    }
+
+    fn output_name(
+        &mut self,
+        var: VarId,
+        position: usize,
+        dims: &[Dim],
+        dtype: DType,
+        span: Span,
+    ) -> VarId {
+        let base = format!("{}_{position}", self.fresh.vars[var.0 as usize].name);
+        self.fresh.var(&base, Some(Annotation::tensor(dims.to_vec(), dtype)), span)
+    }
+
+    fn allocate(
+        &mut self,
+        tensor: VarId,
+        dims: &[Dim],
+        dtype: DType,
+        span: Span,
+        out: &mut Vec<Binding>,
+    ) {
+        let base = format!("{}_storage", self.fresh.vars[tensor.0 as usize].name);
+        let storage = self.fresh.var(&base, None, span);
+        let (shape, dtype) = (Atom::Shape(dims.to_vec()), Atom::Str(Name::new(dtype.name())));
+        out.push(built_in(storage, "memory.alloc_storage", vec![shape.clone(), dtype.clone()]));
+        out.push(built_in(tensor, "memory.alloc_tensor", vec![Atom::Var(storage), shape, dtype]));
+        self.owned.insert(tensor);
+    }
+}
+
+/// How often each variable is mentioned.
+fn count_uses(body: &Body, uses: &mut BTreeMap<VarId, usize>) {
+    for binding in body.bindings() {
+        match &binding.expr {
+            Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => count(atom, uses),
+            Expr::Call { callee, args, attrs } => {
+                if let Callee::Var(var) = callee {
+                    *uses.entry(*var).or_default() += 1;
+                }
+                args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|a| count(a, uses));
+            }
+            Expr::If { condition, then, otherwise } => {
+                count(condition, uses);
+                count_uses(then, uses);
+                count_uses(otherwise, uses);
+            }
+            Expr::Closure(lambda) => {
+                lambda.body.iter().for_each(|body| count_uses(body, uses));
+            }
+        }
+    }
+    count(&body.result, uses);
+}
+
+fn count(atom: &Atom, uses: &mut BTreeMap<VarId, usize>) {
+    match atom {
+        Atom::Var(var) => *uses.entry(*var).or_default() += 1,
+        Atom::Tuple(items) | Atom::List(items) => items.iter().for_each(|item| count(item, uses)),
+        _ => {}
+    }
+}

@@ -1,0 +1,116 @@
+//! A call of a tensor program, as far as the text spells it out.
+
+use relax_semantics::ops::{Literal, bind, lookup};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Atom, Binding, Callee, Expr};
+
+/// `call_tir`, or `call_tir_inplace`.
+pub(super) struct TirCall {
+    pub(super) program: Name,
+    /// Tensors.
+    pub(super) inputs: Vec<Atom>,
+    /// The element types of the inputs.
+    pub(super) dtypes: Vec<DType>,
+    /// Dims and element types of the outputs.
+    pub(super) outputs: Vec<(Vec<Dim>, DType)>,
+    /// Whether it gives a tuple.
+    pub(super) is_list: bool,
+    /// For each output of `call_tir_inplace` the input that it is; `None` for a fresh one.
+    pub(super) in_place: Vec<Option<usize>>,
+    pub(super) scalars: Vec<Dim>,
+}
+
+impl TirCall {
+    /// `None` where an argument or an output is a value that only the run knows.
+    pub(super) fn read(binding: &Binding, annotations: &[Annotation]) -> Option<Self> {
+        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
+            return None;
+        };
+        let row = lookup(name)?;
+        let given =
+            |literal: Literal| if literal == Literal::None { Atom::None } else { default(literal) };
+        let bound = bind(row, args.clone(), attrs.clone(), &given).ok()?;
+        let at = |param: &str| row.params.iter().position(|p| p.name == param).map(|at| &bound[at]);
+        let Some(Atom::Global(program)) = at("func") else { return None };
+        let inputs = items(at("args")?)?;
+        let dtype = |atom: &Atom| element_type(atom, annotations);
+        let dtypes = inputs.iter().map(dtype).collect::<Option<_>>()?;
+        let (outputs, is_list) = outputs(at("out")?)?;
+        let in_place = at("inplace").map_or(Some(Vec::new()), positions)?;
+        let scalars = at("sym_args").map_or(Some(Vec::new()), dims)?;
+        let program = program.clone();
+        Some(Self { program, inputs, dtypes, outputs, is_list, in_place, scalars })
+    }
+}
+
+fn default(literal: Literal) -> Atom {
+    match literal {
+        Literal::Int(value) => Atom::Dim(Dim::Int(value)),
+        _ => Atom::None,
+    }
+}
+
+/// Several tensors, or one.
+fn items(atom: &Atom) -> Option<Vec<Atom>> {
+    let items = match atom {
+        Atom::Tuple(items) | Atom::List(items) => items.clone(),
+        single => vec![single.clone()],
+    };
+    let is_tensor =
+        |atom: &Atom| matches!(atom, Atom::Var(_) | Atom::Constant(_) | Atom::External(_));
+    items.iter().all(is_tensor).then_some(items)
+}
+
+fn element_type(atom: &Atom, annotations: &[Annotation]) -> Option<DType> {
+    match atom {
+        Atom::Var(var) => annotations[var.0 as usize].as_tensor()?.dtype,
+        Atom::Constant(constant) => Some(constant.dtype),
+        Atom::External(external) => external.annotation.as_tensor()?.dtype,
+        _ => None,
+    }
+}
+
+fn outputs(atom: &Atom) -> Option<(Vec<(Vec<Dim>, DType)>, bool)> {
+    let single = |annotation: &Annotation| {
+        // A distributed tensor is none of this process alone.
+        let Annotation::Tensor(tensor) = annotation else { return None };
+        Some((tensor.extents.dims()?.to_vec(), tensor.dtype?))
+    };
+    let of_item = |item: &Atom| match item {
+        Atom::Annotation(annotation) => single(annotation),
+        _ => None,
+    };
+    match atom {
+        Atom::Annotation(annotation) => match &**annotation {
+            Annotation::Tuple(items) => {
+                Some((items.iter().map(single).collect::<Option<_>>()?, true))
+            }
+            one => Some((vec![single(one)?], false)),
+        },
+        Atom::List(items) | Atom::Tuple(items) => {
+            Some((items.iter().map(of_item).collect::<Option<_>>()?, true))
+        }
+        _ => None,
+    }
+}
+
+fn dims(atom: &Atom) -> Option<Vec<Dim>> {
+    match atom {
+        Atom::None => Some(Vec::new()),
+        Atom::Dim(dim) => Some(vec![dim.clone()]),
+        Atom::Shape(dims) => Some(dims.clone()),
+        Atom::Tuple(items) | Atom::List(items) => items
+            .iter()
+            .map(|item| if let Atom::Dim(dim) = item { Some(dim.clone()) } else { None })
+            .collect(),
+        _ => None,
+    }
+}
+
+fn positions(atom: &Atom) -> Option<Vec<Option<usize>>> {
+    let literals = dims(atom)?.into_iter().map(|dim| dim.as_int());
+    literals.map(|value| Some(usize::try_from(value?).ok())).collect()
+}

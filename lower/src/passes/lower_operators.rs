@@ -1,0 +1,65 @@
+//! Operators that no tensor program stands for become calls of the reference library.
+//!
+//! The call is that of the operator in all but its spelling, so that deduction, checks and traps are
+//! the same. What it gives is memory of its own: no plan covers it.
+
+use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_semantics::check::Phase;
+use relax_semantics::ops::{Family, lookup};
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module};
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "lower_operators",
+    doc: "Turns the tensor operators that are left into calls of the reference library.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Exact,
+    run,
+};
+
+/// The built-in that calls an operator of the table.
+pub(crate) const CALL_OPERATOR: &str = "builtin.call_operator";
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut result = module.clone();
+    let mut done = 0;
+    for definition in &mut result.definitions {
+        if let Definition::Graph(function) = definition
+            && let Some(body) = &mut function.lambda.body
+        {
+            lower(body, &mut done);
+        }
+    }
+    context.count("lowered", done, "operators to the reference library");
+    Ok(result)
+}
+
+fn lower(body: &mut Body, done: &mut usize) {
+    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
+        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+            lower(then, done);
+            lower(otherwise, done);
+        } else if is_tensor_operator(&binding.expr) {
+            call_by_name(binding);
+            *done += 1;
+        }
+    }
+}
+
+fn is_tensor_operator(expr: &Expr) -> bool {
+    let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return false };
+    lookup(name).is_some_and(|row| !matches!(row.family, Family::Calls | Family::Memory))
+}
+
+/// `op(x, axis=1)` becomes `builtin.call_operator("op", x, axis=1)`.
+pub(crate) fn call_by_name(binding: &mut Binding) {
+    if let Expr::Call { callee: Callee::Operator(name), args, .. } = &mut binding.expr {
+        args.insert(0, Atom::Str(name.clone()));
+        *name = Name::new(CALL_OPERATOR);
+    }
+}
