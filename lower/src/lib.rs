@@ -5,3 +5,4 @@ pub mod passes;
 pub mod pipeline;
 
 mod fresh;
+mod memory;

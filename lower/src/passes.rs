@@ -2,4 +2,5 @@
 
 pub mod lower_call_tir;
 pub mod lower_operators;
+pub mod plan_memory;
 pub mod to_non_dataflow;

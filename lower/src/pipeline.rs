@@ -1,13 +1,36 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
-use crate::passes::{lower_call_tir, lower_operators, to_non_dataflow};
+use crate::passes::{lower_call_tir, lower_operators, plan_memory, to_non_dataflow};
 use relax_rewrite::pass::Pass;
-use relax_rewrite::pipeline::{INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline};
+use relax_rewrite::passes::{
+    annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, legalize_ops,
+};
+use relax_rewrite::pipeline::{
+    INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
+};
+use relax_semantics::check::Phase;
 
 /// From text to what a virtual machine runs.
-pub static PIPELINE: Pipeline =
-    Pipeline { stages: &[&INGESTION, &OPTIMIZATION], optional: &[REWRITES, OPTIONAL] };
+pub static PIPELINE: Pipeline = Pipeline {
+    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD],
+    optional: &[REWRITES, OPTIONAL],
+};
+
+/// P2.1: operators become tensor programs, which are fused, and memory becomes explicit.
+pub static EARLY_BUILD: Stage = Stage {
+    phase: Phase::P21,
+    steps: &[
+        Step::Once(&legalize_ops::PASS),
+        Step::Once(&annotate_tir_op_pattern::PASS),
+        Step::Once(&fuse_ops::PASS),
+        Step::Once(&eliminate_dead_code::PASS),
+        Step::Once(&lower_operators::PASS),
+        Step::Once(&to_non_dataflow::PASS),
+        Step::Once(&lower_call_tir::PASS),
+        Step::Once(&canonicalize_bindings::PASS),
+        Step::Once(&plan_memory::PASS),
+    ],
+};
 
 /// Passes of this crate that no stage runs.
-pub static OPTIONAL: &[&Pass] =
-    &[&to_non_dataflow::PASS, &lower_operators::PASS, &lower_call_tir::PASS];
+pub static OPTIONAL: &[&Pass] = &[];

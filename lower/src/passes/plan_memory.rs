@@ -1,0 +1,94 @@
+//! Tensors that are not in use at the same time share memory (paper, §4.2 and Algorithm 3).
+//!
+//! Every tensor that has a storage to itself is planned: those whose size is known where the function
+//! begins together, in memory that is taken there; those whose size a `match_cast` binds together
+//! there. Where they lie is [`crate::memory::packing`]'s business: offsets are expressions of the dims,
+//! and what the prover does not show to be apart is put apart. A tensor that may be part of the result
+//! keeps a storage to itself after the function ends, which others may use before. Storages that the
+//! program manages itself, because it uses them twice or releases them, stay as they are.
+//!
+//! With a target that records graphs of calls, memory whose dims all have upper bounds is taken at
+//! these bounds: then it is the same for every shape (§4.4).
+
+mod allocations;
+mod emit;
+mod groups;
+mod storages;
+
+use crate::fresh::Fresh;
+use crate::memory::aliases::{Aliases, Returns};
+use crate::memory::extents::{Extents, declared};
+use crate::memory::timeline::Timeline;
+use emit::rebuild;
+use groups::groups;
+use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
+use relax_semantics::check::Phase;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::ir::{Definition, Function, Module};
+use storages::{Plan, plan};
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "plan_memory",
+    doc: "Puts tensors that are not in use at the same time into the same bytes, and releases what it \
+          planned.",
+    from: Phase::P21,
+    to: Phase::P21,
+    exactness: Exactness::Exact,
+    run,
+};
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let returns = Returns::of(module);
+    let sizes = match context.settings.target {
+        Target::Cuda => Sizes::AtBounds,
+        Target::Cpu | Target::Wgpu => Sizes::Exact,
+    };
+    let mut result = module.clone();
+    let (mut tensors, mut storages) = (0, 0);
+    for definition in &mut result.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        let Some(timeline) = Timeline::of(function) else { continue };
+        let aliases = Aliases::of(function, module, &returns);
+        context.facts.push();
+        assume_signature(function, context.facts);
+        let mut extents = Extents::of(function, context.facts);
+        let (groups, alone) = groups(function, &timeline, &aliases, sizes, &mut extents);
+        let plans: Vec<Plan> =
+            groups.iter().map(|group| plan(group, &timeline, &mut extents)).collect();
+        context.facts.pop();
+        tensors += plans.iter().map(|plan| plan.tensors.len()).sum::<usize>();
+        storages += plans.iter().map(|plan| plan.storages.len()).sum::<usize>();
+        let fresh = Fresh::of(module, function);
+        rebuild(function, fresh, &timeline, &plans, &alone);
+    }
+    context.count("planned", tensors, "tensors");
+    context.count("in", storages, "storages");
+    Ok(result)
+}
+
+/// How much memory a tensor is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sizes {
+    /// What it takes.
+    Exact,
+    /// What it takes when every dim is at its upper bound, where all have one.
+    AtBounds,
+}
+
+/// What is known where the function begins: what is declared of its variables, and that tensors it is
+/// given have no negative dims.
+fn assume_signature(function: &Function, facts: &mut dyn Facts) {
+    declared(function).into_iter().for_each(|claim| facts.assume(claim));
+    for &param in &function.lambda.params {
+        function.param_annotation(param).visit_dims(&mut |dim: &Dim| {
+            if matches!(dim, Dim::Op(..)) {
+                facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+            }
+        });
+    }
+}
