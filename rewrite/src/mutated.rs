@@ -1,34 +1,64 @@
 //! Variables whose value changes after their binding: those passed to a tensor program that is
-//! called in destination-passing style. What is said of the value of a variable holds for all others.
+//! called in destination-passing style, and in a program with explicit memory all that may name a
+//! tensor in a storage, since another name may be passed. What is said of the value of a variable
+//! holds for all others.
 
+use crate::unwritten::unwritten;
+use relax_semantics::ops::{Family, lookup};
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::atom_uses;
 use std::collections::BTreeSet;
 
-/// The variables of a function that such a call may write to.
+/// The variables of a function whose value may change.
 pub(crate) fn mutated(module: &Module, function: &Function) -> BTreeSet<VarId> {
-    let mut found = BTreeSet::new();
-    if let Some(body) = &function.lambda.body {
-        visit(module, body, &mut found);
+    let mut found = written(module, function);
+    if module.functions().any(has_memory) {
+        // What memory gives is not written at first, so such variables are among these.
+        found.extend(unwritten(module).remove(&function.name).unwrap_or_default());
     }
     found
 }
 
-fn visit(module: &Module, body: &Body, found: &mut BTreeSet<VarId>) {
-    for binding in body.bindings() {
-        match &binding.expr {
+/// The variables of a function that it passes to a tensor program in destination-passing style.
+pub(crate) fn written(module: &Module, function: &Function) -> BTreeSet<VarId> {
+    let mut found = BTreeSet::new();
+    if let Some(body) = &function.lambda.body {
+        visit(body, &mut |expr| match expr {
             Expr::Call { callee: Callee::Global(name), args, .. }
                 if module.tensor_program(name).is_some() =>
             {
-                args.iter().for_each(|arg| atom_uses(arg, found));
+                args.iter().for_each(|arg| atom_uses(arg, &mut found));
             }
+            _ => {}
+        });
+    }
+    found
+}
+
+fn has_memory(function: &Function) -> bool {
+    let mut found = false;
+    if let Some(body) = &function.lambda.body {
+        visit(body, &mut |expr| {
+            if let Expr::Call { callee: Callee::Operator(name), .. } = expr {
+                found |= lookup(name).is_some_and(|row| row.family == Family::Memory);
+            }
+        });
+    }
+    found
+}
+
+/// Calls `see` on every right-hand side, those of closures and branches included.
+fn visit(body: &Body, see: &mut dyn FnMut(&Expr)) {
+    for binding in body.bindings() {
+        see(&binding.expr);
+        match &binding.expr {
             Expr::If { then, otherwise, .. } => {
-                visit(module, then, found);
-                visit(module, otherwise, found);
+                visit(then, see);
+                visit(otherwise, see);
             }
             Expr::Closure(lambda) => {
                 if let Some(body) = &lambda.body {
-                    visit(module, body, found);
+                    visit(body, see);
                 }
             }
             _ => {}

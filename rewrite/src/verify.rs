@@ -241,7 +241,11 @@ fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(), S
                 compare_values(relation, want, got).map_err(|why| format!("item {index}: {why}"))
             })
         }
-        (Value::Storage(want), Value::Storage(got)) if want == got => Ok(()),
+        (Value::Storage(want), Value::Storage(got))
+            if (want.bytes, want.dtype) == (got.bytes, got.dtype) =>
+        {
+            Ok(())
+        }
         (Value::Annotation(want), Value::Annotation(got)) if want == got => Ok(()),
         _ => compare(relation, want, got),
     }

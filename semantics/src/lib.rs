@@ -8,6 +8,7 @@ pub mod check;
 pub mod concrete;
 pub mod interp;
 pub mod library;
+pub mod memory;
 pub mod ops;
 pub mod round;
 pub mod scalar;

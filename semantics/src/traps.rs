@@ -147,6 +147,21 @@ pub static TRAPS: &[TrapInfo] = &[
         "The value has another number of dims than the annotation of the match_cast.",
     ),
     trap(
+        "memory/overwritten",
+        "a tensor is read whose bytes were given to another one",
+        "Two tensors lie in a storage and share bytes. A kernel has written to one of them, so the other holds nothing any more. A plan may reuse bytes only after the last read of what they held.",
+    ),
+    trap(
+        "memory/released",
+        "memory is used after its release",
+        "`kill_tensor` and `kill_storage` end the life of a tensor, under all its names. It may not be read later, not be a result of the entry function, and nothing is released twice.",
+    ),
+    trap(
+        "memory/shared",
+        "a kernel is passed two tensors that share bytes, and writes to one",
+        "The buffers of a tensor program are apart: what it writes to one, it does not find in another. Give the output bytes of its own, or write a program that updates one buffer in place.",
+    ),
+    trap(
         "param/missing",
         "an external constant has no value",
         "`param(\"name\", …)` stands for a tensor of the safetensors file given with --params.",

@@ -34,6 +34,8 @@ pub enum Value {
     Partial(Arc<Partial>),
     /// Memory that tensors are taken from.
     Storage(Storage),
+    /// A tensor in a storage: whoever needs its elements asks [`crate::memory::Memory`].
+    Placed(Placed),
 }
 
 /// A function with its last arguments given (`make_closure`).
@@ -48,10 +50,23 @@ pub struct Partial {
 /// Memory of a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
+    /// Which of the run's.
+    pub(crate) id: usize,
     /// Its size.
     pub bytes: i64,
     /// The element type it was asked for in.
     pub dtype: DType,
+}
+
+/// A name of a tensor that lies in a storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Which of the run's.
+    pub(crate) instance: usize,
+    /// Its element type.
+    pub(crate) dtype: DType,
+    /// Its extents under this name: a view may have others.
+    pub(crate) shape: Vec<usize>,
 }
 
 /// A nested function with the variables it sees.
@@ -81,6 +96,7 @@ impl Value {
     pub fn annotation(&self) -> Annotation {
         match self {
             Value::Tensor(tensor) => Annotation::Tensor(tensor_type(tensor)),
+            Value::Placed(placed) => Annotation::Tensor(known_type(&placed.shape, placed.dtype)),
             Value::Shape(dims) => {
                 Annotation::Shape(Extents::Known(dims.iter().map(|&d| Dim::Int(d)).collect()))
             }
@@ -102,7 +118,7 @@ impl Value {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Tensor(_) => "a tensor",
+            Value::Tensor(_) | Value::Placed(_) => "a tensor",
             Value::Shape(_) => "a shape",
             Value::Tuple(_) => "a tuple",
             Value::Prim(..) => "a scalar",
@@ -118,6 +134,10 @@ impl Value {
 /// The annotation of a tensor: its dims as literals.
 #[must_use]
 pub fn tensor_type(tensor: &Tensor) -> TensorType {
-    let dims = tensor.shape().iter().map(|&d| Dim::Int(i64::try_from(d).unwrap_or(i64::MAX)));
-    TensorType { extents: Extents::Known(dims.collect()), dtype: Some(tensor.dtype()) }
+    known_type(tensor.shape(), tensor.dtype())
+}
+
+fn known_type(shape: &[usize], dtype: DType) -> TensorType {
+    let dims = shape.iter().map(|&d| Dim::Int(i64::try_from(d).unwrap_or(i64::MAX)));
+    TensorType { extents: Extents::Known(dims.collect()), dtype: Some(dtype) }
 }

@@ -34,7 +34,8 @@ pub fn literal(value: &Value, typing: Typing) -> Option<String> {
         | Value::Global(_)
         | Value::Closure(_)
         | Value::Partial(_)
-        | Value::Storage(_) => return None,
+        | Value::Storage(_)
+        | Value::Placed(_) => return None,
     })
 }
 

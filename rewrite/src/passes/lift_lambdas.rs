@@ -8,7 +8,7 @@
 mod captures;
 mod lifted;
 
-use crate::mutated::mutated;
+use crate::mutated::written;
 use crate::pass::{Exactness, Pass, PassContext};
 use captures::Captures;
 use lifted::Lifting;
@@ -95,7 +95,7 @@ fn refuse_mutated(
     function: &Function,
     captures: &Captures,
 ) -> Result<(), Diagnostic> {
-    let mutated = mutated(module, function);
+    let mutated = written(module, function);
     for (&var, nested) in &captures.nested {
         if let Some(&written) = nested.vars.intersection(&mutated).next() {
             let (name, written) = (&function.var(var).name, function.var(written));

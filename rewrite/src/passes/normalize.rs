@@ -7,7 +7,7 @@
 
 use super::map_functions;
 use crate::dims::evaluates_when_it_fits;
-use crate::mutated::mutated;
+use crate::mutated::written;
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Operator, lookup};
@@ -41,7 +41,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
-        let mutated = mutated(module, function);
+        let mutated = written(module, function);
         let names = function.vars.iter().map(|info| info.name.clone());
         let names = names.chain(function.dims.iter().map(|dim| dim.name.clone())).collect();
         let left = &left;

@@ -4,8 +4,9 @@
 use crate::stop::{Stop, Trap};
 use crate::value::Value;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimError};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::DimVar;
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
@@ -78,11 +79,11 @@ impl<'a> Binder<'a> {
             | (Annotation::Callable(_), Value::Global(_) | Value::Closure(_) | Value::Partial(_)) => {
                 Ok(())
             }
-            (Annotation::Tensor(known), Value::Tensor(tensor)) => {
-                self.tensor(known, tensor, annotation, what, span)
+            (Annotation::Tensor(_) | Annotation::DTensor(_), Value::Tensor(tensor)) => {
+                self.tensor((tensor.shape(), tensor.dtype()), annotation, what, span)
             }
-            (Annotation::DTensor(known), Value::Tensor(tensor)) => {
-                self.tensor(&known.tensor, tensor, annotation, what, span)
+            (Annotation::Tensor(_) | Annotation::DTensor(_), Value::Placed(placed)) => {
+                self.tensor((&placed.shape, placed.dtype), annotation, what, span)
             }
             (Annotation::Shape(extents), Value::Shape(dims)) => {
                 self.extents(extents, dims, annotation, what, span)
@@ -113,18 +114,19 @@ impl<'a> Binder<'a> {
 
     fn tensor(
         &mut self,
-        known: &TensorType,
-        tensor: &crate::tensor::Tensor,
+        (shape, dtype): (&[usize], DType),
         annotation: &Annotation,
         what: &str,
         span: Span,
     ) -> Result<(), Stop> {
-        if let Some(dtype) = known.dtype.filter(|&dtype| dtype != tensor.dtype()) {
-            let message = format!("{what} must have dtype {dtype}, found {}", tensor.dtype());
+        let known =
+            annotation.as_tensor().expect("invariant: only annotations of tensors come here");
+        if let Some(expected) = known.dtype.filter(|&expected| expected != dtype) {
+            let message = format!("{what} must have dtype {expected}, found {dtype}");
             return Err(self.trap("dtype", message, span));
         }
         let shape: Vec<i64> =
-            tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
+            shape.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
         self.extents(&known.extents, &shape, annotation, what, span)
     }
 

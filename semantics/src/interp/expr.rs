@@ -48,6 +48,7 @@ impl<'m> Interpreter<'m> {
             }
             Expr::If { condition, then, otherwise } => {
                 let condition = self.atom(frame, condition)?;
+                let condition = self.memory.resolve(condition)?;
                 let branch = if truth(&condition)? { then } else { otherwise };
                 // A variable that only one branch binds has no value after it, as in deduction:
                 // a later `match_cast` binds it anew.
@@ -95,12 +96,18 @@ impl<'m> Interpreter<'m> {
                 }
                 refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
+                let (mut values, mut keywords) = (values, keywords);
+                if row.reads_elements() {
+                    values = self.resolve_all(values)?;
+                    let (names, given): (Vec<_>, Vec<_>) = keywords.into_iter().unzip();
+                    keywords = names.into_iter().zip(self.resolve_all(given)?).collect();
+                }
                 apply(row, values, keywords, &limits, Some(self))
             }
             Callee::Global(name) if self.module.tensor_program(name).is_some() => {
                 self.run_in_place(frame, name, args, values)
             }
-            Callee::Global(name) => self.call(name, values),
+            Callee::Global(name) => self.call_function(name, values),
             Callee::Var(var) => {
                 let function = self.variable(frame, *var)?;
                 let info = frame.function.var(*var);
@@ -114,39 +121,8 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// A tensor program called in destination-passing style: what it writes, the variables that were
-    /// passed hold afterwards.
-    fn run_in_place(
-        &mut self,
-        frame: &mut Frame<'m>,
-        name: &Name,
-        args: &[Atom],
-        values: Vec<Value>,
-    ) -> Result<Value, Stop> {
-        let (mut buffers, mut scalars, mut written) = (Vec::new(), Vec::new(), Vec::new());
-        for (atom, value) in args.iter().zip(values) {
-            match value {
-                Value::Tensor(tensor) => {
-                    buffers.push(tensor);
-                    written.push(if let Atom::Var(var) = atom { Some(*var) } else { None });
-                }
-                Value::Prim(_, Number::Int(value)) => {
-                    scalars.push(i64::try_from(value).unwrap_or(i64::MAX));
-                }
-                other => {
-                    let message =
-                        format!("`{name}` takes tensors and integers, found {}", other.kind());
-                    return Err(Stop::trap("call_tir/kind", message));
-                }
-            }
-        }
-        let results = self.run_buffers(name, buffers, scalars)?;
-        for (var, tensor) in written.into_iter().zip(results) {
-            if let Some(var) = var {
-                frame.values[var.0 as usize] = Some(Value::Tensor(tensor));
-            }
-        }
-        Ok(Value::Tuple(Vec::new()))
+    fn resolve_all(&self, values: Vec<Value>) -> Result<Vec<Value>, Stop> {
+        values.into_iter().map(|value| self.memory.resolve(value)).collect()
     }
 
     /// A call through a variable whose signature the text declares: nothing has compared that
@@ -179,7 +155,7 @@ impl<'m> Interpreter<'m> {
 
     pub(super) fn call_value(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop> {
         match function {
-            Value::Global(name) => self.call(name, args),
+            Value::Global(name) => self.call_function(name, args),
             Value::Closure(closure) => self.call_closure(closure, args),
             Value::Partial(partial) => {
                 let args = args.into_iter().chain(partial.last.iter().cloned()).collect();

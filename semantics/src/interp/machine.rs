@@ -2,6 +2,7 @@
 
 use super::Interpreter;
 use crate::library;
+use crate::memory::Memory;
 use crate::ops::Machine;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -19,6 +20,17 @@ impl Interpreter<'_> {
         buffers: Vec<Tensor>,
         scalars: Vec<i64>,
     ) -> Result<Vec<Tensor>, Stop> {
+        let compiled = self.compiled(name)?;
+        let options = Options { limits: self.options.limits.clone(), mode: self.options.mode };
+        let mut left = self.options.limits.steps.saturating_sub(self.steps);
+        let before = left;
+        let result = compiled.run(buffers, &scalars, &options, &mut left);
+        self.steps += before - left;
+        result
+    }
+
+    /// A tensor program of the module, ready to run.
+    pub(super) fn compiled(&mut self, name: &str) -> Result<Arc<Compiled>, Stop> {
         let Some(program) = self.module.tensor_program(name) else {
             let message = format!("there is no tensor program `{name}`");
             return Err(Stop::trap("call_tir/C1", message));
@@ -27,24 +39,16 @@ impl Interpreter<'_> {
             let message = format!("`{name}` is external: its body is `...`");
             return Err(Stop::trap("call/external", message));
         }
-        let compiled = match self.compiled.get(&program.name) {
-            Some(compiled) => compiled.clone(),
-            None => {
-                let compiled = Compiled::new(program).map_err(|diagnostics| {
-                    let first = diagnostics.first().map_or("", |found| found.message.as_str());
-                    Stop::Unsupported(format!("`{name}` is not well-formed: {first}"))
-                })?;
-                let compiled = Arc::new(compiled);
-                self.compiled.insert(program.name.clone(), compiled.clone());
-                compiled
-            }
-        };
-        let options = Options { limits: self.options.limits.clone(), mode: self.options.mode };
-        let mut left = self.options.limits.steps.saturating_sub(self.steps);
-        let before = left;
-        let result = compiled.run(buffers, &scalars, &options, &mut left);
-        self.steps += before - left;
-        result
+        if let Some(compiled) = self.compiled.get(&program.name) {
+            return Ok(compiled.clone());
+        }
+        let compiled = Compiled::new(program).map_err(|diagnostics| {
+            let first = diagnostics.first().map_or("", |found| found.message.as_str());
+            Stop::Unsupported(format!("`{name}` is not well-formed: {first}"))
+        })?;
+        let compiled = Arc::new(compiled);
+        self.compiled.insert(program.name.clone(), compiled.clone());
+        Ok(compiled)
     }
 }
 
@@ -77,6 +81,10 @@ impl Machine for Interpreter<'_> {
         outputs: Option<&[TensorType]>,
     ) -> Result<Value, Stop> {
         library::call(name, args, outputs, &self.options.limits)
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
     }
 
     fn print(&mut self, text: &str) {

@@ -5,19 +5,22 @@
 
 mod binding;
 mod expr;
+mod held;
+mod in_place;
 mod machine;
-mod memory;
 
+pub(crate) use binding::shown_shape;
 pub use binding::{BoundDim, DimValues};
 pub use expr::constant_tensor;
 
+use crate::memory::Memory;
 use crate::ops::Limits;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir;
 use crate::value::{Closure, Value};
 use binding::{Binder, Binds};
-use memory::{Held, Shares, last_uses};
+use held::{Held, Shares, last_uses};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Body, Expr, Function, Lambda, Module, VarId};
@@ -45,6 +48,7 @@ pub struct Interpreter<'m> {
     /// Tensor programs that have run before, ready to run again.
     compiled: BTreeMap<Name, Arc<tir::Compiled>>,
     held: Held,
+    memory: Memory,
     /// Lines that `print` showed.
     pub printed: Vec<String>,
 }
@@ -72,15 +76,28 @@ impl<'m> Interpreter<'m> {
             depth: 0,
             compiled: BTreeMap::new(),
             held: Held::default(),
+            memory: Memory::default(),
             printed: Vec::new(),
         }
     }
 
-    /// Calls a function of the module.
+    /// Calls a function of the module from outside: what it gives does not lie in a storage.
     ///
     /// # Errors
     /// A trap of the program, or a limit.
     pub fn call(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
+        let result = self.call_function(name, args)?;
+        self.memory.resolve(result).map_err(|stop| {
+            let Stop::Trap(mut trap) = stop else { return stop };
+            let function = self.module.function(name);
+            trap.function = function.map(|function| function.name.clone());
+            trap.span = function.map(|function| function.span).unwrap_or_default();
+            Stop::Trap(trap)
+        })
+    }
+
+    /// Calls a function of the module; tensors in storages stay there.
+    fn call_function(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
         let module = self.module;
         let function = module
             .function(name)
@@ -172,7 +189,8 @@ impl<'m> Interpreter<'m> {
             let value = self
                 .expr(frame, binding.var, &binding.expr)
                 .map_err(|stop| place(stop, frame, span))?;
-            self.held.add(&mut frame.shares, binding.var, &binding.expr, &value, limit)?;
+            self.held.add(&mut frame.shares, binding.var, &binding.expr, &value);
+            self.held.within(self.memory.live(), limit)?;
             self.bind(frame, binding.var, value, &binding.expr)?;
             for var in unused {
                 frame.values[var.0 as usize] = None;

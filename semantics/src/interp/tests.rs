@@ -59,6 +59,19 @@ fn what_recursion_holds_adds_up() {
 }
 
 #[test]
+fn storages_are_held_until_their_release() {
+    let module = module(
+        "def main(x: Tensor((\"n\",), \"f32\")):\n    n = sym_var()\n    \
+         a = memory.alloc_storage(shape(n), \"f32\")\n    memory.kill_storage(a)\n    \
+         b = memory.alloc_storage(shape(n), \"f32\")\n    \
+         c = memory.alloc_storage(shape(n), \"u8\")\n    return x\n",
+    );
+    let limits = |total_bytes| Limits { total_bytes, ..Limits::default() };
+    assert!(run(&module, 1000, limits(5000)).is_ok());
+    assert_eq!(exhausted(run(&module, 1000, limits(4999))), "memory");
+}
+
+#[test]
 fn endless_recursion_ends() {
     let module = module(
         "def main(x: Tensor((\"n\",), \"f32\")) -> Tensor((\"n\",), \"f32\"):\n    return main(x)\n",

@@ -1,6 +1,7 @@
 //! What a row's `eval` sees: the values of its operands, the deduced result, and limits.
 
 use super::{Infer, Operator};
+use crate::memory::Memory;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -77,6 +78,9 @@ pub trait Machine {
         args: &[Value],
         outputs: Option<&[TensorType]>,
     ) -> Result<Value, Stop>;
+
+    /// The storages of the run.
+    fn memory(&mut self) -> &mut Memory;
 
     /// Shows a line to the user.
     fn print(&mut self, text: &str);

@@ -1,17 +1,16 @@
 //! Explicit memory: what the passes of the early build make (paper §4.2), and graph capture (§4.4).
 //!
-//! A storage is a number of bytes; a tensor taken from it is a fresh one. That two tensors of one
-//! storage share bytes is not modelled: a program that relies on it reads what nothing has written,
-//! which is a trap.
+//! A storage is a number of bytes; a tensor taken from it is a name of some of them. What that means
+//! for two tensors that share bytes, and for what was released, stands in [`crate::memory`].
 
 use super::calls::called;
+use super::dims::volume;
 use super::{
     Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Machine, Operator, Reject, constraint,
     optional, required,
 };
 use crate::stop::Stop;
-use crate::tensor::Tensor;
-use crate::value::{Storage, Value};
+use crate::value::{Placed, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -32,7 +31,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         constraints: &[constraint("C1", "the number of bytes is at least 0 and fits i64")],
         effect: Effect::Pure,
         infer: infer_storage,
-        eval: Evaluate::Values(eval_storage),
+        eval: Evaluate::Machine(eval_storage),
     },
     Operator {
         name: "memory.alloc_tensor",
@@ -52,29 +51,43 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         effect: Effect::Pure,
         infer: infer_tensor,
-        eval: Evaluate::Values(eval_tensor),
+        eval: Evaluate::Machine(eval_tensor),
     },
     Operator {
         name: "memory.kill_storage",
         aliases: &["kill_storage"],
         family: Family::Memory,
-        doc: "Releases a storage.",
+        doc: "Releases a storage, and every tensor in it: to read one of them later, or to release the \
+              storage again, stops the program.",
         params: &[required("storage", Kind::Value)],
         constraints: &[constraint("C1", "storage is a storage")],
         effect: Effect::Impure,
         infer: infer_kill_storage,
-        eval: Evaluate::Values(eval_kill_storage),
+        eval: Evaluate::Machine(eval_kill_storage),
     },
     Operator {
         name: "memory.kill_tensor",
         aliases: &["kill_tensor"],
         family: Family::Memory,
-        doc: "Says that a tensor is not used again.",
+        doc: "Releases a tensor in a storage: to read it later, under whatever name, or to release it \
+              again, stops the program. Of any other tensor it says that it is not used again.",
         params: &[required("tensor", Kind::Tensor)],
         constraints: &[],
         effect: Effect::Impure,
         infer: infer_kill_tensor,
-        eval: Evaluate::Values(|_| Ok(Value::Tuple(Vec::new()))),
+        eval: Evaluate::Machine(eval_kill_tensor),
+    },
+    Operator {
+        name: "memory.view",
+        aliases: &[],
+        family: Family::Memory,
+        doc: "Another name of a tensor, under which the same elements have another shape: of a tensor \
+              in a storage it is the same bytes, of any other a reshape.",
+        params: &[required("tensor", Kind::Tensor), required("shape", Kind::Shape)],
+        constraints: &[constraint("C1", "shape has as many elements as the tensor")],
+        effect: Effect::Pure,
+        infer: infer_view,
+        eval: Evaluate::Values(eval_view),
     },
     Operator {
         name: "builtin.cuda_graph_run_or_capture",
@@ -98,12 +111,12 @@ fn infer_storage(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Object)
 }
 
-fn eval_storage(eval: &Eval) -> Result<Value, Stop> {
+fn eval_storage(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     let dtype = DType::parse(&eval.str("dtype")).unwrap_or(DType::U8);
     let size = i64::try_from(dtype.size()).unwrap_or(i64::MAX);
     let bytes = eval.ints("size").into_iter().try_fold(size, i64::checked_mul);
     match bytes {
-        Some(bytes) if bytes >= 0 => Ok(Value::Storage(Storage { bytes, dtype })),
+        Some(bytes) if bytes >= 0 => Ok(Value::Storage(machine.memory().allocate(bytes, dtype))),
         _ => Err(eval.trap("C1", "the size of the storage is no number of bytes")),
     }
 }
@@ -118,7 +131,7 @@ fn infer_tensor(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Tensor(TensorType { extents, dtype }))
 }
 
-fn eval_tensor(eval: &Eval) -> Result<Value, Stop> {
+fn eval_tensor(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     let Value::Storage(storage) = eval.value("storage") else {
         let found = eval.value("storage").kind();
         return Err(eval.trap("C1", format!("`storage` must be a storage, found {found}")));
@@ -138,14 +151,14 @@ fn eval_tensor(eval: &Eval) -> Result<Value, Stop> {
     let size = i64::try_from(dtype.size()).unwrap_or(i64::MAX);
     let bytes = elements.and_then(|n| n.checked_mul(size));
     let (offset, total) = (eval.int("offset"), storage.bytes);
-    let end = bytes.and_then(|bytes| bytes.checked_add(offset));
-    if offset < 0 || end.is_none_or(|end| end > total) {
+    let end = bytes.and_then(|bytes| bytes.checked_add(offset)).filter(|&end| end <= total);
+    let Some(end) = end.filter(|_| offset >= 0) else {
         let message = format!(
             "a {dtype} tensor of shape {dims:?} at byte {offset} does not fit a storage of {total} bytes"
         );
         return Err(eval.trap("C2", message));
-    }
-    Ok(Value::Tensor(Tensor::undefined(dtype, &shape)))
+    };
+    machine.memory().place(storage, offset..end, dtype, shape).map(Value::Placed)
 }
 
 fn infer_kill_storage(infer: &mut Infer) -> Result<Annotation, Reject> {
@@ -156,18 +169,45 @@ fn infer_kill_storage(infer: &mut Infer) -> Result<Annotation, Reject> {
     Err(infer.reject("C1", format!("`storage` must be a storage, found `{found}`")))
 }
 
-fn eval_kill_storage(eval: &Eval) -> Result<Value, Stop> {
-    match eval.value("storage") {
-        Value::Storage(_) => Ok(Value::Tuple(Vec::new())),
-        other => {
-            Err(eval.trap("C1", format!("`storage` must be a storage, found {}", other.kind())))
-        }
-    }
+fn eval_kill_storage(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
+    let Value::Storage(storage) = eval.value("storage") else {
+        let found = eval.value("storage").kind();
+        return Err(eval.trap("C1", format!("`storage` must be a storage, found {found}")));
+    };
+    machine.memory().release_storage(storage)?;
+    Ok(Value::Tuple(Vec::new()))
 }
 
 fn infer_kill_tensor(infer: &mut Infer) -> Result<Annotation, Reject> {
     infer.tensor("tensor")?;
     Ok(Annotation::Tuple(Vec::new()))
+}
+
+fn eval_kill_tensor(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
+    if let Value::Placed(placed) = eval.value("tensor") {
+        machine.memory().release_tensor(placed)?;
+    }
+    Ok(Value::Tuple(Vec::new()))
+}
+
+fn infer_view(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let tensor = infer.tensor("tensor")?;
+    let extents = infer.shape("shape")?;
+    if let (Some(from), Some(to)) = (tensor.extents.dims(), extents.dims()) {
+        let (held, wanted) = (volume(from), volume(to));
+        infer.require_equal("C1", &held, &wanted, || {
+            format!("a view of {held} elements cannot have {wanted}")
+        })?;
+    }
+    Ok(Annotation::Tensor(TensorType { extents, dtype: tensor.dtype }))
+}
+
+fn eval_view(eval: &Eval) -> Result<Value, Stop> {
+    let (dtype, shape) = eval.out_tensor()?;
+    Ok(match eval.value("tensor") {
+        Value::Placed(placed) => Value::Placed(Placed { instance: placed.instance, dtype, shape }),
+        _ => Value::Tensor(eval.tensor_as_it_is("tensor").reshaped(&shape)),
+    })
 }
 
 fn infer_capture(infer: &mut Infer) -> Result<Annotation, Reject> {

@@ -202,6 +202,14 @@ impl Operator {
         name.strip_prefix("nn.").or_else(|| name.strip_prefix("image.")).unwrap_or(name)
     }
 
+    /// Whether it sees the elements of its operands. Other rows pass tensors on as they are: those
+    /// in storages stay there.
+    #[must_use]
+    pub fn reads_elements(&self) -> bool {
+        let passes_on = ["make_closure", "invoke_closure", "invoke_pure_closure"];
+        self.family != Family::Memory && !passes_on.contains(&self.name)
+    }
+
     /// The position of a parameter.
     ///
     /// # Panics

@@ -140,9 +140,11 @@ fn known_of(value: &Value) -> Option<Known> {
         Value::Shape(dims) => Known::List(dims.iter().map(|&d| Known::Dim(Dim::Int(d))).collect()),
         Value::Annotation(annotation) => Known::Annotation(annotation.clone()),
         Value::Global(name) => Known::Global(name.clone()),
-        Value::Tensor(_) | Value::Closure(_) | Value::Partial(_) | Value::Storage(_) => {
-            return None;
-        }
+        Value::Tensor(_)
+        | Value::Placed(_)
+        | Value::Closure(_)
+        | Value::Partial(_)
+        | Value::Storage(_) => return None,
     })
 }
 

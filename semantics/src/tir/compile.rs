@@ -9,7 +9,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr,
+    Axis, AxisKind, BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
@@ -67,6 +67,19 @@ impl Compiled {
         compiler.body(program.body.as_deref().unwrap_or(&[]));
         compiler.emit(Op::Halt);
         Ok(compiler.code)
+    }
+
+    /// For each buffer of the parameters, whether a statement of the program writes to it.
+    #[must_use]
+    pub fn writes(&self) -> Vec<bool> {
+        let stores = |buffer: u32| {
+            self.ops.iter().any(|op| matches!(op, Op::Store { buffer: to, .. } if *to == buffer))
+        };
+        let buffers = self.program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(stores(id.0)),
+            Param::Dim(_) | Param::Scalar(_) => None,
+        });
+        buffers.collect()
     }
 
     /// The register of a scalar.

@@ -25,7 +25,8 @@ pub(super) fn last_uses(body: &Body) -> Vec<Vec<VarId>> {
     drops
 }
 
-/// Bytes of the tensors that calls made and variables still hold.
+/// Bytes of the tensors that calls made and variables still hold. Those in storages are counted with
+/// their storage.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     total: u64,
@@ -36,21 +37,17 @@ pub(super) type Shares = BTreeMap<VarId, u64>;
 
 impl Held {
     /// Counts what a binding made. Only calls make something: other expressions name what is there.
-    pub(super) fn add(
-        &mut self,
-        shares: &mut Shares,
-        var: VarId,
-        expr: &Expr,
-        value: &Value,
-        limit: u64,
-    ) -> Result<(), Stop> {
-        if !matches!(expr, Expr::Call { .. }) {
-            return Ok(());
+    pub(super) fn add(&mut self, shares: &mut Shares, var: VarId, expr: &Expr, value: &Value) {
+        if matches!(expr, Expr::Call { .. }) {
+            let bytes = bytes(value);
+            self.total = self.total.saturating_add(bytes);
+            shares.insert(var, bytes);
         }
-        let bytes = bytes(value);
-        self.total = self.total.saturating_add(bytes);
-        shares.insert(var, bytes);
-        if self.total > limit {
+    }
+
+    /// What variables and storages hold together is limited.
+    pub(super) fn within(&self, storages: u64, limit: u64) -> Result<(), Stop> {
+        if self.total.saturating_add(storages) > limit {
             let detail = format!("the tensors that are in use take more than {limit} bytes");
             return Err(Stop::Exhausted { resource: "memory", detail });
         }
