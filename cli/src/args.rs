@@ -207,6 +207,9 @@ pub(crate) struct OptArgs {
     /// What code is made for: which library functions there are, how memory is planned
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
+    /// Values of external constants and of parameters of the entry function, for bind_params
+    #[arg(long, value_name = "W.safetensors")]
+    pub(crate) params: Option<PathBuf>,
     /// List the passes, in the order of the pipeline
     #[arg(long)]
     pub(crate) list_passes: bool,

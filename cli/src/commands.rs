@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 mod check;
+mod constants;
 mod diff;
 mod explain;
 mod fmt;

@@ -21,6 +21,12 @@ pub fn externals(module: &Module) -> BTreeMap<Name, Vec<Annotation>> {
     found
 }
 
+/// A stored name as a parameter is called: characters that no identifier has are `_`.
+#[must_use]
+pub fn as_identifier(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
+}
+
 /// The values of a program's external constants, held against their annotations.
 ///
 /// # Errors

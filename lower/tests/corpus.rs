@@ -15,6 +15,7 @@ use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Deep recursion in a program is the interpreter's to limit, not the thread's.
@@ -110,8 +111,10 @@ impl Watch for Held<'_> {
         if let Some(what) = coarsened(applied.before, applied.after) {
             return Err(format!("{what}\n{}", relax_corpus::pipeline::print(applied.after)));
         }
-        verify(self.input, applied.after, applied.pass.exactness, EFFORT).map(|_| ()).map_err(
-            |difference| format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after)),
-        )
+        verify(self.input, applied.after, applied.pass.exactness, EFFORT, &BTreeMap::new())
+            .map(|_| ())
+            .map_err(|difference| {
+                format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after))
+            })
     }
 }

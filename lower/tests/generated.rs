@@ -40,8 +40,9 @@ impl Watch for Held<'_> {
         print_and_parse(applied.after)?;
         let shown = |why: String| format!("{why}\n{}", print(applied.after));
         coarsened(applied.before, applied.after).map_or(Ok(()), |what| Err(shown(what)))?;
-        let tally = verify(self.input, applied.after, applied.pass.exactness, EFFORT)
-            .map_err(|difference| shown(difference.to_string()))?;
+        let tally =
+            verify(self.input, applied.after, applied.pass.exactness, EFFORT, &BTreeMap::new())
+                .map_err(|difference| shown(difference.to_string()))?;
         self.seen.tally.add(&tally);
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! What blocks look like after bindings were taken out: none is empty, and no two plain ones are
-//! adjacent.
+//! Blocks of a body: the way to those that a pass works on, and what they look like after bindings were
+//! taken out.
 
-use relax_syntax::ir::{Block, BlockKind, Body};
+use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr};
 
-/// Puts the blocks of a body in order; bodies within it are left to whoever changed them.
+/// Puts the blocks of a body in order, none empty, no two plain ones adjacent; bodies within it are left to whoever changed them.
 pub(crate) fn tidy(body: &mut Body) {
     let mut blocks: Vec<Block> = Vec::with_capacity(body.blocks.len());
     for mut block in std::mem::take(&mut body.blocks) {
@@ -18,4 +18,33 @@ pub(crate) fn tidy(body: &mut Body) {
         }
     }
     body.blocks = blocks;
+}
+
+/// Calls `visit` on each dataflow block of a body and of the branches in it.
+pub(crate) fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
+    for block in &mut body.blocks {
+        match block.kind {
+            BlockKind::Dataflow { .. } => visit(block),
+            BlockKind::Plain => for_each_branch(block, &mut |body| for_each_dataflow(body, visit)),
+        }
+    }
+}
+
+/// Calls `visit` on each binding of a body and of the branches in it.
+pub(crate) fn for_each_binding(body: &mut Body, visit: &mut dyn FnMut(&mut Binding)) {
+    for block in &mut body.blocks {
+        for binding in &mut block.bindings {
+            visit(binding);
+        }
+        for_each_branch(block, &mut |body| for_each_binding(body, visit));
+    }
+}
+
+fn for_each_branch(block: &mut Block, visit: &mut dyn FnMut(&mut Body)) {
+    for binding in &mut block.bindings {
+        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+            visit(then);
+            visit(otherwise);
+        }
+    }
 }

@@ -4,8 +4,8 @@
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::facts::Facts;
-use relax_syntax::ir::{Atom, Body, Expr, Function, Lambda};
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::ir::{Atom, Body, DimVar, Expr, Function, Lambda};
 use std::collections::BTreeSet;
 
 /// Whether every step of evaluating `dim` stays in i64 when its value is the extent of some tensor:
@@ -40,23 +40,25 @@ pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
     is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents))
 }
 
-/// Whether the factors of `dim` are those of some of `extents`, each extent with all its variables.
+/// Whether the variables of `dim` are those of some of `extents`, each extent with all its variables,
+/// and the literals together are no more than theirs.
 fn is_product_of_some(dim: &Dim, extents: &[Dim]) -> bool {
     let Some(mut left) = factors(dim) else { return false };
+    let mut literals = Vec::new();
     for extent in extents {
         let Some(mut own) = factors(extent) else { continue };
         let taken = take_all(&left, own.iter().filter(|factor| !is_positive(factor)));
         if let Some(rest) = taken {
             left = rest;
             own.retain(is_positive);
-            for literal in own {
-                if let Some(at) = left.iter().position(|factor| *factor == literal) {
-                    left.swap_remove(at);
-                }
-            }
+            literals.extend(own);
         }
     }
-    left.iter().all(|factor| *factor == Dim::Int(1))
+    let product = |factors: &[Dim]| {
+        factors.iter().try_fold(1_i64, |product, factor| product.checked_mul(factor.as_int()?))
+    };
+    let (wanted, there) = (product(&left), product(&literals));
+    left.iter().all(is_positive) && wanted.zip(there).is_some_and(|(a, b)| a <= b)
 }
 
 /// `from` without each of `wanted`, if they are all in it.
@@ -93,6 +95,28 @@ fn is_atomic(dim: &Dim) -> bool {
 
 fn is_positive(dim: &Dim) -> bool {
     matches!(dim, Dim::Int(value) if *value > 0)
+}
+
+/// Assumes of variables what is declared of them, for as long as the innermost scope of `facts` lasts.
+pub(crate) fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
+    for DimVar { name, lower, upper, multiple_of, .. } in dims {
+        let var = Dim::Var(name.clone());
+        facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
+        if let Some(lower) = lower {
+            facts.assume(Claim::new(*lower, Relation::AtMost, var.clone()));
+        }
+        if let Some(upper) = upper {
+            facts.assume(Claim::new(var.clone(), Relation::AtMost, *upper));
+        }
+        if let Some(step) = multiple_of {
+            facts.assume(Claim::new(*step, Relation::Divides, var));
+        }
+    }
+}
+
+/// Whether two lists of dims are proved to be equal, one by one.
+pub(crate) fn same_dims(facts: &mut dyn Facts, a: &[Dim], b: &[Dim]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| facts.equal(a, b) == Answer::Proved)
 }
 
 /// Whether two annotations say the same: equal when their dims are in canonical form.

@@ -14,5 +14,6 @@ mod kernels;
 mod mutated;
 mod references;
 mod substitute;
+mod tir_call;
 mod totality;
 mod unwritten;

@@ -1,7 +1,9 @@
 //! One file a pass; [`crate::pipeline`] lists them in order.
 
 pub mod annotate_tir_op_pattern;
+pub mod bind_params;
 pub mod canonicalize_bindings;
+pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
@@ -10,8 +12,12 @@ pub mod fuse_ops;
 pub mod legalize_ops;
 pub mod lift_lambdas;
 pub mod normalize;
+pub mod rewrite_dataflow_reshape;
 
-use relax_syntax::ir::{Definition, Function, Module};
+use relax_semantics::check::Checked;
+use relax_syntax::Name;
+use relax_syntax::ir::{Definition, Function, Module, VarId};
+use std::collections::BTreeSet;
 
 /// The module with each graph function that has a body transformed.
 fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
@@ -22,4 +28,10 @@ fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) ->
         other => other.clone(),
     });
     Module { attrs: module.attrs.clone(), definitions: definitions.collect() }
+}
+
+/// The bindings of a function with checks that are left to run time.
+fn left_to_run_time(checked: &Checked, function: &Name) -> BTreeSet<VarId> {
+    let own = checked.obligations.iter().filter(|left| left.function == *function);
+    own.filter_map(|left| left.var).collect()
 }

@@ -7,10 +7,12 @@
 
 mod nest;
 mod reads;
+mod reshape;
 mod totals;
 mod values;
 
-pub(crate) use totals::Totals;
+pub(crate) use reshape::only_reshapes;
+pub(crate) use totals::{Totals, writes_all};
 
 use nest::Nest;
 use reads::reads_of;

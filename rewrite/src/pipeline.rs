@@ -3,8 +3,9 @@
 use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
-    annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, legalize_ops, lift_lambdas, normalize,
+    annotate_tir_op_pattern, bind_params, canonicalize_bindings, eliminate_broadcasts,
+    eliminate_checks, eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops,
+    legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -46,7 +47,11 @@ pub static PIPELINE: Pipeline =
 /// P0.
 pub static INGESTION: Stage = Stage {
     phase: Phase::P0,
-    steps: &[Step::Once(&lift_lambdas::PASS), Step::Once(&normalize::PASS)],
+    steps: &[
+        Step::Once(&lift_lambdas::PASS),
+        Step::Once(&normalize::PASS),
+        Step::Once(&rewrite_dataflow_reshape::PASS),
+    ],
 };
 
 /// P1.
@@ -55,6 +60,7 @@ pub static OPTIMIZATION: Stage = Stage {
     steps: &[Step::Fixpoint(&[
         &fold_constant::PASS,
         &eliminate_checks::PASS,
+        &eliminate_broadcasts::PASS,
         &eliminate_common_subexpr::PASS,
         &canonicalize_bindings::PASS,
         &eliminate_dead_code::PASS,
@@ -63,7 +69,7 @@ pub static OPTIMIZATION: Stage = Stage {
 
 /// Passes of this crate that no stage of it runs.
 pub static OPTIONAL: &[&Pass] =
-    &[&legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
+    &[&bind_params::PASS, &legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;

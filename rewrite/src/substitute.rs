@@ -38,6 +38,20 @@ pub(crate) fn resolve_casts(function: &mut Function, casts: &BTreeMap<VarId, Res
     function.lambda.body = Some(body);
 }
 
+/// Replaces symbolic variables everywhere in a function without closures.
+pub(crate) fn replace_dims(function: &mut Function, dims: BTreeMap<Name, Dim>) {
+    for &param in &function.lambda.params {
+        let info = &mut function.vars[param.0 as usize];
+        info.annotation = info.annotation.as_ref().map(|known| in_annotation(known, &dims));
+    }
+    if let Some(result) = &mut function.lambda.result {
+        *result = in_annotation(result, &dims);
+    }
+    let Some(mut body) = function.lambda.body.take() else { return };
+    Walk { function, casts: &BTreeMap::new(), dims }.body(&mut body);
+    function.lambda.body = Some(body);
+}
+
 struct Walk<'a> {
     function: &'a mut Function,
     casts: &'a BTreeMap<VarId, Resolved>,

@@ -1,20 +1,33 @@
 //! Which variables may hold elements that nothing has written: reading one stops the program.
 //!
-//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory. They
+//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory, unless
+//! the loops of the tensor program that is called go through every element of it. They
 //! spread through operators that move elements, through calls and results. Inputs of functions that
 //! nothing in the module calls are written.
 
 use crate::mutated::mentions;
+use crate::patterns::writes_all;
 use crate::references::references;
+use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
-use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function of a module, the variables that may.
 pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
-    let mut spread = Spread { module, results: BTreeSet::new(), vars: BTreeMap::new() };
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some(program),
+        Definition::Graph(_) => None,
+    });
+    let writers = programs.filter(|program| writes_all(program)).map(|program| &program.name);
+    let mut spread = Spread {
+        module,
+        writers: writers.collect(),
+        results: BTreeSet::new(),
+        vars: BTreeMap::new(),
+    };
     spread.functions_as_values();
     let mut known = usize::MAX;
     while known != spread.size() {
@@ -26,6 +39,8 @@ pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
 
 struct Spread<'m> {
     module: &'m Module,
+    /// Tensor programs that write all of their output.
+    writers: BTreeSet<&'m Name>,
     /// Functions whose results may.
     results: BTreeSet<Name>,
     vars: BTreeMap<Name, BTreeSet<VarId>>,
@@ -73,6 +88,10 @@ impl Spread<'_> {
                     self.results.contains(name)
                 }
                 Expr::Call { callee: Callee::Operator(name), .. } => {
+                    let call = TirCall::of(&binding.expr);
+                    if call.is_some_and(|call| self.writers.contains(call.program)) {
+                        continue;
+                    }
                     is_source(name) || uses(&binding.expr, vars)
                 }
                 Expr::Call { callee: Callee::Var(_), .. } | Expr::Closure(_) => true,

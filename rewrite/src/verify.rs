@@ -12,7 +12,7 @@ mod blame;
 use crate::pass::Exactness;
 use arguments::{Instance, interesting};
 use relax_corpus::compare::{Relation, compare};
-use relax_corpus::externals::externals;
+use relax_corpus::externals::{as_identifier, externals};
 use relax_corpus::pipeline::{Ran, RunOptions, run};
 use relax_corpus::random::Random;
 use relax_corpus::signature::{Dims, random_value};
@@ -21,7 +21,7 @@ use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{AttrValue, Function, Module, attr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,7 +75,8 @@ pub fn is_private(function: &Function) -> bool {
     matches!(attr(&function.lambda.attrs, "private"), Some(AttrValue::Bool(true)))
 }
 
-/// Holds `after` against `before`, whose functions it must still have.
+/// Holds `after` against `before`, whose functions it must still have. `values` are those of parameters
+/// and external constants that passes were given: a parameter that is gone had its value.
 ///
 /// # Errors
 /// The first case in which they differ.
@@ -84,17 +85,18 @@ pub fn verify(
     after: &Module,
     exactness: Exactness,
     effort: Effort,
+    values: &BTreeMap<Name, Tensor>,
 ) -> Result<Tally, Box<Difference>> {
     let relation = match exactness {
         Exactness::Exact => Relation::Equal,
         Exactness::Approximate => Relation::Close,
     };
     let options = RunOptions {
-        externals: Arc::new(random_externals(&[before, after], effort.seed)),
+        externals: Arc::new(externals_of(&[before, after], effort.seed, values)),
         steps: Some(MAX_STEPS),
         ..RunOptions::default()
     };
-    let sides = Sides { before, after, relation, options };
+    let sides = Sides { before, after, relation, options, values };
     let mut tally = Tally::default();
     for function in before.functions().filter(|function| function.lambda.body.is_some()) {
         match after.function(&function.name) {
@@ -104,6 +106,10 @@ pub fn verify(
         }
     }
     Ok(tally)
+}
+
+fn param_names(function: &Function) -> impl Iterator<Item = &Name> {
+    function.lambda.params.iter().map(|&param| &function.var(param).name)
 }
 
 fn gone(function: &Function) -> Difference {
@@ -116,10 +122,15 @@ fn gone(function: &Function) -> Difference {
     }
 }
 
-fn random_externals(modules: &[&Module], seed: u64) -> BTreeMap<Name, Tensor> {
-    let mut values = BTreeMap::new();
+/// The values that are known, and random ones for the others.
+fn externals_of(
+    modules: &[&Module],
+    seed: u64,
+    known: &BTreeMap<Name, Tensor>,
+) -> BTreeMap<Name, Tensor> {
+    let mut values = known.clone();
     for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
-        for annotation in annotations {
+        for annotation in annotations.into_iter().filter(|_| !known.contains_key(&name)) {
             let mut random = Random::new(seed, &name);
             let value = random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES);
             if let Ok(Value::Tensor(tensor)) = value {
@@ -144,6 +155,7 @@ struct Sides<'a> {
     after: &'a Module,
     relation: Relation,
     options: RunOptions,
+    values: &'a BTreeMap<Name, Tensor>,
 }
 
 impl Sides<'_> {
@@ -154,15 +166,16 @@ impl Sides<'_> {
         tally: &mut Tally,
     ) -> Result<(), Box<Difference>> {
         let interesting = interesting(function);
+        let bound = self.bound(function);
         for case in 0..effort.cases {
             let mut random = Random::new(effort.seed, &format!("{}/{case}", function.name));
-            let instance = Instance::draw(function, case, &interesting, &mut random);
+            let instance = Instance::draw(function, case, &interesting, &mut random).with(&bound);
             let seed = random.bits();
             let Ok(arguments) = instance.arguments(&instance.dims, seed) else {
                 tally.rejected += 1;
                 continue;
             };
-            match self.case(&function.name, &arguments) {
+            match self.case(function, &arguments) {
                 Ok(Case::Compared) => tally.compared += 1,
                 Ok(Case::Trapped) => tally.trapped += 1,
                 Ok(Case::Exhausted) => tally.exhausted += 1,
@@ -173,10 +186,31 @@ impl Sides<'_> {
         Ok(())
     }
 
-    fn case(&self, name: &Name, arguments: &[Value]) -> Result<Case, String> {
+    /// The values of parameters that only one side still has.
+    fn bound(&self, function: &Function) -> BTreeMap<Name, Tensor> {
+        let after = self.after.function(&function.name);
+        let kept: BTreeSet<&Name> = after.into_iter().flat_map(param_names).collect();
+        let gone: BTreeSet<&Name> =
+            param_names(function).filter(|name| !kept.contains(name)).collect();
+        let named = self.values.iter().map(|(name, value)| (Name::new(as_identifier(name)), value));
+        named.filter(|(name, _)| gone.contains(name)).map(|(n, value)| (n, value.clone())).collect()
+    }
+
+    fn case(&self, function: &Function, arguments: &[Value]) -> Result<Case, String> {
+        let name = &function.name;
         let before = run(self.before, name, arguments.to_vec(), &self.options);
-        let after = run(self.after, name, arguments.to_vec(), &self.options);
+        let after = run(self.after, name, self.arguments_after(function, arguments), &self.options);
         self.outcomes(before, after)
+    }
+
+    /// Those of parameters that are not bound.
+    fn arguments_after(&self, function: &Function, arguments: &[Value]) -> Vec<Value> {
+        let bound = self.bound(function);
+        let named = param_names(function).zip(arguments);
+        named
+            .filter(|(name, _)| !bound.contains_key(*name))
+            .map(|(_, value)| value.clone())
+            .collect()
     }
 
     fn outcomes(&self, before: Ran, after: Ran) -> Result<Case, String> {
@@ -215,7 +249,7 @@ impl Sides<'_> {
                     let mut tried = dims.clone();
                     tried.insert(name.clone(), smaller);
                     let Ok(arguments) = drawn.arguments(&tried, seed) else { continue };
-                    if let Err(found) = self.case(&function.name, &arguments) {
+                    if let Err(found) = self.case(function, &arguments) {
                         (dims, why, again) = (tried, found, true);
                         break;
                     }
@@ -224,8 +258,7 @@ impl Sides<'_> {
         }
         let arguments = drawn.arguments(&dims, seed).unwrap_or_default();
         let binding = self.blame(&function.name, &arguments);
-        let names = function.lambda.params.iter().map(|&param| function.var(param).name.clone());
-        let arguments = names.zip(arguments).collect();
+        let arguments = param_names(function).cloned().zip(arguments).collect();
         Difference { function: function.name.clone(), dims, arguments, why, binding }
     }
 }

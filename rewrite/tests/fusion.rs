@@ -10,6 +10,7 @@ use relax_rewrite::verify::{Effort, is_private, verify};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const EFFORT: Effort = Effort { cases: 4, seed: 5 };
@@ -86,7 +87,7 @@ fn random_blocks_mean_the_same_after_fusion() {
         assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
         let result = fused(&program.module, &text);
         print_and_parse(&result).unwrap_or_else(|why| panic!("{why}\n{text}"));
-        let tally = verify(&program.module, &result, Exactness::Exact, EFFORT)
+        let tally = verify(&program.module, &result, Exactness::Exact, EFFORT, &BTreeMap::new())
             .unwrap_or_else(|why| panic!("{why}\n{}", print(&result)));
         (compared, trapped) = (compared + tally.compared, trapped + tally.trapped);
         groups += result.functions().filter(|function| is_private(function)).count();

@@ -5,6 +5,7 @@ use relax_rewrite::pass::Exactness;
 use relax_rewrite::verify::{Difference, Effort, Tally, verify};
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use std::collections::BTreeMap;
 
 const EFFORT: Effort = Effort { cases: 40, seed: 0 };
 
@@ -15,7 +16,7 @@ fn module(text: &str) -> Module {
 }
 
 fn held(before: &str, after: &str) -> Result<Tally, Box<Difference>> {
-    verify(&module(before), &module(after), Exactness::Exact, EFFORT)
+    verify(&module(before), &module(after), Exactness::Exact, EFFORT, &BTreeMap::new())
 }
 
 fn difference(before: &str, after: &str) -> Difference {
@@ -93,6 +94,7 @@ fn what_a_signature_leaves_open_is_drawn_so_that_casts_pass() {
     let text = "def f(x: Object, y: Tensor(ndim=2)):\n    n = sym_var()\n    a = match_cast(x, Tensor((n, 3), \"f32\"))\n    \
                 b = match_cast(y, Tensor((n, 3), \"f32\"))\n    return add(a, b)\n";
     let many = Effort { cases: 400, seed: 0 };
-    let tally = verify(&module(text), &module(text), Exactness::Exact, many).expect("the same");
+    let tally = verify(&module(text), &module(text), Exactness::Exact, many, &BTreeMap::new())
+        .expect("the same");
     assert!(tally.compared > 0 && tally.trapped > 0 && tally.rejected == 0, "{tally:?}");
 }

@@ -2,6 +2,7 @@
 
 mod watch;
 
+use super::constants::of_passes;
 use super::load;
 use super::nearest::unknown;
 use crate::args::{OptArgs, Phase};
@@ -14,6 +15,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Exactness, Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
+use std::sync::Arc;
 use watch::{Reporter, Show};
 
 pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
@@ -24,9 +26,10 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let show = show(args)?;
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
-    let mut reporter = Reporter::new(args, show, &program.module, terminal);
+    let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
+    let settings = Settings { target: args.target.into(), params: Arc::clone(&params) };
+    let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);
     reporter.begin()?;
-    let settings = Settings { target: args.target.into(), ..Settings::default() };
     let result = run(&program.module, &route, &settings, &mut Prover::new(), &mut reporter);
     if let Some(failure) = reporter.failure.take() {
         return Err(failure);

@@ -1,9 +1,9 @@
 //! `relax run`: a function of a program on given inputs, in the reference interpreter.
 
 mod arguments;
-mod constants;
 mod output;
 
+use super::constants;
 use super::load;
 use super::nearest::unknown;
 use crate::args::{Backend, Format, RunArgs};

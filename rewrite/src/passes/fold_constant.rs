@@ -195,7 +195,8 @@ fn atom_of(value: &Value) -> Option<Atom> {
     })
 }
 
-fn constant_of(tensor: &Tensor) -> Constant {
+/// A tensor as text writes it.
+pub(super) fn constant_of(tensor: &Tensor) -> Constant {
     let data = match tensor.dtype().class() {
         // A text has one NaN.
         Class::Float => Literals::Float(

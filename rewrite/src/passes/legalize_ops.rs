@@ -4,13 +4,13 @@
 //! with the operator's trap; where an operand may hold elements that nothing has written; and where dims,
 //! dtypes or axes are not all known.
 
-use super::map_functions;
+use super::{left_to_run_time, map_functions};
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Request, TensorSpec, has_kernels, kernel};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::unwritten::unwritten;
-use relax_semantics::check::{Checked, Phase};
+use relax_semantics::check::Phase;
 use relax_semantics::ops::{Kind, Known, Literal, Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -54,12 +54,6 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     result.definitions.extend(made);
     context.count_of("legalized", done, found, "calls");
     Ok(result)
-}
-
-/// The bindings that may trap for their operands' shapes.
-fn left_to_run_time(checked: &Checked, function: &Name) -> BTreeSet<VarId> {
-    let own = checked.obligations.iter().filter(|left| left.function == *function);
-    own.filter_map(|left| left.var).collect()
 }
 
 /// Every name that a program must not take: of definitions, and of variables, which would hide it.

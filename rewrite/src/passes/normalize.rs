@@ -167,7 +167,7 @@ impl Walk<'_, '_> {
 }
 
 /// Elementwise rows whose operands broadcast.
-fn broadcasts(row: &Operator) -> bool {
+pub(super) fn broadcasts(row: &Operator) -> bool {
     (row.family == Family::Binary || row.name == "where")
         && row.params.iter().all(|param| param.kind == Kind::Tensor)
 }

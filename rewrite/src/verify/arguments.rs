@@ -3,13 +3,14 @@
 use relax_corpus::random::Random;
 use relax_corpus::signature::{Dims, dim_of_size, random_value};
 use relax_corpus::spec::{Typing, literal};
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Body, Expr, Function};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes that find bugs; the first few are also tried for all variables at once.
 const SIZES: [i64; 9] = [0, 1, 2, 3, 4, 5, 7, 8, 9];
@@ -24,6 +25,10 @@ const MAX_RANK: i64 = 3;
 pub(super) struct Instance<'f> {
     function: &'f Function,
     params: Vec<Annotation>,
+    /// Values of parameters that are not drawn.
+    given: BTreeMap<Name, Tensor>,
+    /// The dims that these tell.
+    fixed: BTreeSet<Name>,
     /// The values that were drawn.
     pub(super) dims: Dims,
 }
@@ -105,7 +110,23 @@ impl<'f> Instance<'f> {
         let mut filler = Filler { random, choices, ranks, dims };
         let params = function.lambda.params.iter();
         let params = params.map(|&id| filler.annotation(function.param_annotation(id))).collect();
-        Self { function, params, dims: filler.dims }
+        Self { function, params, given: BTreeMap::new(), fixed: BTreeSet::new(), dims: filler.dims }
+    }
+
+    /// The same with the values of some parameters, and the dims that they tell.
+    pub(super) fn with(mut self, given: &BTreeMap<Name, Tensor>) -> Self {
+        for (&id, annotation) in self.function.lambda.params.iter().zip(&self.params) {
+            let Some(value) = given.get(&self.function.var(id).name) else { continue };
+            let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
+            for (dim, &extent) in dims.unwrap_or_default().iter().zip(value.shape()) {
+                if let (Dim::Var(name), Ok(extent)) = (dim, i64::try_from(extent)) {
+                    self.dims.insert(name.clone(), extent);
+                    self.fixed.insert(name.clone());
+                }
+            }
+        }
+        self.given = given.clone();
+        self
     }
 
     /// Random values in these dims.
@@ -113,6 +134,9 @@ impl<'f> Instance<'f> {
         let named = self.function.lambda.params.iter().zip(&self.params);
         named
             .map(|(&id, annotation)| {
+                if let Some(value) = self.given.get(&self.function.var(id).name) {
+                    return Ok(Value::Tensor(value.clone()));
+                }
                 let mut random = Random::new(seed, &self.function.var(id).name);
                 random_value(annotation, dims, &mut random, &super::INTS, super::MAX_BYTES)
             })
@@ -121,6 +145,9 @@ impl<'f> Instance<'f> {
 
     /// Values to try in the place of one.
     pub(super) fn smaller(&self, name: &Name, value: i64) -> Vec<i64> {
+        if self.fixed.contains(name) {
+            return Vec::new();
+        }
         let declared = self.function.dim(name);
         let sizes = [0, 1, 2, 3, value / 2, value - 1].into_iter();
         let values = sizes.map(|size| match declared {

@@ -8,8 +8,11 @@ use relax_corpus::pipeline::print;
 use relax_rewrite::pass::{Counter, Exactness, Pass};
 use relax_rewrite::pipeline::{Applied, Watch};
 use relax_rewrite::verify::{Effort, Tally, verify};
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,7 @@ pub(super) struct Reporter<'a> {
     args: &'a OptArgs,
     show: Show,
     input: &'a Module,
+    params: &'a BTreeMap<Name, Tensor>,
     terminal: &'a mut Terminal,
     started: Instant,
     /// Each pass that was run, and how long it and the check of what it made took.
@@ -41,12 +45,14 @@ impl<'a> Reporter<'a> {
         args: &'a OptArgs,
         show: Show,
         input: &'a Module,
+        params: &'a BTreeMap<Name, Tensor>,
         terminal: &'a mut Terminal,
     ) -> Self {
         Self {
             args,
             show,
             input,
+            params,
             terminal,
             started: Instant::now(),
             times: Vec::new(),
@@ -153,7 +159,7 @@ impl<'a> Reporter<'a> {
             return Ok(());
         }
         let effort = Effort { cases: self.args.cases, seed: self.args.seed };
-        let tally = verify(self.input, applied.after, self.exactness, effort)
+        let tally = verify(self.input, applied.after, self.exactness, effort, self.params)
             .map_err(|difference| difference.to_string())?;
         self.tally.add(&tally);
         Ok(())

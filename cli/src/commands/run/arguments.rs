@@ -1,6 +1,6 @@
 //! The arguments of the entry function, from `--input`, `--params`, `--sym` and `--random`.
 
-use super::constants::Constants;
+use super::super::constants::Constants;
 use crate::args::RunArgs;
 use crate::commands::nearest::unknown;
 use crate::exit::Failure;

@@ -3,8 +3,8 @@
 //! has alone as a dim come in one more parameter, a shape (paper, Figure 8).
 
 use super::PRIMITIVE;
-use super::graph::TirCall;
 use crate::dims::{expr_dims, lone};
+use crate::tir_call::TirCall;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};

@@ -1,9 +1,10 @@
 //! External constants and parameters from a safetensors file, held against the program before it
-//! runs: everything that is missing or wrong is told at once.
+//! runs or is transformed: everything that is missing or wrong is told at once.
 
 use crate::exit::Failure;
-use relax_corpus::externals::{constants, externals};
+use relax_corpus::externals::{as_identifier, constants, externals};
 use relax_corpus::tensor_files::Weights;
+use relax_rewrite::passes::bind_params::entry;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -46,32 +47,52 @@ fn no_file(wanted: &BTreeMap<Name, Vec<Annotation>>) -> Failure {
     ))
 }
 
-/// The tensors whose name is that of a parameter, characters that no identifier has read as `_`.
+/// The values that passes are given, by the names under which they are stored: those of external
+/// constants, and those of parameters of the entry function.
+pub(super) fn of_passes(
+    module: &Module,
+    path: Option<&Path>,
+) -> Result<BTreeMap<Name, Tensor>, Failure> {
+    let Some(path) = path else { return Ok(BTreeMap::new()) };
+    let weights = Weights::open(path).map_err(Failure::usage)?;
+    let mut values = constants(module, &weights).map_err(Failure::usage)?;
+    let entries = weights.entries().map_err(Failure::usage)?;
+    if let Some(function) = entry(module) {
+        let stored: Vec<String> = stored(function, entries.keys())?.into_values().collect();
+        let tensors = weights.tensors(&stored).map_err(Failure::usage)?;
+        values.extend(stored.into_iter().map(Name::new).zip(tensors));
+    }
+    Ok(values)
+}
+
+/// The tensors whose name is that of a parameter.
 fn parameters<'e>(
     function: &Function,
     weights: &Weights,
     names: impl Iterator<Item = &'e String>,
 ) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let params: Vec<&Name> =
-        function.lambda.params.iter().map(|&id| &function.var(id).name).collect();
-    let mut found: BTreeMap<Name, Vec<String>> = BTreeMap::new();
-    for stored in names {
-        let name = as_identifier(stored);
-        if let Some(param) = params.iter().find(|param| ***param == name) {
-            found.entry((*param).clone()).or_default().push(stored.clone());
-        }
-    }
-    if let Some((param, stored)) = found.iter().find(|(_, stored)| stored.len() > 1) {
-        return Err(Failure::usage(format!(
-            "the parameter `{param}` could be any of the tensors `{}`",
-            stored.join("`, `")
-        )));
-    }
-    let stored: Vec<String> = found.values().flatten().cloned().collect();
+    let found = stored(function, names)?;
+    let stored: Vec<String> = found.values().cloned().collect();
     let tensors = weights.tensors(&stored).map_err(Failure::usage)?;
     Ok(found.into_keys().zip(tensors).collect())
 }
 
-fn as_identifier(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
+/// For each parameter the name of its tensor, characters that no identifier has read as `_`.
+fn stored<'e>(
+    function: &Function,
+    names: impl Iterator<Item = &'e String>,
+) -> Result<BTreeMap<Name, String>, Failure> {
+    let params: Vec<&Name> =
+        function.lambda.params.iter().map(|&id| &function.var(id).name).collect();
+    let mut found = BTreeMap::new();
+    for stored in names {
+        let name = as_identifier(stored);
+        let Some(&param) = params.iter().find(|param| ***param == name) else { continue };
+        if let Some(other) = found.insert(param.clone(), stored.clone()) {
+            return Err(Failure::usage(format!(
+                "the parameter `{param}` could be any of the tensors `{other}`, `{stored}`"
+            )));
+        }
+    }
+    Ok(found)
 }
