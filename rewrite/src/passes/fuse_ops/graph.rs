@@ -3,10 +3,9 @@
 
 use super::Programs;
 use crate::patterns::{Pattern, Read};
-use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
+use crate::tir_call::TirCall;
 use relax_syntax::ir::tensor::Param;
-use relax_syntax::ir::{Atom, Binding, Block, Callee, Expr, VarId};
+use relax_syntax::ir::{Atom, Binding, Block, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,40 +100,6 @@ fn node(
         operands,
         users: BTreeSet::new(),
         seen_after: outputs.contains(&binding.var),
-    }
-}
-
-/// A `call_tir` that gives one tensor of known dims.
-pub(super) struct TirCall<'e> {
-    pub(super) program: &'e Name,
-    pub(super) args: &'e [Atom],
-    pub(super) out: &'e Annotation,
-}
-
-impl<'e> TirCall<'e> {
-    /// `None`: something else, or its operands do not stand in the call.
-    pub(super) fn of(expr: &'e Expr) -> Option<Self> {
-        let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
-        if name != "call_tir" {
-            return None;
-        }
-        let operand = |position: usize, names: [&str; 2]| {
-            let named = attrs.iter().find(|(key, _)| names.iter().any(|name| key == *name));
-            args.get(position).or(named.map(|(_, atom)| atom))
-        };
-        let Atom::Global(program) = operand(0, ["func", "gvar"])? else { return None };
-        let (Atom::Tuple(args) | Atom::List(args)) = operand(1, ["args", "args"])? else {
-            return None;
-        };
-        let Atom::Annotation(out) = operand(2, ["out", "out_sinfo"])? else { return None };
-        let tensor = out.as_tensor()?;
-        let known = tensor.dtype.is_some() && tensor.extents.dims().is_some();
-        let flat = args.iter().all(|arg| !matches!(arg, Atom::Tuple(_) | Atom::List(_)));
-        (known && flat && matches!(**out, Annotation::Tensor(_))).then_some(Self {
-            program,
-            args,
-            out,
-        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Which calls of tensor programs never stop the program: they may change places with calls that do.
 
 use super::Programs;
-use super::graph::TirCall;
 use crate::dims::always_evaluates;
 use crate::patterns::Totals;
+use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
