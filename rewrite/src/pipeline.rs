@@ -5,7 +5,7 @@ use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, eliminate_broadcasts,
     eliminate_checks, eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops,
-    legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
+    fuse_tir, legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -68,8 +68,13 @@ pub static OPTIMIZATION: Stage = Stage {
 };
 
 /// Passes of this crate that no stage of it runs.
-pub static OPTIONAL: &[&Pass] =
-    &[&bind_params::PASS, &legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
+pub static OPTIONAL: &[&Pass] = &[
+    &bind_params::PASS,
+    &legalize_ops::PASS,
+    &annotate_tir_op_pattern::PASS,
+    &fuse_ops::PASS,
+    &fuse_tir::PASS,
+];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;

@@ -1,8 +1,8 @@
-//! Calls of tensor programs that passes reason about: one result, its dims and dtype known, and the
-//! operands spelled out.
+//! Calls of tensor programs, as the passes read them.
 
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Callee, Expr};
 
 /// A `call_tir` that gives one tensor of known dims.
@@ -10,6 +10,8 @@ pub(crate) struct TirCall<'e> {
     pub(crate) program: &'e Name,
     pub(crate) args: &'e [Atom],
     pub(crate) out: &'e Annotation,
+    /// Values of the scalars that the program takes beside its buffers.
+    pub(crate) scalars: Vec<Dim>,
 }
 
 impl<'e> TirCall<'e> {
@@ -31,10 +33,24 @@ impl<'e> TirCall<'e> {
         let tensor = out.as_tensor()?;
         let known = tensor.dtype.is_some() && tensor.extents.dims().is_some();
         let flat = args.iter().all(|arg| !matches!(arg, Atom::Tuple(_) | Atom::List(_)));
-        (known && flat && matches!(**out, Annotation::Tensor(_))).then_some(Self {
-            program,
-            args,
-            out,
-        })
+        let scalars = match operand(3, ["sym_args", "tir_vars"]) {
+            None | Some(Atom::None) => Vec::new(),
+            Some(atom) => dims(atom)?,
+        };
+        let is_one = matches!(**out, Annotation::Tensor(_));
+        (known && flat && is_one).then_some(Self { program, args, out, scalars })
     }
+}
+
+fn dims(atom: &Atom) -> Option<Vec<Dim>> {
+    let items = match atom {
+        Atom::Shape(dims) => return Some(dims.clone()),
+        Atom::Tuple(items) | Atom::List(items) => items,
+        _ => return None,
+    };
+    let each = items.iter().map(|item| match item {
+        Atom::Dim(dim) => Some(dim.clone()),
+        _ => None,
+    });
+    each.collect()
 }

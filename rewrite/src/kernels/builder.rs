@@ -123,7 +123,7 @@ impl Builder {
 }
 
 /// A dim as a scalar.
-pub(super) fn extent(dim: &Dim) -> TExpr {
+pub(crate) fn extent(dim: &Dim) -> TExpr {
     match dim {
         Dim::Int(value) => TExpr::Int(*value),
         Dim::Var(name) => TExpr::Dim(name.clone()),

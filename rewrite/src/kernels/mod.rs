@@ -11,6 +11,8 @@ mod product;
 mod reduction;
 pub(crate) mod renaming;
 
+pub(crate) use builder::extent;
+
 use relax_semantics::ops::{Known, Operator, normalize_axis};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -17,7 +17,7 @@ use crate::patterns::Analysis;
 use crate::totality::Totality;
 use graph::Graph;
 use groups::groups;
-use outline::Outline;
+use outline::{Made, Outline};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -39,7 +39,7 @@ pub static PASS: Pass = Pass {
 };
 
 /// Marks the function of a group.
-const PRIMITIVE: &str = "primitive";
+pub(super) const PRIMITIVE: &str = "primitive";
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
@@ -49,8 +49,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         Definition::Graph(_) => None,
     });
     let programs = programs.collect();
-    let mut taken: BTreeSet<Name> =
-        module.definitions.iter().map(|definition| definition.name().clone()).collect();
+    let names = module.definitions.iter().map(|definition| definition.name().clone());
+    let mut groups = Made::new(names.collect());
     let mut totality = Totality::new(module, context.checked);
     let stops = Stops::new(module, context.checked, &programs);
     let mut definitions = Vec::with_capacity(module.definitions.len());
@@ -66,7 +66,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             programs: &programs,
             totality: &mut totality,
             stops: &stops,
-            outline: Outline::new(function, annotations, &mut taken),
+            outline: Outline::new(function, annotations, &mut groups),
             calls: 0,
         };
         let rebuilt = fusion.function();

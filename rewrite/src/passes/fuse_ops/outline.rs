@@ -4,6 +4,7 @@
 
 use super::PRIMITIVE;
 use crate::dims::{expr_dims, lone};
+use crate::programs::canonical::canonical_function;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
@@ -23,24 +24,38 @@ pub(super) struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
-    /// Names of definitions.
-    taken: &'f mut BTreeSet<Name>,
-    /// Those made so far.
+    made: &'f mut Made,
+    /// Those of this function.
     pub(super) functions: Vec<Function>,
+}
+
+/// What is made for a whole module.
+pub(super) struct Made {
+    /// Names of definitions.
+    taken: BTreeSet<Name>,
+    /// The functions of groups, up to names, and what they are called: groups that differ only in names
+    /// share one.
+    known: Vec<(Function, Name)>,
+}
+
+impl Made {
+    pub(super) fn new(taken: BTreeSet<Name>) -> Self {
+        Self { taken, known: Vec::new() }
+    }
 }
 
 impl<'f> Outline<'f> {
     pub(super) fn new(
         function: &'f Function,
         annotations: &'f [Annotation],
-        taken: &'f mut BTreeSet<Name>,
+        made: &'f mut Made,
     ) -> Self {
-        Self { function, annotations, taken, functions: Vec::new() }
+        Self { function, annotations, made, functions: Vec::new() }
     }
 
     /// Makes the function of a group, and gives the call of it in the place of its last member.
     pub(super) fn group(&mut self, members: Vec<Binding>) -> Binding {
-        let name = self.fresh_name(&members);
+        let base = base_name(&members);
         let last = members.last().expect("invariant: a group has two calls");
         let result = last.var;
         let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
@@ -68,10 +83,10 @@ impl<'f> Outline<'f> {
         let body = Body { blocks: vec![block], result: Atom::Var(result) };
         let lambda = Lambda { params, result: declared, attrs: marks(), body: Some(body) };
         let span = self.function.var(result).span;
-        let mut function = Function { name: name.clone(), span, lambda, vars, dims };
+        let mut function = Function { name: Name::new(base), span, lambda, vars, dims };
         // The table of the function around is far longer than what the group needs of it.
         renumber(&mut function);
-        self.functions.push(function);
+        let name = self.shared(function);
         let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
         Binding { var: result, expr }
     }
@@ -126,26 +141,37 @@ impl<'f> Outline<'f> {
         }
     }
 
-    fn fresh_name(&mut self, members: &[Binding]) -> Name {
-        let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
-        let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
-        let base = format!("fused_{}", names.join("_"));
-        let candidates =
-            std::iter::once(base.clone()).chain((1_u32..).map(|number| format!("{base}_{number}")));
-        let mut free = candidates.map(Name::new).filter(|name| self.is_free(name));
-        let name = free.next().expect("invariant: there are more names than are taken");
-        drop(free);
-        self.taken.insert(name.clone());
+    /// The name of a function like this one, which is made if there is none yet.
+    fn shared(&mut self, mut function: Function) -> Name {
+        let form = canonical_function(&function);
+        if let Some((_, name)) = self.made.known.iter().find(|(known, _)| *known == form) {
+            return name.clone();
+        }
+        let base = function.name.clone();
+        let numbered = (1_u32..).map(|number| Name::new(format!("{base}_{number}")));
+        let mut free = std::iter::once(base.clone()).chain(numbered);
+        let name = free.find(|name| self.is_free(name));
+        let name = name.expect("invariant: there are more names than are taken");
+        self.made.taken.insert(name.clone());
+        self.made.known.push((form, name.clone()));
+        function.name = name.clone();
+        self.functions.push(function);
         name
     }
 
     /// Whether nothing that the function or the module sees has this name.
     fn is_free(&self, name: &Name) -> bool {
-        !self.taken.contains(name)
+        !self.made.taken.contains(name)
             && lookup(name).is_none()
             && self.function.dim(name).is_none()
             && self.function.vars.iter().all(|info| info.name != *name)
     }
+}
+
+fn base_name(members: &[Binding]) -> String {
+    let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
+    let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
+    format!("fused_{}", names.join("_"))
 }
 
 fn without_annotation(info: &VarInfo) -> VarInfo {

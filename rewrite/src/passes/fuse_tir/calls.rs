@@ -1,0 +1,106 @@
+//! Calls of primitive functions, as calls of the programs that are made of them.
+
+use relax_semantics::check::Checked;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, VarId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a call of a function becomes.
+pub(super) struct Call {
+    pub(super) program: Name,
+    /// Constants of the function: inputs of the program, after those of the function.
+    pub(super) constants: Vec<Atom>,
+}
+
+/// Notes functions that are called with a check left to run time, or in a way that is not read here.
+pub(super) fn unfit(
+    function: &Function,
+    body: &Body,
+    checked: &Checked,
+    left: &BTreeSet<(&Name, Option<VarId>)>,
+    names: &mut BTreeSet<Name>,
+) {
+    for binding in body.bindings() {
+        match &binding.expr {
+            Expr::Call { callee: Callee::Global(name), args, attrs } => {
+                let result = &checked.annotations[&function.name][binding.var.0 as usize];
+                let fits = attrs.is_empty()
+                    && inputs(args).is_some()
+                    && is_known(result)
+                    && !left.contains(&(&function.name, Some(binding.var)));
+                if !fits {
+                    names.insert(name.clone());
+                }
+            }
+            Expr::If { then, otherwise, .. } => {
+                unfit(function, then, checked, left, names);
+                unfit(function, otherwise, checked, left, names);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_known(annotation: &Annotation) -> bool {
+    let Annotation::Tensor(tensor) = annotation else { return false };
+    tensor.dtype.is_some() && tensor.extents.dims().is_some()
+}
+
+/// The tensors and the dims that a call passes: tensors first.
+fn inputs(args: &[Atom]) -> Option<(Vec<Atom>, Vec<Atom>)> {
+    let (mut tensors, mut dims) = (Vec::new(), Vec::new());
+    for arg in args {
+        match arg {
+            Atom::Shape(extents) => dims.extend(extents.iter().cloned().map(Atom::Dim)),
+            Atom::Var(_) | Atom::Constant(_) | Atom::External(_) if dims.is_empty() => {
+                tensors.push(arg.clone());
+            }
+            _ => return None,
+        }
+    }
+    Some((tensors, dims))
+}
+
+/// Calls programs in the place of functions.
+pub(super) fn replace_calls(
+    function: &mut Function,
+    annotations: &[Annotation],
+    merged: &BTreeMap<Name, Call>,
+) {
+    if let Some(body) = &mut function.lambda.body {
+        in_body(body, annotations, merged);
+    }
+}
+
+fn in_body(body: &mut Body, annotations: &[Annotation], merged: &BTreeMap<Name, Call>) {
+    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
+        match &mut binding.expr {
+            Expr::Call { callee: Callee::Global(name), args, .. } => {
+                let Some(call) = merged.get(name) else { continue };
+                let result = annotations[binding.var.0 as usize].clone();
+                binding.expr = call.of(args, result);
+            }
+            Expr::If { then, otherwise, .. } => {
+                in_body(then, annotations, merged);
+                in_body(otherwise, annotations, merged);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Call {
+    fn of(&self, args: &[Atom], result: Annotation) -> Expr {
+        let (mut tensors, dims) = inputs(args).expect("invariant: other calls keep the function");
+        tensors.extend(self.constants.iter().cloned());
+        let mut args = vec![Atom::Global(self.program.clone()), Atom::List(tensors)];
+        args.push(Atom::Annotation(Arc::new(result)));
+        let mut attrs = Vec::new();
+        if !dims.is_empty() {
+            attrs.push((Name::new("sym_args"), Atom::List(dims)));
+        }
+        Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs }
+    }
+}
