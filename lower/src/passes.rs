@@ -2,5 +2,6 @@
 
 pub mod lower_call_tir;
 pub mod lower_operators;
+pub mod lower_views;
 pub mod plan_memory;
 pub mod to_non_dataflow;

@@ -1,9 +1,10 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
-use crate::passes::{lower_call_tir, lower_operators, plan_memory, to_non_dataflow};
+use crate::passes::{lower_call_tir, lower_operators, lower_views, plan_memory, to_non_dataflow};
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
-    annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, legalize_ops,
+    annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, fuse_tir,
+    legalize_ops,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -20,9 +21,11 @@ pub static PIPELINE: Pipeline = Pipeline {
 pub static EARLY_BUILD: Stage = Stage {
     phase: Phase::P21,
     steps: &[
+        Step::Once(&lower_views::PASS),
         Step::Once(&legalize_ops::PASS),
         Step::Once(&annotate_tir_op_pattern::PASS),
         Step::Once(&fuse_ops::PASS),
+        Step::Once(&fuse_tir::PASS),
         Step::Once(&eliminate_dead_code::PASS),
         Step::Once(&lower_operators::PASS),
         Step::Once(&to_non_dataflow::PASS),

@@ -25,9 +25,6 @@ const EFFORT: Effort = Effort { cases: 6, seed: 1 };
 
 /// Ingestion, then lowering to tensor programs, which is no part of a phase yet.
 const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
-/// Ingestion, then explicit memory.
-const MEMORY: &str =
-    "lift_lambdas,normalize,legalize_ops,lower_operators,to_non_dataflow,lower_call_tir";
 /// Ingestion, then fusion, which is no part of a phase.
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 
@@ -63,7 +60,7 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites = Rewrites { routes: &["P0", "P1", FUSION, LEGAL, MEMORY], apply: &rewritten };
+    let rewrites = Rewrites { routes: &["P0", "P1", FUSION, LEGAL, "P2.1"], apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// factor is at most the product unless another one can be 0, so that only variables, literals and
 /// multiples by positive literals are taken.
 #[must_use]
-pub(crate) fn evaluates_when_it_fits(dim: &Dim) -> bool {
+pub fn evaluates_when_it_fits(dim: &Dim) -> bool {
     let Dim::Op(op, operands) = dim else { return is_atomic(dim) };
     let (a, b) = (&operands.0, &operands.1);
     let (atom_a, atom_b) = (is_atomic(a), is_atomic(b));

@@ -9,7 +9,7 @@ pub mod pipeline;
 pub mod verify;
 
 mod blocks;
-mod dims;
+pub mod dims;
 mod kernels;
 mod mutated;
 mod programs;

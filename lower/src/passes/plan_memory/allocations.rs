@@ -1,11 +1,14 @@
-//! The tensors of a function that have a storage to themselves, as the text has them.
+//! The tensors of a function that have a storage to themselves, as the text has them. What a program
+//! releases itself, or takes in another size than it uses, is its own business.
 
+use crate::memory::aliases::Aliases;
 use crate::memory::timeline::{Position, Timeline};
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, VarId};
+use relax_syntax::resolve::atom_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `var = memory.alloc_tensor(storage, shape(dims), dtype)`, where nothing else mentions the storage.
@@ -26,11 +29,15 @@ impl Allocation<'_> {
 }
 
 /// All of them, in the order of the text.
-pub(super) fn allocations(body: &Body) -> Vec<Allocation<'_>> {
+pub(super) fn allocations<'f>(body: &'f Body, aliases: &Aliases) -> Vec<Allocation<'f>> {
     let mut found = Found::default();
     found.body(body);
-    let Found { mut allocations, uses, .. } = found;
-    allocations.retain(|allocation| uses.get(&allocation.storage) == Some(&1));
+    let Found { mut allocations, uses, released, .. } = found;
+    let released: BTreeSet<VarId> = released.into_iter().map(|var| aliases.root(var)).collect();
+    allocations.retain(|allocation| {
+        uses.get(&allocation.storage) == Some(&1)
+            && !released.contains(&aliases.root(allocation.var))
+    });
     allocations
 }
 
@@ -39,7 +46,10 @@ struct Found<'f> {
     allocations: Vec<Allocation<'f>>,
     /// How often each variable is mentioned.
     uses: BTreeMap<VarId, usize>,
-    storages: BTreeSet<VarId>,
+    /// The sizes of storages, as they are written.
+    storages: BTreeMap<VarId, &'f [Atom]>,
+    /// Tensors that are released by their names.
+    released: BTreeSet<VarId>,
 }
 
 impl<'f> Found<'f> {
@@ -69,11 +79,17 @@ impl<'f> Found<'f> {
             return;
         };
         match lookup(name).map(|row| row.name) {
-            Some("memory.alloc_storage") => _ = self.storages.insert(binding.var),
+            Some("memory.alloc_storage") if attrs.is_empty() => {
+                self.storages.insert(binding.var, args);
+            }
+            Some("memory.kill_tensor") => {
+                let given = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
+                given.for_each(|atom| atom_uses(atom, &mut self.released));
+            }
             Some("memory.alloc_tensor") if attrs.is_empty() => {
                 if let [Atom::Var(storage), Atom::Shape(dims), Atom::Str(dtype)] = args.as_slice()
                     && let Some(dtype) = DType::parse(dtype)
-                    && self.storages.contains(storage)
+                    && self.storages.get(storage).is_some_and(|size| **size == args[1..])
                 {
                     let (var, storage) = (binding.var, *storage);
                     self.allocations.push(Allocation { var, storage, dims, dtype });

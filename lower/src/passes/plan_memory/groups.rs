@@ -47,7 +47,7 @@ pub(super) fn groups(
     extents: &mut Extents,
 ) -> (Vec<Group>, Vec<Alone>) {
     let body = function.lambda.body.as_ref().expect("invariant: it has a timeline");
-    let allocations = allocations(body);
+    let allocations = allocations(body, aliases);
     let unit = allocations.iter().map(|a| a.dtype.size()).max().unwrap_or(1);
     let mut last_uses: BTreeMap<VarId, Position> = BTreeMap::new();
     for index in 0..function.vars.len() {
