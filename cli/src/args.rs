@@ -231,9 +231,27 @@ pub(crate) struct OptArgs {
     /// Of dims and inputs
     #[arg(long, default_value_t = 0, requires = "verify")]
     pub(crate) seed: u64,
+    /// Show what memory the program takes, instead of its text: storages, the tensors in them, and bytes
+    /// beside the most that is in use at once, which no plan undercuts
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
+    pub(crate) memory_report: Option<MemoryFormat>,
+    /// The value of a symbolic variable in the memory report
+    #[arg(long, value_name = "NAME=N", requires = "memory_report")]
+    pub(crate) sym: Vec<String>,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// The forms of a memory report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MemoryFormat {
+    /// For people.
+    Text,
+    /// For tools.
+    Json,
+    /// A picture: steps of each function from left to right, bytes from top to bottom.
+    Svg,
 }
 
 /// Compare routes on random dims and inputs

@@ -3,6 +3,7 @@
 
 pub mod passes;
 pub mod pipeline;
+pub mod report;
 
 mod fresh;
 mod memory;

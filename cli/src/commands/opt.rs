@@ -1,5 +1,6 @@
 //! `relax opt`: passes on a program, and the program as text.
 
+mod memory;
 mod watch;
 
 use super::constants::of_passes;
@@ -37,10 +38,13 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     reporter.end();
     match result {
         Ok(module) => {
-            let text = print(&module);
-            match &args.output {
-                Some(path) => write_whole(path, text.as_bytes())?,
-                None => terminal.result(&text)?,
+            if let Some(path) = &args.output {
+                write_whole(path, print(&module).as_bytes())?;
+            }
+            match args.memory_report {
+                Some(format) => terminal.result(&memory::report(&module, format, args)?)?,
+                None if args.output.is_none() => terminal.result(&print(&module))?,
+                None => {}
             }
             Ok(Exit::Fine)
         }

@@ -1,0 +1,191 @@
+//! `relax opt --memory-report`: what a program with explicit memory takes, as text, JSON or a picture.
+
+use crate::args::{MemoryFormat, OptArgs};
+use crate::exit::Failure;
+use relax_lower::report::{Figures, FunctionMemory, StorageUse, TensorUse, memory_report};
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::Module;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use svg::Document;
+use svg::node::element::{Group, Rectangle, Text, Title};
+
+/// The value of every dim, in turn, where the command line gives none.
+const LENGTHS: [i64; 4] = [1, 16, 128, 512];
+/// The value of every dim in a picture, where the command line gives none.
+const DRAWN: i64 = 128;
+
+/// The report in the form that the command line asks for.
+pub(super) fn report(
+    module: &Module,
+    format: MemoryFormat,
+    args: &OptArgs,
+) -> Result<String, Failure> {
+    let functions = memory_report(module, &mut Prover::new());
+    let given = given(&args.sym, &functions)?;
+    Ok(match format {
+        MemoryFormat::Text => text(&functions, &given),
+        MemoryFormat::Json => format!("{:#}\n", json(&functions, &given)),
+        MemoryFormat::Svg => picture(&functions, &given),
+    })
+}
+
+/// `NAME=INTEGER` of the command line.
+fn given(sym: &[String], functions: &[FunctionMemory]) -> Result<BTreeMap<Name, i64>, Failure> {
+    let mut values = BTreeMap::new();
+    for text in sym {
+        let wrong = || Failure::usage(format!("--sym {text}: expected NAME=INTEGER"));
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        let value = value.parse().ok().filter(|value| *value >= 0).ok_or_else(wrong)?;
+        if !functions.iter().any(|function| function.dims.iter().any(|dim| dim == name)) {
+            let message = format!("--sym {name}: no function that takes memory has this dim");
+            return Err(Failure::usage(message));
+        }
+        values.insert(Name::new(name), value);
+    }
+    Ok(values)
+}
+
+/// The dims for which figures are shown.
+fn cases(function: &FunctionMemory, given: &BTreeMap<Name, i64>) -> Vec<BTreeMap<Name, i64>> {
+    let with = |value: i64| -> BTreeMap<Name, i64> {
+        let dims = function.dims.iter();
+        dims.map(|dim| (dim.clone(), given.get(dim).copied().unwrap_or(value))).collect()
+    };
+    let mut cases: Vec<_> = LENGTHS.into_iter().map(with).collect();
+    cases.dedup();
+    cases
+}
+
+fn text(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
+    let mut text = String::new();
+    for function in functions {
+        let _ = writeln!(text, "memory of `{}`", function.function);
+        let _ = writeln!(text, "  planned: {} bytes", function.planned);
+        let _ = writeln!(text, "  sum of all tensors: {} bytes", function.all);
+        if function.library_calls > 0 {
+            let calls = function.library_calls;
+            let _ = writeln!(text, "  beside it, the results of {calls} library calls");
+        }
+        for (index, storage) in function.storages.iter().enumerate() {
+            let StorageUse { name, bytes, from, to } = storage;
+            let _ = writeln!(text, "  {name}: {bytes} bytes, steps {from} to {to}");
+            for tensor in function.tensors.iter().filter(|tensor| tensor.storage == index) {
+                let TensorUse { name, offset, bytes, from, to, .. } = tensor;
+                let _ =
+                    writeln!(text, "    {name}: {bytes} bytes at {offset}, steps {from} to {to}");
+            }
+        }
+        for dims in cases(function, given) {
+            let _ = writeln!(text, "  {}", figures(function, &dims));
+        }
+    }
+    if functions.is_empty() {
+        text.push_str("no function takes memory explicitly; --to P2.1 makes programs do so\n");
+    }
+    text
+}
+
+fn figures(function: &FunctionMemory, dims: &BTreeMap<Name, i64>) -> String {
+    let shown: Vec<_> = dims.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let at = if shown.is_empty() { String::new() } else { format!("{}: ", shown.join(", ")) };
+    match function.at(dims) {
+        Some(Figures { planned, all, in_use }) => {
+            let ratio = planned as f64 / in_use.max(1) as f64;
+            format!(
+                "{at}planned {planned}, in use at once at most {in_use} ({ratio:.3} times), sum of all {all}"
+            )
+        }
+        None => format!("{at}more bytes than 64 bits count"),
+    }
+}
+
+fn json(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> Value {
+    let formula = |dim: &Dim| dim.to_string();
+    let functions = functions.iter().map(|function| {
+        let storages = function.storages.iter().map(|storage| {
+            let StorageUse { name, bytes, from, to } = storage;
+            json!({ "name": name.as_str(), "bytes": formula(bytes), "from": from, "to": to })
+        });
+        let tensors = function.tensors.iter().map(|tensor| {
+            let TensorUse { name, storage, offset, bytes, from, to } = tensor;
+            json!({
+                "name": name.as_str(), "storage": function.storages[*storage].name.as_str(),
+                "offset": formula(offset), "bytes": formula(bytes), "from": from, "to": to,
+            })
+        });
+        let figures = cases(function, given).into_iter().map(|dims| {
+            let named: BTreeMap<_, _> = dims.iter().map(|(k, v)| (k.as_str(), v)).collect();
+            let bytes = function.at(&dims).map(|Figures { planned, all, in_use }| {
+                json!({ "planned": planned, "in_use": in_use, "all": all })
+            });
+            json!({ "dims": named, "bytes": bytes })
+        });
+        json!({
+            "function": function.function.as_str(),
+            "planned": formula(&function.planned),
+            "all": formula(&function.all),
+            "library_calls": function.library_calls,
+            "storages": storages.collect::<Vec<_>>(),
+            "tensors": tensors.collect::<Vec<_>>(),
+            "figures": figures.collect::<Vec<_>>(),
+        })
+    });
+    json!({ "functions": functions.collect::<Vec<_>>() })
+}
+
+/// Width of a picture and height of the part of one function, in pixels.
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 320.0;
+const MARGIN: f64 = 24.0;
+
+/// Storages over the steps of each function, tensors as boxes in them.
+fn picture(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
+    let mut document = Document::new().set("font-family", "sans-serif").set("font-size", 11);
+    let mut top = MARGIN;
+    for function in functions {
+        let dims = function.dims.iter();
+        let dims: BTreeMap<Name, i64> =
+            dims.map(|dim| (dim.clone(), given.get(dim).copied().unwrap_or(DRAWN))).collect();
+        let title = format!("{}: {}", function.function, figures(function, &dims));
+        document = document.add(Text::new(title).set("x", MARGIN).set("y", top));
+        document = document.add(boxes(function, &dims, top + 8.0));
+        top += HEIGHT + 2.0 * MARGIN;
+    }
+    let (width, height) = (WIDTH + 2.0 * MARGIN, top);
+    let document = document.set("viewBox", (0, 0, width, height)).set("width", width);
+    format!("{document}\n")
+}
+
+fn boxes(function: &FunctionMemory, dims: &BTreeMap<Name, i64>, top: f64) -> Group {
+    let bytes = |dim: &Dim| dim.eval(&|name| dims.get(name).copied()).unwrap_or(0) as f64;
+    let total: f64 = function.storages.iter().map(|storage| bytes(&storage.bytes)).sum();
+    let (per_line, per_byte) = (WIDTH / (function.length + 1) as f64, HEIGHT / total.max(1.0));
+    let mut starts = Vec::with_capacity(function.storages.len());
+    let mut next = 0.0;
+    let mut group = Group::new().set("stroke", "#333").set("stroke-width", 0.5);
+    let area = |from: usize, to: usize, start: f64, size: f64, fill: &str, title: String| {
+        Rectangle::new()
+            .set("x", MARGIN + from as f64 * per_line)
+            .set("width", (to + 1 - from.min(to)) as f64 * per_line)
+            .set("y", top + start * per_byte)
+            .set("height", size * per_byte)
+            .set("fill", fill)
+            .add(Title::new(title))
+    };
+    for StorageUse { name, bytes: size, from, to } in &function.storages {
+        let title = format!("{name}: {size} bytes");
+        group = group.add(area(*from, *to, next, bytes(size), "#f4f4f4", title));
+        starts.push(next);
+        next += bytes(size);
+    }
+    for TensorUse { name, storage, offset, bytes: size, from, to } in &function.tensors {
+        let title = format!("{name}: {size} bytes at {offset}");
+        let start = starts[*storage] + bytes(offset);
+        group = group.add(area(*from, *to, start, bytes(size), "#8ab6d6", title));
+    }
+    group
+}
