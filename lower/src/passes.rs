@@ -1,5 +1,6 @@
 //! One file each.
 
+pub mod lift_workspaces;
 pub mod lower_call_tir;
 pub mod lower_operators;
 pub mod lower_views;

@@ -1,6 +1,8 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
-use crate::passes::{lower_call_tir, lower_operators, lower_views, plan_memory, to_non_dataflow};
+use crate::passes::{
+    lift_workspaces, lower_call_tir, lower_operators, lower_views, plan_memory, to_non_dataflow,
+};
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, fuse_tir,
@@ -29,6 +31,7 @@ pub static EARLY_BUILD: Stage = Stage {
         Step::Once(&eliminate_dead_code::PASS),
         Step::Once(&lower_operators::PASS),
         Step::Once(&to_non_dataflow::PASS),
+        Step::Once(&lift_workspaces::PASS),
         Step::Once(&lower_call_tir::PASS),
         Step::Once(&canonicalize_bindings::PASS),
         Step::Once(&plan_memory::PASS),

@@ -5,7 +5,7 @@
 //! external program, and one whose arguments or outputs are not spelled out go through the reference
 //! library.
 
-mod call;
+pub(super) mod call;
 mod written;
 
 use super::lower_operators::call_by_name;
@@ -201,6 +201,8 @@ impl<'a> Lowering<'a> {
         } else if let [result] = results.as_slice()
             && *result != Atom::Var(var)
         {
+            // A copy, or an argument in its last use: nothing else names it.
+            self.owned.insert(var);
             out.push(Binding { var, expr: Expr::Atom(result.clone()) });
         }
     }

@@ -8,24 +8,24 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Callee, Expr};
 
 /// `call_tir`, or `call_tir_inplace`.
-pub(super) struct TirCall {
-    pub(super) program: Name,
+pub(in super::super) struct TirCall {
+    pub(in super::super) program: Name,
     /// Tensors.
-    pub(super) inputs: Vec<Atom>,
+    pub(in super::super) inputs: Vec<Atom>,
     /// The element types of the inputs.
-    pub(super) dtypes: Vec<DType>,
+    pub(in super::super) dtypes: Vec<DType>,
     /// Dims and element types of the outputs.
-    pub(super) outputs: Vec<(Vec<Dim>, DType)>,
+    pub(in super::super) outputs: Vec<(Vec<Dim>, DType)>,
     /// Whether it gives a tuple.
-    pub(super) is_list: bool,
+    pub(in super::super) is_list: bool,
     /// For each output of `call_tir_inplace` the input that it is; `None` for a fresh one.
-    pub(super) in_place: Vec<Option<usize>>,
-    pub(super) scalars: Vec<Dim>,
+    pub(in super::super) in_place: Vec<Option<usize>>,
+    pub(in super::super) scalars: Vec<Dim>,
 }
 
 impl TirCall {
     /// `None` where an argument or an output is a value that only the run knows.
-    pub(super) fn read(binding: &Binding, annotations: &[Annotation]) -> Option<Self> {
+    pub(in super::super) fn read(binding: &Binding, annotations: &[Annotation]) -> Option<Self> {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
             return None;
         };
