@@ -10,9 +10,10 @@ mod reads;
 mod totals;
 mod values;
 
-pub(crate) use totals::Totals;
+pub(crate) use nest::{Nest, output_of};
+pub(crate) use totals::{Totals, is_covered, writes_output};
+pub(crate) use values::visit;
 
-use nest::Nest;
 use reads::reads_of;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};

@@ -4,7 +4,8 @@ use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, fuse_tir, legalize_ops, lift_lambdas, normalize,
+    eliminate_dead_code, fold_constant, fuse_ops, fuse_tir, inline_buffers, legalize_ops,
+    lift_lambdas, normalize,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -62,8 +63,13 @@ pub static OPTIMIZATION: Stage = Stage {
 };
 
 /// Passes of this crate that no stage of it runs.
-pub static OPTIONAL: &[&Pass] =
-    &[&legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS, &fuse_tir::PASS];
+pub static OPTIONAL: &[&Pass] = &[
+    &legalize_ops::PASS,
+    &annotate_tir_op_pattern::PASS,
+    &fuse_ops::PASS,
+    &fuse_tir::PASS,
+    &inline_buffers::PASS,
+];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;

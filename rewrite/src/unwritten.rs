@@ -1,20 +1,28 @@
 //! Which variables may hold elements that nothing has written: reading one stops the program.
 //!
-//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory. They
-//! spread through operators that move elements, through calls and results. Inputs of functions that
+//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory, but for
+//! those of tensor programs that write every element. They spread through operators that move elements,
+//! through calls and results. Inputs of functions that
 //! nothing in the module calls are written.
 
 use crate::mutated::mentions;
+use crate::patterns::writes_output;
 use crate::references::references;
+use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
-use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function of a module, the variables that may.
 pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
-    let mut spread = Spread { module, results: BTreeSet::new(), vars: BTreeMap::new() };
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => writes_output(program).then_some(&program.name),
+        Definition::Graph(_) => None,
+    });
+    let whole = programs.collect();
+    let mut spread = Spread { module, whole, results: BTreeSet::new(), vars: BTreeMap::new() };
     spread.functions_as_values();
     let mut known = usize::MAX;
     while known != spread.size() {
@@ -26,6 +34,8 @@ pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
 
 struct Spread<'m> {
     module: &'m Module,
+    /// Tensor programs that write every element of their one output.
+    whole: BTreeSet<&'m Name>,
     /// Functions whose results may.
     results: BTreeSet<Name>,
     vars: BTreeMap<Name, BTreeSet<VarId>>,
@@ -71,6 +81,10 @@ impl Spread<'_> {
                 Expr::Call { callee: Callee::Global(name), args, .. } => {
                     self.pass(name, args, vars);
                     self.results.contains(name)
+                }
+                Expr::Call { callee: Callee::Operator(name), .. } if name == "call_tir" => {
+                    let call = TirCall::of(&binding.expr);
+                    call.is_none_or(|call| !self.whole.contains(call.program))
                 }
                 Expr::Call { callee: Callee::Operator(name), .. } => {
                     is_source(name) || uses(&binding.expr, vars)
