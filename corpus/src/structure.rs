@@ -3,9 +3,11 @@
 //! `functions` and `kernels` count definitions; `bindings`, `calls`, `match_casts`, `aliases`
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
 //! included; the name of an operator counts its calls. With `f.` before it only the function `f`
-//! counts. `kernels.ElementWise` counts the tensor programs that record this pattern.
+//! counts. `kernels.ElementWise` counts the tensor programs that record this pattern, `buffers` what tensor
+//! programs allocate, `nests` their outermost loops; `p.buffers` those of the program `p`.
 
 use relax_semantics::ops::lookup;
+use relax_syntax::ir::tensor::{Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, attr,
 };
@@ -25,6 +27,10 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
     }
     if let Some(pattern) = what.strip_prefix("kernels.") {
         return Ok(recording(module, pattern));
+    }
+    let (program, kind) = what.rsplit_once('.').unwrap_or(("", what));
+    if matches!(kind, "buffers" | "nests") {
+        return in_programs(module, program, kind);
     }
     let (function, kind) = match what.split_once('.') {
         Some((name, kind)) if lookup(what).is_none() => {
@@ -50,6 +56,26 @@ fn recording(module: &Module, pattern: &str) -> usize {
                 Some(AttrValue::Str(recorded)) if recorded == pattern))
     };
     module.definitions.iter().filter(records).count()
+}
+
+/// Statements of tensor programs, or of one of them.
+fn in_programs(module: &Module, program: &str, kind: &str) -> Result<usize, String> {
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(found) => Some(found),
+        Definition::Graph(_) => None,
+    });
+    let programs: Vec<_> =
+        programs.filter(|found| program.is_empty() || found.name == program).collect();
+    if programs.is_empty() && !program.is_empty() {
+        return Err(format!("there is no tensor program `{program}`"));
+    }
+    let counts = |stmt: &&Stmt| match stmt.kind {
+        StmtKind::Alloc(_) => kind == "buffers",
+        StmtKind::For { .. } => kind == "nests",
+        _ => false,
+    };
+    let statements = programs.into_iter().flat_map(|program| program.body.iter().flatten());
+    Ok(statements.filter(counts).count())
 }
 
 #[derive(Clone, Copy)]

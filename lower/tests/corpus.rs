@@ -27,6 +27,9 @@ const EFFORT: Effort = Effort { cases: 6, seed: 1 };
 const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
 /// Ingestion, then fusion, which is no part of a phase.
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
+/// From graphs to fused tensor programs.
+const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
+                     inline_buffers,eliminate_dead_code";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -60,7 +63,8 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites = Rewrites { routes: &["P0", "P1", FUSION, LEGAL, "P2.1"], apply: &rewritten };
+    let rewrites =
+        Rewrites { routes: &["P0", "P1", FUSION, LEGAL, FUSED, "P2.1"], apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

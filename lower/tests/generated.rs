@@ -50,13 +50,17 @@ impl Watch for Held<'_> {
 
 /// Ingestion, then fusion.
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
+/// From graphs to fused tensor programs.
+const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
+                     inline_buffers,eliminate_dead_code";
 
 fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);
     let program = Program::load(Source::new("generated", text.as_str()));
     assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
     let fusion = PIPELINE.named(FUSION).expect("the passes are registered");
-    for route in [PIPELINE.to(Phase::P1), fusion] {
+    let fused = PIPELINE.named(FUSED).expect("the passes are registered");
+    for route in [PIPELINE.to(Phase::P1), fusion, fused] {
         let mut watch = Held { input: &program.module, seen };
         if let Err(ended) =
             run(&program.module, &route, &Settings::default(), &mut Prover::new(), &mut watch)

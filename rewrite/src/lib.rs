@@ -8,6 +8,8 @@ pub mod patterns;
 pub mod pipeline;
 pub mod verify;
 
+pub use programs::canonical;
+
 mod blocks;
 pub mod dims;
 mod kernels;

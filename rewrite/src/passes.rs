@@ -10,6 +10,7 @@ pub mod eliminate_dead_code;
 pub mod fold_constant;
 pub mod fuse_ops;
 pub mod fuse_tir;
+pub mod inline_buffers;
 pub mod legalize_ops;
 pub mod lift_lambdas;
 pub mod normalize;

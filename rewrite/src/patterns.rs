@@ -11,10 +11,11 @@ mod reshape;
 mod totals;
 mod values;
 
+pub(crate) use nest::{Nest, output_of};
 pub(crate) use reshape::only_reshapes;
-pub(crate) use totals::{Totals, writes_all};
+pub(crate) use totals::{Totals, is_covered, writes_output};
+pub(crate) use values::visit;
 
-use nest::Nest;
 use reads::reads_of;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};

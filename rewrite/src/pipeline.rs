@@ -5,7 +5,7 @@ use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, eliminate_broadcasts,
     eliminate_checks, eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops,
-    fuse_tir, legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
+    fuse_tir, inline_buffers, legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -74,6 +74,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,
     &fuse_tir::PASS,
+    &inline_buffers::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

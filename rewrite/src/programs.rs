@@ -1,7 +1,9 @@
 //! Tensor programs as passes rewrite them: part by part ([`walk`]), with the numbering of their text
-//! ([`number`]), up to names ([`canonical`]), and what is known of their indices ([`ranges`]).
+//! ([`number`]), up to names ([`canonical`]), what is known of their indices ([`ranges`]),
+//! and which expressions never stop a run ([`total`]).
 
-pub(crate) mod canonical;
+pub mod canonical;
 pub(crate) mod number;
 pub(crate) mod ranges;
+pub(crate) mod total;
 pub(crate) mod walk;

@@ -1,12 +1,12 @@
 //! Which variables may hold elements that nothing has written: reading one stops the program.
 //!
-//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory, unless
-//! the loops of the tensor program that is called go through every element of it. They
-//! spread through operators that move elements, through calls and results. Inputs of functions that
+//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory, but for
+//! those of tensor programs that write every element. They spread through operators that move elements,
+//! through calls and results. Inputs of functions that
 //! nothing in the module calls are written.
 
 use crate::mutated::mentions;
-use crate::patterns::writes_all;
+use crate::patterns::writes_output;
 use crate::references::references;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
@@ -18,16 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// For each function of a module, the variables that may.
 pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some(program),
+        Definition::Tensor(program) => writes_output(program).then_some(&program.name),
         Definition::Graph(_) => None,
     });
-    let writers = programs.filter(|program| writes_all(program)).map(|program| &program.name);
-    let mut spread = Spread {
-        module,
-        writers: writers.collect(),
-        results: BTreeSet::new(),
-        vars: BTreeMap::new(),
-    };
+    let whole = programs.collect();
+    let mut spread = Spread { module, whole, results: BTreeSet::new(), vars: BTreeMap::new() };
     spread.functions_as_values();
     let mut known = usize::MAX;
     while known != spread.size() {
@@ -39,8 +34,8 @@ pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
 
 struct Spread<'m> {
     module: &'m Module,
-    /// Tensor programs that write all of their output.
-    writers: BTreeSet<&'m Name>,
+    /// Tensor programs that write every element of their one output.
+    whole: BTreeSet<&'m Name>,
     /// Functions whose results may.
     results: BTreeSet<Name>,
     vars: BTreeMap<Name, BTreeSet<VarId>>,
@@ -87,11 +82,11 @@ impl Spread<'_> {
                     self.pass(name, args, vars);
                     self.results.contains(name)
                 }
-                Expr::Call { callee: Callee::Operator(name), .. } => {
+                Expr::Call { callee: Callee::Operator(name), .. } if name == "call_tir" => {
                     let call = TirCall::of(&binding.expr);
-                    if call.is_some_and(|call| self.writers.contains(call.program)) {
-                        continue;
-                    }
+                    call.is_none_or(|call| !self.whole.contains(call.program))
+                }
+                Expr::Call { callee: Callee::Operator(name), .. } => {
                     is_source(name) || uses(&binding.expr, vars)
                 }
                 Expr::Call { callee: Callee::Var(_), .. } | Expr::Closure(_) => true,

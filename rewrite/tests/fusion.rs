@@ -89,7 +89,8 @@ fn random_blocks_mean_the_same_after_fusion() {
         assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
         let result = fused(&program.module, GROUPS, &text);
         let merged = fused(&result, "fuse_tir", &text);
-        for module in [&result, &merged] {
+        let inlined = fused(&merged, "inline_buffers", &text);
+        for module in [&result, &merged, &inlined] {
             print_and_parse(module).unwrap_or_else(|why| panic!("{why}\n{text}"));
             let tally = verify(&program.module, module, Exactness::Exact, EFFORT, &BTreeMap::new())
                 .unwrap_or_else(|why| panic!("{why}\n{}", print(module)));

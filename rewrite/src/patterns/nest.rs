@@ -25,19 +25,21 @@ enum First {
 
 /// One nest.
 #[derive(Debug)]
-pub(super) struct Nest<'p> {
-    pub(super) scalars: Scalars<'p>,
+pub(crate) struct Nest<'p> {
+    pub(crate) scalars: Scalars<'p>,
     /// Loop variables with their extents.
-    pub(super) extents: BTreeMap<ScalarId, Dim>,
+    pub(crate) extents: BTreeMap<ScalarId, Dim>,
     pub(super) output: BufferId,
     /// The loop variable at each index that is written; `None` for 0 where the extent is 1.
-    pub(super) written: Vec<Option<ScalarId>>,
+    pub(crate) written: Vec<Option<ScalarId>>,
     /// Loop variables that are no index of what is written.
     pub(super) reduced: BTreeSet<ScalarId>,
     /// What is read to bind scalars, and by the stores: in these expressions.
-    pub(super) read: Vec<&'p TExpr>,
+    pub(crate) read: Vec<&'p TExpr>,
     /// Whether some block names its axes.
-    pub(super) has_axes: bool,
+    pub(crate) has_axes: bool,
+    /// What a nest without reduction axes stores.
+    pub(crate) stored: Option<&'p TExpr>,
     /// What an accumulation adds or combines.
     term: Option<(BinOp, Term<'p>)>,
 }
@@ -71,12 +73,18 @@ struct Walk<'p> {
 impl<'p> Nest<'p> {
     /// `None` when the program is something else.
     pub(super) fn of(program: &'p TensorProgram) -> Option<Self> {
+        let output = output_of(program)?;
+        Self::of_body(program, program.body.as_ref()?, output)
+    }
+
+    /// Statements of a program that write every element of one buffer.
+    pub(crate) fn of_body(
+        program: &'p TensorProgram,
+        body: &'p [Stmt],
+        output: BufferId,
+    ) -> Option<Self> {
         let mut walk = Walk::default();
-        let store = walk.body(program.body.as_ref()?)?;
-        let output = program.params.iter().rev().find_map(|param| match param {
-            Param::Buffer(id) => Some(*id),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        })?;
+        let store = walk.body(body)?;
         if store.buffer != output {
             return None;
         }
@@ -85,7 +93,9 @@ impl<'p> Nest<'p> {
         let spatial: BTreeSet<ScalarId> = written.iter().flatten().copied().collect();
         let reduced = walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
         let Walk { scalars, extents, read, has_axes, first } = walk;
-        let nest = Nest { scalars, extents, output, written, reduced, read, has_axes, term: None };
+        let (stored, term) = (None, None);
+        let nest =
+            Nest { scalars, extents, output, written, reduced, read, has_axes, stored, term };
         nest.complete(store, first)
     }
 
@@ -94,6 +104,7 @@ impl<'p> Nest<'p> {
             // Without reduction axes each element is written once.
             let once = self.reduced.is_empty() && store.update.is_none();
             self.read.push(store.value);
+            self.stored = Some(store.value);
             return once.then_some(self);
         };
         let same_place = initial.buffer == store.buffer && initial.indices == store.indices;
@@ -117,6 +128,13 @@ impl<'p> Nest<'p> {
         self.term = Some((op, term));
         let initial = self.scalars.sources(initial.value).loops;
         (all_at_first && initial.is_disjoint(&self.reduced)).then_some(self)
+    }
+
+    /// Whether each element is written whatever the dims are: the first value of an accumulation may be
+    /// set within its loops.
+    pub(crate) fn writes_all(&self) -> bool {
+        let runs = |var| matches!(self.extents.get(var), Some(Dim::Int(1..)));
+        self.reduced.iter().all(runs)
     }
 
     pub(super) fn is_reduction(&self) -> bool {
@@ -146,6 +164,14 @@ impl<'p> Nest<'p> {
         let (a, b) = (self.scalars.sources(a).buffers, self.scalars.sources(b).buffers);
         !a.is_empty() && !b.is_empty() && a.union(&b).count() > 1
     }
+}
+
+/// The last buffer among the parameters.
+pub(crate) fn output_of(program: &TensorProgram) -> Option<BufferId> {
+    program.params.iter().rev().find_map(|param| match param {
+        Param::Buffer(id) => Some(*id),
+        Param::Scalar(_) | Param::Dim(_) => None,
+    })
 }
 
 /// What a store combines with the value that is there.

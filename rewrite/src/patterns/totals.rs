@@ -1,12 +1,12 @@
 //! Which tensor programs never stop on inputs of the right shapes whose elements are all written.
 
-use super::nest::Nest;
+use super::nest::{Nest, output_of};
 use super::reads::reads_of;
 use super::values::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::Class;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Intrinsic, Param, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, Param, Stmt, TExpr};
 
 /// What is known of a program that never stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +28,21 @@ impl Totals {
             && program.dims.iter().all(|dim| !dim.has_facts())
             && plain_dims.into_iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
             && nest.read.iter().all(|expr| is_total(program, &nest, expr));
-        total.then_some(Totals { writes_all: goes_everywhere(&nest) })
+        total.then_some(Totals { writes_all: nest.writes_all() })
     }
 }
 
-/// Whether a program that does not stop has written every element of its output.
-pub(crate) fn writes_all(program: &TensorProgram) -> bool {
-    Nest::of(program).is_some_and(|nest| goes_everywhere(&nest))
+/// Whether some statement of a body writes every element of a buffer, whatever the dims are.
+pub(crate) fn is_covered(program: &TensorProgram, body: &[Stmt], buffer: BufferId) -> bool {
+    let each = body.iter().map(std::slice::from_ref);
+    let mut nests = each.filter_map(|stmt| Nest::of_body(program, stmt, buffer));
+    nests.any(|nest| nest.writes_all())
 }
 
-/// A nest writes every element, but for one that sums over nothing.
-fn goes_everywhere(nest: &Nest) -> bool {
-    let runs = |var| matches!(nest.extents.get(var), Some(Dim::Int(1..)));
-    !nest.is_reduction() || nest.reduced.iter().all(runs)
+/// Whether a program that ends has written every element of its output.
+pub(crate) fn writes_output(program: &TensorProgram) -> bool {
+    let Some((body, output)) = program.body.as_ref().zip(output_of(program)) else { return false };
+    Nest::of(program).is_some_and(|nest| nest.writes_all()) || is_covered(program, body, output)
 }
 
 fn is_total(program: &TensorProgram, nest: &Nest, expr: &TExpr) -> bool {

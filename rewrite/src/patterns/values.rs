@@ -23,7 +23,7 @@ impl Sources {
 /// The scalars bound so far. Values are looked up, never put in the place of their names: what is
 /// written `t = t0 + t0` again and again must not grow.
 #[derive(Debug, Default)]
-pub(super) struct Scalars<'p> {
+pub(crate) struct Scalars<'p> {
     sources: BTreeMap<ScalarId, Sources>,
     values: BTreeMap<ScalarId, &'p TExpr>,
 }
@@ -37,6 +37,11 @@ impl<'p> Scalars<'p> {
     pub(super) fn bind(&mut self, var: ScalarId, value: &'p TExpr) {
         self.sources.insert(var, self.sources(value));
         self.values.insert(var, value);
+    }
+
+    /// Names and what they stand for, in the order of the text.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = (ScalarId, &'p TExpr)> + '_ {
+        self.values.iter().map(|(&var, &value)| (var, value))
     }
 
     /// What an expression depends on.
@@ -84,7 +89,7 @@ impl<'p> Scalars<'p> {
 }
 
 /// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
-pub(super) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+pub(crate) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
     seen(expr);
     match expr {
         TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 type Names = BTreeMap<Name, Dim>;
 
 /// A program without names and attributes.
-pub(crate) fn canonical_program(program: &TensorProgram) -> TensorProgram {
+#[must_use]
+pub fn canonical_program(program: &TensorProgram) -> TensorProgram {
     let names = numbered(&program.dims);
     let mut result = program.clone();
     result.name = Name::new("");
@@ -37,7 +38,8 @@ pub(crate) fn canonical_program(program: &TensorProgram) -> TensorProgram {
 }
 
 /// A function without names of its own and attributes.
-pub(crate) fn canonical_function(function: &Function) -> Function {
+#[must_use]
+pub fn canonical_function(function: &Function) -> Function {
     let mut result = function.clone();
     renumber(&mut result);
     let names = numbered(&result.dims);

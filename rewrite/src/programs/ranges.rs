@@ -53,6 +53,14 @@ impl Ranges {
         self.dims.insert(item.var, var);
     }
 
+    /// What a loop variable is called in dims.
+    pub(crate) fn name(&self, var: ScalarId) -> Option<Name> {
+        match self.dims.get(&var)? {
+            Dim::Var(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     /// Another name for an index.
     pub(crate) fn bind(&mut self, var: ScalarId, value: &TExpr) {
         if let Some(dim) = self.dim(value) {

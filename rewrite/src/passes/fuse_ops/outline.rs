@@ -182,25 +182,10 @@ fn marks() -> Vec<(Name, AttrValue)> {
     [PRIMITIVE, "private"].map(|key| (Name::new(key), AttrValue::Bool(true))).to_vec()
 }
 
-/// What a group uses that it does not bind, in the order of the first use.
+/// What a group uses that it does not bind, in the order of the function around: its parameters first.
 fn inputs(members: &[Binding]) -> Vec<VarId> {
-    let own: BTreeSet<VarId> = members.iter().map(|member| member.var).collect();
-    let mut found = Vec::new();
-    for member in members {
-        let mut used = BTreeSet::new();
-        let args = TirCall::of(&member.expr).map_or(&[] as &[Atom], |call| call.args);
-        let direct = args.iter().filter_map(|arg| match arg {
-            Atom::Var(var) => Some(*var),
-            _ => None,
-        });
-        let mut order: Vec<VarId> = direct.collect();
-        expr_uses(&member.expr, &mut used);
-        order.extend(used);
-        for var in order {
-            if !own.contains(&var) && !found.contains(&var) {
-                found.push(var);
-            }
-        }
-    }
-    found
+    let mut used = BTreeSet::new();
+    members.iter().for_each(|member| expr_uses(&member.expr, &mut used));
+    members.iter().for_each(|member| _ = used.remove(&member.var));
+    used.into_iter().collect()
 }

@@ -7,6 +7,7 @@
 
 use super::stage::{Stage, Tables, is_computable};
 use crate::dims::always_evaluates;
+use crate::patterns::output_of;
 use crate::programs::number::renumber_program;
 use crate::programs::ranges::{assume_declared, is_proved};
 use crate::programs::walk::visit_statements;
@@ -255,14 +256,6 @@ impl Merge<'_, '_> {
         renumber_program(&mut program);
         Merged { program, constants: self.constants.into_iter().map(|(atom, _)| atom).collect() }
     }
-}
-
-/// The last buffer among the parameters.
-fn output_of(program: &TensorProgram) -> Option<BufferId> {
-    program.params.iter().rev().find_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    })
 }
 
 /// Whether a program writes to a parameter other than its output. Allocations are its own.

@@ -1,0 +1,99 @@
+//! Which scalar expressions have a value wherever they are evaluated: all that they read is in bounds,
+//! index arithmetic stays in i64, and nothing divides by 0 or shifts too far. Whether what they read is
+//! written is the business of whoever asks.
+
+use super::ranges::{Ranges, is_comparison, is_proved};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{BinOp, Intrinsic, Param, TExpr, UnOp};
+
+/// What expressions of one program are asked with.
+pub(crate) struct Total<'p, 'f> {
+    program: &'p TensorProgram,
+    pub(crate) facts: &'f mut dyn Facts,
+    /// The extents of its parameters: each is an i64.
+    extents: Vec<Dim>,
+}
+
+impl<'p, 'f> Total<'p, 'f> {
+    pub(crate) fn new(program: &'p TensorProgram, facts: &'f mut dyn Facts) -> Self {
+        let params = program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(program.buffer(*id)),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        });
+        let extents = params.flat_map(|buffer| buffer.shape.clone()).collect();
+        Self { program, facts, extents }
+    }
+
+    /// Whether an expression has a value for all scalars in these ranges.
+    pub(crate) fn has_value(&mut self, ranges: &Ranges, expr: &TExpr) -> bool {
+        match expr {
+            TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) => true,
+            TExpr::Scalar(_) | TExpr::Dim(_) => true,
+            TExpr::Load { buffer, indices } => {
+                let shape = &self.program.buffer(*buffer).shape;
+                indices.iter().zip(shape).all(|(index, extent)| {
+                    self.has_value(ranges, index) && ranges.is_within(self.facts, index, extent)
+                })
+            }
+            TExpr::Unary(op, operand) => {
+                let may_leave = *op == UnOp::Negate && ranges.is_index(expr);
+                self.has_value(ranges, operand) && (!may_leave || self.stays(ranges, expr))
+            }
+            TExpr::Binary(op, operands) => self.binary(ranges, expr, *op, &operands.0, &operands.1),
+            TExpr::Select(parts) => {
+                self.has_value(ranges, &parts.0)
+                    && self.has_value_where(ranges, &parts.0, &parts.1)
+                    && self.has_value(ranges, &parts.2)
+            }
+            TExpr::Cast(_, operand) => self.has_value(ranges, operand),
+            TExpr::Call(function, operands) => {
+                let may_leave = *function == Intrinsic::Abs && ranges.is_index(expr);
+                !may_leave && operands.iter().all(|operand| self.has_value(ranges, operand))
+            }
+        }
+    }
+
+    fn has_value_where(&mut self, ranges: &Ranges, condition: &TExpr, expr: &TExpr) -> bool {
+        self.facts.push();
+        ranges.assume(self.facts, condition);
+        let has_value = self.has_value(ranges, expr);
+        self.facts.pop();
+        has_value
+    }
+
+    fn binary(&mut self, ranges: &Ranges, expr: &TExpr, op: BinOp, a: &TExpr, b: &TExpr) -> bool {
+        if !self.has_value(ranges, a) {
+            return false;
+        }
+        match op {
+            BinOp::And => return self.has_value_where(ranges, a, b),
+            _ if !self.has_value(ranges, b) => return false,
+            _ if is_comparison(op) => return true,
+            BinOp::FloorDiv | BinOp::Mod if !self.is_positive(ranges, b) => return false,
+            BinOp::ShiftLeft | BinOp::ShiftRight => return self.is_count(ranges, b),
+            _ => {}
+        }
+        !ranges.is_index(expr) || self.stays(ranges, expr)
+    }
+
+    fn stays(&mut self, ranges: &Ranges, expr: &TExpr) -> bool {
+        ranges.stays_in_i64(self.facts, expr, &self.extents)
+    }
+
+    fn is_positive(&mut self, ranges: &Ranges, divisor: &TExpr) -> bool {
+        let Some(dim) = ranges.dim(divisor) else { return false };
+        is_proved(self.facts, &Claim::new(0, Relation::Less, dim))
+    }
+
+    /// A count of bits that the dtype which it has been given has, or any has.
+    fn is_count(&mut self, ranges: &Ranges, count: &TExpr) -> bool {
+        let (inner, bits) = match count {
+            TExpr::Cast(dtype, inner) => (&**inner, dtype.size() * 8),
+            other => (other, 8),
+        };
+        let bits = Dim::Int(i64::try_from(bits).expect("invariant: a dtype has few bits"));
+        ranges.is_within(self.facts, inner, &bits)
+    }
+}
