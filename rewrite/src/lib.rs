@@ -12,6 +12,7 @@ mod blocks;
 mod dims;
 mod kernels;
 mod mutated;
+mod names;
 mod references;
 mod substitute;
 mod tir_call;

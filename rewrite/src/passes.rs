@@ -3,14 +3,17 @@
 pub mod annotate_tir_op_pattern;
 pub mod bind_params;
 pub mod canonicalize_bindings;
+pub mod combine_parallel_matmul;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
 pub mod fold_constant;
 pub mod fuse_ops;
+pub mod inline_private_functions;
 pub mod legalize_ops;
 pub mod lift_lambdas;
+pub mod lift_transform_params;
 pub mod normalize;
 pub mod rewrite_dataflow_reshape;
 

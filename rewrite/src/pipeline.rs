@@ -3,9 +3,10 @@
 use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
-    annotate_tir_op_pattern, bind_params, canonicalize_bindings, eliminate_broadcasts,
-    eliminate_checks, eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops,
-    legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
+    annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
+    eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr, eliminate_dead_code,
+    fold_constant, fuse_ops, inline_private_functions, legalize_ops, lift_lambdas,
+    lift_transform_params, normalize, rewrite_dataflow_reshape,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -68,8 +69,15 @@ pub static OPTIMIZATION: Stage = Stage {
 };
 
 /// Passes of this crate that no stage of it runs.
-pub static OPTIONAL: &[&Pass] =
-    &[&bind_params::PASS, &legalize_ops::PASS, &annotate_tir_op_pattern::PASS, &fuse_ops::PASS];
+pub static OPTIONAL: &[&Pass] = &[
+    &bind_params::PASS,
+    &inline_private_functions::PASS,
+    &combine_parallel_matmul::PASS,
+    &lift_transform_params::PASS,
+    &legalize_ops::PASS,
+    &annotate_tir_op_pattern::PASS,
+    &fuse_ops::PASS,
+];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.
 const MAX_ROUNDS: usize = 10;

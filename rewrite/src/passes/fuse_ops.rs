@@ -39,7 +39,7 @@ pub static PASS: Pass = Pass {
 };
 
 /// Marks the function of a group.
-const PRIMITIVE: &str = "primitive";
+pub(super) const PRIMITIVE: &str = "primitive";
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
