@@ -4,6 +4,7 @@ pub mod annotate_tir_op_pattern;
 pub mod bind_params;
 pub mod canonicalize_bindings;
 pub mod combine_parallel_matmul;
+pub mod convert_layout;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
@@ -16,6 +17,7 @@ pub mod lift_lambdas;
 pub mod lift_transform_params;
 pub mod normalize;
 pub mod rewrite_dataflow_reshape;
+pub mod to_mixed_precision;
 
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
