@@ -6,7 +6,7 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, fuse_tir,
-    legalize_ops,
+    inline_buffers, legalize_ops,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -28,6 +28,7 @@ pub static EARLY_BUILD: Stage = Stage {
         Step::Once(&annotate_tir_op_pattern::PASS),
         Step::Once(&fuse_ops::PASS),
         Step::Once(&fuse_tir::PASS),
+        Step::Once(&inline_buffers::PASS),
         Step::Once(&eliminate_dead_code::PASS),
         Step::Once(&lower_operators::PASS),
         Step::Once(&to_non_dataflow::PASS),

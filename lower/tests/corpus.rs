@@ -1,4 +1,4 @@
-//! Every expectation of the corpus, again after the passes up to P0, up to P1, and after fusion;
+//! Every expectation of the corpus, again after the passes up to P0, up to P1, after fusion, and after those that are asked for by name;
 //! `# structure:` expectations; and what holds of every pass on every program: its output prints and parses back to
 //! itself, means the same, and knows no less.
 
@@ -9,7 +9,7 @@ use precision::coarsened;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
 use relax_corpus::pipeline::print_and_parse;
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Watch, run};
 use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
@@ -30,6 +30,9 @@ const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 /// From graphs to fused tensor programs.
 const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
                      inline_buffers,eliminate_dead_code";
+/// Ingestion, then what is asked for by name and keeps values.
+const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
+                     combine_parallel_matmul,convert_layout,lift_transform_params";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -63,8 +66,8 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let rewrites =
-        Rewrites { routes: &["P0", "P1", FUSION, LEGAL, FUSED, "P2.1"], apply: &rewritten };
+    let routes = &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, "P2.1"];
+    let rewrites = Rewrites { routes, apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());
@@ -86,21 +89,28 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         None => PIPELINE.named(list)?,
     };
     let settings = Settings::default();
-    run(module, &route, &settings, &mut Prover::new(), &mut Held { input: module }).map_err(
-        |ended| match ended {
-            Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
-            Ended::Broken { pass, diagnostics, module } => {
-                let text = relax_corpus::pipeline::print(&module);
-                format!("{pass} makes a wrong module: {diagnostics:?}\n{text}")
-            }
-            Ended::Stopped { pass, why } => format!("{pass}: {why}"),
-        },
+    run(
+        module,
+        &route,
+        &settings,
+        &mut Prover::new(),
+        &mut Held { input: module, exactness: Exactness::Exact },
     )
+    .map_err(|ended| match ended {
+        Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
+        Ended::Broken { pass, diagnostics, module } => {
+            let text = relax_corpus::pipeline::print(&module);
+            format!("{pass} makes a wrong module: {diagnostics:?}\n{text}")
+        }
+        Ended::Stopped { pass, why } => format!("{pass}: {why}"),
+    })
 }
 
 /// What must be true of every pass.
 struct Held<'a> {
     input: &'a Module,
+    /// Of the passes so far.
+    exactness: Exactness,
 }
 
 impl Watch for Held<'_> {
@@ -108,11 +118,12 @@ impl Watch for Held<'_> {
         if !applied.changed() {
             return Ok(());
         }
+        self.exactness = self.exactness.then(applied.pass.exactness);
         print_and_parse(applied.after)?;
         if let Some(what) = coarsened(applied.before, applied.after) {
             return Err(format!("{what}\n{}", relax_corpus::pipeline::print(applied.after)));
         }
-        verify(self.input, applied.after, applied.pass.exactness, EFFORT, &BTreeMap::new())
+        verify(self.input, applied.after, self.exactness, EFFORT, &BTreeMap::new())
             .map(|_| ())
             .map_err(|difference| {
                 format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after))

@@ -217,3 +217,24 @@ pub(crate) fn lone(annotation: &Annotation, names: &mut BTreeSet<Name>) {
         }),
     }
 }
+
+/// The symbolic variables of the parameters of a new function, in their order, as `function` declares
+/// them. What is declared of them holds of any call from there.
+pub(crate) fn signature_dims<'a>(
+    function: &Function,
+    params: impl Iterator<Item = &'a Annotation>,
+) -> Vec<DimVar> {
+    let mut dims: Vec<DimVar> = Vec::new();
+    for annotation in params {
+        annotation.visit_dims(&mut |dim| {
+            dim.visit_vars(&mut |name| {
+                if let Some(declared) = function.dim(name)
+                    && dims.iter().all(|dim| dim.name != *name)
+                {
+                    dims.push(DimVar { in_signature: true, ..declared.clone() });
+                }
+            });
+        });
+    }
+    dims
+}

@@ -2,6 +2,7 @@
 //! meaning for all shapes; the [`pipeline`] is the list of them, checks the module after each, and
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
+pub mod dims;
 pub mod pass;
 pub mod passes;
 pub mod patterns;
@@ -9,11 +10,12 @@ pub mod pipeline;
 pub mod verify;
 
 pub use programs::canonical;
+pub use programs::number::renumber_program;
 
 mod blocks;
-pub mod dims;
 mod kernels;
 mod mutated;
+mod names;
 mod programs;
 mod references;
 mod substitute;

@@ -4,6 +4,7 @@ use relax_semantics::check::{Checked, Phase};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
@@ -34,6 +35,34 @@ pub enum Exactness {
     Exact,
     /// Floats may be summed in another order.
     Approximate,
+    /// Some operands are rounded to a narrower dtype: floats differ by what that makes of them, which
+    /// results alone do not tell. Shapes, dtypes and traps are what they were.
+    Rounded(DType),
+}
+
+impl Exactness {
+    /// That of one pass after another.
+    #[must_use]
+    pub fn then(self, next: Exactness) -> Exactness {
+        match (self, next) {
+            (Exactness::Rounded(dtype), _) | (_, Exactness::Rounded(dtype)) => {
+                Exactness::Rounded(dtype)
+            }
+            (Exactness::Approximate, _) | (_, Exactness::Approximate) => Exactness::Approximate,
+            (Exactness::Exact, Exactness::Exact) => Exactness::Exact,
+        }
+    }
+}
+
+/// As lists of passes say it.
+impl fmt::Display for Exactness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exactness::Exact => f.write_str("exact"),
+            Exactness::Approximate => f.write_str("approximate"),
+            Exactness::Rounded(dtype) => write!(f, "rounds to {dtype}"),
+        }
+    }
 }
 
 /// What code is made for.

@@ -3,6 +3,8 @@
 pub mod annotate_tir_op_pattern;
 pub mod bind_params;
 pub mod canonicalize_bindings;
+pub mod combine_parallel_matmul;
+pub mod convert_layout;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
@@ -11,10 +13,13 @@ pub mod fold_constant;
 pub mod fuse_ops;
 pub mod fuse_tir;
 pub mod inline_buffers;
+pub mod inline_private_functions;
 pub mod legalize_ops;
 pub mod lift_lambdas;
+pub mod lift_transform_params;
 pub mod normalize;
 pub mod rewrite_dataflow_reshape;
+pub mod to_mixed_precision;
 
 use relax_semantics::check::Checked;
 use relax_syntax::Name;

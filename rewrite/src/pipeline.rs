@@ -3,9 +3,11 @@
 use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
-    annotate_tir_op_pattern, bind_params, canonicalize_bindings, eliminate_broadcasts,
-    eliminate_checks, eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops,
-    fuse_tir, inline_buffers, legalize_ops, lift_lambdas, normalize, rewrite_dataflow_reshape,
+    annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
+    convert_layout, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
+    eliminate_dead_code, fold_constant, fuse_ops, fuse_tir, inline_buffers,
+    inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, normalize,
+    rewrite_dataflow_reshape, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -70,6 +72,11 @@ pub static OPTIMIZATION: Stage = Stage {
 /// Passes of this crate that no stage of it runs.
 pub static OPTIONAL: &[&Pass] = &[
     &bind_params::PASS,
+    &inline_private_functions::PASS,
+    &combine_parallel_matmul::PASS,
+    &convert_layout::PASS,
+    &to_mixed_precision::PASS,
+    &lift_transform_params::PASS,
     &legalize_ops::PASS,
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,

@@ -90,6 +90,7 @@ pub fn verify(
     let relation = match exactness {
         Exactness::Exact => Relation::Equal,
         Exactness::Approximate => Relation::Close,
+        Exactness::Rounded(_) => Relation::Shaped,
     };
     let options = RunOptions {
         externals: Arc::new(externals_of(&[before, after], effort.seed, values)),

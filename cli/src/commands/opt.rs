@@ -13,7 +13,7 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::{Exactness, Pass, Settings};
+use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use std::sync::Arc;
@@ -82,10 +82,7 @@ fn show(args: &OptArgs) -> Result<Show, Failure> {
 
 fn list(terminal: &mut Terminal) -> Outcome {
     for pass in PIPELINE.all_passes() {
-        let exactness = match pass.exactness {
-            Exactness::Exact => "exact",
-            Exactness::Approximate => "approximate",
-        };
+        let exactness = pass.exactness;
         let (name, from, to) = (pass.name, pass.from.name(), pass.to.name());
         terminal.result(&format!("{name} ({from} to {to}, {exactness})\n    {}\n", pass.doc))?;
     }

@@ -8,6 +8,7 @@
 use super::lower_call_tir::call::TirCall;
 use crate::fresh::{Fresh, built_in};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::renumber_program;
 use relax_semantics::check::{Checked, Phase};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -113,6 +114,7 @@ impl Candidate<'_> {
         program.body.iter_mut().for_each(|body| body.retain(|stmt| !is_lifted(&stmt.kind)));
         let params = self.workspaces.iter().map(|&buffer| Param::Buffer(buffer));
         program.params.splice(self.inputs..self.inputs, params);
+        renumber_program(program);
     }
 
     /// Dims and element types of the workspaces for one call; `None` where its arguments do not tell.

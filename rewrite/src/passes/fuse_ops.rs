@@ -120,10 +120,8 @@ impl Fusion<'_, '_> {
     fn body(&mut self, body: &mut Body) {
         for block in &mut body.blocks {
             match &block.kind {
-                BlockKind::Dataflow { outputs } => {
-                    let graph = Graph::of(block, outputs, self.programs);
-                    self.block(block, &graph);
-                }
+                // A group takes calls that could stop the program from between others, which may join then.
+                BlockKind::Dataflow { .. } => while self.block(block) {},
                 BlockKind::Plain => {
                     for binding in &mut block.bindings {
                         if let Expr::If { then, otherwise, .. } = &mut binding.expr {
@@ -136,9 +134,15 @@ impl Fusion<'_, '_> {
         }
     }
 
-    fn block(&mut self, block: &mut Block, graph: &Graph) {
+    /// Makes groups as the block stands; says whether there were any.
+    fn block(&mut self, block: &mut Block) -> bool {
+        let BlockKind::Dataflow { outputs } = &block.kind else { return false };
+        let graph = Graph::of(block, outputs, self.programs);
         let stays = self.never_stop(block);
-        let groups = groups(graph, &stays);
+        let groups = groups(&graph, &stays);
+        if groups.is_empty() {
+            return false;
+        }
         let mut replaced = BTreeMap::new();
         let mut moved = BTreeSet::new();
         for group in groups {
@@ -155,6 +159,7 @@ impl Fusion<'_, '_> {
                 None => (!moved.contains(&at)).then_some(binding),
             })
             .collect();
+        true
     }
 
     /// For each binding, whether it never stops the program.

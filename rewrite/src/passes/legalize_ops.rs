@@ -8,6 +8,7 @@ use super::{left_to_run_time, map_functions};
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Request, TensorSpec, has_kernels, kernel};
+use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::unwritten::unwritten;
 use relax_semantics::check::Phase;
@@ -34,7 +35,7 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut programs = Programs { taken: taken_names(module), made: Vec::new() };
+    let mut programs = Programs { names: Names::of(module), made: Vec::new() };
     let (mut done, mut found) = (0, 0);
     let checked = context.checked;
     let unwritten = unwritten(module);
@@ -56,19 +57,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     Ok(result)
 }
 
-/// Every name that a program must not take: of definitions, and of variables, which would hide it.
-fn taken_names(module: &Module) -> BTreeSet<Name> {
-    let definitions = module.definitions.iter().map(|definition| definition.name().clone());
-    let variables = module.functions().flat_map(|function| {
-        let dims = function.dims.iter().map(|dim| dim.name.clone());
-        function.vars.iter().map(|var| var.name.clone()).chain(dims)
-    });
-    definitions.chain(variables).collect()
-}
-
 /// The programs made so far.
 struct Programs {
-    taken: BTreeSet<Name>,
+    names: Names,
     /// As the builder made it, and under the name that it got.
     made: Vec<(TensorProgram, TensorProgram)>,
 }
@@ -79,19 +70,10 @@ impl Programs {
         if let Some((_, same)) = self.made.iter().find(|(built, _)| *built == program) {
             return same.name.clone();
         }
-        let name = self.free_name(&program.name);
-        self.taken.insert(name.clone());
+        let name = self.names.fresh(&program.name);
         let named = TensorProgram { name: name.clone(), ..program.clone() };
         self.made.push((program, named));
         name
-    }
-
-    fn free_name(&self, wanted: &Name) -> Name {
-        let numbered = (1..).map(|number| Name::new(format!("{wanted}_{number}")));
-        let mut names = std::iter::once(wanted.clone()).chain(numbered);
-        names
-            .find(|name| !self.taken.contains(name) && lookup(name).is_none())
-            .expect("invariant: finitely many names are taken")
     }
 }
 

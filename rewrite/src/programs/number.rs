@@ -8,7 +8,7 @@ use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The numbering of the text.
-pub(crate) fn renumber_program(program: &mut TensorProgram) {
+pub fn renumber_program(program: &mut TensorProgram) {
     let body = program.body.take().unwrap_or_default();
     let (buffers, scalars) = order(&program.params, &body);
     let mut numbers = Numbers { buffers: positions(&buffers), scalars: positions(&scalars) };

@@ -7,7 +7,7 @@ pub mod graph;
 mod renumber;
 pub mod tensor;
 
-pub use renumber::renumber;
+pub use renumber::{Renaming, rename_body, renumber};
 
 use crate::Name;
 use crate::dim::Dim;

@@ -45,7 +45,8 @@ fn body_order(body: &Body, order: &mut Vec<VarId>) {
     }
 }
 
-type Renaming = BTreeMap<VarId, VarId>;
+/// Variables with those in their place.
+pub type Renaming = BTreeMap<VarId, VarId>;
 
 fn rename_var(var: &mut VarId, new: &Renaming) {
     *var = *new.get(var).expect("invariant: every variable that is used is bound in the function");
@@ -58,7 +59,11 @@ fn rename_lambda(lambda: &mut Lambda, new: &Renaming) {
     }
 }
 
-fn rename_body(body: &mut Body, new: &Renaming) {
+/// Replaces every variable in a body, which has a new one for each.
+///
+/// # Panics
+/// When there is none for a variable.
+pub fn rename_body(body: &mut Body, new: &Renaming) {
     body.blocks.iter_mut().for_each(|block| rename_block(block, new));
     rename_atom(&mut body.result, new);
 }

@@ -152,9 +152,7 @@ impl<'a> Reporter<'a> {
 
     /// Holds the module against the input: what came before may have been approximate.
     fn verified(&mut self, applied: &Applied) -> Result<(), String> {
-        if applied.pass.exactness == Exactness::Approximate {
-            self.exactness = Exactness::Approximate;
-        }
+        self.exactness = self.exactness.then(applied.pass.exactness);
         if !self.args.verify || !applied.changed() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! has alone as a dim come in one more parameter, a shape (paper, Figure 8).
 
 use super::PRIMITIVE;
-use crate::dims::{expr_dims, lone};
+use crate::dims::{expr_dims, lone, signature_dims};
 use crate::programs::canonical::canonical_function;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::lookup;
@@ -11,8 +11,8 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{
-    Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, DimVar, Expr, Function, Lambda,
-    VarId, VarInfo, renumber,
+    Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, Expr, Function, Lambda, VarId,
+    VarInfo, renumber,
 };
 use relax_syntax::resolve::expr_uses;
 use std::collections::BTreeSet;
@@ -76,8 +76,8 @@ impl<'f> Outline<'f> {
             params.push(VarId(u32::try_from(vars.len()).expect("ids are u32")));
             vars.push(self.shape_parameter(dims));
         }
-        let dims =
-            self.dims(params.iter().filter_map(|&var| vars[var.0 as usize].annotation.as_ref()));
+        let annotations = params.iter().filter_map(|&var| vars[var.0 as usize].annotation.as_ref());
+        let dims = signature_dims(self.function, annotations);
         let block =
             Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
         let body = Body { blocks: vec![block], result: Atom::Var(result) };
@@ -111,23 +111,6 @@ impl<'f> Outline<'f> {
         members.iter().for_each(|member| expr_dims(&member.expr, &mut mention));
         let declared = self.function.dims.iter().map(|dim| &dim.name);
         declared.filter(|name| needed.contains(*name) && !bound.contains(*name)).cloned().collect()
-    }
-
-    /// The symbolic variables of parameters, in their order. What is declared of them holds.
-    fn dims<'p>(&self, params: impl Iterator<Item = &'p Annotation>) -> Vec<DimVar> {
-        let mut dims: Vec<DimVar> = Vec::new();
-        for annotation in params {
-            annotation.visit_dims(&mut |dim| {
-                dim.visit_vars(&mut |name| {
-                    if let Some(declared) = self.function.dim(name)
-                        && dims.iter().all(|dim| dim.name != *name)
-                    {
-                        dims.push(DimVar { in_signature: true, ..declared.clone() });
-                    }
-                });
-            });
-        }
-        dims
     }
 
     fn shape_parameter(&self, dims: Vec<Dim>) -> VarInfo {

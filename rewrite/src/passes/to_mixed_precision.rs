@@ -1,0 +1,171 @@
+//! Products and convolutions of f32 take their operands in f16, and give f32 as before: sums are formed
+//! as they were, of rounded operands. Everything else keeps its dtype.
+//!
+//! With u = 2^-11, each operand within the range of f16 is rounded by at most the factor 1 + u (or by
+//! 2^-25 where it is below 2^-14), so that a sum of products a * b moves by at most (2u + u * u) times
+//! the sum of their magnitudes; an operand beyond 65504 becomes infinite. No tolerance on results follows
+//! from that without the operands, so verification of whole programs does not compare values here
+//! ([`Exactness::Rounded`]); the bound itself is what this pass is tested with.
+
+use super::map_functions;
+use crate::mutated::mutated;
+use crate::names::Names;
+use crate::pass::{Exactness, Pass, PassContext};
+use crate::unwritten::unwritten;
+use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId, VarInfo};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "to_mixed_precision",
+    doc: "Rounds the f32 operands of products and convolutions to f16; sums and results stay f32. \
+          This changes values.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Rounded(DType::F16),
+    run,
+};
+
+/// Rows that take f16 operands and can give f32.
+const ROUNDED: &[&str] = &["matmul", "nn.conv1d", "nn.conv2d"];
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let unwritten = unwritten(module);
+    let mut names = Names::of(module);
+    let (mut rounded, mut found, mut spared) = (0, 0, 0);
+    let result = map_functions(module, &mut |function| {
+        let mut rebuilt = function.clone();
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+        let mut walk = Walk {
+            function,
+            annotations: &context.checked.annotations[&function.name],
+            never: unwritten[&function.name].union(&mutated(module, function)).copied().collect(),
+            names: &mut names,
+            vars: &mut rebuilt.vars,
+            halves: BTreeMap::new(),
+            rounded: 0,
+            found: 0,
+            spared: 0,
+        };
+        walk.body(&mut body);
+        rounded += walk.rounded;
+        found += walk.found;
+        spared += walk.spared;
+        rebuilt.lambda.body = Some(body);
+        rebuilt
+    });
+    context.count_of("rounded the operands of", rounded, found, "calls");
+    context.count("left out", spared, "pairs of casts");
+    Ok(result)
+}
+
+struct Walk<'a> {
+    function: &'a Function,
+    annotations: &'a [Annotation],
+    /// What holds elements that nothing has written, which a cast would read first, or changes.
+    never: BTreeSet<VarId>,
+    names: &'a mut Names,
+    vars: &'a mut Vec<VarInfo>,
+    /// Variables of the block with the same values in f16, or rounded to it.
+    halves: BTreeMap<VarId, VarId>,
+    rounded: usize,
+    found: usize,
+    /// Values that were f16 before they were cast to f32.
+    spared: usize,
+}
+
+impl Walk<'_> {
+    fn body(&mut self, body: &mut Body) {
+        for block in &mut body.blocks {
+            self.halves.clear();
+            let mut bindings = Vec::with_capacity(block.bindings.len());
+            for mut binding in std::mem::take(&mut block.bindings) {
+                self.binding(&mut binding, &mut bindings);
+                bindings.push(binding);
+            }
+            block.bindings = bindings;
+        }
+    }
+
+    fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {
+        match &mut binding.expr {
+            Expr::If { then, otherwise, .. } => {
+                let outer = std::mem::take(&mut self.halves);
+                self.body(then);
+                self.body(otherwise);
+                self.halves = outer;
+            }
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                let Some(row) = lookup(name) else { return };
+                if row.name == "astype" {
+                    self.note_widening(binding.var, args);
+                } else if ROUNDED.contains(&row.name) {
+                    self.found += 1;
+                    self.product(args, attrs, before);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Widening f16 is exact: rounding it again gives the value back.
+    fn note_widening(&mut self, result: VarId, args: &[Atom]) {
+        let Some(Atom::Var(source)) = args.first() else { return };
+        let widens =
+            self.dtype(*source) == Some(DType::F16) && self.dtype(result) == Some(DType::F32);
+        if widens && !self.never.contains(source) && !self.never.contains(&result) {
+            self.halves.insert(result, *source);
+            self.spared += 1;
+        }
+    }
+
+    fn product(
+        &mut self,
+        args: &mut [Atom],
+        attrs: &mut Vec<(Name, Atom)>,
+        before: &mut Vec<Binding>,
+    ) {
+        let plain = attrs.iter().all(|(key, _)| key != "out_dtype");
+        let [Atom::Var(left), Atom::Var(right), rest @ ..] = &mut *args else { return };
+        let is_single =
+            |var: &VarId| self.dtype(*var) == Some(DType::F32) && !self.never.contains(var);
+        if !plain || !rest.is_empty() || !is_single(left) || !is_single(right) {
+            return;
+        }
+        *left = self.half(*left, before);
+        *right = self.half(*right, before);
+        attrs.push((Name::new("out_dtype"), Atom::Str(Name::new("f32"))));
+        self.rounded += 1;
+    }
+
+    /// The variable that holds the value in f16.
+    fn half(&mut self, var: VarId, before: &mut Vec<Binding>) -> VarId {
+        if let Some(&half) = self.halves.get(&var) {
+            return half;
+        }
+        let half = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        let info = self.function.var(var);
+        let name = self.names.fresh(&format!("{}_f16", info.name));
+        self.vars.push(VarInfo { name, annotation: None, span: info.span });
+        let args = vec![Atom::Var(var), Atom::Str(Name::new("f16"))];
+        let callee = Callee::Operator(Name::new("astype"));
+        before.push(Binding { var: half, expr: Expr::Call { callee, args, attrs: Vec::new() } });
+        self.halves.insert(var, half);
+        half
+    }
+
+    fn dtype(&self, var: VarId) -> Option<DType> {
+        match &self.annotations[var.0 as usize] {
+            Annotation::Tensor(tensor) => tensor.dtype,
+            _ => None,
+        }
+    }
+}
