@@ -10,7 +10,7 @@ pub mod verify;
 
 mod blocks;
 mod dims;
-mod kernels;
+pub mod kernels;
 mod mutated;
 mod references;
 mod substitute;

@@ -11,6 +11,7 @@ mod totals;
 mod values;
 
 pub(crate) use totals::Totals;
+pub(crate) use values::visit;
 
 use nest::Nest;
 use reads::reads_of;

@@ -84,7 +84,7 @@ impl<'p> Scalars<'p> {
 }
 
 /// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
-pub(super) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+pub(crate) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
     seen(expr);
     match expr {
         TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {

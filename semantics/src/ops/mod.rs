@@ -39,6 +39,7 @@ mod unary;
 pub use apply::apply;
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
+pub use linalg::subscripts as einsum;
 pub use operand::{BindError, Known, Operand, bind};
 
 use crate::stop::Stop;
