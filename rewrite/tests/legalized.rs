@@ -15,7 +15,7 @@ use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_semantics::check::{Phase, check};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
-use relax_semantics::tensor::{Tensor, array};
+use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_symbolic::Prover;
 use relax_syntax::annotation::Annotation;
@@ -158,12 +158,15 @@ fn with_specials(value: Value, random: &mut Random) -> Value {
     if !tensor.dtype().is_float() {
         return Value::Tensor(tensor);
     }
-    let elements = (0..tensor.len()).map(|at| {
+    let specials = SPECIAL.map(|value| Tensor::scalar(tensor.dtype(), Number::Float(value)));
+    let mut parts: Vec<&Tensor> = specials.iter().collect();
+    parts.push(&tensor);
+    let positions = (0..tensor.len()).map(|at| {
         let choice = usize::try_from(random.int(&(0..=19))).unwrap_or(0);
-        SPECIAL.get(choice).copied().unwrap_or_else(|| tensor.number(at).as_f64())
+        if choice < SPECIAL.len() { choice } else { SPECIAL.len() + at }
     });
-    let elements = array(tensor.shape(), elements.collect());
-    Value::Tensor(Tensor::from_floats(tensor.dtype(), elements))
+    let positions: Vec<usize> = positions.collect();
+    Value::Tensor(Tensor::joined(&parts).select(tensor.shape(), &positions))
 }
 
 fn one(

@@ -47,7 +47,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let left = left_to_run_time(checked, &function.name);
         let unwritten = &unwritten[&function.name];
         let programs = &mut programs;
-        let mut walk = Walk { annotations, left, unwritten, programs, done: 0, found: 0 };
+        let ranges = BTreeMap::new();
+        let mut walk = Walk { annotations, left, unwritten, programs, ranges, done: 0, found: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         done += walk.done;
         found += walk.found;
@@ -116,6 +117,8 @@ struct Walk<'a> {
     left: BTreeSet<VarId>,
     unwritten: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
+    /// Variables whose elements lie between two integers.
+    ranges: BTreeMap<VarId, (i128, i128)>,
     done: usize,
     found: usize,
 }
@@ -136,6 +139,13 @@ impl Walk<'_> {
             Expr::Call { callee: Callee::Operator(name), args, attrs } => {
                 let Some(row) = lookup(name).filter(|row| has_kernels(row)) else { return };
                 self.found += 1;
+                // The elements of a constant stay the same where it is only moved.
+                if MOVES.contains(&row.name)
+                    && let Some(range) = args.first().and_then(|atom| self.range(atom))
+                    && args[1..].iter().all(|atom| known_atom(atom).is_some())
+                {
+                    self.ranges.insert(binding.var, range);
+                }
                 if let Some(call) = self.legalized(row, args, attrs, binding.var) {
                     binding.expr = call;
                     self.done += 1;
@@ -227,13 +237,19 @@ impl Walk<'_> {
 
     fn tensor(&self, call: &mut Call, param: &'static str, atom: &Atom) -> Option<()> {
         let spec = self.operand(atom)?;
-        let range = match atom {
-            Atom::Constant(constant) => range(constant),
-            _ => None,
-        };
+        let range = self.range(atom);
         call.inputs.push(Input { param, spec, range, is_passed: true });
         call.tensors.push(atom.clone());
         Some(())
+    }
+
+    /// The least and greatest of the integers that a constant spells, or a movement of one.
+    fn range(&self, atom: &Atom) -> Option<(i128, i128)> {
+        match atom {
+            Atom::Constant(constant) => range(constant),
+            Atom::Var(var) => self.ranges.get(var).copied(),
+            _ => None,
+        }
     }
 
     fn operand(&self, atom: &Atom) -> Option<TensorSpec> {
@@ -254,6 +270,18 @@ impl Walk<'_> {
         matches!(atom, Atom::Var(var) if self.unwritten.contains(var))
     }
 }
+
+/// Operators whose results have no other elements than their first operand.
+const MOVES: &[&str] = &[
+    "broadcast_to",
+    "reshape",
+    "flatten",
+    "expand_dims",
+    "squeeze",
+    "permute_dims",
+    "repeat",
+    "tile",
+];
 
 /// The arguments of a call, sorted.
 #[derive(Default)]

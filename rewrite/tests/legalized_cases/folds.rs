@@ -29,8 +29,8 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "collapse_sum_like",
-        "x: Tensor((\"n\", \"m\", 3), DT), y: Tensor((\"m\", 1), DT)",
-        "collapse_sum_like(x, y)",
+        "x: Tensor((\"n\", \"m\", 3), DT), u: Tensor((\"m\", 1), DT)",
+        "collapse_sum_like(x, u)",
         NUMBERS,
     ),
     case(
