@@ -13,23 +13,60 @@ use std::collections::BTreeSet;
 ///
 /// Variables are extents, so at least 0. In a sum each term is at most the sum; in a product each
 /// factor is at most the product unless another one can be 0, so that only variables, literals and
-/// multiples by positive literals are taken.
+/// multiples by positive literals are taken. What stays in i64 for all extents may be anything.
 #[must_use]
 pub fn evaluates_when_it_fits(dim: &Dim) -> bool {
+    if bounds(dim).is_some() {
+        return true;
+    }
+    evaluates_as_a_part(dim)
+}
+
+fn evaluates_as_a_part(dim: &Dim) -> bool {
     let Dim::Op(op, operands) = dim else { return is_atomic(dim) };
     let (a, b) = (&operands.0, &operands.1);
     let (atom_a, atom_b) = (is_atomic(a), is_atomic(b));
     match op {
-        DimOp::Add | DimOp::Max => evaluates_when_it_fits(a) && evaluates_when_it_fits(b),
+        _ if bounds(dim).is_some_and(|(low, _)| low >= 0) => true,
+        DimOp::Add | DimOp::Max => evaluates_as_a_part(a) && evaluates_as_a_part(b),
         DimOp::Mul => {
-            (atom_a || (is_positive(b) && evaluates_when_it_fits(a)))
-                && (atom_b || (is_positive(a) && evaluates_when_it_fits(b)))
+            (atom_a || (is_positive(b) && evaluates_as_a_part(a)))
+                && (atom_b || (is_positive(a) && evaluates_as_a_part(b)))
         }
         DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv => atom_a && is_positive(b),
         DimOp::Min => atom_a && atom_b,
-        // As a part of a sum it could be negative: see the caller of the parts.
+        // As a part of a sum it could be negative.
         DimOp::Sub => false,
     }
+}
+
+/// The least and greatest value of a dim for any extents, if no step of its evaluation leaves i64.
+fn bounds(dim: &Dim) -> Option<(i128, i128)> {
+    const MOST: i128 = i64::MAX as i128;
+    let (op, operands) = match dim {
+        Dim::Int(value) => return Some((i128::from(*value), i128::from(*value))),
+        Dim::Var(_) => return Some((0, MOST)),
+        Dim::Op(op, operands) => (*op, operands),
+    };
+    let ((a, b), (c, d)) = (bounds(&operands.0)?, bounds(&operands.1)?);
+    let found = match op {
+        DimOp::Add => (a + c, b + d),
+        DimOp::Sub => (a - d, b - c),
+        DimOp::Mul => {
+            let corners = [a * c, a * d, b * c, b * d];
+            (*corners.iter().min()?, *corners.iter().max()?)
+        }
+        DimOp::Min => (a.min(c), b.min(d)),
+        DimOp::Max => (a.max(c), b.max(d)),
+        // By a positive literal, which makes nothing larger.
+        DimOp::FloorDiv | DimOp::CeilDiv if c == d && c > 0 => {
+            let up = if op == DimOp::CeilDiv { c - 1 } else { 0 };
+            ((a + up).div_euclid(c), (b + up).div_euclid(c))
+        }
+        DimOp::FloorMod if c == d && c > 0 => (0, c - 1),
+        DimOp::FloorDiv | DimOp::CeilDiv | DimOp::FloorMod => return None,
+    };
+    (i128::from(i64::MIN) <= found.0 && found.1 <= MOST).then_some(found)
 }
 
 /// Whether `dim` evaluates to an extent whatever the variables are, given that there is a tensor of

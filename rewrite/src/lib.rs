@@ -13,7 +13,7 @@ pub use programs::canonical;
 pub use programs::number::renumber_program;
 
 mod blocks;
-mod kernels;
+pub mod kernels;
 mod mutated;
 mod names;
 mod programs;

@@ -4,6 +4,7 @@ use super::nearest::unknown;
 use crate::args::{Format, OpsArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
+use relax_rewrite::kernels::remaining::why_it_stays;
 use relax_semantics::ops::{self, Effect, Operator, reference};
 use serde_json::json;
 use std::fmt::Write;
@@ -74,6 +75,10 @@ fn details(row: &Operator) -> String {
     if row.effect == Effect::Impure {
         text.push_str("\nImpure: it may not stand in a dataflow block.\n");
     }
+    let _ = match why_it_stays(row) {
+        None => writeln!(text, "\nTensor program: `legalize_ops` has one."),
+        Some(why) => writeln!(text, "\nNo tensor program: {why}."),
+    };
     text
 }
 
@@ -94,6 +99,7 @@ fn json_line(row: &Operator) -> String {
         "aliases": row.aliases,
         "family": row.family.title(),
         "doc": row.doc,
+        "tensor_program": why_it_stays(row).is_none(),
         "pure": row.effect == Effect::Pure,
         "params": params.collect::<Vec<_>>(),
         "constraints": constraints.collect::<Vec<_>>(),

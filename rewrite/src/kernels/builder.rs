@@ -1,28 +1,69 @@
 //! Tensor programs, statement by statement, in the order of their text.
 
+use super::scalar::Scalar;
 use super::{Request, TensorSpec};
+use crate::patterns::visit;
 use relax_syntax::Name;
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{
-    BinOp, BufferId, BufferInfo, Intrinsic, Loop, LoopKind, Param, ScalarId, ScalarInfo, Scope,
-    Stmt, StmtKind, TExpr,
+    BinOp, BufferId, BufferInfo, Loop, LoopKind, Param, ScalarId, ScalarInfo, Scope, Stmt,
+    StmtKind, TExpr,
 };
 use relax_syntax::ir::{DimVar, TensorProgram};
 use relax_syntax::span::Span;
+use std::collections::BTreeSet;
+
+/// A buffer of the program that is being written.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    id: BufferId,
+    pub(super) dims: Vec<Dim>,
+    pub(super) dtype: DType,
+}
+
+impl Buffer {
+    pub(super) fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// `B[i, j]`
+    pub(super) fn at(&self, indices: &[Scalar]) -> Scalar {
+        let indices = indices.iter().map(|index| index.0.clone()).collect();
+        Scalar(TExpr::Load { buffer: self.id, indices })
+    }
+
+    /// `f64(B[i, j])`
+    pub(super) fn wide(&self, indices: &[Scalar]) -> Scalar {
+        self.at(indices).cast(self.dtype, DType::F64)
+    }
+
+    /// An element as an index, limited to `0..=most`; what is beyond i64 is far beyond that.
+    pub(super) fn limited(&self, indices: &[Scalar], most: Scalar) -> Scalar {
+        let element = self.at(indices);
+        if self.dtype == DType::U64 {
+            return element.min(most.as_dtype(DType::U64)).as_dtype(DType::I64);
+        }
+        element.cast(self.dtype, DType::I64).clamped(0, most)
+    }
+}
 
 /// A program that is being written.
 pub(super) struct Builder {
     program: TensorProgram,
     body: Vec<Stmt>,
-    /// Its inputs, in the order of the call.
-    pub(super) inputs: Vec<BufferId>,
+    /// Loops around the statement that is written next.
+    depth: usize,
+    /// Loops so far.
+    counted: usize,
+    /// Its inputs, each with the parameter of the operator that it is for.
+    inputs: Vec<(&'static str, Buffer)>,
     /// What it writes.
-    pub(super) output: BufferId,
+    pub(super) outputs: Vec<Buffer>,
 }
 
 impl Builder {
-    /// With a buffer for each operand, then one for the result.
+    /// With a scalar for each unknown of the call, a buffer for each operand, then those of the result.
     pub(super) fn new(request: &Request) -> Self {
         let program = TensorProgram {
             name: Name::new(format!("legal_{}", request.row.short_name())),
@@ -34,36 +75,66 @@ impl Builder {
             buffers: Vec::new(),
             scalars: Vec::new(),
         };
-        let mut builder =
-            Self { program, body: Vec::new(), inputs: Vec::new(), output: BufferId(0) };
-        for (at, operand) in request.operands.iter().enumerate() {
-            let input = builder.parameter(&format!("X{at}"), operand);
-            builder.inputs.push(input);
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        let mut builder = Self { program, body: Vec::new(), depth: 0, counted: 0, inputs, outputs };
+        for name in &request.scalars {
+            builder.scalar(name.clone(), Some(DType::I64));
         }
-        builder.output = builder.parameter("Y", &request.out);
+        let mut taken = 0;
+        for input in &request.inputs {
+            let buffer = if input.is_passed {
+                taken += 1;
+                builder.parameter(&format!("X{}", taken - 1), &input.spec)
+            } else {
+                let TensorSpec { dims, dtype } = input.spec.clone();
+                Buffer { id: BufferId(u32::MAX), dims, dtype }
+            };
+            builder.inputs.push((input.param, buffer));
+        }
+        for (at, out) in request.outs.iter().enumerate() {
+            let name = if request.outs.len() == 1 { "Y".to_owned() } else { format!("Y{at}") };
+            let buffer = builder.parameter(&name, out);
+            builder.outputs.push(buffer);
+        }
+        for at in 0..request.scalars.len() {
+            let id = u32::try_from(at).expect("invariant: few scalars");
+            builder.program.params.push(Param::Scalar(ScalarId(id)));
+        }
         builder
     }
 
-    fn parameter(&mut self, name: &str, tensor: &TensorSpec) -> BufferId {
+    fn parameter(&mut self, name: &str, tensor: &TensorSpec) -> Buffer {
         for dim in &tensor.dims {
-            if let Dim::Var(name) = dim {
-                self.declare(name);
-            }
+            dim.visit_vars(&mut |name| {
+                if !self.program.dims.iter().any(|dim| dim.name == *name) {
+                    let mut dim = DimVar::new(name.clone(), Span::default());
+                    dim.in_signature = true;
+                    self.program.dims.push(dim);
+                }
+            });
         }
-        let id = self.buffer(name, tensor);
-        self.program.params.push(Param::Buffer(id));
-        id
+        let buffer = self.buffer(name, tensor);
+        self.program.params.push(Param::Buffer(buffer.id));
+        buffer
     }
 
-    fn declare(&mut self, name: &Name) {
-        if !self.program.dims.iter().any(|dim| dim.name == *name) {
-            let mut dim = DimVar::new(name.clone(), Span::default());
-            dim.in_signature = true;
-            self.program.dims.push(dim);
-        }
+    /// The buffer of a parameter that was given.
+    pub(super) fn input(&self, param: &str) -> Option<Buffer> {
+        self.list(param).into_iter().next()
     }
 
-    fn buffer(&mut self, name: &str, tensor: &TensorSpec) -> BufferId {
+    /// The buffers of a parameter that takes several tensors.
+    pub(super) fn list(&self, param: &str) -> Vec<Buffer> {
+        let own = self.inputs.iter().filter(|(name, _)| *name == param);
+        own.map(|(_, buffer)| buffer.clone()).collect()
+    }
+
+    /// The one output.
+    pub(super) fn output(&self) -> Buffer {
+        self.outputs[0].clone()
+    }
+
+    fn buffer(&mut self, name: &str, tensor: &TensorSpec) -> Buffer {
         let id = u32::try_from(self.program.buffers.len()).expect("invariant: few buffers");
         self.program.buffers.push(BufferInfo {
             name: Name::new(name),
@@ -72,136 +143,150 @@ impl Builder {
             scope: Scope::Global,
             span: Span::default(),
         });
-        BufferId(id)
+        Buffer { id: BufferId(id), dims: tensor.dims.clone(), dtype: tensor.dtype }
     }
 
-    /// A buffer of its own.
-    pub(super) fn allocate(&mut self, name: &str, dims: Vec<Dim>, dtype: DType) -> BufferId {
-        let id = self.buffer(name, &TensorSpec { dims, dtype });
-        self.push(StmtKind::Alloc(id));
-        id
+    fn scalar(&mut self, name: Name, dtype: Option<DType>) -> ScalarId {
+        let id = u32::try_from(self.program.scalars.len()).expect("invariant: few scalars");
+        self.program.scalars.push(ScalarInfo { name, dtype, span: Span::default() });
+        ScalarId(id)
     }
 
-    /// Stores to `buffer` for every index of `dims`: `store` gives the indices and the value.
-    pub(super) fn for_each(
+    /// A buffer of its own, under a name that is used once.
+    pub(super) fn allocate(&mut self, name: &str, dims: &[Dim], dtype: DType) -> Buffer {
+        let buffer = self.buffer(name, &TensorSpec { dims: dims.to_vec(), dtype });
+        self.push(StmtKind::Alloc(buffer.id));
+        buffer
+    }
+
+    /// Statements for every index of `dims`. An outermost nest is one computation, a block.
+    pub(super) fn nest(&mut self, dims: &[Dim], body: impl FnOnce(&mut Self, &[Scalar])) {
+        let ranges: Vec<_> = dims.iter().map(|dim| (0.into(), dim.into())).collect();
+        self.ranges(&ranges, body);
+    }
+
+    /// The same for ranges that may depend on loops around them.
+    pub(super) fn ranges(
         &mut self,
-        dims: &[Dim],
-        buffer: BufferId,
-        update: Option<BinOp>,
-        store: impl FnOnce(&[TExpr]) -> (Vec<TExpr>, TExpr),
+        ranges: &[(Scalar, Scalar)],
+        body: impl FnOnce(&mut Self, &[Scalar]),
     ) {
-        let loops: Vec<Loop> =
-            dims.iter().enumerate().map(|(at, dim)| self.counted(at, dim)).collect();
-        let variables: Vec<TExpr> = loops.iter().map(|each| TExpr::Scalar(each.var)).collect();
-        let (indices, value) = store(&variables);
-        let kind = StmtKind::Store { buffer, indices, update, value };
+        let is_outermost = self.depth == 0;
+        let loops: Vec<Loop> = ranges.iter().map(|range| self.counted(range)).collect();
+        let variables: Vec<Scalar> = loops.iter().map(|each| each.var.into()).collect();
+        // A statement of rank 0 is inside of its block, too.
+        self.depth += loops.len().max(1);
+        let mut inside = self.inside(|builder| body(builder, &variables));
+        self.depth -= loops.len().max(1);
+        if is_outermost {
+            let name = self.program.name.trim_start_matches("legal_").replace('.', "_");
+            let (axes, init) = (Vec::new(), Vec::new());
+            let block = StmtKind::Block { name: Some(name.into()), axes, init, body: inside };
+            inside = vec![Stmt { kind: block, span: Span::default() }];
+        }
         if loops.is_empty() {
-            self.push(kind);
+            self.body.extend(inside);
         } else {
-            let body = vec![Stmt { kind, span: Span::default() }];
-            self.push(StmtKind::For { loops, kind: LoopKind::Grid, body });
+            self.push(StmtKind::For { loops, kind: LoopKind::Grid, body: inside });
         }
     }
 
-    fn counted(&mut self, at: usize, dim: &Dim) -> Loop {
-        let id = u32::try_from(self.program.scalars.len()).expect("invariant: few scalars");
-        let name = Name::new(format!("i{at}"));
-        let dtype = Some(DType::I64);
-        self.program.scalars.push(ScalarInfo { name, dtype, span: Span::default() });
-        Loop { var: ScalarId(id), start: TExpr::Int(0), stop: extent(dim) }
+    fn counted(&mut self, (start, stop): &(Scalar, Scalar)) -> Loop {
+        let name = Name::new(format!("i{}", self.counted));
+        self.counted += 1;
+        let var = self.scalar(name, Some(DType::I64));
+        Loop { var, start: start.0.clone(), stop: stop.0.clone() }
+    }
+
+    /// What `write` writes, by itself.
+    fn inside(&mut self, write: impl FnOnce(&mut Self)) -> Vec<Stmt> {
+        let before = std::mem::take(&mut self.body);
+        write(self);
+        std::mem::replace(&mut self.body, before)
+    }
+
+    /// Statements for where a condition holds.
+    pub(super) fn when(&mut self, condition: Scalar, then: impl FnOnce(&mut Self)) {
+        let then = self.inside(then);
+        self.push(StmtKind::If { condition: condition.0, then, otherwise: Vec::new() });
+    }
+
+    /// A name for a value.
+    pub(super) fn bind(&mut self, value: Scalar) -> Scalar {
+        let bound = self.program.scalars.iter().filter(|scalar| scalar.dtype.is_none());
+        let name = Name::new(format!("t{}", bound.count()));
+        let var = self.scalar(name, None);
+        self.push(StmtKind::Let { var, value: value.0 });
+        var.into()
+    }
+
+    /// `B[i, j] = e`
+    pub(super) fn store(&mut self, to: &Buffer, indices: &[Scalar], value: impl Into<Scalar>) {
+        self.write(to, indices, None, value.into());
+    }
+
+    /// `B[i, j] += e`, or with another operation.
+    pub(super) fn update(&mut self, to: &Buffer, indices: &[Scalar], op: BinOp, value: Scalar) {
+        self.write(to, indices, Some(op), value);
+    }
+
+    fn write(&mut self, to: &Buffer, indices: &[Scalar], update: Option<BinOp>, value: Scalar) {
+        let indices = indices.iter().map(|index| index.0.clone()).collect();
+        self.push(StmtKind::Store { buffer: to.id, indices, update, value: value.0 });
+    }
+
+    /// One store for each element of a buffer.
+    pub(super) fn fill(&mut self, to: &Buffer, value: impl FnOnce(&[Scalar]) -> Scalar) {
+        self.nest(&to.dims, |builder, at| builder.store(to, at, value(at)));
     }
 
     fn push(&mut self, kind: StmtKind) {
         self.body.push(Stmt { kind, span: Span::default() });
     }
 
-    /// The program.
-    pub(super) fn finish(mut self) -> TensorProgram {
+    /// The program, and the positions of the inputs that it does not read.
+    pub(super) fn finish(mut self) -> (TensorProgram, Vec<usize>) {
+        let read = reads(&self.body);
+        let inputs = self.inputs.iter().enumerate();
+        let unread = inputs.filter(|(_, (_, buffer))| !read.contains(&buffer.id));
+        let unread = unread.map(|(at, _)| at).collect();
         self.program.body = Some(self.body);
-        self.program
+        (self.program, unread)
     }
 }
 
-/// A dim as a scalar.
-pub(crate) fn extent(dim: &Dim) -> TExpr {
-    match dim {
-        Dim::Int(value) => TExpr::Int(*value),
-        Dim::Var(name) => TExpr::Dim(name.clone()),
-        Dim::Op(op, operands) => {
-            let op = match op {
-                DimOp::Add => BinOp::Add,
-                DimOp::Sub => BinOp::Sub,
-                DimOp::Mul => BinOp::Mul,
-                DimOp::FloorDiv => BinOp::FloorDiv,
-                DimOp::FloorMod => BinOp::Mod,
-                DimOp::Min => BinOp::Min,
-                DimOp::Max => BinOp::Max,
-                DimOp::CeilDiv => unreachable!("invariant: renaming leaves no `ceildiv`"),
-            };
-            binary(op, extent(&operands.0), extent(&operands.1))
+/// The buffers that are loaded from.
+fn reads(body: &[Stmt]) -> BTreeSet<BufferId> {
+    let mut found = BTreeSet::new();
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::For { body, loops, .. } => {
+                loops.iter().for_each(|item| {
+                    loads(&item.start, &mut found);
+                    loads(&item.stop, &mut found);
+                });
+                found.extend(reads(body));
+            }
+            StmtKind::Block { body, .. } => found.extend(reads(body)),
+            StmtKind::Store { indices, value, .. } => {
+                indices.iter().chain([value]).for_each(|expr| loads(expr, &mut found));
+            }
+            StmtKind::Let { value, .. } => loads(value, &mut found),
+            StmtKind::If { condition, then, otherwise } => {
+                loads(condition, &mut found);
+                found.extend(reads(then));
+                found.extend(reads(otherwise));
+            }
+            StmtKind::Alloc(_) | StmtKind::Barrier => {}
         }
     }
+    found
 }
 
-/// `a op b`
-pub(super) fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
-}
-
-/// `B[i, j]`
-pub(super) fn load(buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
-    TExpr::Load { buffer, indices }
-}
-
-/// `exp(x)`
-pub(super) fn call(function: Intrinsic, operand: TExpr) -> TExpr {
-    TExpr::Call(function, vec![operand])
-}
-
-/// `f32(x)`, where `x` is of another dtype.
-pub(super) fn cast(from: DType, to: DType, value: TExpr) -> TExpr {
-    if from == to { value } else { TExpr::Cast(to, Box::new(value)) }
-}
-
-/// `select(c, a, b)`
-pub(super) fn select(condition: TExpr, then: TExpr, otherwise: TExpr) -> TExpr {
-    TExpr::Select(Box::new((condition, then, otherwise)))
-}
-
-/// The greater (`BinOp::Max`) or lesser (`BinOp::Min`) of two, where of two zeros the positive is
-/// the greater one: scalars of programs take the first of equals, operators do not.
-pub(super) fn extremum(op: BinOp, dtype: DType, a: TExpr, b: TExpr) -> TExpr {
-    let plain = binary(op, a.clone(), b.clone());
-    if !dtype.is_float() {
-        return plain;
-    }
-    // The sum of two zeros is negative only when both are; of equals, only zeros differ.
-    let zeros = match op {
-        BinOp::Max => binary(BinOp::Add, a.clone(), b.clone()),
-        _ => negate(binary(BinOp::Add, negate(a.clone()), negate(b.clone()))),
-    };
-    let both = binary(
-        BinOp::And,
-        binary(BinOp::Equal, a, TExpr::Float(0.0)),
-        binary(BinOp::Equal, b, TExpr::Float(0.0)),
-    );
-    select(both, zeros, plain)
-}
-
-/// `-x`
-pub(super) fn negate(value: TExpr) -> TExpr {
-    TExpr::Unary(relax_syntax::ir::tensor::UnOp::Negate, Box::new(value))
-}
-
-/// The index into a tensor of `from` dims for an index into one of `to` dims, to which it
-/// broadcasts; none where a dim may be 1 only for some sizes.
-pub(super) fn broadcast_index(from: &[Dim], to: &[Dim], indices: &[TExpr]) -> Option<Vec<TExpr>> {
-    let skipped = to.len().checked_sub(from.len())?;
-    let pairs = from.iter().zip(&to[skipped..]).zip(&indices[skipped..]);
-    let each = pairs.map(|((own, wide), index)| match own {
-        _ if own == wide => Some(index.clone()),
-        Dim::Int(1) => Some(TExpr::Int(0)),
-        _ => None,
+fn loads(expr: &TExpr, found: &mut BTreeSet<BufferId>) {
+    visit(expr, &mut |part| {
+        if let TExpr::Load { buffer, .. } = part {
+            found.insert(*buffer);
+        }
     });
-    each.collect()
 }

@@ -1,82 +1,183 @@
 //! Elementwise operators: one loop nest over the result, operands broadcast by their indices.
 //!
-//! Each is a single operation of scalars, rounded once, so the result is that of the operator bit
-//! for bit.
+//! Each is rounded once, as operators do, so the result is that of the operator bit for bit.
 
-use super::builder::{Builder, binary as pair, broadcast_index, call, cast as to_dtype};
-use super::builder::{extremum, load, negate, select};
-use super::{Request, TensorSpec};
+use super::Request;
+use super::builder::{Buffer, Builder};
+use super::movement::broadcast_index;
+use super::scalar::{Scalar, extremum, select};
+use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
-use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr};
+use relax_syntax::ir::tensor::{BinOp, Intrinsic};
+use std::f64::consts::LN_2;
 
 /// Operators of one tensor.
 pub(super) static UNARY: &[&str] = &[
-    "abs", "ceil", "cos", "erf", "exp", "floor", "log", "negative", "round", "rsqrt", "sigmoid",
-    "sin", "sqrt", "square", "tanh", "nn.relu",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_not",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "floor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "logical_not",
+    "negative",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
 ];
 
 /// Operators of two tensors.
 pub(super) static BINARY: &[&str] = &[
     "add",
-    "subtract",
-    "multiply",
+    "atan2",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
     "divide",
-    "maximum",
-    "minimum",
     "equal",
-    "not_equal",
-    "less",
-    "less_equal",
+    "floor_divide",
+    "floor_mod",
     "greater",
     "greater_equal",
+    "left_shift",
+    "less",
+    "less_equal",
+    "log_add_exp",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "not_equal",
+    "power",
+    "right_shift",
+    "subtract",
 ];
 
 /// An operator of [`UNARY`].
-pub(super) fn unary(request: &Request) -> Option<TensorProgram> {
-    let [x] = request.tensors::<1>()?;
-    if x.dtype == DType::Bool {
-        return None;
-    }
-    let (name, dtype) = (request.row.short_name(), x.dtype);
-    let intrinsic = Intrinsic::parse(name).filter(|_| dtype.is_float());
-    let is_known = match name {
-        "negative" => dtype.is_float() || dtype.class() == Class::Signed,
-        "square" | "relu" => true,
-        _ => intrinsic.is_some(),
-    };
-    if !is_known {
-        return None;
-    }
-    let zero = if dtype.is_float() { TExpr::Float(0.0) } else { TExpr::Int(0) };
-    map(request, |mut values| {
-        let value = values.remove(0);
-        match (name, intrinsic) {
-            ("negative", _) => negate(value),
-            ("square", _) => pair(BinOp::Mul, value.clone(), value),
-            // The first of equals: so -0.0 becomes 0.0.
-            (_, None) => pair(BinOp::Max, zero, value),
-            (_, Some(intrinsic)) => call(intrinsic, value),
+pub(super) fn unary(request: &Request) -> Option<Builder> {
+    let (name, dtype) = (request.row.name, request.data()?.dtype);
+    map(request, |x| {
+        let x = x[0].clone();
+        Some(if dtype.is_float() { of_float(name, x)? } else { of_integer(name, dtype, x)? })
+    })
+}
+
+fn of_float(name: &str, x: Scalar) -> Option<Scalar> {
+    Some(match name {
+        "negative" => -x,
+        "square" => x.clone() * x,
+        "sign" => {
+            let negative = select(x.less(0.0), -1.0, select(x.equals(0.0), 0.0, &x));
+            select(x.greater(0.0), 1.0, negative)
         }
+        "isnan" => x.is_nan(),
+        // The difference of an infinity and itself is NaN.
+        "isfinite" => (x.clone() - &x).equals(0.0),
+        "isinf" => x.equals(&x).and((x.clone() - &x).differs(0.0)),
+        "logical_not" => x.equals(0.0),
+        _ => x.call(Intrinsic::parse(name)?),
+    })
+}
+
+fn of_integer(name: &str, dtype: DType, x: Scalar) -> Option<Scalar> {
+    let signed = dtype.class() == Class::Signed;
+    Some(match (name, dtype) {
+        ("bitwise_not" | "logical_not", DType::Bool) => x.not(),
+        ("logical_not", _) => x.equals(0),
+        ("isnan" | "isinf", _) => false.into(),
+        ("isfinite", _) => true.into(),
+        (_, DType::Bool) => return None,
+        ("bitwise_not", _) => x.inverted(),
+        ("negative", _) => -x,
+        ("square", _) => x.clone() * x,
+        ("abs", _) if signed => x.abs(),
+        ("abs" | "ceil" | "floor" | "round" | "trunc", _) => x,
+        ("sign", _) if signed => select(x.greater(0), 1, select(x.less(0), -1, 0)),
+        ("sign", _) => select(x.greater(0), 1, 0),
+        _ => return None,
     })
 }
 
 /// An operator of [`BINARY`].
-pub(super) fn binary(request: &Request) -> Option<TensorProgram> {
-    let [a, b] = request.tensors::<2>()?;
-    let dtype = a.dtype;
-    if b.dtype != dtype || dtype == DType::Bool {
-        return None;
-    }
-    let op = match request.row.name {
+pub(super) fn binary(request: &Request) -> Option<Builder> {
+    let (name, dtype) = (request.row.name, request.data()?.dtype);
+    let has_values = dtype.is_float() || has_values(request, dtype);
+    map(request, |x| {
+        let [a, b] = x else { return None };
+        if let Some(op) = plain(name) {
+            return (dtype != DType::Bool || matches!(op, BinOp::BitAnd | BinOp::BitOr))
+                .then(|| Scalar::pair(op, a, b))
+                .or_else(|| (op == BinOp::BitXor).then(|| a.differs(b)));
+        }
+        if let Some(op) = comparison(name) {
+            return Some(compared(op, dtype, a, b));
+        }
+        let truth = |x: &Scalar| match dtype {
+            DType::Bool => x.clone(),
+            _ if dtype.is_float() => x.differs(0.0),
+            _ => x.differs(0),
+        };
+        Some(match name {
+            "maximum" => extremum(BinOp::Max, dtype, a, b),
+            "minimum" => extremum(BinOp::Min, dtype, a, b),
+            "logical_and" => truth(a).and(truth(b)),
+            "logical_or" => truth(a).or(truth(b)),
+            "logical_xor" => truth(a).differs(truth(b)),
+            _ if !has_values => return None,
+            "left_shift" => Scalar::pair(BinOp::ShiftLeft, a, b),
+            "right_shift" => Scalar::pair(BinOp::ShiftRight, a, b),
+            "floor_divide" => a.clone().floor_div(b),
+            "floor_mod" => a.clone() % b,
+            "divide" if dtype.is_float() => a.clone() / b,
+            "divide" => truncated(a, b),
+            "mod" if dtype.is_float() => truncated_remainder(a, b),
+            "mod" => a.clone() - truncated(a, b) * b,
+            "power" if dtype.is_float() => a.clone().call_with(Intrinsic::Pow, &[b.clone()]),
+            "atan2" => a.clone().call_with(Intrinsic::Atan2, &[b.clone()]),
+            "log_add_exp" => log_add_exp(dtype, a, b),
+            _ => return None,
+        })
+    })
+}
+
+fn plain(name: &str) -> Option<BinOp> {
+    Some(match name {
         "add" => BinOp::Add,
         "subtract" => BinOp::Sub,
         "multiply" => BinOp::Mul,
-        // Integers are divided towards zero, and a zero traps with the operator's own code.
-        "divide" if dtype.is_float() => BinOp::Div,
-        "maximum" => BinOp::Max,
-        "minimum" => BinOp::Min,
+        "bitwise_and" => BinOp::BitAnd,
+        "bitwise_or" => BinOp::BitOr,
+        "bitwise_xor" => BinOp::BitXor,
+        _ => return None,
+    })
+}
+
+fn comparison(name: &str) -> Option<BinOp> {
+    Some(match name {
         "equal" => BinOp::Equal,
         "not_equal" => BinOp::NotEqual,
         "less" => BinOp::Less,
@@ -84,56 +185,124 @@ pub(super) fn binary(request: &Request) -> Option<TensorProgram> {
         "greater" => BinOp::Greater,
         "greater_equal" => BinOp::GreaterEqual,
         _ => return None,
-    };
-    map(request, |mut values| {
-        let (b, a) = (values.remove(1), values.remove(0));
-        match op {
-            BinOp::Max | BinOp::Min => extremum(op, dtype, a, b),
-            _ => pair(op, a, b),
-        }
     })
 }
 
-/// `where(c, a, b)`
-pub(super) fn choice(request: &Request) -> Option<TensorProgram> {
-    let [condition, a, b] = request.tensors::<3>()?;
-    if condition.dtype != DType::Bool || a.dtype != b.dtype {
-        return None;
+/// Bools have no order of their own in programs.
+fn compared(op: BinOp, dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
+    let ordered = |x: &Scalar| x.clone().cast(dtype, DType::U8);
+    match (dtype, op) {
+        (DType::Bool, BinOp::Equal | BinOp::NotEqual) => Scalar::pair(op, a, b),
+        (DType::Bool, _) => Scalar::pair(op, ordered(a), ordered(b)),
+        _ => Scalar::pair(op, a, b),
     }
-    map(request, |mut values| {
-        let (b, a) = (values.remove(2), values.remove(1));
-        select(values.remove(0), a, b)
+}
+
+/// Whether an integer operation has a value for the second operand's elements: otherwise the operator
+/// stops with a code of its own. They must be spelled in the text.
+fn has_values(request: &Request, dtype: DType) -> bool {
+    let bits = i128::try_from(dtype.size() * 8).unwrap_or(i128::MAX);
+    match request.row.name {
+        "left_shift" | "right_shift" => request.lies_in("x2", 0, bits - 1),
+        // Of -1 the quotient of the least integer wraps, which is left to the operator.
+        "divide" | "floor_divide" | "floor_mod" | "mod" => {
+            request.lies_in("x2", 1, i128::MAX) || request.lies_in("x2", i128::MIN, -2)
+        }
+        _ => false,
+    }
+}
+
+/// The quotient towards zero of integers, by one that is not 0.
+fn truncated(a: &Scalar, b: &Scalar) -> Scalar {
+    let below = (a.clone() % b).differs(0).and(a.less(0).differs(b.less(0)));
+    a.clone().floor_div(b) + select(below, 1, 0)
+}
+
+/// The remainder with the sign of `a`, also that of a zero.
+fn truncated_remainder(a: &Scalar, b: &Scalar) -> Scalar {
+    let size = a.clone().abs() % b.clone().abs();
+    select(size.equals(0.0), a.clone() * 0.0, select(a.less(0.0), -size.clone(), size))
+}
+
+fn log_add_exp(dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
+    let [a, b] = [a, b].map(|x| x.clone().cast(dtype, DType::F64));
+    let difference = a.clone() - &b;
+    let beyond =
+        |most: &Scalar, distance: Scalar| most.clone() + distance.exp().call(Intrinsic::Log1p);
+    let less = select(difference.at_most(0.0), beyond(&b, difference.clone()), &difference);
+    let greater = beyond(&a, -difference.clone());
+    // The difference of equal infinities would be NaN.
+    let result = select(difference.greater(0.0), greater, less);
+    select(a.equals(&b), a.clone() + LN_2, result).cast(DType::F64, dtype)
+}
+
+/// `where(c, a, b)`
+pub(super) fn choice(request: &Request) -> Option<Builder> {
+    map(request, |x| {
+        let [condition, a, b] = x else { return None };
+        Some(select(condition.clone(), a, b))
+    })
+}
+
+/// `a * b + c`, of floats rounded once.
+pub(super) fn fma(request: &Request) -> Option<Builder> {
+    let dtype = request.data()?.dtype;
+    map(request, |x| {
+        let [a, b, c] = x else { return None };
+        Some(if dtype.is_float() {
+            a.clone().call_with(Intrinsic::Fma, &[b.clone(), c.clone()])
+        } else {
+            a.clone() * b + c
+        })
     })
 }
 
 /// `astype(x, dtype)`
-pub(super) fn cast(request: &Request) -> Option<TensorProgram> {
-    let [x] = request.tensors::<1>()?;
-    let (from, to) = (x.dtype, request.out.dtype);
-    map(request, |mut values| to_dtype(from, to, values.remove(0)))
+pub(super) fn cast(request: &Request) -> Option<Builder> {
+    let (from, to) = (request.data()?.dtype, request.out().dtype);
+    map(request, |x| Some(x[0].clone().cast(from, to)))
+}
+
+/// `max(min(x, max), min)`, where the bounds are literals.
+pub(super) fn clip(request: &Request) -> Option<Builder> {
+    let dtype = request.data()?.dtype;
+    let literal = |name: &str| match request.attrs.get(name)? {
+        Known::Dim(Dim::Int(_)) | Known::Float(_) => request.float(name),
+        _ => None,
+    };
+    let (low, high) = (literal("min")?, literal("max")?);
+    if dtype.is_float() {
+        return map(request, |x| {
+            // Bounds are of f64, and rounded last.
+            let x = x[0].clone().cast(dtype, DType::F64);
+            let below = extremum(BinOp::Min, DType::F64, &x, &high.into());
+            let result = extremum(BinOp::Max, DType::F64, &below, &low.into());
+            Some(result.cast(DType::F64, dtype))
+        });
+    }
+    // Integers that f64 holds exactly.
+    let exact = |value: f64| (value.abs() <= 2f64.powi(53)).then_some(value as i64);
+    let (low, high) = (exact(low)?, exact(high)?);
+    map(request, |x| Some(x[0].clone().min(high).max(low)))
 }
 
 /// One store for each element of the result, of a scalar expression of the operands' elements.
-fn map(request: &Request, scalar: impl FnOnce(Vec<TExpr>) -> TExpr) -> Option<TensorProgram> {
-    let out = &request.out;
-    let fits = |operand: &TensorSpec| is_broadcast(&operand.dims, &out.dims);
-    if !request.operands.iter().all(fits) {
-        return None;
-    }
+pub(super) fn map(
+    request: &Request,
+    scalar: impl FnOnce(&[Scalar]) -> Option<Scalar>,
+) -> Option<Builder> {
     let mut builder = Builder::new(request);
-    let inputs = builder.inputs.clone();
-    builder.for_each(&out.dims, builder.output, None, |indices| {
-        let values = inputs.iter().zip(&request.operands).map(|(buffer, operand)| {
-            let own = broadcast_index(&operand.dims, &out.dims, indices);
-            load(*buffer, own.expect("invariant: it broadcasts"))
-        });
-        (indices.to_vec(), scalar(values.collect()))
+    let (output, mut is_known) = (builder.output(), true);
+    let params: Vec<&str> = request.inputs.iter().map(|input| input.param).collect();
+    let inputs: Vec<Buffer> = params.iter().filter_map(|param| builder.input(param)).collect();
+    builder.nest(&output.dims, |builder, at| {
+        let values =
+            inputs.iter().map(|x| Some(x.at(&broadcast_index(&x.dims, &output.dims, at)?)));
+        let values: Option<Vec<Scalar>> = values.collect();
+        match values.and_then(|values| scalar(&values)) {
+            Some(value) => builder.store(&output, at, value),
+            None => is_known = false,
+        }
     });
-    Some(builder.finish())
-}
-
-/// Whether a tensor of `from` dims broadcasts to `to` for all sizes.
-fn is_broadcast(from: &[Dim], to: &[Dim]) -> bool {
-    let indices = vec![TExpr::Int(0); to.len()];
-    broadcast_index(from, to, &indices).is_some()
+    is_known.then_some(builder)
 }

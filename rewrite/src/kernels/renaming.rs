@@ -5,6 +5,7 @@
 //! expression of variables that stand alone elsewhere; any other expression is taken for one unknown.
 
 use super::TensorSpec;
+use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Renaming {
     bound: BTreeSet<Name>,
     names: BTreeMap<Dim, Name>,
+    scalars: BTreeMap<Dim, (usize, Name)>,
 }
 
 impl Renaming {
@@ -23,7 +25,7 @@ impl Renaming {
             Dim::Var(name) => Some(name.clone()),
             _ => None,
         });
-        Self { bound: alone.collect(), names: BTreeMap::new() }
+        Self { bound: alone.collect(), names: BTreeMap::new(), scalars: BTreeMap::new() }
     }
 
     /// A tensor as the program declares it.
@@ -58,6 +60,36 @@ impl Renaming {
                 Dim::Op(*op, Box::new((a, b)))
             }
         }
+    }
+
+    /// A value of the text as the program sees it. A dim that it cannot compute without leaving i64
+    /// where the call would not is a scalar of its own, whose value the call gives.
+    pub(crate) fn known(&mut self, known: &Known) -> Known {
+        match known {
+            Known::Dim(dim @ Dim::Int(_)) => Known::Dim(dim.clone()),
+            Known::Dim(dim @ Dim::Var(name)) if self.bound.contains(name) => {
+                Known::Dim(self.variable(dim))
+            }
+            Known::Dim(dim) => Known::Dim(self.scalar(dim)),
+            Known::List(items) => Known::List(items.iter().map(|item| self.known(item)).collect()),
+            other => other.clone(),
+        }
+    }
+
+    fn scalar(&mut self, dim: &Dim) -> Dim {
+        let next = self.scalars.len();
+        let name = self
+            .scalars
+            .entry(dim.clone())
+            .or_insert_with(|| (next, Name::new(format!("k{next}"))));
+        Dim::Var(name.1.clone())
+    }
+
+    /// The scalars, in the order of their names, and their values in the call.
+    pub(crate) fn unknown(self) -> (Vec<Name>, Vec<Dim>) {
+        let mut all: Vec<_> = self.scalars.into_iter().collect();
+        all.sort_by_key(|(_, (at, _))| *at);
+        all.into_iter().map(|(dim, (_, name))| (name, dim)).unzip()
     }
 
     fn variable(&mut self, dim: &Dim) -> Dim {

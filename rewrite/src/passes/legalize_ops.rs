@@ -7,17 +7,20 @@
 use super::{left_to_run_time, map_functions};
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
-use crate::kernels::{Request, TensorSpec, has_kernels, kernel};
+use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::unwritten::unwritten;
+use relax_corpus::pipeline::print;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Kind, Known, Literal, Operator, bind, lookup};
+use relax_semantics::ops::{Kind, Known, Literal, Operator, Param, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{
-    Atom, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
+    Atom, Binding, Body, Callee, Constant, Definition, Expr, Module, TensorProgram, VarId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +48,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let left = left_to_run_time(checked, &function.name);
         let unwritten = &unwritten[&function.name];
         let programs = &mut programs;
-        let mut walk = Walk { annotations, left, unwritten, programs, done: 0, found: 0 };
+        let ranges = BTreeMap::new();
+        let mut walk = Walk { annotations, left, unwritten, programs, ranges, done: 0, found: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         done += walk.done;
         found += walk.found;
@@ -60,19 +64,26 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 /// The programs made so far.
 struct Programs {
     names: Names,
-    /// As the builder made it, and under the name that it got.
-    made: Vec<(TensorProgram, TensorProgram)>,
+    /// By its text as the builder made it, which tells also zeros of either sign apart: under the name
+    /// that it got, in the order of the module.
+    made: Vec<(String, TensorProgram)>,
 }
 
 impl Programs {
     /// The name of a program like this one.
     fn name(&mut self, program: TensorProgram) -> Name {
-        if let Some((_, same)) = self.made.iter().find(|(built, _)| *built == program) {
+        let alone = Module { definitions: vec![Definition::Tensor(program)], ..Module::default() };
+        let text = print(&alone);
+        if let Some((_, same)) = self.made.iter().find(|(built, _)| *built == text) {
             return same.name.clone();
         }
+        let mut definitions = alone.definitions;
+        let Some(Definition::Tensor(mut program)) = definitions.pop() else {
+            unreachable!("invariant: the one that was put in")
+        };
         let name = self.names.fresh(&program.name);
-        let named = TensorProgram { name: name.clone(), ..program.clone() };
-        self.made.push((program, named));
+        program.name = name.clone();
+        self.made.push((text, program));
         name
     }
 }
@@ -82,6 +93,8 @@ struct Walk<'a> {
     left: BTreeSet<VarId>,
     unwritten: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
+    /// Variables whose elements lie between two integers.
+    ranges: BTreeMap<VarId, (i128, i128)>,
     done: usize,
     found: usize,
 }
@@ -102,6 +115,13 @@ impl Walk<'_> {
             Expr::Call { callee: Callee::Operator(name), args, attrs } => {
                 let Some(row) = lookup(name).filter(|row| has_kernels(row)) else { return };
                 self.found += 1;
+                // The elements of a constant stay the same where it is only moved.
+                if MOVES.contains(&row.name)
+                    && let Some(range) = args.first().and_then(|atom| self.range(atom))
+                    && args[1..].iter().all(|atom| known_atom(atom).is_some())
+                {
+                    self.ranges.insert(binding.var, range);
+                }
                 if let Some(call) = self.legalized(row, args, attrs, binding.var) {
                     binding.expr = call;
                     self.done += 1;
@@ -121,48 +141,167 @@ impl Walk<'_> {
         if self.left.contains(&var) {
             return None;
         }
-        let result = &self.annotations[var.0 as usize];
-        let out = spec(result).filter(|out| out.dims.iter().all(evaluates_when_it_fits))?;
+        let result = Results::of(&self.annotations[var.0 as usize])?;
         let given = |atom: &Atom| Given::Atom(atom.clone());
         let positional = args.iter().map(given).collect();
         let keywords = attrs.iter().map(|(key, atom)| (key.clone(), given(atom))).collect();
         let bound = bind(row, positional, keywords, &Given::Default).ok()?;
-        let (mut tensors, mut operands, mut known) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut call = Call::default();
         for (param, given) in row.params.iter().zip(bound) {
             match given {
-                Given::Atom(atom) if param.kind == Kind::Tensor => {
-                    operands.push(self.operand(&atom)?);
-                    tensors.push(atom);
+                Given::Atom(atom) => self.argument(&mut call, param, &atom)?,
+                Given::Default(literal) => {
+                    call.attrs.insert(param.name, literal.known());
                 }
-                // What is not spelled is not asked for, or the builder gives up.
-                Given::Atom(atom) => known.extend(known_atom(&atom).map(|k| (param.name, k))),
-                Given::Default(literal) => known.extend([(param.name, literal.known())]),
             }
         }
-        let mut names = Renaming::of(operands.iter().chain([&out]));
-        let operands = operands.iter().map(|operand| names.tensor(operand)).collect();
-        let request = Request { row, operands, out: names.tensor(&out), attrs: known };
-        let program = self.programs.name(kernel(&request)?);
-        let out = Annotation::tensor(out.dims, out.dtype);
-        let args =
-            vec![Atom::Global(program), Atom::List(tensors), Atom::Annotation(Arc::new(out))];
-        Some(Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs: Vec::new() })
+        let specs = call.inputs.iter().map(|input| &input.spec);
+        let mut names = Renaming::of(specs.chain(&result.specs));
+        for input in &mut call.inputs {
+            input.spec = names.tensor(&input.spec);
+        }
+        let outs = result.specs.iter().map(|out| names.tensor(out)).collect();
+        let attrs = call.attrs.iter().map(|(name, known)| (*name, names.known(known))).collect();
+        let (scalars, values) = names.unknown();
+        let request = Request { row, inputs: call.inputs, outs, attrs, scalars };
+        let made = kernel(&request)?;
+        let passed = call.tensors.into_iter().zip(made.passed).filter(|(_, passed)| *passed);
+        let tensors: Vec<Atom> = passed.map(|(atom, _)| atom).collect();
+        if tensors.iter().any(|atom| self.may_be_unwritten(atom)) {
+            return None;
+        }
+        let program = self.programs.name(made.program);
+        let args = vec![Atom::Global(program), Atom::List(tensors), result.atom()];
+        let values = Atom::List(values.into_iter().map(Atom::Dim).collect());
+        let attrs = if values == Atom::List(Vec::new()) {
+            Vec::new()
+        } else {
+            vec![("sym_args".into(), values)]
+        };
+        Some(Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs })
+    }
+
+    /// Sorts an argument: tensors are inputs, the rest is known or the builder does without it.
+    fn argument(&self, call: &mut Call, param: &Param, atom: &Atom) -> Option<()> {
+        match (param.kind, atom) {
+            (Kind::OptionalTensor, Atom::None) => {
+                call.attrs.insert(param.name, Known::None);
+            }
+            (Kind::Tensors, Atom::Tuple(items) | Atom::List(items)) => {
+                items.iter().try_for_each(|item| self.tensor(call, param.name, item))?;
+            }
+            (Kind::Tensors, _) => return None,
+            (Kind::Tensor | Kind::OptionalTensor, _) => self.tensor(call, param.name, atom)?,
+            (Kind::Value, Atom::Var(_) | Atom::Constant(_) | Atom::External(_)) => {
+                self.tensor(call, param.name, atom)?;
+            }
+            _ => {
+                // What is not spelled is not asked for, or the builder gives up.
+                let known = known_atom(atom).or_else(|| self.known_shape(atom));
+                call.attrs.extend(known.map(|known| (param.name, known)));
+            }
+        }
+        Some(())
+    }
+
+    /// The dims of a shape value, as its annotation tells them.
+    fn known_shape(&self, atom: &Atom) -> Option<Known> {
+        let Atom::Var(var) = atom else { return None };
+        let Annotation::Shape(extents) = &self.annotations[var.0 as usize] else { return None };
+        Some(Known::List(extents.dims()?.iter().cloned().map(Known::Dim).collect()))
+    }
+
+    fn tensor(&self, call: &mut Call, param: &'static str, atom: &Atom) -> Option<()> {
+        let spec = self.operand(atom)?;
+        let range = self.range(atom);
+        call.inputs.push(Input { param, spec, range, is_passed: true });
+        call.tensors.push(atom.clone());
+        Some(())
+    }
+
+    /// The least and greatest of the integers that a constant spells, or a movement of one.
+    fn range(&self, atom: &Atom) -> Option<(i128, i128)> {
+        match atom {
+            Atom::Constant(constant) => range(constant),
+            Atom::Var(var) => self.ranges.get(var).copied(),
+            _ => None,
+        }
     }
 
     fn operand(&self, atom: &Atom) -> Option<TensorSpec> {
         match atom {
-            // Operators move what nothing has written; programs do not read it.
-            Atom::Var(var) if self.unwritten.contains(var) => None,
             Atom::Var(var) => spec(&self.annotations[var.0 as usize]),
             Atom::External(external) => spec(&external.annotation),
             Atom::Constant(constant) => {
                 let dims = constant.shape.iter().map(|&extent| i64::try_from(extent).ok());
-                let dims = dims.map(|extent| extent.map(relax_syntax::dim::Dim::Int));
+                let dims = dims.map(|extent| extent.map(Dim::Int));
                 Some(TensorSpec { dims: dims.collect::<Option<_>>()?, dtype: constant.dtype })
             }
             _ => None,
         }
     }
+
+    /// Operators move what nothing has written; programs do not read it.
+    fn may_be_unwritten(&self, atom: &Atom) -> bool {
+        matches!(atom, Atom::Var(var) if self.unwritten.contains(var))
+    }
+}
+
+/// Operators whose results have no other elements than their first operand.
+const MOVES: &[&str] = &[
+    "broadcast_to",
+    "reshape",
+    "flatten",
+    "expand_dims",
+    "squeeze",
+    "permute_dims",
+    "repeat",
+    "tile",
+];
+
+/// The arguments of a call, sorted.
+#[derive(Default)]
+struct Call {
+    inputs: Vec<Input>,
+    /// For each input.
+    tensors: Vec<Atom>,
+    attrs: BTreeMap<&'static str, Known>,
+}
+
+/// What a call gives.
+struct Results {
+    specs: Vec<TensorSpec>,
+    is_tuple: bool,
+}
+
+impl Results {
+    /// `None` where something is not known, or where an annotation could stop the program.
+    fn of(annotation: &Annotation) -> Option<Self> {
+        let (specs, is_tuple) = match annotation {
+            Annotation::Tuple(fields) => {
+                (fields.iter().map(spec).collect::<Option<Vec<_>>>()?, true)
+            }
+            single => (vec![spec(single)?], false),
+        };
+        let evaluates = specs.iter().flat_map(|spec| &spec.dims).all(evaluates_when_it_fits);
+        (evaluates && !specs.is_empty()).then_some(Self { specs, is_tuple })
+    }
+
+    /// As the outputs of `call_tir`.
+    fn atom(self) -> Atom {
+        let each = self.specs.into_iter().map(|spec| Annotation::tensor(spec.dims, spec.dtype));
+        let mut atoms = each.map(|annotation| Atom::Annotation(Arc::new(annotation)));
+        if self.is_tuple {
+            return Atom::List(atoms.collect());
+        }
+        atoms.next().expect("invariant: there is a result")
+    }
+}
+
+/// The least and greatest element of integers.
+fn range(constant: &Constant) -> Option<(i128, i128)> {
+    let Literals::Int(values) = &constant.data else { return None };
+    Some((*values.iter().min()?, *values.iter().max()?))
 }
 
 /// An argument, or what stands for it.

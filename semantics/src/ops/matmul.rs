@@ -1,6 +1,7 @@
 //! The matrix product.
 
 use super::broadcast::positions;
+use super::product::product;
 use super::{Effect, Literal, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
 use crate::stop::Stop;
@@ -82,18 +83,20 @@ fn result_extents(infer: &mut Infer, a: &Extents, b: &Extents) -> Result<Extents
     })
 }
 
-/// Floats are multiplied and summed in f64 and rounded once; integers are exact and wrap once.
+/// Floats are multiplied and summed in f64 and rounded once, sums of products of f64 itself with
+/// compensation; integers are exact and wrap once.
 fn eval(eval: &Eval) -> Result<Value, Stop> {
     let (dtype, shape) = eval.out_tensor()?;
     let (a, b) = (eval.tensor("x1")?, eval.tensor("x2")?);
     let product = match (a.elements(), b.elements()) {
         // Products of u64 leave i128; wrapped there, the low bits that remain are the right ones.
         (Elements::Int(x), Elements::Int(y)) => {
-            let values = batched(x.mapv(Wrapping), y.mapv(Wrapping)).mapv(|value| value.0);
+            let values = batched(x.mapv(Wrapping), y.mapv(Wrapping), |a, b| a.dot(&b));
+            let values = values.mapv(|value| value.0);
             Tensor::from_ints(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
         }
         _ => {
-            let values = batched(a.to_floats(), b.to_floats());
+            let values = batched(a.to_floats(), b.to_floats(), |x, y| product(a.dtype(), x, y));
             Tensor::from_floats(dtype, values.into_shape_with_order(IxDyn(&shape)).expect(FITS))
         }
     };
@@ -103,7 +106,12 @@ fn eval(eval: &Eval) -> Result<Value, Stop> {
 const FITS: &str = "invariant: the deduced shape has as many elements as the product";
 
 /// The product with vectors as matrices of one row or column: (batch…, m, n) in row-major order.
-fn batched<T: LinalgScalar>(a: ArrayD<T>, b: ArrayD<T>) -> ArrayD<T> {
+/// A sum over nothing is 0, which is what products give for k = 0.
+fn batched<T: LinalgScalar>(
+    a: ArrayD<T>,
+    b: ArrayD<T>,
+    product: impl Fn(ArrayView2<T>, ArrayView2<T>) -> Array2<T>,
+) -> ArrayD<T> {
     let a = if a.ndim() == 1 { a.insert_axis(Axis(0)) } else { a };
     let b = if b.ndim() == 1 { b.insert_axis(Axis(1)) } else { b };
     let (a_shape, b_shape) = (a.shape().to_vec(), b.shape().to_vec());
@@ -132,11 +140,6 @@ fn batched<T: LinalgScalar>(a: ArrayD<T>, b: ArrayD<T>) -> ArrayD<T> {
 fn split(shape: &[usize]) -> (&[usize], [usize; 2]) {
     let (batch, matrix) = shape.split_at(shape.len() - 2);
     (batch, [matrix[0], matrix[1]])
-}
-
-/// A sum over nothing is 0, which is what `dot` gives for k = 0.
-fn product<T: LinalgScalar>(a: ArrayView2<T>, b: ArrayView2<T>) -> Array2<T> {
-    a.dot(&b)
 }
 
 /// What two concrete batch shapes broadcast to; `infer` has checked that they do.

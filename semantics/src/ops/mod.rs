@@ -40,6 +40,7 @@ pub use apply::apply;
 pub use calls::called_by_name;
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
+pub use linalg::subscripts as einsum;
 pub use operand::{BindError, Known, Operand, bind};
 
 use crate::stop::Stop;

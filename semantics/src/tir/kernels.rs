@@ -91,10 +91,13 @@ pub(super) fn call1(function: Intrinsic, dtype: DType, origin: Origin) -> Option
     with_float!(dtype, T => float_call1::<T>(function).map(Kernel1::Pure), _ => None)
 }
 
-/// `pow`, of floats.
+/// `pow` and `atan2`, of floats.
 pub(super) fn call2(function: Intrinsic, dtype: DType) -> Option<Kernel2> {
-    with_float!(dtype, T => (function == Intrinsic::Pow)
-        .then_some(Kernel2::Pure(|a, b| float2::<T>(a, b, libm::pow))), _ => None)
+    with_float!(dtype, T => match function {
+        Intrinsic::Pow => Some(Kernel2::Pure(|a, b| float2::<T>(a, b, libm::pow))),
+        Intrinsic::Atan2 => Some(Kernel2::Pure(|a, b| float2::<T>(a, b, libm::atan2))),
+        _ => None,
+    }, _ => None)
 }
 
 /// `fma`, of floats: rounded once, after the sum.
@@ -167,7 +170,20 @@ fn float_call1<T: Float>(function: Intrinsic) -> Option<fn(u64) -> u64> {
         Intrinsic::Round => |a| float1::<T>(a, f64::round_ties_even),
         Intrinsic::Sin => |a| float1::<T>(a, libm::sin),
         Intrinsic::Cos => |a| float1::<T>(a, libm::cos),
-        Intrinsic::Pow | Intrinsic::Fma => return None,
+        Intrinsic::Acos => |a| float1::<T>(a, libm::acos),
+        Intrinsic::Acosh => |a| float1::<T>(a, libm::acosh),
+        Intrinsic::Asin => |a| float1::<T>(a, libm::asin),
+        Intrinsic::Asinh => |a| float1::<T>(a, libm::asinh),
+        Intrinsic::Atan => |a| float1::<T>(a, libm::atan),
+        Intrinsic::Atanh => |a| float1::<T>(a, libm::atanh),
+        Intrinsic::Cosh => |a| float1::<T>(a, libm::cosh),
+        Intrinsic::Sinh => |a| float1::<T>(a, libm::sinh),
+        Intrinsic::Tan => |a| float1::<T>(a, libm::tan),
+        Intrinsic::Expm1 => |a| float1::<T>(a, libm::expm1),
+        Intrinsic::Log1p => |a| float1::<T>(a, libm::log1p),
+        Intrinsic::Erfc => |a| float1::<T>(a, libm::erfc),
+        Intrinsic::Trunc => |a| float1::<T>(a, f64::trunc),
+        Intrinsic::Atan2 | Intrinsic::Pow | Intrinsic::Fma => return None,
     })
 }
 

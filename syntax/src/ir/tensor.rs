@@ -357,13 +357,27 @@ pub enum Intrinsic {
     Round,
     Sin,
     Cos,
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cosh,
+    Sinh,
+    Tan,
+    Trunc,
+    Expm1,
+    Log1p,
+    Erfc,
+    Atan2,
     Pow,
     Fma,
 }
 
 impl Intrinsic {
     /// All of them.
-    pub const ALL: [Intrinsic; 15] = [
+    pub const ALL: [Intrinsic; 29] = [
         Intrinsic::Abs,
         Intrinsic::Exp,
         Intrinsic::Log,
@@ -377,6 +391,20 @@ impl Intrinsic {
         Intrinsic::Round,
         Intrinsic::Sin,
         Intrinsic::Cos,
+        Intrinsic::Acos,
+        Intrinsic::Acosh,
+        Intrinsic::Asin,
+        Intrinsic::Asinh,
+        Intrinsic::Atan,
+        Intrinsic::Atanh,
+        Intrinsic::Cosh,
+        Intrinsic::Sinh,
+        Intrinsic::Tan,
+        Intrinsic::Trunc,
+        Intrinsic::Expm1,
+        Intrinsic::Log1p,
+        Intrinsic::Erfc,
+        Intrinsic::Atan2,
         Intrinsic::Pow,
         Intrinsic::Fma,
     ];
@@ -398,6 +426,20 @@ impl Intrinsic {
             Intrinsic::Round => "round",
             Intrinsic::Sin => "sin",
             Intrinsic::Cos => "cos",
+            Intrinsic::Acos => "acos",
+            Intrinsic::Acosh => "acosh",
+            Intrinsic::Asin => "asin",
+            Intrinsic::Asinh => "asinh",
+            Intrinsic::Atan => "atan",
+            Intrinsic::Atanh => "atanh",
+            Intrinsic::Cosh => "cosh",
+            Intrinsic::Sinh => "sinh",
+            Intrinsic::Tan => "tan",
+            Intrinsic::Trunc => "trunc",
+            Intrinsic::Expm1 => "expm1",
+            Intrinsic::Log1p => "log1p",
+            Intrinsic::Erfc => "erfc",
+            Intrinsic::Atan2 => "atan2",
             Intrinsic::Pow => "pow",
             Intrinsic::Fma => "fma",
         }
@@ -413,7 +455,7 @@ impl Intrinsic {
     #[must_use]
     pub fn arity(self) -> usize {
         match self {
-            Intrinsic::Pow => 2,
+            Intrinsic::Pow | Intrinsic::Atan2 => 2,
             Intrinsic::Fma => 3,
             _ => 1,
         }

@@ -1,7 +1,7 @@
 //! Products of tensors beyond the matrix product.
 
 mod einsum;
-mod subscripts;
+pub mod subscripts;
 
 use super::dims::tensor;
 use super::{Effect, constraint, required};

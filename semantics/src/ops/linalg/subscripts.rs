@@ -2,33 +2,40 @@
 
 /// The labels of one operand or of the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Term {
+pub struct Term {
     /// Before `...`, or all.
-    pub(super) before: Vec<char>,
+    pub before: Vec<char>,
     /// After `...`; `None` without one.
-    pub(super) after: Option<Vec<char>>,
+    pub after: Option<Vec<char>>,
 }
 
 /// One term an operand, and that of the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subscripts {
-    pub(super) operands: Vec<Term>,
-    pub(super) result: Term,
+pub struct Subscripts {
+    /// Of each operand.
+    pub operands: Vec<Term>,
+    /// Of the result.
+    pub result: Term,
 }
 
 impl Term {
     /// How many dims are named.
-    pub(super) fn named(&self) -> usize {
+    #[must_use]
+    pub fn named(&self) -> usize {
         self.before.len() + self.after.as_ref().map_or(0, Vec::len)
     }
 
-    pub(super) fn labels(&self) -> impl Iterator<Item = char> {
+    /// The labels of the named dims, in order.
+    pub fn labels(&self) -> impl Iterator<Item = char> {
         self.before.iter().chain(self.after.iter().flatten()).copied()
     }
 }
 
 /// Reads subscripts; spaces mean nothing.
-pub(super) fn parse(text: &str) -> Result<Subscripts, String> {
+///
+/// # Errors
+/// What is wrong, as a sentence.
+pub fn parse(text: &str) -> Result<Subscripts, String> {
     let text: String = text.chars().filter(|c| *c != ' ').collect();
     let (terms, result) = match text.split_once("->") {
         Some((terms, result)) => (terms, Some(result)),

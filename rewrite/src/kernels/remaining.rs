@@ -1,0 +1,67 @@
+//! Operators that have no tensor program, and why.
+
+use relax_semantics::ops::{self, Family, Operator};
+use std::fmt::Write;
+
+/// Why an operator stays; `None` for one that has a tensor program for some calls.
+#[must_use]
+pub fn why_it_stays(row: &Operator) -> Option<&'static str> {
+    if super::has_kernels(row) {
+        return None;
+    }
+    let named = STAYS.iter().find(|(names, _)| names.contains(&row.name));
+    let why = named.map(|(_, why)| *why).or_else(|| of_family(row.family));
+    Some(why.unwrap_or("nobody has written its program"))
+}
+
+/// The operators that stay, by reason, as a chapter of the reference.
+#[must_use]
+pub fn table() -> String {
+    let count = ops::all().filter(|row| super::has_kernels(row)).count();
+    let mut text = format!(
+        "\n## Tensor programs\n\nThe pass `legalize_ops` has tensor programs for {count} of these \
+         operators; a call keeps its operator where a constraint is left to run time, where dims or \
+         dtypes are not known, and in the cases that its builder in `rewrite/src/kernels/` does not \
+         take. These stay always:\n\n| why | operators |\n|---|---|\n"
+    );
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in ops::all() {
+        let Some(why) = why_it_stays(row) else { continue };
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) => names.push(row.short_name()),
+            None => reasons.push((why, vec![row.short_name()])),
+        }
+    }
+    for (why, names) in reasons {
+        let _ = writeln!(text, "| {why} | {} |", names.join(" "));
+    }
+    text
+}
+
+static STAYS: &[(&[&str], &str)] = &[
+    (&["unique", "nonzero", "dynamic_strided_slice"], "the dims of its result depend on elements"),
+    (
+        &[
+            "gather_elements",
+            "gather_nd",
+            "scatter_elements",
+            "scatter_nd",
+            "index_tensor",
+            "index_put",
+            "nn.nll_loss",
+        ],
+        "an element that is an index out of range stops it with a code of its own",
+    ),
+    (&["empty"], "it computes nothing: its elements are not written"),
+    (&["shape_of", "tensor_to_shape"], "its result is a shape, no tensor"),
+    (&["print", "assert_op"], "it has an effect"),
+];
+
+fn of_family(family: Family) -> Option<&'static str> {
+    Some(match family {
+        Family::Calls => "it calls something",
+        Family::Memory => "it is about memory, no computation",
+        Family::Distributed => "it is about devices, no computation on one",
+        _ => return None,
+    })
+}
