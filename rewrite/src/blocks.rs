@@ -2,6 +2,7 @@
 //! adjacent.
 
 use relax_syntax::ir::{Block, BlockKind, Body};
+use std::collections::BTreeSet;
 
 /// Puts the blocks of a body in order; bodies within it are left to whoever changed them.
 pub(crate) fn tidy(body: &mut Body) {
@@ -18,4 +19,11 @@ pub(crate) fn tidy(body: &mut Body) {
         }
     }
     body.blocks = blocks;
+}
+
+/// A block without the bindings at some places.
+pub(crate) fn take_out(block: &mut Block, places: &BTreeSet<usize>) {
+    let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
+    block.bindings =
+        bindings.filter(|(at, _)| !places.contains(at)).map(|(_, binding)| binding).collect();
 }

@@ -7,13 +7,17 @@ pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
 pub mod fold_constant;
 pub mod fuse_ops;
+pub mod fuse_ops_by_pattern;
 pub mod fuse_tir;
 pub mod inline_buffers;
 pub mod legalize_ops;
 pub mod lift_lambdas;
+pub mod lower_to_library;
+pub mod merge_composite_functions;
 pub mod normalize;
+pub mod run_codegen;
 
-use relax_syntax::ir::{Definition, Function, Module};
+use relax_syntax::ir::{Block, Body, Definition, Expr, Function, Module};
 
 /// The module with each graph function that has a body transformed.
 fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
@@ -24,4 +28,17 @@ fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) ->
         other => other.clone(),
     });
     Module { attrs: module.attrs.clone(), definitions: definitions.collect() }
+}
+
+/// Calls `map` on each block of a body, also of the branches within it.
+fn map_blocks(body: &mut Body, map: &mut dyn FnMut(&mut Block)) {
+    for block in &mut body.blocks {
+        map(block);
+        for binding in &mut block.bindings {
+            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+                map_blocks(then, map);
+                map_blocks(otherwise, map);
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod totals;
 mod values;
 
 pub(crate) use nest::{Nest, output_of};
-pub(crate) use totals::{Totals, is_covered, writes_output};
+pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 pub(crate) use values::visit;
 
 use reads::reads_of;

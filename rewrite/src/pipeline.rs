@@ -4,8 +4,9 @@ use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, fuse_tir, inline_buffers, legalize_ops,
-    lift_lambdas, normalize,
+    eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
+    legalize_ops, lift_lambdas, lower_to_library, merge_composite_functions, normalize,
+    run_codegen,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -64,6 +65,10 @@ pub static OPTIMIZATION: Stage = Stage {
 
 /// Passes of this crate that no stage of it runs.
 pub static OPTIONAL: &[&Pass] = &[
+    &lower_to_library::PASS,
+    &fuse_ops_by_pattern::PASS,
+    &merge_composite_functions::PASS,
+    &run_codegen::PASS,
     &legalize_ops::PASS,
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,

@@ -97,8 +97,9 @@ fn random_blocks_mean_the_same_after_fusion() {
         }
         assert_eq!(merged.functions().count(), 1, "every group is merged\n{}", print(&merged));
         groups += result.functions().filter(|function| is_private(function)).count();
-        // A second time there is nothing left to group.
-        assert_eq!(print(&fused(&result, GROUPS, &text)), print(&result), "{text}");
+        // What a group took out may have stood between two calls: they join later, and then none do.
+        let again = fused(&fused(&result, GROUPS, &text), GROUPS, &text);
+        assert_eq!(print(&fused(&again, GROUPS, &text)), print(&again), "{text}");
     }
     assert!(groups > 100, "{groups} groups");
     assert!(compared > 100 && trapped > 20, "{compared} compared, {trapped} trapped");
