@@ -16,6 +16,7 @@ pub mod lower_to_library;
 pub mod merge_composite_functions;
 pub mod normalize;
 pub mod run_codegen;
+pub mod split_call_tir_by_pattern;
 
 use relax_syntax::ir::{Block, Body, Definition, Expr, Function, Module};
 

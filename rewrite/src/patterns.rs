@@ -10,7 +10,7 @@ mod reads;
 mod totals;
 mod values;
 
-pub(crate) use nest::{Nest, output_of};
+pub(crate) use nest::{MatrixProduct, Nest, output_of};
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 pub(crate) use values::visit;
 

@@ -6,7 +6,7 @@ use crate::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
     legalize_ops, lift_lambdas, lower_to_library, merge_composite_functions, normalize,
-    run_codegen,
+    run_codegen, split_call_tir_by_pattern,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -74,6 +74,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &fuse_ops::PASS,
     &fuse_tir::PASS,
     &inline_buffers::PASS,
+    &split_call_tir_by_pattern::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

@@ -108,7 +108,7 @@ impl<'b> Search<'b> {
         let total = state.members.iter().all(|&member| {
             around.totality.only_gives_a_value(around.function, &self.block.bindings[member])
         });
-        if !total || !rule.conditions.iter().all(|condition| holds(condition, &state, around)) {
+        if !total || !self.conditions(rule, &state, around) {
             return None;
         }
         let mut names = Vec::new();
@@ -119,6 +119,13 @@ impl<'b> Search<'b> {
             operands: operands.collect::<Option<_>>()?,
             members: state.members,
         })
+    }
+
+    fn conditions(&self, rule: &Rule, state: &State, around: &mut Around) -> bool {
+        let known = state.operands.iter();
+        let types: BTreeMap<&Name, TensorType> =
+            known.filter_map(|(name, atom)| Some((name, tensor(atom, around)?))).collect();
+        rule.conditions.iter().all(|condition| holds(condition, &types, around.facts))
     }
 
     fn node(&self, node: &Node, atom: &Atom, mut state: State) -> Option<State> {
@@ -210,9 +217,23 @@ fn tensor(atom: &Atom, around: &Around) -> Option<TensorType> {
     }
 }
 
+/// Whether the conditions of a pattern hold for operands of these annotations, in the order in which it
+/// names them.
+pub(crate) fn conditions_hold(rule: &Rule, found: &[Annotation], facts: &mut dyn Facts) -> bool {
+    let mut names = Vec::new();
+    operands(&rule.root, &mut names);
+    let tensors = found.iter().filter_map(Annotation::as_tensor).cloned();
+    let types: BTreeMap<&Name, TensorType> = names.iter().zip(tensors).collect();
+    rule.conditions.iter().all(|condition| holds(condition, &types, facts))
+}
+
 /// Whether a condition is known to hold: what is not decided does not match.
-fn holds(condition: &Condition, state: &State, around: &mut Around) -> bool {
-    let operand = |name: &Name| tensor(state.operands.get(name)?, around);
+fn holds(
+    condition: &Condition,
+    types: &BTreeMap<&Name, TensorType>,
+    facts: &mut dyn Facts,
+) -> bool {
+    let operand = |name: &Name| types.get(name).cloned();
     match condition {
         Condition::OneOf(name, dtypes) => {
             operand(name).and_then(|found| found.dtype).is_some_and(|own| dtypes.contains(&own))
@@ -238,7 +259,7 @@ fn holds(condition: &Condition, state: &State, around: &mut Around) -> bool {
                 Comparison::Greater => Claim::new(b, Relation::Less, a),
                 Comparison::AtLeast => Claim::new(b, Relation::AtMost, a),
             };
-            is_proved(around.facts, &claim)
+            is_proved(facts, &claim)
         }
     }
 }
