@@ -9,7 +9,7 @@ use precision::coarsened;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
 use relax_corpus::pipeline::print_and_parse;
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::{Exactness, Settings};
+use relax_rewrite::pass::{Exactness, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Watch, run};
 use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
@@ -33,6 +33,11 @@ const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
                      combine_parallel_matmul,convert_layout,lift_transform_params";
+/// Libraries for a part of the operators, programs for the rest.
+const LIBRARY: &str = "cuda/lift_lambdas,normalize,lower_to_library,legalize_ops";
+/// The same by way of functions.
+const COMPOSITE: &str = "cuda/lift_lambdas,normalize,fuse_ops_by_pattern,merge_composite_functions,\
+                         run_codegen";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -66,7 +71,7 @@ fn trial(root: &Path, path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let routes = &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, "P2.1"];
+    let routes = &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.1"];
     let rewrites = Rewrites { routes, apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
@@ -80,7 +85,13 @@ fn hold(path: &Path) -> Result<(), Failed> {
 }
 
 /// Runs the passes of a list, or those up to a phase, each held against what must be true of it.
+/// A list may begin with a target: `cuda/lower_to_library`.
 fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
+    let (target, list) = match list.split_once('/') {
+        Some(("cuda", list)) => (Target::Cuda, list),
+        Some((other, _)) => return Err(format!("`{other}` is no target that is tested here")),
+        None => (Target::Cpu, list),
+    };
     let recorded = Phase::of_module(module)?;
     let route = match Phase::parse(list) {
         // What is beyond that phase already stays as it is.
@@ -88,7 +99,7 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         Some(phase) => PIPELINE.to(phase),
         None => PIPELINE.named(list)?,
     };
-    let settings = Settings::default();
+    let settings = Settings { target, ..Settings::default() };
     run(
         module,
         &route,

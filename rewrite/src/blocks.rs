@@ -2,6 +2,7 @@
 //! taken out.
 
 use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr};
+use std::collections::BTreeSet;
 
 /// Puts the blocks of a body in order, none empty, no two plain ones adjacent; bodies within it are left to whoever changed them.
 pub(crate) fn tidy(body: &mut Body) {
@@ -47,4 +48,11 @@ fn for_each_branch(block: &mut Block, visit: &mut dyn FnMut(&mut Body)) {
             visit(otherwise);
         }
     }
+}
+
+/// A block without the bindings at some places.
+pub(crate) fn take_out(block: &mut Block, places: &BTreeSet<usize>) {
+    let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
+    block.bindings =
+        bindings.filter(|(at, _)| !places.contains(at)).map(|(_, binding)| binding).collect();
 }

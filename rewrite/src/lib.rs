@@ -14,8 +14,11 @@ pub use programs::number::renumber_program;
 
 mod blocks;
 pub mod kernels;
+mod known;
+mod matching;
 mod mutated;
 mod names;
+mod outline;
 mod programs;
 mod references;
 mod substitute;

@@ -11,19 +11,24 @@ pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
 pub mod fold_constant;
 pub mod fuse_ops;
+pub mod fuse_ops_by_pattern;
 pub mod fuse_tir;
 pub mod inline_buffers;
 pub mod inline_private_functions;
 pub mod legalize_ops;
 pub mod lift_lambdas;
 pub mod lift_transform_params;
+pub mod lower_to_library;
+pub mod merge_composite_functions;
 pub mod normalize;
 pub mod rewrite_dataflow_reshape;
+pub mod run_codegen;
+pub mod split_call_tir_by_pattern;
 pub mod to_mixed_precision;
 
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
-use relax_syntax::ir::{Definition, Function, Module, VarId};
+use relax_syntax::ir::{Block, Body, Definition, Expr, Function, Module, VarId};
 use std::collections::BTreeSet;
 
 /// The module with each graph function that has a body transformed.
@@ -41,4 +46,17 @@ fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) ->
 fn left_to_run_time(checked: &Checked, function: &Name) -> BTreeSet<VarId> {
     let own = checked.obligations.iter().filter(|left| left.function == *function);
     own.filter_map(|left| left.var).collect()
+}
+
+/// Calls `map` on each block of a body, also of the branches within it.
+fn map_blocks(body: &mut Body, map: &mut dyn FnMut(&mut Block)) {
+    for block in &mut body.blocks {
+        map(block);
+        for binding in &mut block.bindings {
+            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+                map_blocks(then, map);
+                map_blocks(otherwise, map);
+            }
+        }
+    }
 }

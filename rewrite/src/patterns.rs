@@ -11,9 +11,9 @@ mod reshape;
 mod totals;
 mod values;
 
-pub(crate) use nest::{Nest, output_of};
+pub(crate) use nest::{MatrixProduct, Nest, output_of};
 pub(crate) use reshape::only_reshapes;
-pub(crate) use totals::{Totals, is_covered, writes_output};
+pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 pub(crate) use values::visit;
 
 use reads::reads_of;

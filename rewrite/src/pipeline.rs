@@ -5,9 +5,10 @@ use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
     convert_layout, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, fuse_tir, inline_buffers,
-    inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, normalize,
-    rewrite_dataflow_reshape, to_mixed_precision,
+    eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
+    inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
+    merge_composite_functions, normalize, rewrite_dataflow_reshape, run_codegen,
+    split_call_tir_by_pattern, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -77,11 +78,16 @@ pub static OPTIONAL: &[&Pass] = &[
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
     &lift_transform_params::PASS,
+    &lower_to_library::PASS,
+    &fuse_ops_by_pattern::PASS,
+    &merge_composite_functions::PASS,
+    &run_codegen::PASS,
     &legalize_ops::PASS,
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,
     &fuse_tir::PASS,
     &inline_buffers::PASS,
+    &split_call_tir_by_pattern::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

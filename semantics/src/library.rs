@@ -26,6 +26,21 @@ pub static FUNCTIONS: &[LibraryFunction] = &[
         run: |args, limits| operator("matmul", args, &[], limits),
     },
     LibraryFunction {
+        name: "cublas.matmul_bias",
+        doc: "A matrix product and a bias for each column: `add(matmul(x, w), b)`.",
+        run: |args, limits| epilogue(args, &["add"], limits),
+    },
+    LibraryFunction {
+        name: "cublas.matmul_relu",
+        doc: "A matrix product whose negative elements become 0: `relu(matmul(x, w))`.",
+        run: |args, limits| epilogue(args, &["relu"], limits),
+    },
+    LibraryFunction {
+        name: "cublas.matmul_bias_relu",
+        doc: "`relu(add(matmul(x, w), b))`.",
+        run: |args, limits| epilogue(args, &["add", "relu"], limits),
+    },
+    LibraryFunction {
         name: "cutlass.matmul",
         doc: "The matrix product of two tensors; see the operator `matmul`.",
         run: |args, limits| operator("matmul", args, &[], limits),
@@ -82,6 +97,24 @@ fn operator(
     let row = lookup(name).ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
     let attrs = attrs.iter().map(|(key, value)| (Name::from(*key), value.clone())).collect();
     apply(row, args.to_vec(), attrs, limits, None)
+}
+
+/// A matrix product, and what is done to each element of it: operators that take the operands which
+/// are left, one each, or none.
+fn epilogue(args: &[Value], steps: &[&str], limits: &Limits) -> Result<Value, Stop> {
+    let (factors, mut rest) = args.split_at(args.len().min(2));
+    let mut value = operator("matmul", factors, &[], limits)?;
+    for step in steps {
+        let mut operands = vec![value];
+        if *step == "add"
+            && let Some((bias, others)) = rest.split_first()
+        {
+            operands.push(bias.clone());
+            rest = others;
+        }
+        value = operator(step, &operands, &[], limits)?;
+    }
+    Ok(value)
 }
 
 fn packed_attention(args: &[Value], limits: &Limits) -> Result<Value, Stop> {

@@ -5,24 +5,25 @@
 //! Groups are made in each dataflow block ([`groups`]) from what tensor programs record of themselves
 //! and from how they read each operand ([`graph`]). A group gives one value, that of its last call, and
 //! is called where that stood: what is used elsewhere is not fused away, and no trap changes places
-//! with another. The function keeps symbolic shapes ([`outline`]).
+//! with another. The function keeps symbolic shapes ([`crate::outline`]).
 
 mod graph;
 mod groups;
-mod outline;
 mod stops;
 
+use crate::outline::{Label, Made, Outline};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::patterns::Analysis;
+use crate::tir_call::TirCall;
 use crate::totality::Totality;
 use graph::Graph;
 use groups::groups;
-use outline::{Made, Outline};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{
-    AttrValue, Block, BlockKind, Body, Definition, Expr, Function, Module, TensorProgram, attr,
+    AttrValue, Binding, Block, BlockKind, Body, Definition, Expr, Function, Module, TensorProgram,
+    attr,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use stops::Stops;
@@ -38,6 +39,9 @@ pub static PASS: Pass = Pass {
     run,
 };
 
+/// Programs that the name of a function tells.
+const NAMED: usize = 4;
+
 /// Marks the function of a group.
 pub(super) const PRIMITIVE: &str = "primitive";
 
@@ -52,7 +56,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let names = module.definitions.iter().map(|definition| definition.name().clone());
     let mut groups = Made::new(names.collect());
     let mut totality = Totality::new(module, context.checked);
-    let stops = Stops::new(module, context.checked, &programs);
+    let stops = Stops::new(module, context.checked, &programs, context.facts);
     let mut definitions = Vec::with_capacity(module.definitions.len());
     let (mut calls, mut made) = (0, 0);
     for definition in &module.definitions {
@@ -149,7 +153,7 @@ impl Fusion<'_, '_> {
             let members: Vec<_> = group.iter().map(|&at| block.bindings[at].clone()).collect();
             self.calls += members.len();
             let last = *group.last().expect("invariant: a group has two calls");
-            replaced.insert(last, self.outline.group(members));
+            replaced.insert(last, self.outline.group(label(&members), members));
             moved.extend(group);
         }
         let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
@@ -173,4 +177,11 @@ impl Fusion<'_, '_> {
             })
             .collect()
     }
+}
+
+fn label(members: &[Binding]) -> Label {
+    let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
+    let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
+    let name = format!("fused_{}", names.join("_"));
+    Label { name, marks: vec![(Name::new(PRIMITIVE), AttrValue::Bool(true))], first: Vec::new() }
 }

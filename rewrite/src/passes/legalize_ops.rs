@@ -8,12 +8,13 @@ use super::{left_to_run_time, map_functions};
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
+use crate::known::{Given, known_atom};
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::unwritten::unwritten;
 use relax_corpus::pipeline::print;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Kind, Known, Literal, Operator, Param, bind, lookup};
+use relax_semantics::ops::{Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -304,28 +305,7 @@ fn range(constant: &Constant) -> Option<(i128, i128)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }
 
-/// An argument, or what stands for it.
-enum Given {
-    Atom(Atom),
-    Default(Literal),
-}
-
 fn spec(annotation: &Annotation) -> Option<TensorSpec> {
     let Annotation::Tensor(tensor) = annotation else { return None };
     Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
-}
-
-/// The value of an attribute that the text spells.
-fn known_atom(atom: &Atom) -> Option<Known> {
-    let all = |items: &[Atom]| items.iter().map(known_atom).collect::<Option<Vec<_>>>();
-    Some(match atom {
-        Atom::None => Known::None,
-        Atom::Dim(dim) => Known::Dim(dim.clone()),
-        Atom::Float(value) => Known::Float(*value),
-        Atom::Bool(value) => Known::Bool(*value),
-        Atom::Str(text) => Known::Str(text.clone()),
-        Atom::Tuple(items) | Atom::List(items) => Known::List(all(items)?),
-        Atom::Shape(dims) => Known::List(dims.iter().cloned().map(Known::Dim).collect()),
-        _ => return None,
-    })
 }

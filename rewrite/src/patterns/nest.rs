@@ -42,6 +42,15 @@ pub(crate) struct Nest<'p> {
     pub(crate) stored: Option<&'p TExpr>,
     /// What an accumulation adds or combines.
     term: Option<(BinOp, Term<'p>)>,
+    /// Its first value.
+    initial: Option<&'p TExpr>,
+}
+
+/// `B[i, j] += X[i, k] * W[k, j]`, from 0 on, over whole matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MatrixProduct {
+    pub(crate) left: BufferId,
+    pub(crate) right: BufferId,
 }
 
 /// What is combined with the value so far.
@@ -93,9 +102,19 @@ impl<'p> Nest<'p> {
         let spatial: BTreeSet<ScalarId> = written.iter().flatten().copied().collect();
         let reduced = walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
         let Walk { scalars, extents, read, has_axes, first } = walk;
-        let (stored, term) = (None, None);
-        let nest =
-            Nest { scalars, extents, output, written, reduced, read, has_axes, stored, term };
+        let (stored, term, initial) = (None, None, None);
+        let nest = Nest {
+            scalars,
+            extents,
+            output,
+            written,
+            reduced,
+            read,
+            has_axes,
+            stored,
+            term,
+            initial,
+        };
         nest.complete(store, first)
     }
 
@@ -126,6 +145,7 @@ impl<'p> Nest<'p> {
         self.read.push(initial.value);
         self.read.extend(terms);
         self.term = Some((op, term));
+        self.initial = Some(initial.value);
         let initial = self.scalars.sources(initial.value).loops;
         (all_at_first && initial.is_disjoint(&self.reduced)).then_some(self)
     }
@@ -150,6 +170,38 @@ impl<'p> Nest<'p> {
                 Term::Product(a, b) => self.of_different_inputs(a, b),
                 Term::One(term) => self.is_product(term),
             }
+    }
+
+    /// Which matrices a nest multiplies, if it does that and nothing else.
+    pub(crate) fn matrix_product(&self, program: &TensorProgram) -> Option<MatrixProduct> {
+        let [Some(i), Some(j)] = self.written[..] else { return None };
+        let mut reduced = self.reduced.iter();
+        let (Some(&k), None) = (reduced.next(), reduced.next()) else { return None };
+        let from_zero = self.initial.is_some_and(|initial| {
+            matches!(self.scalars.resolve(initial), TExpr::Int(0))
+                || matches!(self.scalars.resolve(initial), TExpr::Float(value) if value.to_bits() == 0)
+        });
+        let (a, b) = match self.term? {
+            (BinOp::Add, Term::Product(a, b)) => (a, b),
+            (BinOp::Add, Term::One(term)) => match self.scalars.resolve(term) {
+                TExpr::Binary(BinOp::Mul, factors) => (&factors.0, &factors.1),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let at = |factor: &TExpr, row: ScalarId, column: ScalarId| {
+            let TExpr::Load { buffer, indices } = self.scalars.resolve(factor) else { return None };
+            let [x, y] = indices.as_slice() else { return None };
+            let extents = [self.extents.get(&row)?.clone(), self.extents.get(&column)?.clone()];
+            let fits = self.scalars.lone(x) == Some(row)
+                && self.scalars.lone(y) == Some(column)
+                && program.buffer(*buffer).shape == extents
+                && program.buffer(*buffer).dtype == program.buffer(self.output).dtype;
+            fits.then_some(*buffer)
+        };
+        let (left, right) =
+            (at(a, i, k).zip(at(b, k, j))).or_else(|| at(b, i, k).zip(at(a, k, j)))?;
+        (from_zero && !self.has_axes).then_some(MatrixProduct { left, right })
     }
 
     fn is_product(&self, term: &TExpr) -> bool {

@@ -2,11 +2,13 @@
 
 use super::nest::{Nest, output_of};
 use super::reads::reads_of;
-use super::values::visit;
+use crate::kernels::extent;
+use crate::programs::ranges::{Ranges, assume_declared};
+use crate::programs::total::Total;
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::Class;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, Param, Stmt, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, Param, Stmt, TExpr};
 
 /// What is known of a program that never stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,18 +18,17 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// `None`: it may stop. Known is it of a nest whose reads are at loop variables that go through
-    /// the very extent that they index, with no operation that some operands have no value for.
-    pub(crate) fn of(program: &TensorProgram) -> Option<Self> {
+    /// `None`: it may stop. Known is it of a nest whose reads are proved to be in bounds, with no operation
+    /// that some operands have no value for.
+    pub(crate) fn of(program: &TensorProgram, facts: &mut dyn Facts) -> Option<Self> {
         let nest = Nest::of(program)?;
         reads_of(program, &nest)?;
         let plain_dims = nest.extents.values().chain(program.buffers.iter().flat_map(|b| &b.shape));
         let only_buffers = program.params.iter().all(|param| matches!(param, Param::Buffer(_)));
         let total = only_buffers
-            && !nest.has_axes
             && program.dims.iter().all(|dim| !dim.has_facts())
             && plain_dims.into_iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
-            && nest.read.iter().all(|expr| is_total(program, &nest, expr));
+            && never_stops(program, &nest, facts);
         total.then_some(Totals { writes_all: nest.writes_all() })
     }
 }
@@ -45,28 +46,20 @@ pub(crate) fn writes_output(program: &TensorProgram) -> bool {
     Nest::of(program).is_some_and(|nest| nest.writes_all()) || is_covered(program, body, output)
 }
 
-fn is_total(program: &TensorProgram, nest: &Nest, expr: &TExpr) -> bool {
-    let floats = program.buffers.iter().all(|buffer| buffer.dtype.class() == Class::Float);
-    let mut total = true;
-    visit(expr, &mut |part| {
-        total &= match part {
-            TExpr::Load { buffer, indices } => {
-                indices.iter().zip(&program.buffer(*buffer).shape).all(|(index, extent)| {
-                    let var = nest.scalars.lone(index);
-                    (nest.scalars.is_zero(index) && matches!(extent, Dim::Int(1..)))
-                        || var.is_some_and(|var| nest.extents.get(&var) == Some(extent))
-                })
-            }
-            TExpr::Binary(op, _) => match op {
-                BinOp::FloorDiv | BinOp::Mod | BinOp::ShiftLeft | BinOp::ShiftRight => false,
-                BinOp::Div => floats,
-                _ => true,
-            },
-            TExpr::Call(intrinsic, _) => *intrinsic != Intrinsic::Pow,
-            // Arithmetic on dims may leave i64.
-            TExpr::Dim(_) => false,
-            _ => true,
-        };
-    });
-    total
+/// Whether all that a nest evaluates has a value for all of its iterations.
+pub(crate) fn never_stops(program: &TensorProgram, nest: &Nest, facts: &mut dyn Facts) -> bool {
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let mut ranges = Ranges::default();
+    for (&var, dim) in &nest.extents {
+        ranges.enter(facts, &Loop { var, start: TExpr::Int(0), stop: extent(dim) });
+    }
+    for (var, value) in nest.scalars.bound() {
+        ranges.bind(var, value);
+    }
+    let mut total = Total::new(program, facts);
+    // An axis is compared with its extent, which is not looked at here.
+    let never = !nest.has_axes && nest.read.iter().all(|expr| total.has_value(&ranges, expr));
+    facts.pop();
+    never
 }

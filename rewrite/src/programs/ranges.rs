@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Far from the ends of i64: what stays within these leaves room for a few more steps.
 const SAFE: i64 = 1 << 62;
+/// Parts of a dim that a name stands for.
+const MAX_SIZE: usize = 64;
 
 /// Whether a claim holds for all values.
 pub(crate) fn is_proved(facts: &mut dyn Facts, claim: &Claim) -> bool {
@@ -64,7 +66,10 @@ impl Ranges {
     /// Another name for an index.
     pub(crate) fn bind(&mut self, var: ScalarId, value: &TExpr) {
         if let Some(dim) = self.dim(value) {
-            self.dims.insert(var, dim);
+            // `t = t0 + t0` again and again must not grow; nothing is then known of it.
+            if size(&dim) <= MAX_SIZE {
+                self.dims.insert(var, dim);
+            }
         } else if !self.is_index(value) {
             self.data.insert(var);
         }
@@ -142,6 +147,13 @@ impl Ranges {
         let mut limits = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
         is_proved(facts, &Claim::new(-SAFE, Relation::AtMost, dim.clone()))
             && limits.any(|claim| is_proved(facts, &claim))
+    }
+}
+
+fn size(dim: &Dim) -> usize {
+    match dim {
+        Dim::Int(_) | Dim::Var(_) => 1,
+        Dim::Op(_, operands) => 1 + size(&operands.0) + size(&operands.1),
     }
 }
 

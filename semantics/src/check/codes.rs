@@ -40,6 +40,8 @@ relax_syntax::diagnostic_codes! {
         "A tensor program is passed to `call_tir`; on a line of its own it is called in destination-passing style. A graph function does not have the name of an operator.";
     EFFECT = "RX0310", "a pure function with an effect",
         "A function with `func_attr(\"purity\", \"pure\")` calls nothing that has an effect. Without this line a function is pure when nothing that it calls has an effect.";
+    PATTERN = "RX0311", "a text that is no pattern of operators",
+        "`module_attr(\"pattern.NAME\", \"…\")` names a function of a library and the calls of operators that it computes: `relu(matmul(x, w)) where dim(x, 0) >= 2`. Passes that look for patterns read it.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

@@ -8,6 +8,7 @@ use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Function, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +22,14 @@ pub(super) struct Stops<'m> {
 }
 
 impl<'m> Stops<'m> {
-    pub(super) fn new(module: &Module, checked: &'m Checked, programs: &'m Programs<'m>) -> Self {
+    pub(super) fn new(
+        module: &Module,
+        checked: &'m Checked,
+        programs: &'m Programs<'m>,
+        facts: &mut dyn Facts,
+    ) -> Self {
         let left = checked.obligations.iter().filter_map(|left| Some((&left.function, left.var?)));
-        let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program)));
+        let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program, facts)));
         Self {
             programs,
             totals: totals.collect(),

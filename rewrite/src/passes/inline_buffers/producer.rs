@@ -1,18 +1,14 @@
 //! The nest that writes a buffer, and what it stores in the place of a read.
 
-use crate::kernels::extent;
-use crate::patterns::{Nest, is_covered, visit};
-use crate::programs::ranges::{Ranges, assume_declared};
-use crate::programs::total::Total;
+use crate::patterns::{Nest, is_covered, never_stops, visit};
+use crate::programs::ranges::Ranges;
 use crate::programs::walk::{
     Place, Rewrite, expr as rewritten, statements, visit_own, visit_statements,
 };
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{
-    BinOp, BufferId, Intrinsic, Loop, ScalarId, Stmt, StmtKind, TExpr, UnOp,
-};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts of an expression, and how deep it goes: text that is read back has its limits too.
@@ -117,24 +113,6 @@ fn reads(stmt: &Stmt, buffer: BufferId) -> bool {
         }
     });
     buffers.contains(&buffer)
-}
-
-/// Whether all that a nest evaluates has a value for all of its iterations.
-fn never_stops(program: &TensorProgram, nest: &Nest, facts: &mut dyn Facts) -> bool {
-    facts.push();
-    assume_declared(facts, &program.dims);
-    let mut ranges = Ranges::default();
-    for (&var, dim) in &nest.extents {
-        ranges.enter(facts, &Loop { var, start: TExpr::Int(0), stop: extent(dim) });
-    }
-    for (var, value) in nest.scalars.bound() {
-        ranges.bind(var, value);
-    }
-    let mut total = Total::new(program, facts);
-    // An axis is compared with its extent, which is not looked at here.
-    let never = !nest.has_axes && nest.read.iter().all(|expr| total.has_value(&ranges, expr));
-    facts.pop();
-    never
 }
 
 /// With names replaced by what they stand for.

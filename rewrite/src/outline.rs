@@ -1,8 +1,7 @@
-//! The function of a group of calls, and the call of it. Symbolic shapes stay as they are: the function
+//! The private function of a group of calls, and the call of it. Symbolic shapes stay as they are: the function
 //! has the variables of the one that it comes from, bound by its parameters; those that no parameter
 //! has alone as a dim come in one more parameter, a shape (paper, Figure 8).
 
-use super::PRIMITIVE;
 use crate::dims::{expr_dims, lone, signature_dims};
 use crate::programs::canonical::canonical_function;
 use crate::tir_call::TirCall;
@@ -17,20 +16,25 @@ use relax_syntax::ir::{
 use relax_syntax::resolve::expr_uses;
 use std::collections::BTreeSet;
 
-/// Programs that the name of a function tells.
-const NAMED: usize = 4;
+/// How the functions of some pass are called and marked.
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) marks: Vec<(Name, AttrValue)>,
+    /// Parameters that come before all others.
+    pub(crate) first: Vec<VarId>,
+}
 
-pub(super) struct Outline<'f> {
+pub(crate) struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
     made: &'f mut Made,
     /// Those of this function.
-    pub(super) functions: Vec<Function>,
+    pub(crate) functions: Vec<Function>,
 }
 
 /// What is made for a whole module.
-pub(super) struct Made {
+pub(crate) struct Made {
     /// Names of definitions.
     taken: BTreeSet<Name>,
     /// The functions of groups, up to names, and what they are called: groups that differ only in names
@@ -39,13 +43,13 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn new(taken: BTreeSet<Name>) -> Self {
+    pub(crate) fn new(taken: BTreeSet<Name>) -> Self {
         Self { taken, known: Vec::new() }
     }
 }
 
 impl<'f> Outline<'f> {
-    pub(super) fn new(
+    pub(crate) fn new(
         function: &'f Function,
         annotations: &'f [Annotation],
         made: &'f mut Made,
@@ -54,12 +58,11 @@ impl<'f> Outline<'f> {
     }
 
     /// Makes the function of a group, and gives the call of it in the place of its last member.
-    pub(super) fn group(&mut self, members: Vec<Binding>) -> Binding {
-        let base = base_name(&members);
+    pub(crate) fn group(&mut self, label: Label, members: Vec<Binding>) -> Binding {
         let last = members.last().expect("invariant: a group has two calls");
         let result = last.var;
         let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
-        let inputs = inputs(&members);
+        let inputs = inputs(&members, &label.first);
         let extra = self.unbound(&inputs, &members);
 
         // What was deduced with the facts of the function around is deduced anew without them.
@@ -81,9 +84,10 @@ impl<'f> Outline<'f> {
         let block =
             Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
         let body = Body { blocks: vec![block], result: Atom::Var(result) };
-        let lambda = Lambda { params, result: declared, attrs: marks(), body: Some(body) };
+        let lambda =
+            Lambda { params, result: declared, attrs: marked(label.marks), body: Some(body) };
         let span = self.function.var(result).span;
-        let mut function = Function { name: Name::new(base), span, lambda, vars, dims };
+        let mut function = Function { name: Name::new(label.name), span, lambda, vars, dims };
         // The table of the function around is far longer than what the group needs of it.
         renumber(&mut function);
         let name = self.shared(function);
@@ -126,7 +130,8 @@ impl<'f> Outline<'f> {
 
     /// The name of a function like this one, which is made if there is none yet.
     fn shared(&mut self, mut function: Function) -> Name {
-        let form = canonical_function(&function);
+        let mut form = canonical_function(&function);
+        form.lambda.attrs.clone_from(&function.lambda.attrs);
         if let Some((_, name)) = self.made.known.iter().find(|(known, _)| *known == form) {
             return name.clone();
         }
@@ -151,24 +156,26 @@ impl<'f> Outline<'f> {
     }
 }
 
-fn base_name(members: &[Binding]) -> String {
-    let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
-    let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
-    format!("fused_{}", names.join("_"))
-}
-
 fn without_annotation(info: &VarInfo) -> VarInfo {
     VarInfo { name: info.name.clone(), annotation: None, span: info.span }
 }
 
-fn marks() -> Vec<(Name, AttrValue)> {
-    [PRIMITIVE, "private"].map(|key| (Name::new(key), AttrValue::Bool(true))).to_vec()
+fn marked(mut marks: Vec<(Name, AttrValue)>) -> Vec<(Name, AttrValue)> {
+    marks.push((Name::new("private"), AttrValue::Bool(true)));
+    marks
 }
 
-/// What a group uses that it does not bind, in the order of the function around: its parameters first.
-fn inputs(members: &[Binding]) -> Vec<VarId> {
+/// What a group uses that it does not bind: `first`, then in the order of the function around, its
+/// parameters before all others.
+fn inputs(members: &[Binding], first: &[VarId]) -> Vec<VarId> {
     let mut used = BTreeSet::new();
     members.iter().for_each(|member| expr_uses(&member.expr, &mut used));
     members.iter().for_each(|member| _ = used.remove(&member.var));
-    used.into_iter().collect()
+    let mut inputs: Vec<VarId> = Vec::new();
+    for &var in first.iter().chain(&used) {
+        if used.contains(&var) && !inputs.contains(&var) {
+            inputs.push(var);
+        }
+    }
+    inputs
 }
