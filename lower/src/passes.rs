@@ -1,3 +1,5 @@
 //! One file each.
 
+pub mod attach_global_symbol;
+pub mod lower_shapes;
 pub mod to_non_dataflow;

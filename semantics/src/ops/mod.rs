@@ -18,6 +18,7 @@ pub mod reference;
 
 mod attention;
 mod binary;
+mod builtins;
 mod calls;
 mod convolution;
 mod creation;
@@ -190,6 +191,7 @@ pub enum Family {
     Calls,
     Quantization,
     Memory,
+    Builtins,
     Distributed,
 }
 
@@ -206,7 +208,7 @@ impl Operator {
     #[must_use]
     pub fn reads_elements(&self) -> bool {
         let passes_on = ["make_closure", "invoke_closure", "invoke_pure_closure"];
-        self.family != Family::Memory && !passes_on.contains(&self.name)
+        !matches!(self.family, Family::Memory | Family::Builtins) && !passes_on.contains(&self.name)
     }
 
     /// The position of a parameter.
@@ -274,6 +276,7 @@ static FAMILIES: &[&[Operator]] = &[
     calls::OPERATORS,
     quantization::OPERATORS,
     memory::OPERATORS,
+    builtins::OPERATORS,
     distributed::OPERATORS,
 ];
 
