@@ -255,7 +255,8 @@ impl Held<'_> {
     ) -> Result<(), String> {
         match &directive.kind {
             Kind::Run { call, relation, want } => {
-                let got = perform(route, call, tir::Mode::Sequential)?
+                let got = self
+                    .perform(route, call, tir::Mode::Sequential)?
                     .map_err(|stop| format!("{} stops: {stop}", call.text))?;
                 let held = self.value(*relation, want, &got);
                 if held.is_err() && *relation == Relation::Equal && self.mode == Mode::Bless {
@@ -264,13 +265,36 @@ impl Held<'_> {
                 held.map_err(|why| self.explain(&why, call, want, &got))
             }
             Kind::Trap { id, call } => {
-                expect_trap(id, call, perform(route, call, tir::Mode::Sequential)?)
+                expect_trap(id, call, self.perform(route, call, tir::Mode::Sequential)?)
             }
             Kind::Race(call) => {
-                expect_trap("tir/race", call, perform(route, call, tir::Mode::LockStep)?)
+                expect_trap("tir/race", call, self.perform(route, call, tir::Mode::LockStep)?)
             }
             Kind::Check | Kind::Structure { .. } | Kind::Params => Ok(()),
         }
+    }
+
+    /// Reads the SPECs, as the signature in the text says, and calls; an error is one of the directive
+    /// itself.
+    fn perform(
+        &self,
+        route: &Route,
+        call: &Call,
+        loops: tir::Mode,
+    ) -> Result<Result<Value, Stop>, String> {
+        let parameters = parameters(&self.routes[0].module, &call.function)
+            .ok_or_else(|| format!("no graph function `{}` in this file", call.function))?;
+        let context = Context::default();
+        let mut arguments = Vec::new();
+        for (index, spec) in call.arguments.iter().enumerate() {
+            let parameter = parameters.get(index);
+            let name = parameter.map_or("extra", |(name, _)| name.as_str());
+            let target = parameter.map(|(_, annotation)| annotation);
+            let value = context.value(name, spec, target);
+            arguments.push(value.map_err(|why| format!("argument {}: {why}", index + 1))?);
+        }
+        let options = RunOptions { loops, ..RunOptions::default() };
+        Ok(run(&route.module, &call.function, arguments, &options).result)
     }
 
     fn value(&self, relation: Relation, want: &Range<usize>, got: &Value) -> Result<(), String> {
@@ -329,23 +353,6 @@ fn expect_trap(id: &str, call: &Call, result: Result<Value, Stop>) -> Result<(),
             Err(format!("{call}: expected the trap {id}, found {}", shortened(&found)))
         }
     }
-}
-
-/// Reads the SPECs and calls; an error is one of the directive itself.
-fn perform(route: &Route, call: &Call, loops: tir::Mode) -> Result<Result<Value, Stop>, String> {
-    let parameters = parameters(&route.module, &call.function)
-        .ok_or_else(|| format!("no graph function `{}` in this file", call.function))?;
-    let context = Context::default();
-    let mut arguments = Vec::new();
-    for (index, spec) in call.arguments.iter().enumerate() {
-        let parameter = parameters.get(index);
-        let name = parameter.map_or("extra", |(name, _)| name.as_str());
-        let target = parameter.map(|(_, annotation)| annotation);
-        let value = context.value(name, spec, target);
-        arguments.push(value.map_err(|why| format!("argument {}: {why}", index + 1))?);
-    }
-    let options = RunOptions { loops, ..RunOptions::default() };
-    Ok(run(&route.module, &call.function, arguments, &options).result)
 }
 
 fn shortened(text: &str) -> String {

@@ -1,8 +1,10 @@
 //! One file each.
 
+pub mod attach_global_symbol;
 pub mod lift_workspaces;
 pub mod lower_call_tir;
 pub mod lower_operators;
+pub mod lower_shapes;
 pub mod lower_views;
 pub mod plan_memory;
 pub mod to_non_dataflow;

@@ -1,7 +1,8 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
 use crate::passes::{
-    lift_workspaces, lower_call_tir, lower_operators, lower_views, plan_memory, to_non_dataflow,
+    attach_global_symbol, lift_workspaces, lower_call_tir, lower_operators, lower_shapes,
+    lower_views, plan_memory, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -15,7 +16,7 @@ use relax_semantics::check::Phase;
 
 /// From text to what a virtual machine runs.
 pub static PIPELINE: Pipeline = Pipeline {
-    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD],
+    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD, &LOWERED_BUILTINS],
     optional: &[REWRITES, OPTIONAL],
 };
 
@@ -37,6 +38,12 @@ pub static EARLY_BUILD: Stage = Stage {
         Step::Once(&canonicalize_bindings::PASS),
         Step::Once(&plan_memory::PASS),
     ],
+};
+
+/// P2.3.
+pub static LOWERED_BUILTINS: Stage = Stage {
+    phase: Phase::P23,
+    steps: &[Step::Once(&lower_shapes::PASS), Step::Once(&attach_global_symbol::PASS)],
 };
 
 /// Passes of this crate that no stage runs.

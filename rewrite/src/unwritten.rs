@@ -114,8 +114,10 @@ fn is_source(name: &str) -> bool {
     lookup(name).is_none_or(|row| {
         // A view holds what the tensor holds.
         row.name != "memory.view"
-            && (matches!(row.family, Family::Calls | Family::Memory | Family::Distributed)
-                || row.name.starts_with("empty"))
+            && (matches!(
+                row.family,
+                Family::Calls | Family::Memory | Family::Builtins | Family::Distributed
+            ) || row.name.starts_with("empty"))
     })
 }
 

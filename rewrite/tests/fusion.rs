@@ -134,7 +134,7 @@ fn long_chains_are_grouped_in_pieces() {
     let buffers = count(&merged, "buffers").expect("it is counted");
     assert!((2..60).contains(&buffers), "{buffers} buffers are left of 992");
     let effort = Effort { cases: 2, seed: 0 };
-    verify(&program.module, &merged, Exactness::Exact, effort).expect("the same");
+    verify(&program.module, &merged, Exactness::Exact, effort, &BTreeMap::new()).expect("the same");
 }
 
 #[test]

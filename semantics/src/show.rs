@@ -65,6 +65,7 @@ fn show_leaf(value: &Value, text: &mut String) {
         Value::Partial(partial) => {
             writeln!(text, "function with {} arguments given", partial.last.len())
         }
+        Value::Heap(_) => writeln!(text, "shape heap"),
         Value::Placed(_) => writeln!(text, "{} in a storage", value.annotation()),
         Value::Storage(storage) => writeln!(text, "storage of {} bytes", storage.bytes),
     };

@@ -7,7 +7,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Lambda, VarId};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Any run-time value.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub enum Value {
     Partial(Arc<Partial>),
     /// Memory that tensors are taken from.
     Storage(Storage),
+    /// The slots of a function's symbolic variables, once they are lowered.
+    Heap(ShapeHeap),
     /// A tensor in a storage: whoever needs its elements asks [`crate::memory::Memory`].
     Placed(Placed),
 }
@@ -69,6 +71,35 @@ pub struct Placed {
     pub(crate) shape: Vec<usize>,
 }
 
+/// Slots for integers, shared by all names of the heap.
+#[derive(Clone, Debug)]
+pub struct ShapeHeap(Arc<Mutex<Vec<Option<i64>>>>);
+
+impl ShapeHeap {
+    /// Nothing is stored yet.
+    pub(crate) fn new(size: usize) -> Self {
+        Self(Arc::new(Mutex::new(vec![None; size])))
+    }
+
+    /// What a slot holds; `None` when there is no such slot.
+    pub(crate) fn load(&self, slot: i64) -> Option<Option<i64>> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.get(usize::try_from(slot).ok()?).copied()
+    }
+
+    /// False when there is no such slot.
+    pub(crate) fn store(&self, slot: i64, value: i64) -> bool {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match usize::try_from(slot).ok().and_then(|at| slots.get_mut(at)) {
+            Some(held) => {
+                *held = Some(value);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 /// A nested function with the variables it sees.
 #[derive(Clone, Debug)]
 pub struct Closure {
@@ -102,9 +133,11 @@ impl Value {
             }
             Value::Tuple(items) => Annotation::Tuple(items.iter().map(Value::annotation).collect()),
             Value::Prim(dtype, _) => Annotation::Prim(*dtype),
-            Value::Str(_) | Value::None | Value::Annotation(_) | Value::Storage(_) => {
-                Annotation::Object
-            }
+            Value::Str(_)
+            | Value::None
+            | Value::Annotation(_)
+            | Value::Storage(_)
+            | Value::Heap(_) => Annotation::Object,
             Value::Global(_) | Value::Partial(_) => Annotation::Callable(None),
             Value::Closure(closure) => Annotation::Callable(Some(Box::new(Signature {
                 params: closure.lambda.params.iter().map(|_| Annotation::Object).collect(),
@@ -127,6 +160,7 @@ impl Value {
             Value::Annotation(_) => "an annotation",
             Value::Global(_) | Value::Closure(_) | Value::Partial(_) => "a function",
             Value::Storage(_) => "a storage",
+            Value::Heap(_) => "a shape heap",
         }
     }
 }

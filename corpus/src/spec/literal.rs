@@ -35,6 +35,7 @@ pub fn literal(value: &Value, typing: Typing) -> Option<String> {
         | Value::Closure(_)
         | Value::Partial(_)
         | Value::Storage(_)
+        | Value::Heap(_)
         | Value::Placed(_) => return None,
     })
 }

@@ -161,6 +161,6 @@ fn keeps(name: &Name, args: &[Atom]) -> bool {
             | "call_packed"
             | "call_pure_packed"
     );
-    let concerns_memory = matches!(row.family, Family::Memory | Family::Calls);
+    let concerns_memory = matches!(row.family, Family::Memory | Family::Builtins | Family::Calls);
     concerns_memory && !is_library && !gives_new
 }

@@ -53,7 +53,8 @@ fn lower(body: &mut Body, done: &mut usize) {
 
 fn is_tensor_operator(expr: &Expr) -> bool {
     let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return false };
-    lookup(name).is_some_and(|row| !matches!(row.family, Family::Calls | Family::Memory))
+    lookup(name)
+        .is_some_and(|row| !matches!(row.family, Family::Calls | Family::Memory | Family::Builtins))
 }
 
 /// `op(x, axis=1)` becomes `builtin.call_operator("op", x, axis=1)`.

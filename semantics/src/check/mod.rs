@@ -105,7 +105,8 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
         }
     }
     diagnostics.sort_by(|a, b| (a.primary.span, a.code).cmp(&(b.primary.span, b.code)));
-    let module = annotated(module, &annotations);
+    // What the virtual machine runs has no use of annotations.
+    let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };
     let impure = effects.into_impure();
     Checked { module, diagnostics, obligations, results, annotations, casts, impure }
 }

@@ -207,5 +207,5 @@ impl PhaseChecker<'_> {
 
 /// What the virtual machine itself does.
 fn is_builtin(family: Family) -> bool {
-    matches!(family, Family::Memory | Family::Calls)
+    matches!(family, Family::Memory | Family::Builtins | Family::Calls)
 }

@@ -10,6 +10,7 @@ use super::{
     optional, required,
 };
 use crate::stop::Stop;
+use crate::tensor::Number;
 use crate::value::{Placed, Value};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
@@ -126,7 +127,13 @@ fn infer_tensor(infer: &mut Infer) -> Result<Annotation, Reject> {
         let found = &infer.operand("storage").annotation;
         return Err(infer.reject("C1", format!("`storage` must be a storage, found `{found}`")));
     }
-    infer.dim("offset")?;
+    // Where dims are lowered, it is a variable that holds an integer.
+    let offset = infer.operand("offset");
+    let is_variable = offset.known.is_none()
+        && matches!(offset.annotation, Annotation::Prim(DType::I64) | Annotation::Object);
+    if !is_variable {
+        infer.dim("offset")?;
+    }
     let (extents, dtype) = (infer.shape("shape")?, infer.optional_dtype("dtype")?);
     Ok(Annotation::Tensor(TensorType { extents, dtype }))
 }
@@ -150,7 +157,12 @@ fn eval_tensor(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     let elements = dims.iter().try_fold(1i64, |acc, dim| acc.checked_mul(*dim));
     let size = i64::try_from(dtype.size()).unwrap_or(i64::MAX);
     let bytes = elements.and_then(|n| n.checked_mul(size));
-    let (offset, total) = (eval.int("offset"), storage.bytes);
+    let Value::Prim(DType::I64, Number::Int(offset)) = eval.value("offset") else {
+        let found = eval.value("offset").kind();
+        let message = format!("`offset` must be an integer, found {found}");
+        return Err(Stop::trap(format!("{}/kind", eval.row.short_name()), message));
+    };
+    let (offset, total) = (i64::try_from(*offset).unwrap_or(i64::MAX), storage.bytes);
     let end = bytes.and_then(|bytes| bytes.checked_add(offset)).filter(|&end| end <= total);
     let Some(end) = end.filter(|_| offset >= 0) else {
         let message = format!(

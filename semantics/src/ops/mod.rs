@@ -18,6 +18,7 @@ pub mod reference;
 
 mod attention;
 mod binary;
+mod builtins;
 mod calls;
 mod convolution;
 mod creation;
@@ -192,6 +193,7 @@ pub enum Family {
     Calls,
     Quantization,
     Memory,
+    Builtins,
     Distributed,
 }
 
@@ -208,7 +210,7 @@ impl Operator {
     #[must_use]
     pub fn reads_elements(&self) -> bool {
         let passes_on = ["make_closure", "invoke_closure", "invoke_pure_closure"];
-        self.family != Family::Memory && !passes_on.contains(&self.name)
+        !matches!(self.family, Family::Memory | Family::Builtins) && !passes_on.contains(&self.name)
     }
 
     /// The position of a parameter.
@@ -276,6 +278,7 @@ static FAMILIES: &[&[Operator]] = &[
     calls::OPERATORS,
     quantization::OPERATORS,
     memory::OPERATORS,
+    builtins::OPERATORS,
     distributed::OPERATORS,
 ];
 

@@ -144,7 +144,8 @@ fn known_of(value: &Value) -> Option<Known> {
         | Value::Placed(_)
         | Value::Closure(_)
         | Value::Partial(_)
-        | Value::Storage(_) => return None,
+        | Value::Storage(_)
+        | Value::Heap(_) => return None,
     })
 }
 

@@ -134,6 +134,7 @@ impl Family {
             Family::Calls => "Calls",
             Family::Quantization => "Quantization",
             Family::Memory => "Memory",
+            Family::Builtins => "Lowered built-ins",
             Family::Distributed => "Distribution",
         }
     }
