@@ -1,6 +1,6 @@
-//! Every expectation of the corpus, again after the passes up to P0, up to P1, after fusion, and after those that are asked for by name;
-//! `# structure:` expectations; and what holds of every pass on every program: its output prints and parses back to
-//! itself, means the same, and knows no less.
+//! Every expectation of the corpus, again after the passes up to P0, up to P1, after fusion, and after
+//! the passes that are asked for by name; `# structure:` expectations; and what holds of every pass on every
+//! program: its output prints and parses back to itself, means the same, and knows no less.
 
 mod precision;
 

@@ -53,14 +53,16 @@ const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 /// From graphs to fused tensor programs.
 const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
                      inline_buffers,eliminate_dead_code";
+/// Ingestion, then what is asked for by name and keeps values.
+const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,\
+                     lift_transform_params";
 
 fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);
     let program = Program::load(Source::new("generated", text.as_str()));
     assert!(!program.has_errors(), "{:#?}\n{text}", program.diagnostics);
-    let fusion = PIPELINE.named(FUSION).expect("the passes are registered");
-    let fused = PIPELINE.named(FUSED).expect("the passes are registered");
-    for route in [PIPELINE.to(Phase::P1), fusion, fused] {
+    let named = |list| PIPELINE.named(list).expect("the passes are registered");
+    for route in [PIPELINE.to(Phase::P23), named(FUSION), named(FUSED), named(NAMED)] {
         let mut watch = Held { input: &program.module, seen };
         if let Err(ended) =
             run(&program.module, &route, &Settings::default(), &mut Prover::new(), &mut watch)
@@ -84,6 +86,8 @@ fn generated_modules_mean_the_same_after_every_pass() {
     for pass in [
         "lift_lambdas",
         "normalize",
+        "eliminate_broadcasts",
+        "inline_private_functions",
         "eliminate_common_subexpr",
         "canonicalize_bindings",
         "eliminate_dead_code",

@@ -6,7 +6,7 @@ mod watch;
 use super::constants::of_passes;
 use super::load;
 use super::nearest::unknown;
-use crate::args::{OptArgs, Phase};
+use crate::args::OptArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;

@@ -1,6 +1,6 @@
 //! One dataflow block: which of its products become one, where, and what stands for them.
 
-use crate::dims::same_dims;
+use crate::dims::{expr_dims, same_dims};
 use crate::names::Names;
 use crate::totality::Totality;
 use relax_semantics::ops::lookup;
@@ -57,7 +57,43 @@ struct Group<'a> {
 }
 
 impl<'a> Combine<'a, '_> {
+    /// What is made of weights goes first, so that it is there for the first product; a block in which
+    /// nothing is combined stays as it is.
     pub(super) fn block(&mut self, block: &mut Block) {
+        let mut ordered = block.clone();
+        self.weights_first(&mut ordered);
+        if self.products(&mut ordered) {
+            *block = ordered;
+        }
+    }
+
+    /// Moves what never stops the program and is made of weights alone to the front; it is a weight.
+    fn weights_first(&mut self, block: &mut Block) {
+        let own = |name: &Name| self.function.dim(name).is_some_and(|dim| dim.in_signature);
+        let (mut first, mut others) = (Vec::new(), Vec::new());
+        for binding in std::mem::take(&mut block.bindings) {
+            let mut used = BTreeSet::new();
+            expr_uses(&binding.expr, &mut used);
+            let mut in_signature = true;
+            let mut look = |dim: &Dim| in_signature &= dim.vars_all(&own);
+            expr_dims(&binding.expr, &mut look);
+            self.annotations[binding.var.0 as usize].visit_dims(&mut |dim| look(dim));
+            let fixed = used.is_subset(&self.weights) && in_signature && !used.is_empty()
+                || self.weights.contains(&binding.var);
+            if fixed && self.totality.only_gives_a_value(self.function, &binding) {
+                self.weights.insert(binding.var);
+                first.push(binding);
+            } else {
+                self.weights.remove(&binding.var);
+                others.push(binding);
+            }
+        }
+        first.append(&mut others);
+        block.bindings = first;
+    }
+
+    /// Combines products; says whether there were any.
+    fn products(&mut self, block: &mut Block) -> bool {
         let products: Vec<Product> = block
             .bindings
             .iter()
@@ -80,6 +116,9 @@ impl<'a> Combine<'a, '_> {
                 replaced.insert(place, self.combined(&group));
             }
         }
+        if replaced.is_empty() {
+            return false;
+        }
         let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
         block.bindings = bindings
             .flat_map(|(at, binding)| match replaced.remove(&at) {
@@ -88,6 +127,7 @@ impl<'a> Combine<'a, '_> {
                 None => vec![binding],
             })
             .collect();
+        true
     }
 
     fn product(&mut self, at: usize, binding: &Binding) -> Option<Product<'a>> {
