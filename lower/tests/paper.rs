@@ -4,7 +4,7 @@
 use relax_corpus::pipeline::{Program, print};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::canonical::{canonical_function, canonical_program};
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, Function, Module};
@@ -15,6 +15,9 @@ use std::path::Path;
 const GROUPED: &str = "normalize,annotate_tir_op_pattern,fuse_ops";
 /// Figure 9, second step: FuseTensorIR.
 const FUSED: &str = "normalize,annotate_tir_op_pattern,fuse_ops,fuse_tir,eliminate_dead_code";
+
+/// Figure 12: partial library lowering.
+const LOWERED: &str = "normalize,lower_to_library";
 
 /// Before, the passes, after, and the definitions of the figure.
 const FIGURES: &[(&str, &str, &str, &[&str])] = &[
@@ -34,6 +37,7 @@ const FIGURES: &[(&str, &str, &str, &[&str])] = &[
         &["main", "fused_decode_q4_mm", "decode_q4", "mm"],
     ),
     ("decode_q4_initial", FUSED, "decode_q4_fused", &["main", "fused_decode_q4_mm"]),
+    ("partial_lowering_before", LOWERED, "partial_lowering_after", &["main", "mm"]),
 ];
 
 fn after(name: &str, passes: &str) -> Module {
@@ -42,7 +46,9 @@ fn after(name: &str, passes: &str) -> Module {
     let program = Program::load(Source::new(name, text.as_str()));
     assert!(!program.has_errors(), "{name}: {:#?}", program.diagnostics);
     let route = PIPELINE.named(passes).expect("the passes are registered");
-    run(&program.module, &route, &Settings::default(), &mut Prover::new(), &mut Unwatched)
+    // The libraries of the figures are those of NVIDIA devices.
+    let settings = Settings { target: Target::Cuda, ..Settings::default() };
+    run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched)
         .unwrap_or_else(|ended| panic!("{name}: {ended:#?}"))
 }
 

@@ -2,16 +2,19 @@
 //! Algorithm 1): fusion groups programs by it.
 //!
 //! A program has a kind other than [`Pattern::Opaque`] only when it is one nest of loops that writes one
-//! output, its last buffer, each element at its own place of the spatial loops ([`nest`]). The kind
-//! then follows from where the nest reads ([`reads`]).
+//! output, its last buffer, each element at its own place of the spatial loops ([`nest`]), or a
+//! reduction whose steps are statements of their own ([`stages`]). The kind then follows from where the nest reads ([`reads`]).
 
 mod nest;
+mod product;
 mod reads;
 mod reshape;
+mod stages;
 mod totals;
 mod values;
 
-pub(crate) use nest::{MatrixProduct, Nest, output_of};
+pub(crate) use nest::{Nest, output_of};
+pub(crate) use product::MatrixProduct;
 pub(crate) use reshape::only_reshapes;
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 pub(crate) use values::visit;
@@ -19,6 +22,7 @@ pub(crate) use values::visit;
 use reads::reads_of;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};
+use stages::staged;
 use std::collections::BTreeMap;
 
 /// The attribute of a tensor program that records its kind.
@@ -105,7 +109,7 @@ impl Analysis {
 
 /// `None`: opaque.
 fn analyse(program: &TensorProgram) -> Option<Analysis> {
-    let nest = Nest::of(program)?;
+    let nest = Nest::of(program).or_else(|| staged(program))?;
     let found = reads_of(program, &nest)?;
     let mut reads: BTreeMap<BufferId, Read> = BTreeMap::new();
     for &(buffer, read) in &found {

@@ -41,21 +41,14 @@ pub(crate) struct Nest<'p> {
     /// What a nest without reduction axes stores.
     pub(crate) stored: Option<&'p TExpr>,
     /// What an accumulation adds or combines.
-    term: Option<(BinOp, Term<'p>)>,
+    pub(super) term: Option<(BinOp, Term<'p>)>,
     /// Its first value.
-    initial: Option<&'p TExpr>,
-}
-
-/// `B[i, j] += X[i, k] * W[k, j]`, from 0 on, over whole matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MatrixProduct {
-    pub(crate) left: BufferId,
-    pub(crate) right: BufferId,
+    pub(super) initial: Option<&'p TExpr>,
 }
 
 /// What is combined with the value so far.
 #[derive(Debug, Clone, Copy)]
-enum Term<'p> {
+pub(super) enum Term<'p> {
     One(&'p TExpr),
     /// Of `fma`.
     Product(&'p TExpr, &'p TExpr),
@@ -118,6 +111,40 @@ impl<'p> Nest<'p> {
         nest.complete(store, first)
     }
 
+    /// A statement that combines with the elements of a buffer, whose first values something else sets.
+    /// It is taken for a nest that writes `output`, which has the same shape.
+    pub(super) fn of_update(
+        program: &'p TensorProgram,
+        stmt: &'p [Stmt],
+        buffer: BufferId,
+        output: BufferId,
+    ) -> Option<Self> {
+        let mut walk = Walk::default();
+        let store = walk.body(stmt)?;
+        let written = walk.written(store.indices, &program.buffer(buffer).shape)?;
+        let spatial: BTreeSet<ScalarId> = written.iter().flatten().copied().collect();
+        let reduced: BTreeSet<ScalarId> =
+            walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
+        let (op, term) = accumulated(store)?;
+        let Walk { scalars, extents, mut read, has_axes, first } = walk;
+        let Term::One(value) = term else { return None };
+        read.push(value);
+        let fits = store.buffer == buffer && first.is_none() && !reduced.is_empty();
+        let (stored, initial, term) = (None, None, Some((op, term)));
+        fits.then_some(Nest {
+            scalars,
+            extents,
+            output,
+            written,
+            reduced,
+            read,
+            has_axes,
+            stored,
+            term,
+            initial,
+        })
+    }
+
     fn complete(mut self, store: Store<'p>, first: Option<(First, Store<'p>)>) -> Option<Self> {
         let Some((first, initial)) = first else {
             // Without reduction axes each element is written once.
@@ -170,38 +197,6 @@ impl<'p> Nest<'p> {
                 Term::Product(a, b) => self.of_different_inputs(a, b),
                 Term::One(term) => self.is_product(term),
             }
-    }
-
-    /// Which matrices a nest multiplies, if it does that and nothing else.
-    pub(crate) fn matrix_product(&self, program: &TensorProgram) -> Option<MatrixProduct> {
-        let [Some(i), Some(j)] = self.written[..] else { return None };
-        let mut reduced = self.reduced.iter();
-        let (Some(&k), None) = (reduced.next(), reduced.next()) else { return None };
-        let from_zero = self.initial.is_some_and(|initial| {
-            matches!(self.scalars.resolve(initial), TExpr::Int(0))
-                || matches!(self.scalars.resolve(initial), TExpr::Float(value) if value.to_bits() == 0)
-        });
-        let (a, b) = match self.term? {
-            (BinOp::Add, Term::Product(a, b)) => (a, b),
-            (BinOp::Add, Term::One(term)) => match self.scalars.resolve(term) {
-                TExpr::Binary(BinOp::Mul, factors) => (&factors.0, &factors.1),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let at = |factor: &TExpr, row: ScalarId, column: ScalarId| {
-            let TExpr::Load { buffer, indices } = self.scalars.resolve(factor) else { return None };
-            let [x, y] = indices.as_slice() else { return None };
-            let extents = [self.extents.get(&row)?.clone(), self.extents.get(&column)?.clone()];
-            let fits = self.scalars.lone(x) == Some(row)
-                && self.scalars.lone(y) == Some(column)
-                && program.buffer(*buffer).shape == extents
-                && program.buffer(*buffer).dtype == program.buffer(self.output).dtype;
-            fits.then_some(*buffer)
-        };
-        let (left, right) =
-            (at(a, i, k).zip(at(b, k, j))).or_else(|| at(b, i, k).zip(at(a, k, j)))?;
-        (from_zero && !self.has_axes).then_some(MatrixProduct { left, right })
     }
 
     fn is_product(&self, term: &TExpr) -> bool {

@@ -235,3 +235,20 @@ fn programs_that_never_stop() {
     let bounded = "n = sym_var(lower_bound=2)\nfor i in range(n):\n    Y[i] = X[i]";
     assert_eq!(totals("X: n | Y: n", bounded), None);
 }
+
+#[test]
+fn a_reduction_in_several_statements_is_one() {
+    let sum = |terms: &str, last: &str| {
+        format!(
+            "T = alloc_buffer((n,), \"f64\")\nfor i in range(n):\n    T[i] = 0.0\n\
+             for i, k in grid(n, 4):\n    T[i] += {terms}\nfor i in range(n):\n    Y[i] = {last}"
+        )
+    };
+    let product = "f64(X[i, k]) * f64(W[i, k])";
+    let shapes = "X: n, 4 | W: n, 4 | Y: n";
+    is(Pattern::OutputEwiseFusible, shapes, &sum(product, "f32(T[i])"));
+    is(Pattern::Reduction, shapes, &sum("f64(X[i, k])", "f32(T[i] / f64(n))"));
+    is(Pattern::Opaque, shapes, &sum(product, "f32(T[n - 1 - i])"));
+    is(Pattern::Opaque, shapes, &sum(product, "f32(T[i]) + W[i, 0]"));
+    is(Pattern::Opaque, shapes, &sum("T[n - 1 - i]", "f32(T[i])"));
+}
