@@ -29,7 +29,7 @@ const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
-                     combine_parallel_matmul,convert_layout,lift_transform_params";
+                     combine_parallel_matmul,convert_layout,lift_transform_params,outline_blocks";
 
 fn main() {
     let arguments = Arguments::from_args();

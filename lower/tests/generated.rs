@@ -52,7 +52,7 @@ impl Watch for Held<'_> {
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,\
-                     lift_transform_params";
+                     lift_transform_params,outline_blocks";
 
 fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);

@@ -16,6 +16,7 @@ pub mod legalize_ops;
 pub mod lift_lambdas;
 pub mod lift_transform_params;
 pub mod normalize;
+pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;
 pub mod to_mixed_precision;
 

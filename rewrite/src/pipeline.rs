@@ -6,7 +6,8 @@ use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
     convert_layout, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, fold_constant, fuse_ops, inline_private_functions, legalize_ops,
-    lift_lambdas, lift_transform_params, normalize, rewrite_dataflow_reshape, to_mixed_precision,
+    lift_lambdas, lift_transform_params, normalize, outline_blocks, rewrite_dataflow_reshape,
+    to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -72,6 +73,7 @@ pub static OPTIMIZATION: Stage = Stage {
 pub static OPTIONAL: &[&Pass] = &[
     &bind_params::PASS,
     &inline_private_functions::PASS,
+    &outline_blocks::PASS,
     &combine_parallel_matmul::PASS,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,

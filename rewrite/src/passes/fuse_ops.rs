@@ -9,7 +9,7 @@
 
 mod graph;
 mod groups;
-mod outline;
+pub(super) mod outline;
 mod stops;
 
 use crate::pass::{Exactness, Pass, PassContext};
@@ -17,7 +17,7 @@ use crate::patterns::Analysis;
 use crate::totality::Totality;
 use graph::Graph;
 use groups::groups;
-use outline::Outline;
+use outline::{Outline, name_of_group};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -149,7 +149,9 @@ impl Fusion<'_, '_> {
             let members: Vec<_> = group.iter().map(|&at| block.bindings[at].clone()).collect();
             self.calls += members.len();
             let last = *group.last().expect("invariant: a group has two calls");
-            replaced.insert(last, self.outline.group(members));
+            let name = name_of_group(&members);
+            let call = self.outline.group(members, &name, &[PRIMITIVE, "private"]);
+            replaced.insert(last, call);
             moved.extend(group);
         }
         let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();

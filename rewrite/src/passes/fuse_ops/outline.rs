@@ -2,7 +2,6 @@
 //! has the variables of the one that it comes from, bound by its parameters; those that no parameter
 //! has alone as a dim come in one more parameter, a shape (paper, Figure 8).
 
-use super::PRIMITIVE;
 use crate::dims::{expr_dims, lone, signature_dims};
 use crate::tir_call::TirCall;
 use relax_semantics::ops::lookup;
@@ -19,18 +18,25 @@ use std::collections::BTreeSet;
 /// Programs that the name of a function tells.
 const NAMED: usize = 4;
 
-pub(super) struct Outline<'f> {
+/// The name of the function of a group of calls.
+pub(super) fn name_of_group(members: &[Binding]) -> String {
+    let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
+    let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
+    format!("fused_{}", names.join("_"))
+}
+
+pub(in crate::passes) struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
     /// Names of definitions.
     taken: &'f mut BTreeSet<Name>,
     /// Those made so far.
-    pub(super) functions: Vec<Function>,
+    pub(in crate::passes) functions: Vec<Function>,
 }
 
 impl<'f> Outline<'f> {
-    pub(super) fn new(
+    pub(in crate::passes) fn new(
         function: &'f Function,
         annotations: &'f [Annotation],
         taken: &'f mut BTreeSet<Name>,
@@ -38,9 +44,15 @@ impl<'f> Outline<'f> {
         Self { function, annotations, taken, functions: Vec::new() }
     }
 
-    /// Makes the function of a group, and gives the call of it in the place of its last member.
-    pub(super) fn group(&mut self, members: Vec<Binding>) -> Binding {
-        let name = self.fresh_name(&members);
+    /// Makes the function of a group, of a name like `wanted` and with these marks, and gives the call of it in the
+    /// place of its last member.
+    pub(in crate::passes) fn group(
+        &mut self,
+        members: Vec<Binding>,
+        wanted: &str,
+        marks: &[&str],
+    ) -> Binding {
+        let name = self.fresh_name(wanted);
         let last = members.last().expect("invariant: a group has two calls");
         let result = last.var;
         let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
@@ -66,7 +78,7 @@ impl<'f> Outline<'f> {
         let block =
             Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
         let body = Body { blocks: vec![block], result: Atom::Var(result) };
-        let lambda = Lambda { params, result: declared, attrs: marks(), body: Some(body) };
+        let lambda = Lambda { params, result: declared, attrs: attrs(marks), body: Some(body) };
         let span = self.function.var(result).span;
         let mut function = Function { name: name.clone(), span, lambda, vars, dims };
         // The table of the function around is far longer than what the group needs of it.
@@ -109,12 +121,9 @@ impl<'f> Outline<'f> {
         }
     }
 
-    fn fresh_name(&mut self, members: &[Binding]) -> Name {
-        let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
-        let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
-        let base = format!("fused_{}", names.join("_"));
-        let candidates =
-            std::iter::once(base.clone()).chain((1_u32..).map(|number| format!("{base}_{number}")));
+    fn fresh_name(&mut self, wanted: &str) -> Name {
+        let numbered = (1_u32..).map(|number| format!("{wanted}_{number}"));
+        let candidates = std::iter::once(wanted.to_owned()).chain(numbered);
         let mut free = candidates.map(Name::new).filter(|name| self.is_free(name));
         let name = free.next().expect("invariant: there are more names than are taken");
         drop(free);
@@ -135,8 +144,8 @@ fn without_annotation(info: &VarInfo) -> VarInfo {
     VarInfo { name: info.name.clone(), annotation: None, span: info.span }
 }
 
-fn marks() -> Vec<(Name, AttrValue)> {
-    [PRIMITIVE, "private"].map(|key| (Name::new(key), AttrValue::Bool(true))).to_vec()
+fn attrs(marks: &[&str]) -> Vec<(Name, AttrValue)> {
+    marks.iter().map(|key| (Name::new(*key), AttrValue::Bool(true))).collect()
 }
 
 /// What a group uses that it does not bind, in the order of the first use.
