@@ -32,7 +32,7 @@ const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern
                      inline_buffers,eliminate_dead_code";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
-                     combine_parallel_matmul,convert_layout,lift_transform_params";
+                     combine_parallel_matmul,convert_layout,lift_transform_params,outline_blocks";
 /// Libraries for a part of the operators, programs for the rest.
 const LIBRARY: &str = "cuda/lift_lambdas,normalize,lower_to_library,legalize_ops";
 /// The same by way of functions.

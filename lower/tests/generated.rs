@@ -58,7 +58,7 @@ const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern
                      inline_buffers,eliminate_dead_code";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,\
-                     lift_transform_params";
+                     lift_transform_params,outline_blocks";
 
 fn holds(bytes: &[u8], seen: &mut Seen) {
     let text = module(bytes);

@@ -1,7 +1,7 @@
 //! Blocks of a body: the way to those that a pass works on, and what they look like after bindings were
 //! taken out.
 
-use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr};
+use relax_syntax::ir::{Block, BlockKind, Body, Expr};
 use std::collections::BTreeSet;
 
 /// Puts the blocks of a body in order, none empty, no two plain ones adjacent; bodies within it are left to whoever changed them.
@@ -31,13 +31,11 @@ pub(crate) fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Bloc
     }
 }
 
-/// Calls `visit` on each binding of a body and of the branches in it.
-pub(crate) fn for_each_binding(body: &mut Body, visit: &mut dyn FnMut(&mut Binding)) {
+/// Calls `visit` on each block of a body, and then on those of the branches in it.
+pub(crate) fn for_each_block(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
     for block in &mut body.blocks {
-        for binding in &mut block.bindings {
-            visit(binding);
-        }
-        for_each_branch(block, &mut |body| for_each_binding(body, visit));
+        visit(block);
+        for_each_branch(block, &mut |body| for_each_block(body, visit));
     }
 }
 

@@ -21,6 +21,7 @@ pub mod lift_transform_params;
 pub mod lower_to_library;
 pub mod merge_composite_functions;
 pub mod normalize;
+pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;
 pub mod run_codegen;
 pub mod split_call_tir_by_pattern;

@@ -7,7 +7,7 @@ use crate::passes::{
     convert_layout, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
-    merge_composite_functions, normalize, rewrite_dataflow_reshape, run_codegen,
+    merge_composite_functions, normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen,
     split_call_tir_by_pattern, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
@@ -74,6 +74,7 @@ pub static OPTIMIZATION: Stage = Stage {
 pub static OPTIONAL: &[&Pass] = &[
     &bind_params::PASS,
     &inline_private_functions::PASS,
+    &outline_blocks::PASS,
     &combine_parallel_matmul::PASS,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,

@@ -5,7 +5,7 @@
 
 use super::normalize::broadcasts;
 use super::{left_to_run_time, map_functions};
-use crate::blocks::for_each_binding;
+use crate::blocks::for_each_block;
 use crate::dims::{assume_declared, same_dims};
 use crate::mutated::mutated;
 use crate::pass::{Exactness, Pass, PassContext};
@@ -16,7 +16,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Facts};
-use relax_syntax::ir::{Atom, Binding, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Callee, Expr, Function, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -49,9 +49,12 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         walk.facts.push();
         assume_declared(walk.facts, &function.dims);
         let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
-        for_each_binding(body, &mut |binding| {
-            dropped += usize::from(walk.broadcast(binding));
-            passed_by += walk.elementwise(binding);
+        for_each_block(body, &mut |block| {
+            for binding in &mut block.bindings {
+                dropped += usize::from(walk.broadcast(binding));
+                passed_by += walk.elementwise(binding);
+            }
+            walk.leave(block);
         });
         walk.facts.pop();
         rebuilt
@@ -99,6 +102,15 @@ impl<'a> Walk<'a, '_> {
         let decided = is_one && is_named && !changes;
         let decided = decided && self.totality.only_gives_a_value(self.function, binding);
         decided.then_some(operand)
+    }
+
+    /// After a dataflow block only its outputs are seen.
+    fn leave(&mut self, block: &Block) {
+        if let BlockKind::Dataflow { outputs } = &block.kind {
+            let bound: BTreeSet<VarId> = block.bindings.iter().map(|binding| binding.var).collect();
+            let is_seen = |var: &VarId| !bound.contains(var) || outputs.contains(var);
+            self.stretched.retain(|_, operand| is_seen(operand));
+        }
     }
 
     /// Takes the operands of broadcasts for their results; says how many.

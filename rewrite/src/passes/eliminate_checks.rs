@@ -61,7 +61,7 @@ fn resolved(module: &Module, casts: &Casts) -> Module {
 }
 
 /// The functions in which something is not decided, or wrong, that was fine before.
-fn functions_with_errors(module: &Module, context: &mut PassContext) -> BTreeSet<Name> {
+pub(super) fn functions_with_errors(module: &Module, context: &mut PassContext) -> BTreeSet<Name> {
     let checked = check(module, context.facts, Phase::P0);
     let errors = checked.diagnostics.iter().filter(|d| d.severity == Severity::Error);
     let places: BTreeSet<_> = errors.map(|error| error.primary.span).collect();
