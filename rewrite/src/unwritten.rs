@@ -98,8 +98,10 @@ impl Spread<'_> {
 /// Whether an operator may give elements that nothing wrote, though its operands are written.
 fn is_source(name: &str) -> bool {
     lookup(name).is_none_or(|row| {
-        matches!(row.family, Family::Calls | Family::Memory | Family::Builtins | Family::Distributed)
-            || row.name.starts_with("empty")
+        matches!(
+            row.family,
+            Family::Calls | Family::Memory | Family::Builtins | Family::Distributed
+        ) || row.name.starts_with("empty")
     })
 }
 

@@ -158,7 +158,10 @@ fn writes(row: &Operator, operands: &[Value], attrs: &[(Name, Value)]) -> Writes
 fn is_folded(row: &Operator) -> bool {
     row.effect == Effect::Pure
         && matches!(row.eval, Evaluate::Values(_))
-        && !matches!(row.family, Family::Memory | Family::Builtins | Family::Calls | Family::Distributed)
+        && !matches!(
+            row.family,
+            Family::Memory | Family::Builtins | Family::Calls | Family::Distributed
+        )
 }
 
 /// Whether a value is known to have few elements.
