@@ -6,7 +6,7 @@ use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print};
 use relax_corpus::random::Random;
 use relax_corpus::well_formed_part::well_formed_part;
-use relax_lower::passes::{lower_shapes, to_non_dataflow};
+use relax_lower::passes::{lower_builtins, lower_shapes, to_non_dataflow};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Settings};
 use relax_rewrite::pipeline::{Unwatched, run};
@@ -63,6 +63,7 @@ fn hold(name: &str, module: &Module, tally: &mut Tally) -> bool {
     let before = applied(&to_non_dataflow::PASS, &module);
     let after = applied(&lower_shapes::PASS, &before);
     assert!(after.functions().all(|function| function.dims.is_empty()));
+    let after = applied(&lower_builtins::PASS, &after);
     let shown = |why: &dyn std::fmt::Display| format!("{name}: {why}\n{}", print(&after));
     match verify(&before, &after, Exactness::Exact, EFFORT) {
         Ok(more) => tally.add(&more),

@@ -4,7 +4,7 @@ mod watch;
 
 use super::load;
 use super::nearest::unknown;
-use crate::args::{OptArgs, Phase};
+use crate::args::OptArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
@@ -13,7 +13,9 @@ use relax_corpus::pipeline::{Program, print};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Exactness, Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
+use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
 use watch::{Reporter, Show};
 
 pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
@@ -24,6 +26,9 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let show = show(args)?;
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
+    if args.passes.is_none() {
+        leads_to(&program.module, args.to.into())?;
+    }
     let mut reporter = Reporter::new(args, show, &program.module, terminal);
     reporter.begin()?;
     let settings = Settings { target: args.target.into(), ..Settings::default() };
@@ -51,11 +56,19 @@ fn route(args: &OptArgs) -> Result<Route, Failure> {
         let passes = names.iter().filter(|name| !name.is_empty()).map(|name| pass(name));
         return Ok(Route::Passes(passes.collect::<Result<_, _>>()?));
     }
-    if !matches!(args.to, Phase::P0 | Phase::P1) {
-        let message = "the phases from P2.1 on are not in this version: --to P0 or --to P1";
-        return Err(Failure::missing(message));
-    }
     Ok(PIPELINE.to(args.to.into()))
+}
+
+/// Not every phase has a stage that leads to it.
+fn leads_to(module: &Module, to: Phase) -> Result<(), Failure> {
+    let has_stage = |phase| PIPELINE.stages.iter().any(|stage| stage.phase == phase);
+    let is_lowered = Phase::of_module(module).is_ok_and(|recorded| recorded >= Phase::P21);
+    if to <= Phase::P1 || (has_stage(to) && (is_lowered || has_stage(Phase::P21))) {
+        return Ok(());
+    }
+    let message = "no passes of this version lead from P1 to P2.1: --to P0 or --to P1, or --to P2.3 \
+                   for a program of P2.1 or P2.2";
+    Err(Failure::missing(message))
 }
 
 fn pass(name: &str) -> Result<&'static Pass, Failure> {
