@@ -2,6 +2,7 @@
 
 pub mod attach_global_symbol;
 pub mod lift_workspaces;
+pub mod lower_builtins;
 pub mod lower_call_tir;
 pub mod lower_operators;
 pub mod lower_shapes;

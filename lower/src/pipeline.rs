@@ -1,8 +1,8 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
 use crate::passes::{
-    attach_global_symbol, lift_workspaces, lower_call_tir, lower_operators, lower_shapes,
-    lower_views, plan_memory, to_non_dataflow,
+    attach_global_symbol, lift_workspaces, lower_builtins, lower_call_tir, lower_operators,
+    lower_shapes, lower_views, plan_memory, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -43,7 +43,11 @@ pub static EARLY_BUILD: Stage = Stage {
 /// P2.3.
 pub static LOWERED_BUILTINS: Stage = Stage {
     phase: Phase::P23,
-    steps: &[Step::Once(&lower_shapes::PASS), Step::Once(&attach_global_symbol::PASS)],
+    steps: &[
+        Step::Once(&lower_shapes::PASS),
+        Step::Once(&lower_builtins::PASS),
+        Step::Once(&attach_global_symbol::PASS),
+    ],
 };
 
 /// Passes of this crate that no stage runs.

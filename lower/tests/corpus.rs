@@ -96,8 +96,6 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
     let route = match Phase::parse(list) {
         // What is beyond that phase already stays as it is.
         Some(phase) if phase <= recorded => return Ok(module.clone()),
-        // Nothing leads there from P1 yet.
-        Some(Phase::P23) if recorded < Phase::P21 => return Ok(module.clone()),
         Some(phase) => PIPELINE.to(phase),
         None => PIPELINE.named(list)?,
     };

@@ -1,6 +1,8 @@
 //! One call of an operator on values: bind, check the constraints, evaluate.
 
-use super::{BindError, Eval, Evaluate, Infer, Limits, Machine, Operand, Operator, Reject, bind};
+use super::{
+    BindError, Eval, Evaluate, Infer, Kind, Limits, Machine, Operand, Operator, Reject, bind,
+};
 use crate::concrete::Concrete;
 use crate::stop::Stop;
 use crate::value::Value;
@@ -21,6 +23,7 @@ pub fn apply(
 ) -> Result<Value, Stop> {
     let values = bind(row, positional, keywords, &|literal| literal.value())
         .map_err(|error| bind_trap(row, &error))?;
+    refuse_opaque(row, &values)?;
     let out = deduce(row, &values, machine.as_ref().map(|machine| machine.module()))?;
     let eval = Eval { row, values: &values, out: &out, limits };
     match (row.eval, machine) {
@@ -29,6 +32,30 @@ pub fn apply(
         (Evaluate::Machine(_), None) => {
             Err(Stop::Unsupported(format!("`{}` outside of a program", row.name)))
         }
+    }
+}
+
+/// Deduction takes a value of which no annotation tells anything for one of which nothing is known.
+fn refuse_opaque(row: &'static Operator, values: &[Value]) -> Result<(), Stop> {
+    for (param, value) in row.params.iter().zip(values) {
+        if matches!(param.kind, Kind::Value | Kind::Rest) {
+            continue;
+        }
+        if let Some(opaque) = opaque(value) {
+            let message =
+                format!("`{}` must be {}, found {opaque}", param.name, param.kind.words());
+            return Err(Stop::trap(format!("{}/kind", row.short_name()), message));
+        }
+    }
+    Ok(())
+}
+
+/// A storage or a heap, or one among the fields of a tuple.
+fn opaque(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Storage(_) | Value::Heap(_) => Some(value.kind()),
+        Value::Tuple(items) => items.iter().find_map(opaque),
+        _ => None,
     }
 }
 

@@ -9,12 +9,14 @@ use relax_syntax::dtype::DType;
 use std::sync::Arc;
 
 /// Families whose rows this holds for.
-const FAMILIES: [Family; 5] = [
+const FAMILIES: [Family; 7] = [
     Family::Creation,
     Family::Movement,
     Family::Shapes,
     Family::LinearAlgebra,
     Family::Distributed,
+    Family::Memory,
+    Family::Builtins,
 ];
 
 fn tensors() -> Vec<Value> {

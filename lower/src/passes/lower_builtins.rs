@@ -1,0 +1,81 @@
+//! Calls of built-ins get every operand at the place of its parameter, under the full name: a machine
+//! that runs them needs no operator table.
+
+use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_semantics::check::Phase;
+use relax_semantics::ops::{Family, Kind, Literal, Operator, bind, lookup};
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Module};
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "lower_builtins",
+    doc: "Writes out the operands of built-ins by position, those that were left out included.",
+    from: Phase::P23,
+    to: Phase::P23,
+    exactness: Exactness::Exact,
+    run,
+};
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut result = module.clone();
+    let mut lowered = 0;
+    for definition in &mut result.definitions {
+        if let Definition::Graph(function) = definition
+            && let Some(body) = &mut function.lambda.body
+        {
+            visit(body, &mut lowered);
+        }
+    }
+    context.count("wrote out", lowered, "calls of built-ins");
+    Ok(result)
+}
+
+fn visit(body: &mut Body, lowered: &mut usize) {
+    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
+        match &mut binding.expr {
+            Expr::If { then, otherwise, .. } => {
+                visit(then, lowered);
+                visit(otherwise, lowered);
+            }
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                let Some(row) = lookup(name).filter(|row| is_lowered(row)) else { continue };
+                if let Some(all) = by_position(row, args, attrs) {
+                    *lowered += usize::from(!attrs.is_empty() || all.len() != args.len());
+                    *name = Name::new(row.name);
+                    *args = all;
+                    attrs.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Rows that take further operands have no place for those with a default.
+fn is_lowered(row: &Operator) -> bool {
+    matches!(row.family, Family::Memory | Family::Builtins)
+        && row.params.iter().all(|param| param.kind != Kind::Rest)
+}
+
+/// One operand a parameter.
+fn by_position(row: &'static Operator, args: &[Atom], attrs: &[(Name, Atom)]) -> Option<Vec<Atom>> {
+    bind(row, args.to_vec(), attrs.to_vec(), &written).ok()
+}
+
+fn written(default: Literal) -> Atom {
+    match default {
+        Literal::None => Atom::None,
+        Literal::Int(value) => Atom::Dim(Dim::Int(value)),
+        Literal::Float(value) => Atom::Float(value),
+        Literal::Bool(value) => Atom::Bool(value),
+        Literal::Str(text) => Atom::Str(Name::new(text)),
+        Literal::Ints(values) => {
+            Atom::Tuple(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect())
+        }
+    }
+}
