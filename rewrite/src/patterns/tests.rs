@@ -224,3 +224,23 @@ fn programs_that_never_stop() {
     let bounded = "n = sym_var(lower_bound=2)\nfor i in range(n):\n    Y[i] = X[i]";
     assert_eq!(totals("X: n | Y: n", bounded), None);
 }
+
+#[test]
+fn a_reduction_may_be_formed_in_a_wider_dtype() {
+    let shapes = "X: n, m | Y: n";
+    let wide = |last: &str| {
+        format!(
+            "T = alloc_buffer((n,), \"f64\")\nfor i in range(n):\n    with block():\n        T[i] = 0.0\n        \
+             for k in range(m):\n            T[i] += f64(X[i, k])\n        {last}"
+        )
+    };
+    is(Pattern::Reduction, shapes, &wide("Y[i] = f32(T[i] / f64(m))"));
+    is(Pattern::Opaque, shapes, &wide("Y[0] = f32(T[i])"));
+    is(Pattern::Opaque, shapes, &wide("Y[i] = f32(T[i]) + X[i, 0]"));
+    let function = "for i in range(n):\n    Y[i] = X[i, 0]\n    for k in range(m):\n        \
+                    Y[i] = select(X[i, k] > Y[i], X[i, k], Y[i])";
+    is(Pattern::Reduction, shapes, function);
+    let elsewhere = "for i in range(n):\n    Y[i] = X[i, 0]\n    for k in range(m):\n        \
+                     Y[i] = select(X[i, k] > Y[0], X[i, k], Y[i])";
+    is(Pattern::Opaque, shapes, elsewhere);
+}

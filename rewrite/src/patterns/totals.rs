@@ -28,10 +28,13 @@ impl Totals {
             && program.dims.iter().all(|dim| !dim.has_facts())
             && plain_dims.into_iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
             && nest.read.iter().all(|expr| is_total(program, &nest, expr));
-        let runs = |var| matches!(nest.extents.get(var), Some(Dim::Int(1..)));
-        let writes_all = !nest.is_reduction() || nest.reduced.iter().all(runs);
-        total.then_some(Totals { writes_all })
+        total.then_some(Totals { writes_all: nest.runs_for_each_output() })
     }
+}
+
+/// Whether a program that does not stop has written every element of its output.
+pub(crate) fn writes_all(program: &TensorProgram) -> bool {
+    Nest::of(program).is_some_and(|nest| nest.runs_for_each_output())
 }
 
 fn is_total(program: &TensorProgram, nest: &Nest, expr: &TExpr) -> bool {
