@@ -10,7 +10,7 @@ mod reads;
 mod totals;
 mod values;
 
-pub(crate) use totals::{Totals, writes_all};
+pub(crate) use totals::Totals;
 pub(crate) use values::visit;
 
 use nest::Nest;

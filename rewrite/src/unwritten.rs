@@ -1,12 +1,10 @@
 //! Which variables may hold elements that nothing has written: reading one stops the program.
 //!
 //! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory. They
-//! spread through operators that move elements, through calls and results, but not through tensor programs
-//! that are known to write their whole output. Inputs of functions that
+//! spread through operators that move elements, through calls and results. Inputs of functions that
 //! nothing in the module calls are written.
 
 use crate::mutated::mentions;
-use crate::patterns::writes_all;
 use crate::references::references;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
@@ -74,8 +72,8 @@ impl Spread<'_> {
                     self.pass(name, args, vars);
                     self.results.contains(name)
                 }
-                Expr::Call { callee: Callee::Operator(name), args, .. } => {
-                    !self.writes_all(name, args) && (is_source(name) || uses(&binding.expr, vars))
+                Expr::Call { callee: Callee::Operator(name), .. } => {
+                    is_source(name) || uses(&binding.expr, vars)
                 }
                 Expr::Call { callee: Callee::Var(_), .. } | Expr::Closure(_) => true,
                 other => uses(other, vars),
@@ -84,15 +82,6 @@ impl Spread<'_> {
                 vars.insert(binding.var);
             }
         }
-    }
-
-    /// Whether it calls a tensor program that writes each element of its one output; one that reads what
-    /// nothing has written stops there.
-    fn writes_all(&self, name: &Name, args: &[Atom]) -> bool {
-        let Some(Atom::Global(program)) = args.first().filter(|_| name == "call_tir") else {
-            return false;
-        };
-        self.module.tensor_program(program).is_some_and(writes_all)
     }
 
     /// The parameters of a callee get what is passed.

@@ -32,11 +32,6 @@ impl Totals {
     }
 }
 
-/// Whether a program that does not stop has written every element of its output.
-pub(crate) fn writes_all(program: &TensorProgram) -> bool {
-    Nest::of(program).is_some_and(|nest| nest.runs_for_each_output())
-}
-
 fn is_total(program: &TensorProgram, nest: &Nest, expr: &TExpr) -> bool {
     let floats = program.buffers.iter().all(|buffer| buffer.dtype.class() == Class::Float);
     let mut total = true;
