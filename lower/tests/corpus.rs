@@ -7,14 +7,18 @@ mod precision;
 use libtest_mimic::{Arguments, Failed, Trial};
 use precision::coarsened;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
-use relax_corpus::pipeline::print_and_parse;
+use relax_corpus::pipeline::{Program, print_and_parse};
+use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Exactness, Settings, Target};
-use relax_rewrite::pipeline::{Applied, Failed as Ended, Watch, run};
+use relax_rewrite::pipeline::{Applied, Failed as Ended, Unwatched, Watch, run};
 use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
 use relax_symbolic::Prover;
-use relax_syntax::ir::Module;
+use relax_syntax::ir::{Body, Callee, Expr, Module};
+use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -45,8 +49,60 @@ fn main() {
     let mut files = Vec::new();
     collect(&corpus, &mut files);
     files.sort();
-    let trials = files.into_iter().map(|path| trial(&corpus, path)).collect();
+    let all = files.clone();
+    let ratchet = Trial::test("calls_that_stay_operators", move || legalized(&all));
+    let trials = files.into_iter().map(|path| trial(&corpus, path)).chain([ratchet]).collect();
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Calls of the corpus that could be calls of tensor programs and stay operators: it may only fall.
+const STAY: usize = 1077;
+
+/// Counts what `legalize_ops` leaves of operators that have tensor programs.
+fn legalized(files: &[PathBuf]) -> Result<(), Failed> {
+    let route = PIPELINE.named(LEGAL)?;
+    let (mut stay, mut all) = (BTreeMap::new(), BTreeMap::new());
+    for path in files {
+        let text = std::fs::read_to_string(path)?;
+        let program = Program::load(Source::new("corpus", text.as_str()));
+        let part = well_formed_part(&program);
+        let settings = Settings::default();
+        let done = run(&part, &route, &settings, &mut Prover::new(), &mut Unwatched);
+        if let Ok(module) = done {
+            count(&module, &mut stay);
+            count(&part, &mut all);
+        }
+    }
+    let sum = |counts: &BTreeMap<&str, usize>| counts.values().sum::<usize>();
+    if sum(&stay) > STAY {
+        let (stays, all) = (sum(&stay), sum(&all));
+        return Err(
+            format!("{stays} calls stay operators, it were {STAY} (of {all}): {stay:?}").into()
+        );
+    }
+    Ok(())
+}
+
+/// Counts the calls of operators that have tensor programs.
+fn count(module: &Module, counts: &mut BTreeMap<&'static str, usize>) {
+    fn of_body(body: &Body, counts: &mut BTreeMap<&'static str, usize>) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::Call { callee: Callee::Operator(name), .. } => {
+                    if let Some(row) = lookup(name).filter(|row| has_kernels(row)) {
+                        *counts.entry(row.name).or_default() += 1;
+                    }
+                }
+                Expr::If { then, otherwise, .. } => {
+                    of_body(then, counts);
+                    of_body(otherwise, counts);
+                }
+                _ => {}
+            }
+        }
+    }
+    let bodies = module.functions().filter_map(|function| function.lambda.body.as_ref());
+    bodies.for_each(|body| of_body(body, counts));
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -21,7 +21,9 @@ pub(super) fn attention(request: &Request) -> Option<Builder> {
     let [batch, rows, heads, depth] = query.dims.clone().try_into().ok()?;
     let columns = key.dims[1].clone();
     let scale = match request.is_none("scale") {
-        true => Scalar::from(1.0) / Scalar::from(&depth).as_dtype(DType::F64).call(Intrinsic::Sqrt),
+        true => {
+            Scalar::from(1.0) / Scalar::from(&depth).into_dtype(DType::F64).call(Intrinsic::Sqrt)
+        }
         false => request.float("scale")?.into(),
     };
     let mask = Mask::of(request, &rows, &columns)?;

@@ -42,7 +42,7 @@ impl Buffer {
     pub(super) fn limited(&self, indices: &[Scalar], most: Scalar) -> Scalar {
         let element = self.at(indices);
         if self.dtype == DType::U64 {
-            return element.min(most.as_dtype(DType::U64)).as_dtype(DType::I64);
+            return element.min(most.into_dtype(DType::U64)).into_dtype(DType::I64);
         }
         element.cast(self.dtype, DType::I64).clamped(0, most)
     }

@@ -41,7 +41,7 @@ pub(super) fn number(dtype: DType, known: &Known) -> Option<Scalar> {
     Some(match dtype {
         DType::Bool => (value != 0.0).into(),
         // Converted when the program runs: limited to the range of the dtype.
-        _ if !dtype.is_float() => Scalar::from(value).as_dtype(dtype),
+        _ if !dtype.is_float() => Scalar::from(value).into_dtype(dtype),
         _ => value.into(),
     })
 }
@@ -51,7 +51,7 @@ fn integer(dtype: DType, value: i64) -> Scalar {
         DType::Bool => (value != 0).into(),
         // Not every integer is a number of a narrower dtype.
         _ if !dtype.is_float() && dtype != DType::I64 && !(0..=127).contains(&value) => {
-            Scalar::from(value).as_dtype(dtype)
+            Scalar::from(value).into_dtype(dtype)
         }
         _ if dtype.is_float() && value.unsigned_abs() < 1 << 53 => (value as f64).into(),
         _ => value.into(),
@@ -90,7 +90,7 @@ pub(super) fn arange(request: &Request) -> Option<Builder> {
 }
 
 fn wide(index: Scalar) -> Scalar {
-    index.as_dtype(DType::F64)
+    index.into_dtype(DType::F64)
 }
 
 /// `eye` and `eye_like`
@@ -112,9 +112,9 @@ pub(super) fn eye(request: &Request) -> Option<Builder> {
 pub(super) fn size(request: &Request) -> Option<Builder> {
     let mut builder = Builder::new(request);
     let (x, output) = (builder.input("expr")?, builder.output());
-    let factors = x.dims.iter().map(|dim| Scalar::from(dim).as_dtype(DType::U64));
+    let factors = x.dims.iter().map(|dim| Scalar::from(dim).into_dtype(DType::U64));
     let product = factors.reduce(|a, b| a * b);
-    let value = product.map_or(1.into(), |product| product.as_dtype(DType::I64));
+    let value = product.map_or(1.into(), |product| product.into_dtype(DType::I64));
     builder.fill(&output, |_| value);
     Some(builder)
 }

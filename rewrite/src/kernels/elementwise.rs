@@ -129,9 +129,7 @@ pub(super) fn binary(request: &Request) -> Option<Builder> {
     map(request, |x| {
         let [a, b] = x else { return None };
         if let Some(op) = plain(name) {
-            return (dtype != DType::Bool || matches!(op, BinOp::BitAnd | BinOp::BitOr))
-                .then(|| Scalar::pair(op, a, b))
-                .or_else(|| (op == BinOp::BitXor).then(|| a.differs(b)));
+            return Some(Scalar::pair(op, a, b));
         }
         if let Some(op) = comparison(name) {
             return Some(compared(op, dtype, a, b));
@@ -156,8 +154,10 @@ pub(super) fn binary(request: &Request) -> Option<Builder> {
             "divide" => truncated(a, b),
             "mod" if dtype.is_float() => truncated_remainder(a, b),
             "mod" => a.clone() - truncated(a, b) * b,
-            "power" if dtype.is_float() => a.clone().call_with(Intrinsic::Pow, &[b.clone()]),
-            "atan2" => a.clone().call_with(Intrinsic::Atan2, &[b.clone()]),
+            "power" if dtype.is_float() => {
+                a.clone().call_with(Intrinsic::Pow, std::slice::from_ref(b))
+            }
+            "atan2" => a.clone().call_with(Intrinsic::Atan2, std::slice::from_ref(b)),
             "log_add_exp" => log_add_exp(dtype, a, b),
             _ => return None,
         })

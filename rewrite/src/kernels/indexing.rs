@@ -32,7 +32,7 @@ pub(super) fn take(request: &Request) -> Option<Builder> {
         let index = match mode {
             "clip" => indices.limited(own, dim - 1),
             "wrap" if indices.dtype == DType::U64 => {
-                (indices.at(own) % dim.as_dtype(DType::U64)).as_dtype(DType::I64)
+                (indices.at(own) % dim.into_dtype(DType::U64)).into_dtype(DType::I64)
             }
             // One beyond i64 is negative afterwards, and out of range as before.
             _ => indices.at(own).cast(indices.dtype, DType::I64),

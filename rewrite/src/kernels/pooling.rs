@@ -204,7 +204,7 @@ fn average_total(builder: &mut Builder, output: &Buffer) -> Option<Total> {
 fn averaged(builder: &mut Builder, output: &Buffer, at: &[Scalar], total: &Total, count: Scalar) {
     let sum = builder.bind(total.value(at));
     let average = match output.dtype.is_float() {
-        true => sum / count.as_dtype(DType::F64),
+        true => sum / count.into_dtype(DType::F64),
         false => truncated(sum, count),
     };
     builder.store(output, at, average.cast(total.dtype, output.dtype));

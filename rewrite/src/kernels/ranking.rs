@@ -17,7 +17,7 @@ pub(super) enum Order {
 }
 
 fn ordered(dtype: DType, x: &Scalar) -> Scalar {
-    if dtype == DType::Bool { x.clone().as_dtype(DType::U8) } else { x.clone() }
+    if dtype == DType::Bool { x.clone().into_dtype(DType::U8) } else { x.clone() }
 }
 
 /// Whether an element comes before another one, which is not equal.

@@ -164,13 +164,13 @@ impl Scalar {
     }
 
     /// `f32(x)`
-    pub(super) fn as_dtype(self, dtype: DType) -> Self {
+    pub(super) fn into_dtype(self, dtype: DType) -> Self {
         Self(TExpr::Cast(dtype, Box::new(self.0)))
     }
 
     /// `f32(x)`, where `x` is of another dtype.
     pub(super) fn cast(self, from: DType, to: DType) -> Self {
-        if from == to { self } else { self.as_dtype(to) }
+        if from == to { self } else { self.into_dtype(to) }
     }
 
     /// Moved into `low..=high`.

@@ -67,7 +67,7 @@ pub(super) fn arg(request: &Request) -> Option<Builder> {
         builder.store(&output, at, 0);
         builder.nest(&inner, |builder, along| {
             let ordered = |value: Scalar| match x.dtype {
-                DType::Bool => value.as_dtype(DType::U8),
+                DType::Bool => value.into_dtype(DType::U8),
                 _ => value,
             };
             let best = builder.bind(output.at(at));

@@ -73,7 +73,7 @@ pub(super) fn wide(dtype: DType) -> DType {
 pub(super) fn count(dims: &[Dim]) -> Scalar {
     let float = |dim: &Dim| match dim {
         Dim::Int(value) if value.unsigned_abs() < 1 << 53 => Scalar::from(*value as f64),
-        _ => Scalar::from(dim).as_dtype(DType::F64),
+        _ => Scalar::from(dim).into_dtype(DType::F64),
     };
     dims.iter().map(float).reduce(|a, b| a * b).unwrap_or(1.0.into())
 }

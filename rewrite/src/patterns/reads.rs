@@ -18,6 +18,10 @@ pub(super) fn reads_of(program: &TensorProgram, nest: &Nest) -> Option<Vec<(Buff
             }
         });
     }
+    // The value so far of an accumulation is no input.
+    loads.retain(|(buffer, indices)| {
+        !(nest.is_reduction() && *buffer == nest.output && is_same(nest, indices))
+    });
     let reads = loads.into_iter().map(|(buffer, indices)| {
         let shape = &program.buffer(buffer).shape;
         let read = read(nest, indices, shape, &program.buffer(nest.output).shape)?;
