@@ -13,7 +13,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Exactness, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Unwatched, Watch, run};
-use relax_rewrite::verify::{Effort, verify};
+use relax_rewrite::verify::{Effort, Remembered, verify_again};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
 use relax_symbolic::Prover;
@@ -161,7 +161,7 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         &route,
         &settings,
         &mut Prover::new(),
-        &mut Held { input: module, exactness: Exactness::Exact },
+        &mut Held { input: module, exactness: Exactness::Exact, remembered: Remembered::default() },
     )
     .map_err(|ended| match ended {
         Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
@@ -178,6 +178,8 @@ struct Held<'a> {
     input: &'a Module,
     /// Of the passes so far.
     exactness: Exactness,
+    /// What the input came to.
+    remembered: Remembered,
 }
 
 impl Watch for Held<'_> {
@@ -194,10 +196,17 @@ impl Watch for Held<'_> {
         {
             return Err(format!("{what}\n{}", relax_corpus::pipeline::print(applied.after)));
         }
-        verify(self.input, applied.after, self.exactness, EFFORT, &BTreeMap::new())
-            .map(|_| ())
-            .map_err(|difference| {
-                format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after))
-            })
+        verify_again(
+            self.input,
+            applied.after,
+            self.exactness,
+            EFFORT,
+            &BTreeMap::new(),
+            &mut self.remembered,
+        )
+        .map(|_| ())
+        .map_err(|difference| {
+            format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after))
+        })
     }
 }

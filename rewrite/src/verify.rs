@@ -87,6 +87,27 @@ pub fn verify(
     effort: Effort,
     values: &BTreeMap<Name, Tensor>,
 ) -> Result<Tally, Box<Difference>> {
+    verify_again(before, after, exactness, effort, values, &mut Remembered::default())
+}
+
+/// What runs of a module came to, for those who hold several modules against it.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    cases: BTreeMap<(Name, u32), Ran>,
+}
+
+/// As [`verify`], for a module that others were held against before, with the same effort and values.
+///
+/// # Errors
+/// The first case in which they differ.
+pub fn verify_again(
+    before: &Module,
+    after: &Module,
+    exactness: Exactness,
+    effort: Effort,
+    values: &BTreeMap<Name, Tensor>,
+    remembered: &mut Remembered,
+) -> Result<Tally, Box<Difference>> {
     let relation = match exactness {
         Exactness::Exact => Relation::Equal,
         Exactness::Approximate => Relation::Close,
@@ -101,7 +122,7 @@ pub fn verify(
     let mut tally = Tally::default();
     for function in before.functions().filter(|function| function.lambda.body.is_some()) {
         match after.function(&function.name) {
-            Some(_) => sides.function(function, effort, &mut tally)?,
+            Some(_) => sides.function(function, effort, remembered, &mut tally)?,
             None if is_private(function) => {}
             None => return Err(Box::new(gone(function))),
         }
@@ -164,6 +185,7 @@ impl Sides<'_> {
         &self,
         function: &Function,
         effort: Effort,
+        remembered: &mut Remembered,
         tally: &mut Tally,
     ) -> Result<(), Box<Difference>> {
         let interesting = interesting(function);
@@ -176,7 +198,15 @@ impl Sides<'_> {
                 tally.rejected += 1;
                 continue;
             };
-            match self.case(function, &arguments) {
+            let before = match remembered.cases.get(&(function.name.clone(), case)) {
+                // Parameters with values of their own make other cases.
+                Some(known) if bound.is_empty() => known.clone(),
+                _ => self.before(function, &arguments),
+            };
+            if bound.is_empty() {
+                remembered.cases.insert((function.name.clone(), case), before.clone());
+            }
+            match self.outcomes(before, self.after(function, &arguments)) {
                 Ok(Case::Compared) => tally.compared += 1,
                 Ok(Case::Trapped) => tally.trapped += 1,
                 Ok(Case::Exhausted) => tally.exhausted += 1,
@@ -198,10 +228,16 @@ impl Sides<'_> {
     }
 
     fn case(&self, function: &Function, arguments: &[Value]) -> Result<Case, String> {
-        let name = &function.name;
-        let before = run(self.before, name, arguments.to_vec(), &self.options);
-        let after = run(self.after, name, self.arguments_after(function, arguments), &self.options);
-        self.outcomes(before, after)
+        self.outcomes(self.before(function, arguments), self.after(function, arguments))
+    }
+
+    fn before(&self, function: &Function, arguments: &[Value]) -> Ran {
+        run(self.before, &function.name, arguments.to_vec(), &self.options)
+    }
+
+    fn after(&self, function: &Function, arguments: &[Value]) -> Ran {
+        let arguments = self.arguments_after(function, arguments);
+        run(self.after, &function.name, arguments, &self.options)
     }
 
     /// Those of parameters that are not bound.

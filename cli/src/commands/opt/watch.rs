@@ -7,7 +7,7 @@ use crate::terminal::Terminal;
 use relax_corpus::pipeline::print;
 use relax_rewrite::pass::{Counter, Exactness, Pass};
 use relax_rewrite::pipeline::{Applied, Watch};
-use relax_rewrite::verify::{Effort, Tally, verify};
+use relax_rewrite::verify::{Effort, Remembered, Tally, verify_again};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
@@ -35,6 +35,8 @@ pub(super) struct Reporter<'a> {
     /// Each pass that was run, and how long it and the check of what it made took.
     times: Vec<(&'static str, Duration)>,
     tally: Tally,
+    /// What the input came to.
+    remembered: Remembered,
     exactness: Exactness,
     /// What could not be written.
     pub(super) failure: Option<Failure>,
@@ -57,6 +59,7 @@ impl<'a> Reporter<'a> {
             started: Instant::now(),
             times: Vec::new(),
             tally: Tally::default(),
+            remembered: Remembered::default(),
             exactness: Exactness::Exact,
             failure: None,
         }
@@ -157,7 +160,9 @@ impl<'a> Reporter<'a> {
             return Ok(());
         }
         let effort = Effort { cases: self.args.cases, seed: self.args.seed };
-        let tally = verify(self.input, applied.after, self.exactness, effort, self.params)
+        let (input, after) = (self.input, applied.after);
+        let (exactness, remembered) = (self.exactness, &mut self.remembered);
+        let tally = verify_again(input, after, exactness, effort, self.params, remembered)
             .map_err(|difference| difference.to_string())?;
         self.tally.add(&tally);
         Ok(())

@@ -56,6 +56,10 @@ pub(super) fn plan(group: &Group, timeline: &Timeline, extents: &mut Extents) ->
     homes.sort_by_key(|(_, members)| members.first().copied());
     let (mut storages, mut tensors) = (Vec::new(), Vec::new());
     for ((home, cut), members) in homes {
+        if matches!(home, Home::Host(_)) && members.len() == 1 {
+            // Nothing uses its storage before: it is taken where the program takes it.
+            continue;
+        }
         let ends: BTreeSet<Bytes> = members.iter().map(|&index| places[index].end).collect();
         let largest = extents.largest(&ends);
         let bytes = extents.difference(largest, cut);
