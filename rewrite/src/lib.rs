@@ -9,6 +9,7 @@ pub mod patterns;
 pub mod pipeline;
 pub mod verify;
 
+pub use mutated::written;
 pub use programs::canonical;
 pub use programs::number::renumber_program;
 

@@ -20,7 +20,8 @@ pub(crate) fn mutated(module: &Module, function: &Function) -> BTreeSet<VarId> {
 }
 
 /// The variables of a function that it passes to a tensor program in destination-passing style.
-pub(crate) fn written(module: &Module, function: &Function) -> BTreeSet<VarId> {
+#[must_use]
+pub fn written(module: &Module, function: &Function) -> BTreeSet<VarId> {
     let mut found = BTreeSet::new();
     if let Some(body) = &function.lambda.body {
         visit(body, &mut |expr| match expr {

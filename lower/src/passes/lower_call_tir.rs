@@ -10,8 +10,10 @@ mod written;
 
 use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
+use crate::memory::aliases::{Aliases, Returns};
 use call::TirCall;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::written as written_in_place;
 use relax_semantics::check::{Checked, Phase};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -42,10 +44,13 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut result = module.clone();
     let (mut done, mut found) = (0, 0);
     let programs = Programs::of(module);
+    let returns = Returns::of(module);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
+        let mutated = mutated(module, function, &returns);
         let Some(mut body) = function.lambda.body.take() else { continue };
         let mut lowering = Lowering::of(module, function, &body, context.checked, &programs);
+        lowering.mutated = mutated;
         lowering.body(&mut body);
         done += lowering.done;
         found += lowering.found;
@@ -54,6 +59,20 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     }
     context.count_of("lowered", done, found, "calls of tensor programs and libraries");
     Ok(result)
+}
+
+/// Variables that may name what a call in place writes to. Such a call changes the value of the one
+/// variable that it is passed, but memory under all of its names.
+fn mutated(module: &Module, function: &Function, returns: &Returns) -> BTreeSet<VarId> {
+    let written = written_in_place(module, function);
+    if written.is_empty() {
+        return written;
+    }
+    let aliases = Aliases::of(function, module, returns);
+    let roots: BTreeSet<VarId> = written.iter().map(|&var| aliases.root(var)).collect();
+    let all = (0..function.vars.len())
+        .map(|index| VarId(u32::try_from(index).expect("invariant: ids are u32")));
+    all.filter(|&var| roots.contains(&aliases.root(var))).collect()
 }
 
 /// The tensor programs that have a body, and which of its parameters each writes to.
@@ -78,6 +97,8 @@ struct Lowering<'a> {
     programs: &'a Programs<'a>,
     /// Bindings that may trap for their operands' shapes.
     left: BTreeSet<VarId>,
+    /// Variables that a later call in place may write to.
+    mutated: BTreeSet<VarId>,
     /// How often each variable is used.
     uses: BTreeMap<VarId, usize>,
     /// Variables that name a tensor of their own: nothing else has its elements.
@@ -102,6 +123,7 @@ impl<'a> Lowering<'a> {
             annotations: &checked.annotations[&function.name],
             programs,
             left: left.filter_map(|left| left.var).collect(),
+            mutated: BTreeSet::new(),
             uses,
             owned: BTreeSet::new(),
             fresh: Fresh::of(module, function),
@@ -130,7 +152,11 @@ impl<'a> Lowering<'a> {
                 "call_tir" | "call_tir_inplace" => {
                     self.found += 1;
                     match TirCall::read(&binding, self.annotations) {
-                        Some(call) if self.is_known(&call, binding.var) => {
+                        // What is written to later must not be memory that other names see.
+                        Some(call)
+                            if self.is_known(&call, binding.var)
+                                && !self.mutated.contains(&binding.var) =>
+                        {
                             self.call(call, binding.var, out);
                             self.done += 1;
                             return;

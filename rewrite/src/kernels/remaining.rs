@@ -61,6 +61,7 @@ fn of_family(family: Family) -> Option<&'static str> {
     Some(match family {
         Family::Calls => "it calls something",
         Family::Memory => "it is about memory, no computation",
+        Family::Builtins => "a virtual machine does it, no computation on tensors",
         Family::Distributed => "it is about devices, no computation on one",
         _ => return None,
     })

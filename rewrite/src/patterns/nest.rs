@@ -1,11 +1,12 @@
 //! A tensor program as one nest of loops around one computation, where it is that.
 //!
 //! Recognized are a plain store, and an accumulation whose first value is set in `init()`, under
-//! `if k == 0:` for every reduction axis `k`, or by a store before the reduction loops. Everything else
-//! is not a nest: allocations, barriers, branches, several stages, sharded loops, ranges that do not
+//! `if k == 0:` for every reduction axis `k`, or by a store before the reduction loops. It may be formed
+//! in a buffer of its own, of the dims of the output and a wider dtype, from which a store after the
+//! reduction loops computes the output. Everything else is not a nest: other allocations, barriers, branches, several stages, sharded loops, ranges that do not
 //! start at 0 or whose bounds are no dims, tiles whose loops together make an index.
 
-use super::values::{Scalars, as_dim};
+use super::values::{Scalars, as_dim, visit};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
@@ -40,10 +41,12 @@ pub(crate) struct Nest<'p> {
     pub(crate) has_axes: bool,
     /// What a nest without reduction axes stores.
     pub(crate) stored: Option<&'p TExpr>,
-    /// What an accumulation adds or combines.
-    pub(super) term: Option<(BinOp, Term<'p>)>,
+    /// What an accumulation adds or combines; no operation where the whole value says it.
+    pub(super) term: Option<(Option<BinOp>, Term<'p>)>,
     /// Its first value.
     pub(super) initial: Option<&'p TExpr>,
+    /// Whether the output is computed from the accumulation, which has a buffer of its own.
+    pub(super) is_finished: bool,
 }
 
 /// What is combined with the value so far.
@@ -52,6 +55,8 @@ pub(super) enum Term<'p> {
     One(&'p TExpr),
     /// Of `fma`.
     Product(&'p TExpr, &'p TExpr),
+    /// Some other function of the value so far.
+    Whole(&'p TExpr),
 }
 
 /// A store: buffer, indices, operation, value.
@@ -70,13 +75,21 @@ struct Walk<'p> {
     read: Vec<&'p TExpr>,
     has_axes: bool,
     first: Option<(First, Store<'p>)>,
+    /// The buffer that an accumulation is formed in, and the output that is computed from it.
+    wide: Option<(BufferId, BufferId)>,
 }
 
 impl<'p> Nest<'p> {
     /// `None` when the program is something else.
     pub(super) fn of(program: &'p TensorProgram) -> Option<Self> {
         let output = output_of(program)?;
-        Self::of_body(program, program.body.as_ref()?, output)
+        let (mut wide, mut body) = (None, program.body.as_deref()?);
+        if let [Stmt { kind: StmtKind::Alloc(own), .. }, rest @ ..] = body {
+            let same = program.buffer(*own).shape == program.buffer(output).shape;
+            wide = same.then_some((*own, output));
+            body = rest;
+        }
+        Self::of_statements(program, body, output, wide)
     }
 
     /// Statements of a program that write every element of one buffer.
@@ -85,7 +98,17 @@ impl<'p> Nest<'p> {
         body: &'p [Stmt],
         output: BufferId,
     ) -> Option<Self> {
-        let mut walk = Walk::default();
+        Self::of_statements(program, body, output, None)
+    }
+
+    fn of_statements(
+        program: &'p TensorProgram,
+        body: &'p [Stmt],
+        output: BufferId,
+        wide: Option<(BufferId, BufferId)>,
+    ) -> Option<Self> {
+        let is_finished = wide.is_some();
+        let mut walk = Walk { wide, ..Walk::default() };
         let store = walk.body(body)?;
         if store.buffer != output {
             return None;
@@ -94,7 +117,7 @@ impl<'p> Nest<'p> {
         let written = walk.written(store.indices, shape)?;
         let spatial: BTreeSet<ScalarId> = written.iter().flatten().copied().collect();
         let reduced = walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
-        let Walk { scalars, extents, read, has_axes, first } = walk;
+        let Walk { scalars, extents, read, has_axes, first, .. } = walk;
         let (stored, term, initial) = (None, None, None);
         let nest = Nest {
             scalars,
@@ -107,6 +130,7 @@ impl<'p> Nest<'p> {
             stored,
             term,
             initial,
+            is_finished,
         };
         nest.complete(store, first)
     }
@@ -126,7 +150,7 @@ impl<'p> Nest<'p> {
         let reduced: BTreeSet<ScalarId> =
             walk.extents.keys().copied().filter(|var| !spatial.contains(var)).collect();
         let (op, term) = accumulated(store)?;
-        let Walk { scalars, extents, mut read, has_axes, first } = walk;
+        let Walk { scalars, extents, mut read, has_axes, first, .. } = walk;
         let Term::One(value) = term else { return None };
         read.push(value);
         let fits = store.buffer == buffer && first.is_none() && !reduced.is_empty();
@@ -142,6 +166,7 @@ impl<'p> Nest<'p> {
             stored,
             term,
             initial,
+            is_finished: false,
         })
     }
 
@@ -159,7 +184,7 @@ impl<'p> Nest<'p> {
         }
         let (op, term) = accumulated(store)?;
         let terms = match term {
-            Term::One(term) => vec![term],
+            Term::One(term) | Term::Whole(term) => vec![term],
             Term::Product(a, b) => vec![a, b],
         };
         let all_at_first = match first {
@@ -190,12 +215,13 @@ impl<'p> Nest<'p> {
 
     /// Whether a sum of products of different inputs is made for each place of some spatial axis.
     pub(super) fn sums_products(&self) -> bool {
-        let Some((BinOp::Add, term)) = self.term else { return false };
+        let Some((Some(BinOp::Add), term)) = self.term else { return false };
         let spatial = self.written.iter().any(Option::is_some);
         spatial
             && match term {
                 Term::Product(a, b) => self.of_different_inputs(a, b),
                 Term::One(term) => self.is_product(term),
+                Term::Whole(_) => false,
             }
     }
 
@@ -222,26 +248,34 @@ pub(crate) fn output_of(program: &TensorProgram) -> Option<BufferId> {
 }
 
 /// What a store combines with the value that is there.
-fn accumulated(store: Store) -> Option<(BinOp, Term)> {
+fn accumulated(store: Store) -> Option<(Option<BinOp>, Term)> {
     let own = |expr: &TExpr| {
         matches!(expr, TExpr::Load { buffer, indices }
             if *buffer == store.buffer && indices == store.indices)
     };
     match (store.update, store.value) {
-        (Some(op), term) => combines(op).then_some((op, Term::One(term))),
+        (Some(op), term) => combines(op).then_some((Some(op), Term::One(term))),
         (None, TExpr::Binary(op, operands)) if combines(*op) => {
             let term = match (own(&operands.0), own(&operands.1)) {
                 (true, false) => &operands.1,
                 (false, true) => &operands.0,
                 _ => return None,
             };
-            Some((*op, Term::One(term)))
+            Some((Some(*op), Term::One(term)))
         }
         (None, TExpr::Call(Intrinsic::Fma, operands)) => match operands.as_slice() {
-            [a, b, sum] if own(sum) => Some((BinOp::Add, Term::Product(a, b))),
+            [a, b, sum] if own(sum) => Some((Some(BinOp::Add), Term::Product(a, b))),
             _ => None,
         },
-        _ => None,
+        (None, value) => {
+            let (mut so_far, mut others) = (false, false);
+            visit(value, &mut |part| match part {
+                part if own(part) => so_far = true,
+                TExpr::Load { buffer, .. } => others |= *buffer == store.buffer,
+                _ => {}
+            });
+            (so_far && !others).then_some((None, Term::Whole(value)))
+        }
     }
 }
 
@@ -281,15 +315,22 @@ impl<'p> Walk<'p> {
                 }
                 _ => as_store(only),
             },
-            [first, Stmt { kind: StmtKind::For { loops, kind, body }, .. }] => {
-                let before: BTreeSet<ScalarId> = self.extents.keys().copied().collect();
-                self.loops(loops, kind)?;
-                let initial = as_store(first)?;
-                let store = self.body(body)?;
-                let within = self.extents.keys().copied().filter(|var| !before.contains(var));
-                let within = within.collect();
-                self.sets_first(First::AtFirst(within), initial)?;
-                Some(store)
+            [first, accumulation @ Stmt { kind: StmtKind::For { .. }, .. }, last]
+                if self.wide.is_some() =>
+            {
+                let (own, output) = self.wide.take()?;
+                let last = as_store(last).filter(|last| last.update.is_none())?;
+                let accumulation = [first, accumulation];
+                let store = self.accumulation(accumulation)?;
+                let is_of_it = store.buffer == own && last.buffer == output;
+                let same = store.indices == last.indices && reads_only(last.value, store);
+                if let Some((_, initial)) = &mut self.first {
+                    initial.buffer = output;
+                }
+                (is_of_it && same).then_some(Store { buffer: output, ..store })
+            }
+            [first, accumulation @ Stmt { kind: StmtKind::For { .. }, .. }] => {
+                self.accumulation([first, accumulation])
             }
             [Stmt { kind: StmtKind::If { condition, then, otherwise }, .. }, last] => {
                 let ([initial], true) = (then.as_slice(), otherwise.is_empty()) else {
@@ -302,6 +343,19 @@ impl<'p> Walk<'p> {
             }
             _ => None,
         }
+    }
+
+    /// A first value, and the loops that combine others with it.
+    fn accumulation(&mut self, [first, others]: [&'p Stmt; 2]) -> Option<Store<'p>> {
+        let StmtKind::For { loops, kind, body } = &others.kind else { return None };
+        let before: BTreeSet<ScalarId> = self.extents.keys().copied().collect();
+        self.loops(loops, kind)?;
+        let initial = as_store(first)?;
+        let store = self.body(body)?;
+        let within = self.extents.keys().copied().filter(|var| !before.contains(var));
+        let within = within.collect();
+        self.sets_first(First::AtFirst(within), initial)?;
+        Some(store)
     }
 
     fn sets_first(&mut self, first: First, store: Store<'p>) -> Option<()> {
@@ -386,6 +440,17 @@ impl<'p> Walk<'p> {
         }
         Some(written)
     }
+}
+
+/// Whether an expression reads nothing but what a store writes.
+fn reads_only(expr: &TExpr, store: Store) -> bool {
+    let mut only = true;
+    visit(expr, &mut |part| {
+        if let TExpr::Load { buffer, indices } = part {
+            only &= *buffer == store.buffer && indices == store.indices;
+        }
+    });
+    only
 }
 
 fn as_store(stmt: &Stmt) -> Option<Store<'_>> {

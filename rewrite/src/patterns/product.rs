@@ -21,9 +21,12 @@ impl Nest<'_> {
             matches!(self.scalars.resolve(initial), TExpr::Int(0))
                 || matches!(self.scalars.resolve(initial), TExpr::Float(value) if value.to_bits() == 0)
         });
+        if self.is_finished {
+            return None;
+        }
         let (a, b) = match self.term? {
-            (BinOp::Add, Term::Product(a, b)) => (a, b),
-            (BinOp::Add, Term::One(term)) => match self.scalars.resolve(term) {
+            (Some(BinOp::Add), Term::Product(a, b)) => (a, b),
+            (Some(BinOp::Add), Term::One(term)) => match self.scalars.resolve(term) {
                 TExpr::Binary(BinOp::Mul, factors) => (&factors.0, &factors.1),
                 _ => return None,
             },

@@ -5,7 +5,8 @@ use super::fit::Misfit;
 use super::function::Checker;
 use super::signature::Matching;
 use crate::ops::{
-    BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name, lookup,
+    BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name,
+    is_deduced_by_name, lookup,
 };
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN, Signature};
@@ -89,7 +90,13 @@ impl Checker<'_> {
         attrs: &[(Name, Atom)],
     ) -> Annotation {
         if let Some(named) = called_by_name(row, args.first()) {
-            return self.operator(named, &args[1..], attrs);
+            if is_deduced_by_name(row) {
+                return self.operator(named, &args[1..], attrs);
+            }
+            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|atom| {
+                self.operand(atom);
+            });
+            return Annotation::Object;
         }
         if row.effect == Effect::Impure {
             self.forbid_in_dataflow(&format!("`{}`, which has an effect,", row.name));

@@ -238,13 +238,15 @@ fn refuse_computed_negatives(
         return Ok(());
     };
     for (item, dim) in items.iter().zip(dims) {
-        if let (
-            Atom::Dim(written @ (Dim::Var(_) | Dim::Op(..))),
-            Value::Prim(_, Number::Int(value)),
-        ) = (item, dim)
+        let written = match item {
+            Atom::Dim(written @ (Dim::Var(_) | Dim::Op(..))) => format!("`{written}` = "),
+            Atom::Var(_) => String::new(),
+            _ => continue,
+        };
+        if let Value::Prim(_, Number::Int(value)) = dim
             && *value < 0
         {
-            let message = format!("a dim may not be negative, found `{written}` = {value}");
+            let message = format!("a dim may not be negative, found {written}{value}");
             return Err(Stop::trap(format!("{}/C1", row.short_name()), message));
         }
     }

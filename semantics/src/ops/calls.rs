@@ -102,6 +102,18 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
+        name: BY_NAME_UNTYPED,
+        aliases: &[],
+        family: Family::Calls,
+        doc: "As `builtin.call_operator`, but nothing is deduced: for registers, of which only the run \
+              knows what they hold.",
+        params: &[required("func", Kind::Str), required("args", Kind::Rest)],
+        constraints: &[constraint("C1", "func is the name of an operator")],
+        effect: Effect::Impure,
+        infer: functions::infer_by_name,
+        eval: Evaluate::Values(functions::eval_by_name),
+    },
+    Operator {
         name: "make_closure",
         aliases: &[],
         family: Family::Calls,
@@ -167,13 +179,21 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 /// The built-in that calls an operator by its name.
 const BY_NAME: &str = "builtin.call_operator";
+/// The same of which nothing is deduced.
+const BY_NAME_UNTYPED: &str = "builtin.run_operator";
 
-/// What `builtin.call_operator` calls: the operator that its first argument names.
+/// Whether what a call by name gives is deduced as the named operator does.
+#[must_use]
+pub fn is_deduced_by_name(row: &Operator) -> bool {
+    row.name == BY_NAME
+}
+
+/// What `builtin.call_operator` and `builtin.run_operator` call: the operator that its first argument names.
 #[must_use]
 pub fn called_by_name(row: &Operator, first: Option<&Atom>) -> Option<&'static Operator> {
     match first {
-        Some(Atom::Str(name)) if row.name == BY_NAME => {
-            super::lookup(name).filter(|row| row.name != BY_NAME)
+        Some(Atom::Str(name)) if [BY_NAME, BY_NAME_UNTYPED].contains(&row.name) => {
+            super::lookup(name).filter(|row| ![BY_NAME, BY_NAME_UNTYPED].contains(&row.name))
         }
         _ => None,
     }

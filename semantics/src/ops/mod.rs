@@ -38,7 +38,7 @@ mod ternary;
 mod unary;
 
 pub use apply::apply;
-pub use calls::called_by_name;
+pub use calls::{called_by_name, is_deduced_by_name};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;

@@ -2,11 +2,13 @@
 
 use super::checks::{Binds, Subject};
 use super::code::{Code, call, integer, text};
+use crate::passes::lower_operators::CALL_OPERATOR;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Signature};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, VarId};
+use std::sync::Arc;
 
 /// The trap of an expression that has no value.
 const NO_VALUE: &str = "dim/value";
@@ -70,7 +72,10 @@ impl Code<'_> {
                 let found = Found { name, args, attrs };
                 self.call_declared(var, found, &declared);
             }
-            _ => self.bind(var, Expr::Call { callee: callee.clone(), args, attrs }),
+            _ => {
+                let callee = untyped(callee);
+                self.bind(var, Expr::Call { callee, args, attrs });
+            }
         }
     }
 
@@ -144,10 +149,28 @@ impl Code<'_> {
                 Atom::Var(self.loaded(slot))
             }
             Atom::Shape(dims) if computes(atom) => Atom::Var(self.shape(dims)),
+            Atom::Annotation(annotation) if computes(atom) => self.annotation(annotation),
             Atom::Tuple(items) => Atom::Tuple(items.iter().map(|item| self.atom(item)).collect()),
             Atom::List(items) => Atom::List(items.iter().map(|item| self.atom(item)).collect()),
             other => other.clone(),
         }
+    }
+
+    /// The output of a call of the reference library; in one process a distributed tensor is the whole.
+    fn annotation(&mut self, annotation: &Annotation) -> Atom {
+        if let Annotation::Tuple(items) = annotation {
+            return Atom::List(items.iter().map(|item| self.annotation(item)).collect());
+        }
+        let tensor = annotation
+            .as_tensor()
+            .and_then(|tensor| Some((tensor.extents.dims()?.to_vec(), tensor.dtype)));
+        let Some((dims, dtype)) = tensor else {
+            return Atom::Annotation(Arc::new(annotation.clone()));
+        };
+        let codes = dims.iter().map(|dim| self.operand(dim, NO_VALUE, "")).collect();
+        let dtype = dtype.map_or(Atom::None, |dtype| text(dtype.name()));
+        let args = vec![self.heap(), Atom::Tuple(codes), dtype];
+        Atom::Var(self.bound("out", call("builtin.make_annotation", args, Vec::new())))
     }
 
     fn loaded(&mut self, slot: usize) -> VarId {
@@ -238,6 +261,16 @@ fn declared_result(callee: &Callee, args: &[Atom], attrs: &[(Name, Atom)]) -> Op
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Of registers nothing is deduced.
+fn untyped(callee: &Callee) -> Callee {
+    match callee {
+        Callee::Operator(name) if name == CALL_OPERATOR => {
+            Callee::Operator(Name::new("builtin.run_operator"))
+        }
+        other => other.clone(),
     }
 }
 

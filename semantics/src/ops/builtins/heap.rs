@@ -4,8 +4,10 @@ use super::super::Eval;
 use super::{Code, code, codes, load, store, stored};
 use crate::stop::Stop;
 use crate::value::{ShapeHeap, Value};
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
+use std::sync::Arc;
 
 pub(super) fn eval_alloc(eval: &Eval) -> Result<Value, Stop> {
     let size = eval.checked_shape(&[eval.int("size")], DType::I64)?;
@@ -51,17 +53,26 @@ pub(super) fn eval_load(eval: &Eval) -> Result<Value, Stop> {
 }
 
 pub(super) fn eval_shape(eval: &Eval) -> Result<Value, Stop> {
-    let dims = codes(eval)?.into_iter().map(|code| {
-        let dim = match code {
-            Code::Literal(value) => value,
-            Code::Slot(slot) => stored(eval, slot)?,
-            _ => return Err(eval.trap("C2", "a dim is an integer or a slot")),
-        };
-        if dim < 0 {
-            let message = format!("a dim may not be negative, found {dim}");
-            return Err(Stop::trap("shape/negative", message));
-        }
-        Ok(dim)
+    let dims = dims(eval)?;
+    if let Some(dim) = dims.iter().find(|dim| **dim < 0) {
+        let message = format!("a dim may not be negative, found {dim}");
+        return Err(Stop::trap("shape/negative", message));
+    }
+    Ok(Value::Shape(dims))
+}
+
+/// Whoever uses the annotation checks its dims.
+pub(super) fn eval_annotation(eval: &Eval) -> Result<Value, Stop> {
+    let extents = Extents::Known(dims(eval)?.into_iter().map(Dim::Int).collect());
+    let dtype = if eval.is_none("dtype") { None } else { DType::parse(&eval.str("dtype")) };
+    Ok(Value::Annotation(Arc::new(Annotation::Tensor(TensorType { extents, dtype }))))
+}
+
+fn dims(eval: &Eval) -> Result<Vec<i64>, Stop> {
+    let dims = codes(eval)?.into_iter().map(|code| match code {
+        Code::Literal(value) => Ok(value),
+        Code::Slot(slot) => stored(eval, slot),
+        _ => Err(eval.trap("C2", "a dim is an integer or a slot")),
     });
-    Ok(Value::Shape(dims.collect::<Result<_, _>>()?))
+    dims.collect()
 }

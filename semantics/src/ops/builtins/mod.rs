@@ -148,6 +148,22 @@ pub(super) static OPERATORS: &[Operator] = &[
         infer: infer_shape,
         eval: Evaluate::Values(heap::eval_shape),
     },
+    Operator {
+        name: "builtin.make_annotation",
+        aliases: &[],
+        family: Family::Builtins,
+        doc: "The annotation of a tensor whose dims are integers or slots, as an output of a call of \
+              the reference library: `((2, (\"slot\", 0)), \"f32\")`.",
+        params: &[
+            required("heap", Kind::Value),
+            required("codes", Kind::Value),
+            optional("dtype", Kind::OptionalDType, Literal::None),
+        ],
+        constraints: HEAP_CONSTRAINTS,
+        effect: Effect::Impure,
+        infer: |_| Ok(Annotation::Object),
+        eval: Evaluate::Values(heap::eval_annotation),
+    },
 ];
 
 const HEAP_CONSTRAINTS: &[super::Constraint] = &[
