@@ -137,6 +137,10 @@ impl Doings {
     fn operator(&mut self, var: VarId, name: &Name, args: &[Atom]) {
         let Some(row) = lookup(name) else { return };
         let row = called_by_name(row, args.first()).unwrap_or(row);
+        // The heap of a function is its own as well.
+        if row.family == Family::Builtins {
+            return;
+        }
         if row.family != Family::Memory {
             self.effect |= row.effect == Effect::Impure;
             return;
