@@ -54,10 +54,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         found += allocations(program).len();
         let before = program.clone();
         let inputs = inputs(program, &unwritten);
-        while let Some(inlined) = inline_one(program, &inputs, context.facts) {
-            *program = inlined;
-            done += 1;
-        }
+        done += inline_all(program, &inputs, context.facts);
         if *program != before {
             record_anew(&before, program);
         }
@@ -86,21 +83,40 @@ fn allocations(program: &TensorProgram) -> Vec<BufferId> {
     own.collect()
 }
 
-/// The program without one of its buffers.
-fn inline_one(
-    program: &TensorProgram,
+/// Inlines one buffer after the other, again from the first until none goes any more: what one reads
+/// may be known only once another went. Returns how many went.
+fn inline_all(
+    program: &mut TensorProgram,
     written: &BTreeSet<BufferId>,
     facts: &mut dyn Facts,
-) -> Option<TensorProgram> {
-    allocations(program).into_iter().find_map(|buffer| inlined(program, buffer, written, facts))
+) -> usize {
+    let mut done = 0;
+    loop {
+        let (before, mut at) = (done, 0);
+        while let Some(&buffer) = allocations(program).get(at) {
+            match inlined(program, buffer, written, facts) {
+                Some(body) => {
+                    program.body = Some(body);
+                    renumber_program(program);
+                    // The next one is in its place now.
+                    done += 1;
+                }
+                None => at += 1,
+            }
+        }
+        if done == before {
+            return done;
+        }
+    }
 }
 
+/// The body of a program without one of its buffers.
 fn inlined(
     program: &TensorProgram,
     buffer: BufferId,
     written: &BTreeSet<BufferId>,
     facts: &mut dyn Facts,
-) -> Option<TensorProgram> {
+) -> Option<Vec<Stmt>> {
     // The allocation goes: its dims must have values.
     let shapes: Vec<&[Dim]> = parameters(program).map(|id| &*program.buffer(id).shape).collect();
     if !program.buffer(buffer).shape.iter().all(|dim| always_evaluates(dim, &shapes)) {
@@ -116,9 +132,7 @@ fn inlined(
     let mut rest: Vec<Stmt> =
         body[..producer.at].iter().filter(|stmt| !is_allocation(stmt)).cloned().collect();
     rest.extend(Inlined::new(&producer).statements(after)?);
-    let mut result = TensorProgram { body: Some(rest), ..program.clone() };
-    renumber_program(&mut result);
-    Some(result)
+    Some(rest)
 }
 
 fn parameters(program: &TensorProgram) -> impl Iterator<Item = BufferId> + '_ {

@@ -104,7 +104,8 @@ fn loads(expr: &TExpr, buffers: &mut BTreeSet<BufferId>) {
     });
 }
 
-fn reads(stmt: &Stmt, buffer: BufferId) -> bool {
+/// Whether a statement, or one within it, reads a buffer.
+pub(super) fn reads(stmt: &Stmt, buffer: BufferId) -> bool {
     let mut buffers = BTreeSet::new();
     visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
         visit_own(stmt, &mut |expr| loads(expr, &mut buffers));
