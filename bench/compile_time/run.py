@@ -9,7 +9,7 @@ import argparse
 import os
 import random
 import re
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
@@ -94,28 +94,37 @@ def unfused(size):
 CHAINS = [layers, mixed, unfused]
 
 
+def children():
+    """Seconds that processes which have ended had of the processor."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 class Measured:
-    """The median of some runs, each with the times of its passes."""
+    """The median of some runs, with the times of its passes."""
 
     def __init__(self, binary, path, repeat):
         runs = [self.once(binary, path) for _ in range(repeat)]
-        self.seconds = statistics.median(seconds for seconds, _ in runs)
-        self.passes = min(runs, key=lambda run: abs(run[0] - self.seconds))[1]
+        runs.sort(key=lambda run: run[0])
+        self.seconds, self.cpu, self.passes = runs[len(runs) // 2]
 
     @staticmethod
     def once(binary, path):
         command = [binary, "opt", str(path), "--to", "P2.3", "--time"]
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), children()
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             done = subprocess.run(command, stdout=nowhere, stderr=subprocess.PIPE, text=True, check=False)
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, children() - cpu
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
         passes = {}
         # A pass that is run more than once is one row.
         for milliseconds, name in re.findall(r"^ *([0-9.]+) ms  (\w+)$", done.stderr, re.MULTILINE):
             passes[name] = passes.get(name, 0.0) + float(milliseconds)
-        return seconds, passes
+        return seconds, cpu, passes
+
+    def row(self, name, size, ratio):
+        return f"| {name} | {size} | {self.seconds:.2f} | {self.cpu:.2f} | {ratio} | {self.slowest()} |"
 
     def slowest(self):
         rows = sorted(self.passes.items(), key=lambda row: -row[1])[:SHOWN_PASSES]
@@ -128,17 +137,17 @@ def rows(make, sizes, folder, measure):
         path = folder / f"{name}_{size}.rx"
         path.write_text(make(size), encoding="utf-8")
         measured = measure(path)
-        ratio = f"{measured.seconds / before:.1f}" if before else "–"
-        before = measured.seconds
-        yield f"| {name} | {size:,} | {measured.seconds:.2f} | {ratio} | {measured.slowest()} |"
+        ratio = f"{measured.cpu / before:.1f}" if before else "–"
+        before = measured.cpu
+        yield measured.row(name, f"{size:,}", ratio)
 
 
 def table(binary, sizes, repeat):
-    yield "| program | operators | seconds in all | times the row above | five slowest passes, seconds |"
-    yield "|---|---|---|---|---|"
+    yield "| program | operators | seconds | CPU | times the row above | five slowest passes, seconds |"
+    yield "|---|---|---|---|---|---|"
     measure = lambda path: Measured(binary, path, repeat)
     encoder = measure(ROOT / "corpus/models/minilm.rx")
-    yield f"| minilm.rx | – | {encoder.seconds:.2f} | – | {encoder.slowest()} |"
+    yield encoder.row("minilm.rx", "–", "–")
     with tempfile.TemporaryDirectory() as folder:
         for make in CHAINS:
             yield from rows(make, sizes, Path(folder), measure)

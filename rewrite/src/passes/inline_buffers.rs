@@ -19,7 +19,7 @@ use crate::patterns::{ATTRIBUTE, Analysis, Pattern};
 use crate::programs::number::renumber_program;
 use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
-use producer::{Inlined, Producer};
+use producer::{Inlined, Producer, reads};
 use readers::may_read_inlined;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
@@ -95,9 +95,8 @@ fn inline_all(
         let (before, mut at) = (done, 0);
         while let Some(&buffer) = allocations(program).get(at) {
             match inlined(program, buffer, written, facts) {
-                Some(body) => {
-                    program.body = Some(body);
-                    renumber_program(program);
+                Some(inlined) => {
+                    inlined.put_into(program.body.as_mut().expect("invariant: it has buffers"));
                     // The next one is in its place now.
                     done += 1;
                 }
@@ -105,18 +104,40 @@ fn inline_all(
             }
         }
         if done == before {
-            return done;
+            break;
         }
+    }
+    if done > 0 {
+        renumber_program(program);
+    }
+    done
+}
+
+/// What becomes of a body without one of its buffers.
+struct Change {
+    buffer: BufferId,
+    /// The place of the nest that wrote it.
+    producer: usize,
+    /// The statements that read it, as they are now.
+    readers: Vec<(usize, Stmt)>,
+}
+
+impl Change {
+    fn put_into(self, body: &mut Vec<Stmt>) {
+        for (at, reader) in self.readers {
+            body[at] = reader;
+        }
+        body.remove(self.producer);
+        body.retain(|stmt| stmt.kind != StmtKind::Alloc(self.buffer));
     }
 }
 
-/// The body of a program without one of its buffers.
 fn inlined(
     program: &TensorProgram,
     buffer: BufferId,
     written: &BTreeSet<BufferId>,
     facts: &mut dyn Facts,
-) -> Option<Vec<Stmt>> {
+) -> Option<Change> {
     // The allocation goes: its dims must have values.
     let shapes: Vec<&[Dim]> = parameters(program).map(|id| &*program.buffer(id).shape).collect();
     if !program.buffer(buffer).shape.iter().all(|dim| always_evaluates(dim, &shapes)) {
@@ -128,11 +149,13 @@ fn inlined(
     if !may_read_inlined(program, &producer, after, facts) {
         return None;
     }
-    let is_allocation = |stmt: &&Stmt| stmt.kind == StmtKind::Alloc(buffer);
-    let mut rest: Vec<Stmt> =
-        body[..producer.at].iter().filter(|stmt| !is_allocation(stmt)).cloned().collect();
-    rest.extend(Inlined::new(&producer).statements(after)?);
-    Some(rest)
+    let mut readers = Vec::new();
+    for (at, stmt) in body.iter().enumerate().skip(producer.at + 1) {
+        if reads(stmt, buffer) {
+            readers.push((at, Inlined::new(&producer).statement(stmt)?));
+        }
+    }
+    Some(Change { buffer, producer: producer.at, readers })
 }
 
 fn parameters(program: &TensorProgram) -> impl Iterator<Item = BufferId> + '_ {
