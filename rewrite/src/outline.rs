@@ -11,10 +11,10 @@ use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, Expr, Function, Lambda, VarId,
-    VarInfo, renumber,
+    VarInfo, rename_body,
 };
 use relax_syntax::resolve::expr_uses;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the functions of some pass are called and marked.
 pub(crate) struct Label {
@@ -28,6 +28,8 @@ pub(crate) struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
+    /// Names that it gives to variables and dims.
+    names: BTreeSet<&'f Name>,
     made: &'f mut Made,
     /// Those of this function.
     pub(crate) functions: Vec<Function>,
@@ -37,14 +39,16 @@ pub(crate) struct Outline<'f> {
 pub(crate) struct Made {
     /// Names of definitions.
     taken: BTreeSet<Name>,
+    /// The next number to try for a name.
+    numbers: BTreeMap<Name, u32>,
     /// The functions of groups, up to names, and what they are called: groups that differ only in names
-    /// share one.
-    known: Vec<(Function, Name)>,
+    /// share one. By what they call, which tells most of them apart.
+    known: BTreeMap<Vec<Name>, Vec<(Function, Name)>>,
 }
 
 impl Made {
     pub(crate) fn new(taken: BTreeSet<Name>) -> Self {
-        Self { taken, known: Vec::new() }
+        Self { taken, numbers: BTreeMap::new(), known: BTreeMap::new() }
     }
 }
 
@@ -54,7 +58,9 @@ impl<'f> Outline<'f> {
         annotations: &'f [Annotation],
         made: &'f mut Made,
     ) -> Self {
-        Self { function, annotations, made, functions: Vec::new() }
+        let vars = function.vars.iter().map(|info| &info.name);
+        let names = vars.chain(function.dims.iter().map(|dim| &dim.name)).collect();
+        Self { function, annotations, names, made, functions: Vec::new() }
     }
 
     /// Makes the function of a group, and gives the call of it in the place of its last member.
@@ -65,34 +71,39 @@ impl<'f> Outline<'f> {
         let inputs = inputs(&members, &label.first);
         let extra = self.unbound(&inputs, &members);
 
-        // What was deduced with the facts of the function around is deduced anew without them.
-        let around = self.function.vars.iter();
-        let mut vars: Vec<VarInfo> = around.map(without_annotation).collect();
-        for &input in &inputs {
-            vars[input.0 as usize].annotation = Some(self.annotation(input).clone());
-        }
         let mut args: Vec<Atom> = inputs.iter().map(|&var| Atom::Var(var)).collect();
-        let mut params = inputs;
+        let mut vars: Vec<VarInfo> = inputs.iter().map(|&var| self.parameter(var)).collect();
         if !extra.is_empty() {
             let dims: Vec<Dim> = extra.into_iter().map(Dim::Var).collect();
             args.push(Atom::Shape(dims.clone()));
-            params.push(VarId(u32::try_from(vars.len()).expect("ids are u32")));
             vars.push(self.shape_parameter(dims));
         }
-        let annotations = params.iter().filter_map(|&var| vars[var.0 as usize].annotation.as_ref());
+        let annotations = vars.iter().filter_map(|info| info.annotation.as_ref());
         let dims = signature_dims(self.function, annotations);
+        let params: Vec<VarId> = numbered(0, vars.len()).collect();
+        // The table of the function around is far longer than what the group needs of it. Blocks of
+        // dataflow have no bodies within, so that parameters and members are all that is bound.
+        let own = inputs.iter().copied().zip(params.iter().copied());
+        let bound = members.iter().map(|member| member.var);
+        let renaming = own.chain(bound.zip(numbered(vars.len(), members.len()))).collect();
+        vars.extend(members.iter().map(|member| without_annotation(self.function.var(member.var))));
         let block =
             Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
-        let body = Body { blocks: vec![block], result: Atom::Var(result) };
+        let mut body = Body { blocks: vec![block], result: Atom::Var(result) };
+        rename_body(&mut body, &renaming);
         let lambda =
             Lambda { params, result: declared, attrs: marked(label.marks), body: Some(body) };
         let span = self.function.var(result).span;
-        let mut function = Function { name: Name::new(label.name), span, lambda, vars, dims };
-        // The table of the function around is far longer than what the group needs of it.
-        renumber(&mut function);
+        let function = Function { name: Name::new(label.name), span, lambda, vars, dims };
         let name = self.shared(function);
         let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
         Binding { var: result, expr }
+    }
+
+    /// A variable from around as a parameter.
+    fn parameter(&self, var: VarId) -> VarInfo {
+        let annotation = Some(self.annotation(var).clone());
+        VarInfo { annotation, ..without_annotation(self.function.var(var)) }
     }
 
     fn annotation(&self, var: VarId) -> &'f Annotation {
@@ -132,28 +143,57 @@ impl<'f> Outline<'f> {
     fn shared(&mut self, mut function: Function) -> Name {
         let mut form = canonical_function(&function);
         form.lambda.attrs.clone_from(&function.lambda.attrs);
-        if let Some((_, name)) = self.made.known.iter().find(|(known, _)| *known == form) {
+        let called = called(&function);
+        let alike = self.made.known.get(&called).into_iter().flatten();
+        if let Some((_, name)) = alike.into_iter().find(|(known, _)| *known == form) {
             return name.clone();
         }
-        let base = function.name.clone();
-        let numbered = (1_u32..).map(|number| Name::new(format!("{base}_{number}")));
-        let mut free = std::iter::once(base.clone()).chain(numbered);
-        let name = free.find(|name| self.is_free(name));
-        let name = name.expect("invariant: there are more names than are taken");
-        self.made.taken.insert(name.clone());
-        self.made.known.push((form, name.clone()));
+        let name = self.fresh(&function.name);
+        self.made.known.entry(called).or_default().push((form, name.clone()));
         function.name = name.clone();
         self.functions.push(function);
         name
     }
 
+    /// A name that nothing has: `base`, or that with a number.
+    fn fresh(&mut self, base: &Name) -> Name {
+        let first = self.made.numbers.get(base).copied().unwrap_or(0);
+        let number = |number: u32| match number {
+            0 => base.clone(),
+            _ => Name::new(format!("{base}_{number}")),
+        };
+        let mut numbers = (first..).map(|at| (at, number(at)));
+        let (at, name) = numbers
+            .find(|(_, name)| self.is_free(name))
+            .expect("invariant: there are more names than are taken");
+        self.made.numbers.insert(base.clone(), at + 1);
+        self.made.taken.insert(name.clone());
+        name
+    }
+
     /// Whether nothing that the function or the module sees has this name.
     fn is_free(&self, name: &Name) -> bool {
-        !self.made.taken.contains(name)
-            && lookup(name).is_none()
-            && self.function.dim(name).is_none()
-            && self.function.vars.iter().all(|info| info.name != *name)
+        !self.made.taken.contains(name) && lookup(name).is_none() && !self.names.contains(name)
     }
+}
+
+/// What a function calls, in the order of its text.
+fn called(function: &Function) -> Vec<Name> {
+    let bindings = function.lambda.body.iter().flat_map(Body::bindings);
+    let names = bindings.filter_map(|binding| match (&binding.expr, TirCall::of(&binding.expr)) {
+        (_, Some(call)) => Some(call.program.clone()),
+        (Expr::Call { callee: Callee::Operator(name) | Callee::Global(name), .. }, None) => {
+            Some(name.clone())
+        }
+        _ => None,
+    });
+    names.collect()
+}
+
+/// So many variables, from one on.
+fn numbered(from: usize, count: usize) -> impl Iterator<Item = VarId> {
+    let id = |at: usize| VarId(u32::try_from(at).expect("invariant: ids are u32"));
+    (from..from + count).map(id)
 }
 
 fn without_annotation(info: &VarInfo) -> VarInfo {

@@ -78,6 +78,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Equal for requests that get the same program: floats are told apart as their text tells them.
+    pub(crate) fn key(&self) -> String {
+        let Self { row, inputs, outs, attrs, scalars } = self;
+        format!("{} {inputs:?} {outs:?} {attrs:?} {scalars:?}", row.name)
+    }
+
     /// The first tensor.
     fn data(&self) -> Option<&TensorSpec> {
         self.inputs.first().map(|input| &input.spec)

@@ -19,7 +19,7 @@ use crate::patterns::{ATTRIBUTE, Analysis, Pattern};
 use crate::programs::number::renumber_program;
 use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
-use producer::{Inlined, Producer};
+use producer::{Inlined, Producer, reads};
 use readers::may_read_inlined;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
@@ -54,10 +54,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         found += allocations(program).len();
         let before = program.clone();
         let inputs = inputs(program, &unwritten);
-        while let Some(inlined) = inline_one(program, &inputs, context.facts) {
-            *program = inlined;
-            done += 1;
-        }
+        done += inline_all(program, &inputs, context.facts);
         if *program != before {
             record_anew(&before, program);
         }
@@ -86,13 +83,53 @@ fn allocations(program: &TensorProgram) -> Vec<BufferId> {
     own.collect()
 }
 
-/// The program without one of its buffers.
-fn inline_one(
-    program: &TensorProgram,
+/// Inlines one buffer after the other, again from the first until none goes any more: what one reads
+/// may be known only once another went. Returns how many went.
+fn inline_all(
+    program: &mut TensorProgram,
     written: &BTreeSet<BufferId>,
     facts: &mut dyn Facts,
-) -> Option<TensorProgram> {
-    allocations(program).into_iter().find_map(|buffer| inlined(program, buffer, written, facts))
+) -> usize {
+    let mut done = 0;
+    loop {
+        let (before, mut at) = (done, 0);
+        while let Some(&buffer) = allocations(program).get(at) {
+            match inlined(program, buffer, written, facts) {
+                Some(inlined) => {
+                    inlined.put_into(program.body.as_mut().expect("invariant: it has buffers"));
+                    // The next one is in its place now.
+                    done += 1;
+                }
+                None => at += 1,
+            }
+        }
+        if done == before {
+            break;
+        }
+    }
+    if done > 0 {
+        renumber_program(program);
+    }
+    done
+}
+
+/// What becomes of a body without one of its buffers.
+struct Change {
+    buffer: BufferId,
+    /// The place of the nest that wrote it.
+    producer: usize,
+    /// The statements that read it, as they are now.
+    readers: Vec<(usize, Stmt)>,
+}
+
+impl Change {
+    fn put_into(self, body: &mut Vec<Stmt>) {
+        for (at, reader) in self.readers {
+            body[at] = reader;
+        }
+        body.remove(self.producer);
+        body.retain(|stmt| stmt.kind != StmtKind::Alloc(self.buffer));
+    }
 }
 
 fn inlined(
@@ -100,7 +137,7 @@ fn inlined(
     buffer: BufferId,
     written: &BTreeSet<BufferId>,
     facts: &mut dyn Facts,
-) -> Option<TensorProgram> {
+) -> Option<Change> {
     // The allocation goes: its dims must have values.
     let shapes: Vec<&[Dim]> = parameters(program).map(|id| &*program.buffer(id).shape).collect();
     if !program.buffer(buffer).shape.iter().all(|dim| always_evaluates(dim, &shapes)) {
@@ -112,13 +149,13 @@ fn inlined(
     if !may_read_inlined(program, &producer, after, facts) {
         return None;
     }
-    let is_allocation = |stmt: &&Stmt| stmt.kind == StmtKind::Alloc(buffer);
-    let mut rest: Vec<Stmt> =
-        body[..producer.at].iter().filter(|stmt| !is_allocation(stmt)).cloned().collect();
-    rest.extend(Inlined::new(&producer).statements(after)?);
-    let mut result = TensorProgram { body: Some(rest), ..program.clone() };
-    renumber_program(&mut result);
-    Some(result)
+    let mut readers = Vec::new();
+    for (at, stmt) in body.iter().enumerate().skip(producer.at + 1) {
+        if reads(stmt, buffer) {
+            readers.push((at, Inlined::new(&producer).statement(stmt)?));
+        }
+    }
+    Some(Change { buffer, producer: producer.at, readers })
 }
 
 fn parameters(program: &TensorProgram) -> impl Iterator<Item = BufferId> + '_ {

@@ -39,7 +39,7 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut programs = Programs { names: Names::of(module), made: Vec::new() };
+    let mut programs = Programs::new(Names::of(module));
     let (mut done, mut found) = (0, 0);
     let checked = context.checked;
     let unwritten = unwritten(module);
@@ -56,8 +56,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         found += walk.found;
         rebuilt
     });
-    let made = programs.made.into_iter().map(|(_, program)| Definition::Tensor(program));
-    result.definitions.extend(made);
+    result.definitions.extend(programs.made.into_iter().map(Definition::Tensor));
     context.count_of("legalized", done, found, "calls");
     Ok(result)
 }
@@ -65,18 +64,56 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 /// The programs made so far.
 struct Programs {
     names: Names,
-    /// By its text as the builder made it, which tells also zeros of either sign apart: under the name
-    /// that it got, in the order of the module.
-    made: Vec<(String, TensorProgram)>,
+    /// In the order of the module.
+    made: Vec<TensorProgram>,
+    /// The name of each by its text as the builder made it, which tells also zeros of either sign apart:
+    /// under the name that it got there.
+    by_text: BTreeMap<String, Name>,
+    /// What came of each request; most calls of a model ask for what was made before.
+    answered: BTreeMap<String, Option<Answered>>,
+}
+
+/// A program, and which inputs it gets.
+#[derive(Clone)]
+struct Answered {
+    program: Name,
+    passed: Vec<bool>,
 }
 
 impl Programs {
+    fn new(names: Names) -> Self {
+        Self { names, made: Vec::new(), by_text: BTreeMap::new(), answered: BTreeMap::new() }
+    }
+
+    /// The program for a request, if `accepts` agrees to the inputs that it gets.
+    fn answer(
+        &mut self,
+        request: &Request,
+        accepts: impl FnOnce(&[bool]) -> bool,
+    ) -> Option<Answered> {
+        let key = request.key();
+        if let Some(answered) = self.answered.get(&key) {
+            return answered.clone().filter(|answered| accepts(&answered.passed));
+        }
+        let Some(made) = kernel(request) else {
+            self.answered.insert(key, None);
+            return None;
+        };
+        // What is not called is not made.
+        if !accepts(&made.passed) {
+            return None;
+        }
+        let answered = Answered { program: self.name(made.program), passed: made.passed };
+        self.answered.insert(key, Some(answered.clone()));
+        Some(answered)
+    }
+
     /// The name of a program like this one.
     fn name(&mut self, program: TensorProgram) -> Name {
         let alone = Module { definitions: vec![Definition::Tensor(program)], ..Module::default() };
         let text = print(&alone);
-        if let Some((_, same)) = self.made.iter().find(|(built, _)| *built == text) {
-            return same.name.clone();
+        if let Some(name) = self.by_text.get(&text) {
+            return name.clone();
         }
         let mut definitions = alone.definitions;
         let Some(Definition::Tensor(mut program)) = definitions.pop() else {
@@ -84,7 +121,8 @@ impl Programs {
         };
         let name = self.names.fresh(&program.name);
         program.name = name.clone();
-        self.made.push((text, program));
+        self.by_text.insert(text, name.clone());
+        self.made.push(program);
         name
     }
 }
@@ -165,14 +203,15 @@ impl Walk<'_> {
         let attrs = call.attrs.iter().map(|(name, known)| (*name, names.known(known))).collect();
         let (scalars, values) = names.unknown();
         let request = Request { row, inputs: call.inputs, outs, attrs, scalars };
-        let made = kernel(&request)?;
-        let passed = call.tensors.into_iter().zip(made.passed).filter(|(_, passed)| *passed);
-        let tensors: Vec<Atom> = passed.map(|(atom, _)| atom).collect();
-        if tensors.iter().any(|atom| self.may_be_unwritten(atom)) {
-            return None;
-        }
-        let program = self.programs.name(made.program);
-        let args = vec![Atom::Global(program), Atom::List(tensors), result.atom()];
+        let chosen = |passed: &[bool]| -> Vec<Atom> {
+            let tensors = call.tensors.iter().zip(passed).filter(|(_, passed)| **passed);
+            tensors.map(|(atom, _)| atom.clone()).collect()
+        };
+        let written = |passed: &[bool]| {
+            !chosen(passed).iter().any(|atom| may_be_unwritten(self.unwritten, atom))
+        };
+        let Answered { program, passed } = self.programs.answer(&request, written)?;
+        let args = vec![Atom::Global(program), Atom::List(chosen(&passed)), result.atom()];
         let values = Atom::List(values.into_iter().map(Atom::Dim).collect());
         let attrs = if values == Atom::List(Vec::new()) {
             Vec::new()
@@ -241,11 +280,11 @@ impl Walk<'_> {
             _ => None,
         }
     }
+}
 
-    /// Operators move what nothing has written; programs do not read it.
-    fn may_be_unwritten(&self, atom: &Atom) -> bool {
-        matches!(atom, Atom::Var(var) if self.unwritten.contains(var))
-    }
+/// Operators move what nothing has written; programs do not read it.
+fn may_be_unwritten(unwritten: &BTreeSet<VarId>, atom: &Atom) -> bool {
+    matches!(atom, Atom::Var(var) if unwritten.contains(var))
 }
 
 /// Operators whose results have no other elements than their first operand.

@@ -7,6 +7,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, Param, TExpr, UnOp};
+use std::collections::BTreeSet;
 
 /// What expressions of one program are asked with.
 pub(crate) struct Total<'p, 'f> {
@@ -14,6 +15,9 @@ pub(crate) struct Total<'p, 'f> {
     pub(crate) facts: &'f mut dyn Facts,
     /// The extents of its parameters: each is an i64.
     extents: Vec<Dim>,
+    /// Indices that are known to be within an extent, by the facts of this place: a long expression reads
+    /// at the same place again and again.
+    within: BTreeSet<(Dim, Dim)>,
 }
 
 impl<'p, 'f> Total<'p, 'f> {
@@ -23,7 +27,7 @@ impl<'p, 'f> Total<'p, 'f> {
             Param::Scalar(_) | Param::Dim(_) => None,
         });
         let extents = params.flat_map(|buffer| buffer.shape.clone()).collect();
-        Self { program, facts, extents }
+        Self { program, facts, extents, within: BTreeSet::new() }
     }
 
     /// Whether an expression has a value for all scalars in these ranges.
@@ -34,7 +38,7 @@ impl<'p, 'f> Total<'p, 'f> {
             TExpr::Load { buffer, indices } => {
                 let shape = &self.program.buffer(*buffer).shape;
                 indices.iter().zip(shape).all(|(index, extent)| {
-                    self.has_value(ranges, index) && ranges.is_within(self.facts, index, extent)
+                    self.has_value(ranges, index) && self.is_within(ranges, index, extent)
                 })
             }
             TExpr::Unary(op, operand) => {
@@ -57,10 +61,25 @@ impl<'p, 'f> Total<'p, 'f> {
 
     fn has_value_where(&mut self, ranges: &Ranges, condition: &TExpr, expr: &TExpr) -> bool {
         self.facts.push();
+        let outer = self.within.clone();
         ranges.assume(self.facts, condition);
         let has_value = self.has_value(ranges, expr);
+        self.within = outer;
         self.facts.pop();
         has_value
+    }
+
+    fn is_within(&mut self, ranges: &Ranges, index: &TExpr, extent: &Dim) -> bool {
+        let Some(dim) = ranges.dim(index) else { return false };
+        let known = (dim, extent.clone());
+        if self.within.contains(&known) {
+            return true;
+        }
+        let within = ranges.is_within(self.facts, index, extent);
+        if within {
+            self.within.insert(known);
+        }
+        within
     }
 
     fn binary(&mut self, ranges: &Ranges, expr: &TExpr, op: BinOp, a: &TExpr, b: &TExpr) -> bool {

@@ -104,7 +104,8 @@ fn loads(expr: &TExpr, buffers: &mut BTreeSet<BufferId>) {
     });
 }
 
-fn reads(stmt: &Stmt, buffer: BufferId) -> bool {
+/// Whether a statement, or one within it, reads a buffer.
+pub(super) fn reads(stmt: &Stmt, buffer: BufferId) -> bool {
     let mut buffers = BTreeSet::new();
     visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
         visit_own(stmt, &mut |expr| loads(expr, &mut buffers));
@@ -220,24 +221,24 @@ impl Rewrite for At {
     }
 }
 
-/// Statements that read the buffer, with its values in the place of the reads.
+/// A statement that reads the buffer, with its values in the place of the reads.
 pub(super) struct Inlined<'p> {
     producer: &'p Producer,
-    fits: bool,
 }
 
 impl<'p> Inlined<'p> {
     pub(super) fn new(producer: &'p Producer) -> Self {
-        Self { producer, fits: true }
+        Self { producer }
     }
 
     /// `None` where some expression would grow too far.
-    pub(super) fn statements(mut self, body: &[Stmt]) -> Option<Vec<Stmt>> {
-        let result = statements(body, &mut self);
+    pub(super) fn statement(mut self, stmt: &Stmt) -> Option<Stmt> {
+        let result = statements(std::slice::from_ref(stmt), &mut self);
+        let mut fits = true;
         visit_statements(&result, &mut |stmt| {
-            visit_own(stmt, &mut |expr| self.fits &= is_small(expr));
+            visit_own(stmt, &mut |expr| fits &= is_small(expr));
         });
-        self.fits.then_some(result)
+        result.into_iter().next().filter(|_| fits)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether the reads of a buffer may be computed in their places.
 
-use super::producer::Producer;
+use super::producer::{Producer, reads};
 use crate::programs::ranges::{Ranges, assume_declared};
 use crate::programs::walk::visit_statements;
 use relax_syntax::Name;
@@ -66,6 +66,11 @@ impl Readers<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, ranges: &mut Ranges) -> bool {
+        // Most stages of a long program do not read this buffer: their loops need no facts.
+        let binds = matches!(stmt.kind, StmtKind::Let { .. });
+        if !binds && !reads(stmt, self.producer.buffer) {
+            return true;
+        }
         let mut own = Vec::new();
         crate::programs::walk::visit_own(stmt, &mut |expr| own.push(expr));
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
