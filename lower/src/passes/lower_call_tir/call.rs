@@ -7,6 +7,9 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Callee, Expr};
 
+/// Dims and element type of an output.
+pub(in super::super) type Output = (Vec<Dim>, DType);
+
 /// `call_tir`, or `call_tir_inplace`.
 pub(in super::super) struct TirCall {
     pub(in super::super) program: Name,
@@ -15,7 +18,7 @@ pub(in super::super) struct TirCall {
     /// The element types of the inputs.
     pub(in super::super) dtypes: Vec<DType>,
     /// Dims and element types of the outputs.
-    pub(in super::super) outputs: Vec<(Vec<Dim>, DType)>,
+    pub(in super::super) outputs: Vec<Output>,
     /// Whether it gives a tuple.
     pub(in super::super) is_list: bool,
     /// For each output of `call_tir_inplace` the input that it is; `None` for a fresh one.
@@ -73,7 +76,7 @@ fn element_type(atom: &Atom, annotations: &[Annotation]) -> Option<DType> {
     }
 }
 
-fn outputs(atom: &Atom) -> Option<(Vec<(Vec<Dim>, DType)>, bool)> {
+fn outputs(atom: &Atom) -> Option<(Vec<Output>, bool)> {
     let single = |annotation: &Annotation| {
         // A distributed tensor is none of this process alone.
         let Annotation::Tensor(tensor) = annotation else { return None };
