@@ -61,6 +61,8 @@ def main():
         "",
         "Made by `python3 bench/memory/run.py --output bench/results/memory-2026-11.md`. *In use* is the largest",
         "number of bytes of tensors that are in use at the same time: no plan takes less. *All* is the sum of all tensors.",
+        "Each line is of one function alone: what functions that it calls take and return, and results of library calls,",
+        "are not in it. A function called `fused_…` is a group of calls that `fuse_tir` did not merge.",
         "",
         "| model | function | dims | planned | in use | planned / in use | all | all / planned |",
         "|---|---|---|---|---|---|---|---|",
