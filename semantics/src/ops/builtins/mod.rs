@@ -161,7 +161,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
-        infer: |_| Ok(Annotation::Object),
+        infer: infer_annotation,
         eval: Evaluate::Values(heap::eval_annotation),
     },
 ];
@@ -285,6 +285,11 @@ fn infer_slot(infer: &mut Infer) -> Result<Annotation, Reject> {
 fn infer_load(infer: &mut Infer) -> Result<Annotation, Reject> {
     infer.int("slot")?;
     Ok(Annotation::Prim(DType::I64))
+}
+
+fn infer_annotation(infer: &mut Infer) -> Result<Annotation, Reject> {
+    infer.optional_dtype("dtype")?;
+    Ok(Annotation::Object)
 }
 
 fn infer_shape(infer: &mut Infer) -> Result<Annotation, Reject> {
