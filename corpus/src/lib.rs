@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod directive;
 pub mod externals;
+pub mod files;
 pub mod generate;
 pub mod harness;
 pub mod pipeline;

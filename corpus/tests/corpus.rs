@@ -2,6 +2,7 @@
 //! `RELAX_BLESS=1` rewrites the values of `# run: … == VALUE` that are wrong.
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use relax_corpus::files;
 use relax_corpus::harness::{Mode, run_file};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,31 +12,14 @@ const STACK: usize = 256 << 20;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let bless = std::env::var_os("RELAX_BLESS").is_some_and(|value| value == "1");
     let mode = if bless { Mode::Bless } else { Mode::Hold };
-    let mut files = Vec::new();
-    collect(root, &mut files);
-    files.sort();
-    let trials = files.into_iter().map(|path| trial(root, path, mode)).collect();
+    let trials = files::programs().into_iter().map(|path| trial(path, mode)).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rx") {
-            files.push(path);
-        }
-    }
-}
-
-fn trial(root: &Path, path: PathBuf, mode: Mode) -> Trial {
-    let name = path.strip_prefix(root).unwrap_or(&path).with_extension("");
-    Trial::test(name.display().to_string(), move || {
+fn trial(path: PathBuf, mode: Mode) -> Trial {
+    Trial::test(files::name(&path), move || {
         let run = move || hold(&path, mode);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn(run)?;
         thread.join().map_err(|_| Failed::from("the run panicked: see above"))?

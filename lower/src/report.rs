@@ -141,16 +141,10 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn of(function: &'a Function, timeline: &'a Timeline, aliases: &'a Aliases) -> Self {
-        let mut last_uses: BTreeMap<VarId, Position> = BTreeMap::new();
-        for index in 0..function.vars.len() {
-            let var = VarId(u32::try_from(index).expect("invariant: ids are u32"));
-            let last = last_uses.entry(aliases.root(var)).or_default();
-            *last = (*last).max(timeline.last_use(var));
-        }
         Self {
             function,
             timeline,
-            last_uses,
+            last_uses: aliases.last_uses(timeline),
             aliases,
             known: BTreeMap::new(),
             storages: Vec::new(),

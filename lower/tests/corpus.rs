@@ -6,6 +6,7 @@ mod precision;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use precision::coarsened;
+use relax_corpus::files;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
 use relax_corpus::pipeline::{Program, print_and_parse};
 use relax_corpus::well_formed_part::well_formed_part;
@@ -45,13 +46,10 @@ const COMPOSITE: &str = "cuda/lift_lambdas,normalize,fuse_ops_by_pattern,merge_c
 
 fn main() {
     let arguments = Arguments::from_args();
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
-    let mut files = Vec::new();
-    collect(&corpus, &mut files);
-    files.sort();
+    let files = files::programs();
     let all = files.clone();
     let ratchet = Trial::test("calls_that_stay_operators", move || legalized(&all));
-    let trials = files.into_iter().map(|path| trial(&corpus, path)).chain([ratchet]).collect();
+    let trials = files.into_iter().map(trial).chain([ratchet]).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -105,21 +103,8 @@ fn count(module: &Module, counts: &mut BTreeMap<&'static str, usize>) {
     bodies.for_each(|body| of_body(body, counts));
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rx") {
-            files.push(path);
-        }
-    }
-}
-
-fn trial(root: &Path, path: PathBuf) -> Trial {
-    let name = path.strip_prefix(root).unwrap_or(&path).with_extension("");
-    Trial::test(name.display().to_string(), move || {
+fn trial(path: PathBuf) -> Trial {
+    Trial::test(files::name(&path), move || {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || hold(&path))?;
         thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
     })

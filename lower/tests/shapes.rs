@@ -2,6 +2,7 @@
 //! lowered dims, which no phase allows. So the checks that take the place of annotations meet what
 //! the corpus and generated modules have in store: same values, and the same traps.
 
+use relax_corpus::files;
 use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print};
 use relax_corpus::random::Random;
@@ -18,7 +19,6 @@ use relax_syntax::ir::{Atom, Body, Callee, Expr, Module};
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 const EFFORT: Effort = Effort { cases: 8, seed: 5 };
 /// Deep recursion in a program is the interpreter's to limit, not the thread's.
@@ -87,23 +87,10 @@ fn generated_modules() {
     assert!(held > 80 && tally.compared > 2000, "{held}: {tally:?}");
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rx") {
-            found.push(path);
-        }
-    }
-}
-
 fn corpus() {
     let (mut tally, mut held) = (Tally::default(), 0);
-    let mut found = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/suite"), &mut found);
-    found.sort();
-    for path in found {
+    let suite = files::root().join("suite");
+    for path in files::programs().into_iter().filter(|path| path.starts_with(&suite)) {
         let bytes = std::fs::read(&path).expect("the file is there");
         let name = path.display().to_string();
         let Ok(source) = read_source(&name, &bytes) else { continue };

@@ -1,11 +1,11 @@
 //! Blocks of a body: the way to those that a pass works on, and what they look like after bindings were
 //! taken out.
 
-use relax_syntax::ir::{Block, BlockKind, Body, Expr};
+use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr};
 use std::collections::BTreeSet;
 
 /// Puts the blocks of a body in order, none empty, no two plain ones adjacent; bodies within it are left to whoever changed them.
-pub(crate) fn tidy(body: &mut Body) {
+pub fn tidy(body: &mut Body) {
     let mut blocks: Vec<Block> = Vec::with_capacity(body.blocks.len());
     for mut block in std::mem::take(&mut body.blocks) {
         if block.bindings.is_empty() {
@@ -22,7 +22,7 @@ pub(crate) fn tidy(body: &mut Body) {
 }
 
 /// Calls `visit` on each dataflow block of a body and of the branches in it.
-pub(crate) fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
+pub fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
     for block in &mut body.blocks {
         match block.kind {
             BlockKind::Dataflow { .. } => visit(block),
@@ -32,14 +32,23 @@ pub(crate) fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Bloc
 }
 
 /// Calls `visit` on each block of a body, and then on those of the branches in it.
-pub(crate) fn for_each_block(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
+pub fn for_each_block(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
     for block in &mut body.blocks {
         visit(block);
         for_each_branch(block, &mut |body| for_each_block(body, visit));
     }
 }
 
-fn for_each_branch(block: &mut Block, visit: &mut dyn FnMut(&mut Body)) {
+/// Calls `visit` on each binding of a body and of the branches in it, on an `if` after its branches.
+pub fn for_each_binding(body: &mut Body, visit: &mut dyn FnMut(&mut Binding)) {
+    for block in &mut body.blocks {
+        for_each_branch(block, &mut |body| for_each_binding(body, visit));
+        block.bindings.iter_mut().for_each(&mut *visit);
+    }
+}
+
+/// Calls `visit` on the bodies of the branches in a block.
+pub fn for_each_branch(block: &mut Block, visit: &mut dyn FnMut(&mut Body)) {
     for binding in &mut block.bindings {
         if let Expr::If { then, otherwise, .. } = &mut binding.expr {
             visit(then);
@@ -49,7 +58,7 @@ fn for_each_branch(block: &mut Block, visit: &mut dyn FnMut(&mut Body)) {
 }
 
 /// A block without the bindings at some places.
-pub(crate) fn take_out(block: &mut Block, places: &BTreeSet<usize>) {
+pub fn take_out(block: &mut Block, places: &BTreeSet<usize>) {
     let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
     block.bindings =
         bindings.filter(|(at, _)| !places.contains(at)).map(|(_, binding)| binding).collect();

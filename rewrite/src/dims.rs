@@ -42,13 +42,19 @@ fn evaluates_as_a_part(dim: &Dim) -> bool {
 
 /// The least and greatest value of a dim for any extents, if no step of its evaluation leaves i64.
 fn bounds(dim: &Dim) -> Option<(i128, i128)> {
-    const MOST: i128 = i64::MAX as i128;
+    bounds_with(dim, &|_| MOST)
+}
+
+const MOST: i128 = i64::MAX as i128;
+
+/// The same, given the greatest value of each variable.
+fn bounds_with(dim: &Dim, most: &dyn Fn(&Name) -> i128) -> Option<(i128, i128)> {
     let (op, operands) = match dim {
         Dim::Int(value) => return Some((i128::from(*value), i128::from(*value))),
-        Dim::Var(_) => return Some((0, MOST)),
+        Dim::Var(name) => return Some((0, most(name))),
         Dim::Op(op, operands) => (*op, operands),
     };
-    let ((a, b), (c, d)) = (bounds(&operands.0)?, bounds(&operands.1)?);
+    let ((a, b), (c, d)) = (bounds_with(&operands.0, most)?, bounds_with(&operands.1, most)?);
     let found = match op {
         DimOp::Add => (a + c, b + d),
         DimOp::Sub => (a - d, b - c),
@@ -70,11 +76,39 @@ fn bounds(dim: &Dim) -> Option<(i128, i128)> {
 }
 
 /// Whether `dim` evaluates to an extent whatever the variables are, given that there is a tensor of
-/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them. A
-/// tensor exists only where the product of its extents other than 0 is a number of elements.
+/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them, or the
+/// variables in it are too small to reach beyond i64. A tensor exists only where the product of its
+/// extents other than 0 is a number of elements.
 #[must_use]
 pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
-    is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents))
+    let fits = || bounds_with(dim, &|name| most(name, shapes)).is_some_and(|(low, _)| low >= 0);
+    is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents)) || fits()
+}
+
+/// The greatest value of a variable, given that there is a tensor of each of `shapes`: beside literal
+/// extents there is the less room for it, and as a term of a sum it is no more than the sum.
+fn most(name: &Name, shapes: &[&[Dim]]) -> i128 {
+    let limits = shapes.iter().filter_map(|extents| {
+        let has_term = |extent: &Dim| terms(extent).is_some_and(|terms| terms.contains(&name));
+        let beside = extents.iter().filter_map(Dim::as_int).filter(|&extent| extent > 0);
+        let beside = beside.fold(1_i128, |product, extent| product.saturating_mul(extent.into()));
+        extents.iter().any(has_term).then(|| MOST / beside)
+    });
+    limits.min().unwrap_or(MOST)
+}
+
+/// The variables that a sum adds, beside literals; `None` where a part could be negative.
+fn terms(dim: &Dim) -> Option<Vec<&Name>> {
+    match dim {
+        Dim::Var(name) => Some(vec![name]),
+        Dim::Int(value) => (*value >= 0).then(Vec::new),
+        Dim::Op(DimOp::Add, operands) => {
+            let mut all = terms(&operands.0)?;
+            all.extend(terms(&operands.1)?);
+            Some(all)
+        }
+        Dim::Op(..) => None,
+    }
 }
 
 /// Whether the variables of `dim` are those of some of `extents`, each extent with all its variables,

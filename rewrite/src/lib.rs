@@ -2,7 +2,9 @@
 //! meaning for all shapes; the [`pipeline`] is the list of them, checks the module after each, and
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
+pub mod blocks;
 pub mod dims;
+pub mod names;
 pub mod pass;
 pub mod passes;
 pub mod patterns;
@@ -13,12 +15,10 @@ pub use mutated::written;
 pub use programs::canonical;
 pub use programs::number::renumber_program;
 
-mod blocks;
 pub mod kernels;
 mod known;
 mod matching;
 mod mutated;
-mod names;
 mod outline;
 mod programs;
 mod references;

@@ -1,35 +1,84 @@
-//! Names that a module does not have yet. Functions, tensor programs, variables and symbolic variables
-//! share one space here, so that nothing hides anything.
+//! Names that are not taken yet. Functions, tensor programs, variables and symbolic variables share one
+//! space here, so that nothing hides anything.
 
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
-use relax_syntax::ir::Module;
-use std::collections::BTreeSet;
+use relax_syntax::ir::{Function, Module};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The names of the definitions of a module.
+#[derive(Clone, Debug)]
+pub struct Defined(Arc<BTreeSet<Name>>);
 
 /// The names that are taken.
-pub(crate) struct Names {
+#[derive(Clone, Debug)]
+pub struct Names {
+    defined: Defined,
     taken: BTreeSet<Name>,
+    /// The next number to try behind a name.
+    numbers: BTreeMap<Name, u32>,
+}
+
+impl Defined {
+    /// Those of a module.
+    #[must_use]
+    pub fn of(module: &Module) -> Self {
+        Self(Arc::new(module.definitions.iter().map(|it| it.name().clone()).collect()))
+    }
+
+    /// With the names in a function of the module: all that it sees.
+    #[must_use]
+    pub fn seen_from(&self, function: &Function) -> Names {
+        let mut names =
+            Names { defined: self.clone(), taken: BTreeSet::new(), numbers: BTreeMap::new() };
+        names.take(function);
+        names
+    }
 }
 
 impl Names {
-    /// Those of a module.
-    pub(crate) fn of(module: &Module) -> Self {
-        let definitions = module.definitions.iter().map(|definition| definition.name().clone());
-        let variables = module.functions().flat_map(|function| {
-            let dims = function.dims.iter().map(|dim| dim.name.clone());
-            function.vars.iter().map(|var| var.name.clone()).chain(dims)
-        });
-        Self { taken: definitions.chain(variables).collect() }
+    /// All names of a module.
+    #[must_use]
+    pub fn of(module: &Module) -> Self {
+        let (taken, numbers) = (BTreeSet::new(), BTreeMap::new());
+        let mut names = Self { defined: Defined::of(module), taken, numbers };
+        module.functions().for_each(|function| names.take(function));
+        names
     }
 
-    /// A new one, like the one that is wanted.
-    pub(crate) fn fresh(&mut self, wanted: &str) -> Name {
-        let numbered = (1_u32..).map(|number| format!("{wanted}_{number}"));
-        let candidates = std::iter::once(wanted.to_owned()).chain(numbered).map(Name::new);
-        let mut free =
-            candidates.filter(|name| !self.taken.contains(name) && lookup(name).is_none());
-        let name = free.next().expect("invariant: finitely many names are taken");
-        self.taken.insert(name.clone());
-        name
+    fn take(&mut self, function: &Function) {
+        self.taken.extend(function.dims.iter().map(|dim| dim.name.clone()));
+        self.taken.extend(function.vars.iter().map(|info| info.name.clone()));
+    }
+
+    /// A new one: the one that is wanted, or that with a number from 1 on.
+    pub fn fresh(&mut self, wanted: &str) -> Name {
+        let wanted = Name::new(wanted);
+        if self.insert(&wanted) {
+            return wanted;
+        }
+        self.with_number(wanted, 1)
+    }
+
+    /// A new one: the one that is wanted with a number from 0 on.
+    pub fn numbered(&mut self, wanted: &str) -> Name {
+        self.with_number(Name::new(wanted), 0)
+    }
+
+    fn with_number(&mut self, wanted: Name, first: u32) -> Name {
+        let mut number = self.numbers.get(&wanted).copied().unwrap_or(first);
+        loop {
+            let name = Name::new(format!("{wanted}_{number}"));
+            number += 1;
+            if self.insert(&name) {
+                self.numbers.insert(wanted, number);
+                return name;
+            }
+        }
+    }
+
+    fn insert(&mut self, name: &Name) -> bool {
+        lookup(name).is_none() && !self.defined.0.contains(name) && self.taken.insert(name.clone())
     }
 }

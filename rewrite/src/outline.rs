@@ -5,13 +5,14 @@
 use crate::dims::{expr_dims, lone, signature_dims};
 use crate::programs::canonical::canonical_function;
 use crate::tir_call::TirCall;
+use relax_semantics::check::Checked;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{
-    Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, Expr, Function, Lambda, VarId,
-    VarInfo, rename_body,
+    Atom, AttrValue, Binding, Block, BlockKind, Body, Callee, Definition, Expr, Function, Lambda,
+    Module, VarId, VarInfo, rename_body,
 };
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +33,11 @@ pub(crate) struct Outline<'f> {
     names: BTreeSet<&'f Name>,
     made: &'f mut Made,
     /// Those of this function.
-    pub(crate) functions: Vec<Function>,
+    functions: Vec<Function>,
 }
 
 /// What is made for a whole module.
-pub(crate) struct Made {
+struct Made {
     /// Names of definitions.
     taken: BTreeSet<Name>,
     /// The next number to try for a name.
@@ -47,17 +48,41 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(crate) fn new(taken: BTreeSet<Name>) -> Self {
+    fn of(module: &Module) -> Self {
+        let taken = module.definitions.iter().map(|definition| definition.name().clone()).collect();
         Self { taken, numbers: BTreeMap::new(), known: BTreeMap::new() }
     }
 }
 
+/// The module with each body rebuilt, the functions that were made of its groups behind it; and how many
+/// those are.
+pub(crate) fn outlined(
+    module: &Module,
+    checked: &Checked,
+    rebuild: &mut dyn FnMut(&Function, &mut Body, &mut Outline),
+) -> (Module, usize) {
+    let mut made = Made::of(module);
+    let mut definitions = Vec::with_capacity(module.definitions.len());
+    for definition in &module.definitions {
+        let Definition::Graph(function) = definition else {
+            definitions.push(definition.clone());
+            continue;
+        };
+        let annotations = &checked.annotations[&function.name];
+        let mut outline = Outline::new(function, annotations, &mut made);
+        let mut rebuilt = function.clone();
+        if let Some(body) = &mut rebuilt.lambda.body {
+            rebuild(function, body, &mut outline);
+        }
+        definitions.push(Definition::Graph(rebuilt));
+        definitions.extend(outline.functions.into_iter().map(Definition::Graph));
+    }
+    let made = definitions.len() - module.definitions.len();
+    (Module { attrs: module.attrs.clone(), definitions }, made)
+}
+
 impl<'f> Outline<'f> {
-    pub(crate) fn new(
-        function: &'f Function,
-        annotations: &'f [Annotation],
-        made: &'f mut Made,
-    ) -> Self {
+    fn new(function: &'f Function, annotations: &'f [Annotation], made: &'f mut Made) -> Self {
         let vars = function.vars.iter().map(|info| &info.name);
         let names = vars.chain(function.dims.iter().map(|dim| &dim.name)).collect();
         Self { function, annotations, names, made, functions: Vec::new() }

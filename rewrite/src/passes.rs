@@ -27,10 +27,7 @@ pub mod run_codegen;
 pub mod split_call_tir_by_pattern;
 pub mod to_mixed_precision;
 
-use relax_semantics::check::Checked;
-use relax_syntax::Name;
-use relax_syntax::ir::{Block, Body, Definition, Expr, Function, Module, VarId};
-use std::collections::BTreeSet;
+use relax_syntax::ir::{Definition, Function, Module};
 
 /// The module with each graph function that has a body transformed.
 fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
@@ -41,23 +38,4 @@ fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) ->
         other => other.clone(),
     });
     Module { attrs: module.attrs.clone(), definitions: definitions.collect() }
-}
-
-/// The bindings of a function with checks that are left to run time.
-fn left_to_run_time(checked: &Checked, function: &Name) -> BTreeSet<VarId> {
-    let own = checked.obligations.iter().filter(|left| left.function == *function);
-    own.filter_map(|left| left.var).collect()
-}
-
-/// Calls `map` on each block of a body, also of the branches within it.
-fn map_blocks(body: &mut Body, map: &mut dyn FnMut(&mut Block)) {
-    for block in &mut body.blocks {
-        map(block);
-        for binding in &mut block.bindings {
-            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                map_blocks(then, map);
-                map_blocks(otherwise, map);
-            }
-        }
-    }
 }

@@ -46,8 +46,6 @@ const BY_INTEGERS: &[&str] =
 pub(crate) struct Totality<'a> {
     module: &'a Module,
     checked: &'a Checked,
-    /// Bindings (and results) with checks that are left to run time.
-    left: BTreeSet<(&'a Name, Option<VarId>)>,
     /// Whether calls of a function always give a value.
     functions: BTreeMap<Name, bool>,
     /// Variables of each function that may hold elements which nothing wrote.
@@ -57,14 +55,13 @@ pub(crate) struct Totality<'a> {
 impl<'a> Totality<'a> {
     /// Of a checked module.
     pub(crate) fn new(module: &'a Module, checked: &'a Checked) -> Self {
-        let left = checked.obligations.iter().map(|left| (&left.function, left.var)).collect();
         let unwritten = unwritten(module);
-        Self { module, checked, left, functions: BTreeMap::new(), unwritten }
+        Self { module, checked, functions: BTreeMap::new(), unwritten }
     }
 
     /// Whether the binding does nothing but give its variable a value, for all inputs.
     pub(crate) fn only_gives_a_value(&mut self, function: &Function, binding: &Binding) -> bool {
-        if self.left.contains(&(&function.name, Some(binding.var))) {
+        if self.checked.left_in(&function.name).vars.contains(&binding.var) {
             return false;
         }
         match &binding.expr {
@@ -109,7 +106,7 @@ impl<'a> Totality<'a> {
         };
         let annotations = params.iter().map(|&param| function.param_annotation(param));
         let total = !self.checked.impure.contains(name)
-            && !self.left.contains(&(&function.name, None))
+            && !self.checked.left_in(&function.name).result
             && annotations.chain(result).all(compares)
             && self.body(function, body);
         self.functions.insert(name.clone(), total);

@@ -4,6 +4,7 @@
 //! values of both branches, of a view the tensor. A call of a graph function may give back any of its
 //! arguments that it does not keep for itself; tensor programs and library functions give new memory.
 
+use crate::memory::timeline::{Position, Timeline};
 use relax_semantics::ops::{Family, called_by_name, lookup};
 use relax_syntax::Name;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
@@ -136,6 +137,17 @@ impl Aliases {
             at = self.parent[at as usize];
         }
         VarId(at)
+    }
+
+    /// The last mention of each class, by what stands for it.
+    pub(crate) fn last_uses(&self, timeline: &Timeline) -> BTreeMap<VarId, Position> {
+        let mut last_uses: BTreeMap<VarId, Position> = BTreeMap::new();
+        for index in 0..self.parent.len() {
+            let var = VarId(u32::try_from(index).expect("invariant: ids are u32"));
+            let last = last_uses.entry(self.root(var)).or_default();
+            *last = (*last).max(timeline.last_use(var));
+        }
+        last_uses
     }
 
     /// The classes of the variables in an atom.

@@ -7,6 +7,7 @@
 
 use super::lower_call_tir::call::TirCall;
 use crate::fresh::{Fresh, built_in};
+use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_rewrite::renumber_program;
 use relax_semantics::check::{Checked, Phase};
@@ -36,6 +37,7 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let programs = candidates(module, context.checked);
     let mut result = module.clone();
+    let defined = Defined::of(module);
     let (mut workspaces, mut calls) = (0, 0);
     for definition in &mut result.definitions {
         match definition {
@@ -48,7 +50,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             Definition::Graph(function) => {
                 let Some(mut body) = function.lambda.body.take() else { continue };
                 let annotations = &context.checked.annotations[&function.name];
-                let fresh = Fresh::of(module, function);
+                let fresh = Fresh::of(&defined, function);
                 let mut lifting = Lifting { programs: &programs, annotations, fresh, calls: 0 };
                 lifting.body(&mut body);
                 calls += lifting.calls;
@@ -82,8 +84,7 @@ fn candidates<'m>(module: &'m Module, checked: &Checked) -> BTreeMap<Name, Candi
         }
     }
     for function in module.functions() {
-        let left = checked.obligations.iter().filter(|left| left.function == function.name);
-        let left = left.filter_map(|left| left.var).collect();
+        let left = &checked.left_in(&function.name).vars;
         let annotations = &checked.annotations[&function.name];
         let mut uses = Uses { annotations, left, candidates: &mut found };
         if let Some(body) = &function.lambda.body {
@@ -161,7 +162,7 @@ fn dims_of(input: &Atom, annotations: &[Annotation]) -> Option<Vec<Dim>> {
 /// Goes through the uses of programs, and strikes those that a use forbids.
 struct Uses<'a, 'm> {
     annotations: &'a [Annotation],
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     candidates: &'a mut BTreeMap<Name, Candidate<'m>>,
 }
 

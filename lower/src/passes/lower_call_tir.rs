@@ -12,6 +12,7 @@ use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
 use crate::memory::aliases::{Aliases, Returns};
 use call::TirCall;
+use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_rewrite::written as written_in_place;
 use relax_semantics::check::{Checked, Phase};
@@ -42,6 +43,7 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
+    let defined = Defined::of(module);
     let (mut done, mut found) = (0, 0);
     let programs = Programs::of(module);
     let returns = Returns::of(module);
@@ -49,8 +51,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let Definition::Graph(function) = definition else { continue };
         let mutated = mutated(module, function, &returns);
         let Some(mut body) = function.lambda.body.take() else { continue };
-        let mut lowering = Lowering::of(module, function, &body, context.checked, &programs);
-        lowering.mutated = mutated;
+        let known =
+            Known { defined: &defined, checked: context.checked, programs: &programs, mutated };
+        let mut lowering = Lowering::of(function, &body, known);
         lowering.body(&mut body);
         done += lowering.done;
         found += lowering.found;
@@ -92,11 +95,19 @@ impl<'m> Programs<'m> {
     }
 }
 
+/// What is known around a function.
+struct Known<'a> {
+    defined: &'a Defined,
+    checked: &'a Checked,
+    programs: &'a Programs<'a>,
+    mutated: BTreeSet<VarId>,
+}
+
 struct Lowering<'a> {
     annotations: &'a [Annotation],
     programs: &'a Programs<'a>,
     /// Bindings that may trap for their operands' shapes.
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     /// Variables that a later call in place may write to.
     mutated: BTreeSet<VarId>,
     /// How often each variable is used.
@@ -109,24 +120,18 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn of(
-        module: &Module,
-        function: &Function,
-        body: &Body,
-        checked: &'a Checked,
-        programs: &'a Programs<'a>,
-    ) -> Self {
-        let left = checked.obligations.iter().filter(|left| left.function == function.name);
+    fn of(function: &Function, body: &Body, known: Known<'a>) -> Self {
+        let Known { defined, checked, programs, mutated } = known;
         let mut uses = BTreeMap::new();
         count_uses(body, &mut uses);
         Self {
             annotations: &checked.annotations[&function.name],
             programs,
-            left: left.filter_map(|left| left.var).collect(),
-            mutated: BTreeSet::new(),
+            left: &checked.left_in(&function.name).vars,
+            mutated,
             uses,
             owned: BTreeSet::new(),
-            fresh: Fresh::of(module, function),
+            fresh: Fresh::of(defined, function),
             done: 0,
             found: 0,
         }

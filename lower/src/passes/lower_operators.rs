@@ -3,12 +3,13 @@
 //! The call is that of the operator in all but its spelling, so that deduction, checks and traps are
 //! the same. What it gives is memory of its own: no plan covers it.
 
+use relax_rewrite::blocks::for_each_binding;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -32,23 +33,16 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         if let Definition::Graph(function) = definition
             && let Some(body) = &mut function.lambda.body
         {
-            lower(body, &mut done);
+            for_each_binding(body, &mut |binding| {
+                if is_tensor_operator(&binding.expr) {
+                    call_by_name(binding);
+                    done += 1;
+                }
+            });
         }
     }
     context.count("lowered", done, "operators to the reference library");
     Ok(result)
-}
-
-fn lower(body: &mut Body, done: &mut usize) {
-    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-            lower(then, done);
-            lower(otherwise, done);
-        } else if is_tensor_operator(&binding.expr) {
-            call_by_name(binding);
-            *done += 1;
-        }
-    }
 }
 
 fn is_tensor_operator(expr: &Expr) -> bool {

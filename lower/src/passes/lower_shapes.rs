@@ -12,6 +12,7 @@ mod expressions;
 mod scope;
 
 use code::Code;
+use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
@@ -33,11 +34,12 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
+    let defined = Defined::of(module);
     let (mut slots, mut checks) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
         *function = match &function.lambda.body {
-            Some(body) => lowered(module, function, body, &mut slots, &mut checks),
+            Some(body) => lowered(&defined, function, body, &mut slots, &mut checks),
             None => declared(function),
         };
     }
@@ -47,13 +49,13 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 }
 
 fn lowered(
-    module: &Module,
+    defined: &Defined,
     function: &Function,
     body: &Body,
     slots: &mut usize,
     checks: &mut usize,
 ) -> Function {
-    let mut code = Code::of(module, function);
+    let mut code = Code::of(defined, function);
     code.boundary();
     let result = code.statements(body);
     let result = code.checked_result(result);

@@ -2,6 +2,7 @@
 //!
 //! What is left to run time stays an operator, whose trap it is.
 
+use relax_rewrite::blocks::for_each_binding;
 use relax_rewrite::dims::evaluates_when_it_fits;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
@@ -9,7 +10,7 @@ use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module, VarId};
 use std::collections::BTreeSet;
 
 /// The record.
@@ -32,13 +33,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let (mut done, mut found) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
-        let left = context.checked.obligations.iter();
-        let left = left.filter(|left| left.function == function.name);
         let annotations = &context.checked.annotations[&function.name];
-        let left = left.filter_map(|left| left.var).collect();
+        let left = &context.checked.left_in(&function.name).vars;
         let mut walk = Walk { annotations, left, done: 0, found: 0 };
         if let Some(body) = &mut function.lambda.body {
-            walk.body(body);
+            for_each_binding(body, &mut |binding| walk.binding(binding));
         }
         done += walk.done;
         found += walk.found;
@@ -49,23 +48,18 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 struct Walk<'a> {
     annotations: &'a [Annotation],
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     done: usize,
     found: usize,
 }
 
 impl Walk<'_> {
-    fn body(&mut self, body: &mut Body) {
-        for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                self.body(then);
-                self.body(otherwise);
-            } else if is_view(&binding.expr) {
-                self.found += 1;
-                if let Some(view) = self.view(binding) {
-                    binding.expr = view;
-                    self.done += 1;
-                }
+    fn binding(&mut self, binding: &mut Binding) {
+        if is_view(&binding.expr) {
+            self.found += 1;
+            if let Some(view) = self.view(binding) {
+                binding.expr = view;
+                self.done += 1;
             }
         }
     }

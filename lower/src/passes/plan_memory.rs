@@ -21,6 +21,7 @@ use crate::memory::extents::{Extents, declared};
 use crate::memory::timeline::Timeline;
 use emit::rebuild;
 use groups::groups;
+use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -49,6 +50,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         Target::Cpu | Target::Wgpu => Sizes::Exact,
     };
     let mut result = module.clone();
+    let defined = Defined::of(module);
     let (mut tensors, mut storages) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
@@ -63,7 +65,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         context.facts.pop();
         tensors += plans.iter().map(|plan| plan.tensors.len()).sum::<usize>();
         storages += plans.iter().map(|plan| plan.storages.len()).sum::<usize>();
-        let fresh = Fresh::of(module, function);
+        let fresh = Fresh::of(&defined, function);
         rebuild(function, fresh, &timeline, &plans, &alone);
     }
     context.count("planned", tensors, "tensors");

@@ -1,9 +1,10 @@
 //! Dataflow blocks become plain ones: what they promise has been used.
 
+use relax_rewrite::blocks::{for_each_branch, tidy};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Block, BlockKind, Body, Definition, Expr, Module};
+use relax_syntax::ir::{BlockKind, Body, Definition, Module};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -32,24 +33,12 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 }
 
 fn plain(body: &mut Body, opened: &mut usize) {
-    let mut blocks: Vec<Block> = Vec::with_capacity(body.blocks.len());
-    for mut block in std::mem::take(&mut body.blocks) {
+    for block in &mut body.blocks {
         if matches!(block.kind, BlockKind::Dataflow { .. }) {
             block.kind = BlockKind::Plain;
             *opened += 1;
         }
-        for binding in &mut block.bindings {
-            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                plain(then, opened);
-                plain(otherwise, opened);
-            }
-        }
-        // Adjacent plain blocks are one in the text.
-        match blocks.last_mut() {
-            _ if block.bindings.is_empty() => {}
-            Some(last) => last.bindings.append(&mut block.bindings),
-            None => blocks.push(block),
-        }
+        for_each_branch(block, &mut |branch| plain(branch, opened));
     }
-    body.blocks = blocks;
+    tidy(body);
 }

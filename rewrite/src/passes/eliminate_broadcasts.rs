@@ -3,8 +3,8 @@
 //! to the same result. So what normalization made explicit is a single computation again where all
 //! sizes are known to agree (BladeDISC decides the same on its constraints of equal dims).
 
+use super::map_functions;
 use super::normalize::broadcasts;
-use super::{left_to_run_time, map_functions};
 use crate::blocks::for_each_block;
 use crate::dims::{assume_declared, same_dims};
 use crate::mutated::mutated;
@@ -39,7 +39,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut rebuilt = function.clone();
         let mut walk = Walk {
             annotations: &context.checked.annotations[&function.name],
-            left: left_to_run_time(context.checked, &function.name),
+            left: &context.checked.left_in(&function.name).vars,
             mutated: mutated(module, function),
             totality: &mut totality,
             stretched: BTreeMap::new(),
@@ -68,7 +68,7 @@ struct Walk<'a, 'm> {
     function: &'a Function,
     annotations: &'a [Annotation],
     /// Bindings with checks that are left to run time.
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     mutated: BTreeSet<VarId>,
     totality: &'a mut Totality<'m>,
     /// Results of broadcasts that never stop the program, and read nothing that is not written, with their operands.

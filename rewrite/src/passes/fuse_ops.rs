@@ -11,7 +11,8 @@ mod graph;
 mod groups;
 mod stops;
 
-use crate::outline::{Label, Made, Outline};
+use crate::blocks::for_each_dataflow;
+use crate::outline::{Label, Outline, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::patterns::Analysis;
 use crate::tir_call::TirCall;
@@ -22,8 +23,7 @@ use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{
-    AttrValue, Binding, Block, BlockKind, Body, Definition, Expr, Function, Module, TensorProgram,
-    attr,
+    AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, attr,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use stops::Stops;
@@ -53,36 +53,22 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         Definition::Graph(_) => None,
     });
     let programs = programs.collect();
-    let names = module.definitions.iter().map(|definition| definition.name().clone());
-    let mut groups = Made::new(names.collect());
     let mut totality = Totality::new(module, context.checked);
     let stops = Stops::new(module, context.checked, &programs, context.facts);
-    let mut definitions = Vec::with_capacity(module.definitions.len());
-    let (mut calls, mut made) = (0, 0);
-    for definition in &module.definitions {
-        let Definition::Graph(function) = definition else {
-            definitions.push(definition.clone());
-            continue;
-        };
-        let annotations = &context.checked.annotations[&function.name];
-        let mut fusion = Fusion {
-            function,
-            programs: &programs,
-            totality: &mut totality,
-            stops: &stops,
-            outline: Outline::new(function, annotations, &mut groups),
-            calls: 0,
-        };
-        let rebuilt = fusion.function();
-        calls += fusion.calls;
-        let outlined = fusion.outline.functions;
-        made += outlined.len();
-        definitions.push(Definition::Graph(rebuilt));
-        definitions.extend(outlined.into_iter().map(Definition::Graph));
-    }
+    let mut calls = 0;
+    let (result, made) = outlined(module, context.checked, &mut |function, body, outline| {
+        let attrs = &function.lambda.attrs;
+        if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
+            let (programs, totality, stops) = (&programs, &mut totality, &stops);
+            let mut fusion = Fusion { function, programs, totality, stops, outline, calls: 0 };
+            // A group takes calls that could stop the program from between others, which may join then.
+            for_each_dataflow(body, &mut |block| while fusion.block(block) {});
+            calls += fusion.calls;
+        }
+    });
     context.count("fused", calls, "calls");
     context.count("made", made, "primitive functions");
-    Ok(Module { attrs: module.attrs.clone(), definitions })
+    Ok(result)
 }
 
 /// What is known of a tensor program.
@@ -99,45 +85,17 @@ impl<'m> Known<'m> {
 
 type Programs<'m> = BTreeMap<&'m Name, Known<'m>>;
 
-struct Fusion<'f, 'a> {
+struct Fusion<'f, 'a, 'o> {
     function: &'f Function,
     programs: &'f Programs<'f>,
     totality: &'f mut Totality<'a>,
     stops: &'f Stops<'f>,
-    outline: Outline<'f>,
+    outline: &'f mut Outline<'o>,
     /// Those that went into groups.
     calls: usize,
 }
 
-impl Fusion<'_, '_> {
-    fn function(&mut self) -> Function {
-        let mut rebuilt = self.function.clone();
-        let attrs = &self.function.lambda.attrs;
-        if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true)))
-            && let Some(body) = &mut rebuilt.lambda.body
-        {
-            self.body(body);
-        }
-        rebuilt
-    }
-
-    fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            match &block.kind {
-                // A group takes calls that could stop the program from between others, which may join then.
-                BlockKind::Dataflow { .. } => while self.block(block) {},
-                BlockKind::Plain => {
-                    for binding in &mut block.bindings {
-                        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                            self.body(then);
-                            self.body(otherwise);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
+impl Fusion<'_, '_, '_> {
     /// Makes groups as the block stands; says whether there were any.
     fn block(&mut self, block: &mut Block) -> bool {
         let BlockKind::Dataflow { outputs } = &block.kind else { return false };

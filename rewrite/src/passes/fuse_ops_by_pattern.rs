@@ -3,17 +3,17 @@
 //!
 //! The functions are of the module, not nested ones: from P0 on there are none.
 
-use crate::blocks::take_out;
+use crate::blocks::{for_each_block, take_out};
 use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
-use crate::outline::{Label, Made, Outline};
+use crate::outline::{Label, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::programs::ranges::assume_declared;
 use crate::totality::Totality;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, AttrValue, Definition, Function, Module, attr};
+use relax_syntax::ir::{Atom, AttrValue, Function, Module, attr};
 use std::collections::BTreeSet;
 
 /// The record.
@@ -34,44 +34,34 @@ pub(super) const CODEGEN: &str = "codegen";
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let rules = registry(module, context.settings)?;
     let mut totality = Totality::new(module, context.checked);
-    let names = module.definitions.iter().map(|definition| definition.name().clone());
-    let mut made = Made::new(names.collect());
-    let mut definitions = Vec::new();
-    let (mut matches, mut functions) = (0, 0);
-    for definition in &module.definitions {
-        let Definition::Graph(function) = definition else {
-            definitions.push(definition.clone());
-            continue;
-        };
-        let mut rebuilt = function.clone();
-        let annotations = &context.checked.annotations[&function.name];
-        let mut outline = Outline::new(function, annotations, &mut made);
-        context.facts.push();
-        assume_declared(context.facts, &function.dims);
-        let facts = &mut *context.facts;
-        let mut around = Around { function, annotations, totality: &mut totality, facts };
-        if let Some(body) = rebuilt.lambda.body.as_mut().filter(|_| !is_marked(function)) {
-            super::map_blocks(body, &mut |block| {
-                let mut gone = BTreeSet::new();
-                for matched in find(&rules, block, &mut around) {
-                    let members = matched.members.iter().map(|&at| block.bindings[at].clone());
-                    let call = outline.group(label(&matched), members.collect());
-                    let (last, others) = matched.places();
-                    block.bindings[last] = call;
-                    gone.extend(others);
-                    matches += 1;
-                }
-                take_out(block, &gone);
-            });
+    let (checked, mut matches) = (context.checked, 0);
+    let facts = &mut *context.facts;
+    let (result, functions) = outlined(module, checked, &mut |function, body, outline| {
+        if is_marked(function) {
+            return;
         }
-        context.facts.pop();
-        functions += outline.functions.len();
-        definitions.push(Definition::Graph(rebuilt));
-        definitions.extend(outline.functions.into_iter().map(Definition::Graph));
-    }
+        facts.push();
+        assume_declared(facts, &function.dims);
+        let annotations = &checked.annotations[&function.name];
+        let mut around =
+            Around { function, annotations, totality: &mut totality, facts: &mut *facts };
+        for_each_block(body, &mut |block| {
+            let mut gone = BTreeSet::new();
+            for matched in find(&rules, block, &mut around) {
+                let members = matched.members.iter().map(|&at| block.bindings[at].clone());
+                let call = outline.group(label(&matched), members.collect());
+                let (last, others) = matched.places();
+                block.bindings[last] = call;
+                gone.extend(others);
+                matches += 1;
+            }
+            take_out(block, &gone);
+        });
+        facts.pop();
+    });
     context.count("matched", matches, "patterns");
     context.count("made", functions, "composite functions");
-    Ok(Module { attrs: module.attrs.clone(), definitions })
+    Ok(result)
 }
 
 /// The parameters are the operands in the order of the pattern, so that its functions are alike.

@@ -16,7 +16,7 @@ use crate::references::references;
 use crate::verify::is_private;
 use calls::{Call, replace_calls};
 use merge::{Merged, merge};
-use relax_semantics::check::{Checked, Phase};
+use relax_semantics::check::{Checked, LeftIn, Phase};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{AttrValue, Definition, Function, Module, TensorProgram, attr};
@@ -104,12 +104,10 @@ fn is_primitive(function: &Function) -> bool {
 fn candidates(module: &Module, checked: &Checked) -> Vec<Name> {
     let mut held = BTreeSet::new();
     let mut unproved = BTreeSet::new();
-    let left: BTreeSet<_> =
-        checked.obligations.iter().map(|left| (&left.function, left.var)).collect();
     for function in module.functions() {
         held.extend(references(function).held);
         if let Some(body) = &function.lambda.body {
-            calls::unfit(function, body, checked, &left, &mut unproved);
+            calls::unfit(function, body, checked, &mut unproved);
         }
     }
     let names = module.functions().filter(|function| {
@@ -117,7 +115,7 @@ fn candidates(module: &Module, checked: &Checked) -> Vec<Name> {
             && is_private(function)
             && !held.contains(&function.name)
             && !unproved.contains(&function.name)
-            && left.iter().all(|(name, _)| **name != function.name)
+            && *checked.left_in(&function.name) == LeftIn::default()
     });
     names.map(|function| function.name.clone()).collect()
 }

@@ -45,20 +45,16 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         .filter(|function| may_go(module, context, function))
         .map(|function| (&function.name, function))
         .collect();
-    let left =
-        context.checked.obligations.iter().filter_map(|left| Some((&left.function, left.var?)));
-    let left = left.collect();
     let mut names = Names::of(module);
     let mut inlined = 0;
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         let mut walk = Walk {
-            caller: &function.name,
             annotations: &context.checked.annotations[&function.name],
             mutated: mutated(module, function),
             callees: &callees,
-            left: &left,
+            left: &context.checked.left_in(&function.name).vars,
             names: &mut names,
             function: &mut rebuilt,
             inlined: 0,
@@ -76,9 +72,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 fn may_go(module: &Module, context: &PassContext, function: &Function) -> bool {
     let is_primitive =
         matches!(attr(&function.lambda.attrs, PRIMITIVE), Some(AttrValue::Bool(true)));
-    let checked = context.checked.obligations.iter();
-    let returns =
-        checked.filter(|left| left.function == function.name).all(|left| left.var.is_some());
+    let returns = !context.checked.left_in(&function.name).result;
     is_private(function)
         && function.lambda.body.is_some()
         && !is_primitive
@@ -105,13 +99,12 @@ fn calls_itself(module: &Module, name: &Name) -> bool {
 }
 
 struct Walk<'a> {
-    caller: &'a Name,
     annotations: &'a [Annotation],
     mutated: BTreeSet<VarId>,
     /// Those that may go.
     callees: &'a BTreeMap<&'a Name, &'a Function>,
     /// Bindings with checks that are left to run time.
-    left: &'a BTreeSet<(&'a Name, VarId)>,
+    left: &'a BTreeSet<VarId>,
     names: &'a mut Names,
     /// What is being rebuilt, without its body.
     function: &'a mut Function,
@@ -173,7 +166,7 @@ impl<'a> Walk<'a> {
         };
         let callee = *self.callees.get(name)?;
         if !attrs.is_empty()
-            || self.left.contains(&(self.caller, binding.var))
+            || self.left.contains(&binding.var)
             || args.iter().any(|arg| crate::mutated::mentions(arg, &self.mutated))
             || self.mutated.contains(&binding.var)
         {

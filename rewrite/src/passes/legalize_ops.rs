@@ -4,7 +4,7 @@
 //! with the operator's trap; where an operand may hold elements that nothing has written; and where dims,
 //! dtypes or axes are not all known.
 
-use super::{left_to_run_time, map_functions};
+use super::map_functions;
 use crate::dims::evaluates_when_it_fits;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
@@ -46,7 +46,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let annotations = &checked.annotations[&function.name];
-        let left = left_to_run_time(checked, &function.name);
+        let left = &checked.left_in(&function.name).vars;
         let unwritten = &unwritten[&function.name];
         let programs = &mut programs;
         let ranges = BTreeMap::new();
@@ -129,7 +129,7 @@ impl Programs {
 
 struct Walk<'a> {
     annotations: &'a [Annotation],
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     unwritten: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
     /// Variables whose elements lie between two integers.

@@ -9,15 +9,15 @@ mod captures;
 mod lifted;
 
 use crate::mutated::written;
+use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use captures::Captures;
 use lifted::Lifting;
 use relax_semantics::check::{Phase, check};
-use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::{Diagnostic, Severity};
 use relax_syntax::ir::{Definition, Function, Module, VarId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -34,7 +34,7 @@ const NESTED_FUNCTION: &str = "RX0303";
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = Module { attrs: module.attrs.clone(), definitions: Vec::new() };
-    let mut taken: BTreeSet<Name> = module.definitions.iter().map(|d| d.name().clone()).collect();
+    let mut free = Names::of(module);
     let (mut lifted, mut values) = (0, 0);
     for definition in &module.definitions {
         let Definition::Graph(function) = definition else {
@@ -48,7 +48,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             continue;
         }
         refuse_mutated(module, function, &captures)?;
-        let names = fresh_names(function, &captures, &mut taken);
+        let names = fresh_names(function, &captures, &mut free);
         lifted += names.len();
         values += captures.values.len();
         let lifting = Lifting::new(function, annotations, &captures, names);
@@ -113,30 +113,15 @@ fn refuse_mutated(
     Ok(())
 }
 
-/// A name for each nested function that neither the module nor the function has.
+/// A name for each nested function that nothing in the module has.
 fn fresh_names(
     function: &Function,
     captures: &Captures,
-    taken: &mut BTreeSet<Name>,
+    free: &mut Names,
 ) -> BTreeMap<VarId, Name> {
-    let local: BTreeSet<&Name> = function
-        .vars
-        .iter()
-        .map(|info| &info.name)
-        .chain(function.dims.iter().map(|dim| &dim.name))
-        .collect();
-    let mut names = BTreeMap::new();
-    for &var in captures.nested.keys() {
+    let nested = captures.nested.keys().map(|&var| {
         let base = format!("{}_{}", function.name, function.var(var).name);
-        let candidates = std::iter::once(base.clone())
-            .chain((1_u32..).map(|number| format!("{base}_{number}")))
-            .map(Name::new);
-        let mut free = candidates.filter(|name| {
-            !taken.contains(name) && !local.contains(name) && lookup(name).is_none()
-        });
-        let name = free.next().expect("invariant: there are more names than are taken");
-        taken.insert(name.clone());
-        names.insert(var, name);
-    }
-    names
+        (var, free.fresh(&base))
+    });
+    nested.collect()
 }

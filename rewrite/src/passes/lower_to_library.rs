@@ -6,7 +6,7 @@
 //! does as well or better (§5). A call whose constraints are not all proved stays too, for a library would
 //! not stop with the operator's trap.
 
-use crate::blocks::take_out;
+use crate::blocks::{for_each_block, take_out};
 use crate::dims::evaluates_when_it_fits;
 use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
@@ -46,7 +46,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         assume_declared(facts, &function.dims);
         let mut around = Around { function, annotations, totality: &mut totality, facts };
         let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
-        super::map_blocks(body, &mut |block| {
+        for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();
             for matched in find(&rules, block, &mut around) {
                 let Some(call) = library_call(&matched, block, annotations) else { continue };

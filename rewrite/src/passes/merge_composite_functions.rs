@@ -5,16 +5,14 @@
 //! in it is pure and always gives a value, so that nothing is lost by moving it there.
 
 use super::fuse_ops_by_pattern::{CODEGEN, COMPOSITE};
-use crate::blocks::take_out;
-use crate::outline::{Label, Made, Outline};
+use crate::blocks::{for_each_block, take_out};
+use crate::outline::{Label, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::totality::Totality;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{
-    AttrValue, Block, BlockKind, Callee, Definition, Expr, Function, Module, VarId, attr,
-};
+use relax_syntax::ir::{AttrValue, Block, BlockKind, Callee, Expr, Function, Module, VarId, attr};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,39 +32,27 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let composites: BTreeMap<&Name, &Name> = module.functions().filter_map(composite).collect();
     let mut totality = Totality::new(module, context.checked);
-    let names = module.definitions.iter().map(|definition| definition.name().clone());
-    let mut made = Made::new(names.collect());
-    let mut definitions = Vec::new();
-    let (mut calls, mut regions) = (0, 0);
-    for definition in &module.definitions {
-        let Definition::Graph(function) = definition else {
-            definitions.push(definition.clone());
-            continue;
-        };
-        let mut rebuilt = function.clone();
-        let annotations = &context.checked.annotations[&function.name];
-        let mut outline = Outline::new(function, annotations, &mut made);
-        if let Some(body) = rebuilt.lambda.body.as_mut().filter(|_| codegen(function).is_none()) {
-            super::map_blocks(body, &mut |block| {
-                let mut gone = BTreeSet::new();
-                for (codegen, members) in find(block, &composites, function, &mut totality) {
-                    let bindings = members.iter().map(|&at| block.bindings[at].clone());
-                    let call = outline.group(label(codegen), bindings.collect());
-                    let last = *members.last().expect("invariant: a region has two calls");
-                    block.bindings[last] = call;
-                    gone.extend(members.iter().filter(|&&at| at != last));
-                    calls += members.len();
-                }
-                take_out(block, &gone);
-            });
+    let mut calls = 0;
+    let (result, regions) = outlined(module, context.checked, &mut |function, body, outline| {
+        if codegen(function).is_some() {
+            return;
         }
-        regions += outline.functions.len();
-        definitions.push(Definition::Graph(rebuilt));
-        definitions.extend(outline.functions.into_iter().map(Definition::Graph));
-    }
+        for_each_block(body, &mut |block| {
+            let mut gone = BTreeSet::new();
+            for (codegen, members) in find(block, &composites, function, &mut totality) {
+                let bindings = members.iter().map(|&at| block.bindings[at].clone());
+                let call = outline.group(label(codegen), bindings.collect());
+                let last = *members.last().expect("invariant: a region has two calls");
+                block.bindings[last] = call;
+                gone.extend(members.iter().filter(|&&at| at != last));
+                calls += members.len();
+            }
+            take_out(block, &gone);
+        });
+    });
     context.count("merged", calls, "calls of composite functions");
     context.count("made", regions, "regions");
-    Ok(Module { attrs: module.attrs.clone(), definitions })
+    Ok(result)
 }
 
 fn label(codegen: &Name) -> Label {

@@ -8,6 +8,7 @@
 use super::map_functions;
 use crate::dims::evaluates_when_it_fits;
 use crate::mutated::written;
+use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Operator, lookup};
@@ -31,21 +32,14 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let left: BTreeSet<(Name, VarId)> = context
-        .checked
-        .obligations
-        .iter()
-        .filter_map(|left| Some((left.function.clone(), left.var?)))
-        .collect();
+    let defined = Defined::of(module);
     let mut made = 0;
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         let mutated = written(module, function);
-        let names = function.vars.iter().map(|info| info.name.clone());
-        let names = names.chain(function.dims.iter().map(|dim| dim.name.clone())).collect();
-        let left = &left;
-        let mut walk = Walk { function: &mut rebuilt, context, left, mutated, names, made: 0 };
+        let names = defined.seen_from(function);
+        let mut walk = Walk { function: &mut rebuilt, context, mutated, names, made: 0 };
         walk.body(&mut body);
         made += walk.made;
         rebuilt.lambda.body = Some(body);
@@ -58,11 +52,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 struct Walk<'a, 'c> {
     function: &'a mut Function,
     context: &'a mut PassContext<'c>,
-    /// Bindings with checks that are left to run time.
-    left: &'a BTreeSet<(Name, VarId)>,
     mutated: BTreeSet<VarId>,
     /// Names that are taken.
-    names: BTreeSet<Name>,
+    names: Names,
     made: usize,
 }
 
@@ -100,7 +92,7 @@ impl Walk<'_, '_> {
         let name = &self.function.name;
         let annotation = &self.context.checked.annotations[name][var.0 as usize];
         let dims = annotation.as_tensor()?.extents.dims()?;
-        let decided = !self.left.contains(&(name.clone(), var));
+        let decided = !self.context.checked.left_in(name).vars.contains(&var);
         (decided && dims.iter().all(evaluates_when_it_fits)).then(|| dims.to_vec())
     }
 
@@ -158,11 +150,7 @@ impl Walk<'_, '_> {
             "_" => "wide",
             name => name,
         };
-        let mut candidates = (0_u32..).map(|number| Name::new(format!("{base}_{number}")));
-        let free = candidates.find(|name| !self.names.contains(name));
-        let name = free.expect("invariant: there are more names than are taken");
-        self.names.insert(name.clone());
-        name
+        self.names.numbered(base)
     }
 }
 

@@ -8,13 +8,13 @@
 use super::eliminate_checks::functions_with_errors;
 use crate::blocks::for_each_dataflow;
 use crate::mutated::mutated;
-use crate::outline::{Label, Made, Outline};
+use crate::outline::{Label, Outline, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::verify::is_private;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Block, BlockKind, Definition, Expr, Function, Module};
+use relax_syntax::ir::{Block, BlockKind, Expr, Function, Module};
 use std::collections::BTreeSet;
 
 /// The record.
@@ -31,7 +31,7 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut stays = BTreeSet::new();
-    let (mut result, mut made) = outlined(module, context, &stays);
+    let (mut result, mut made) = outlined_but(module, context, &stays);
     loop {
         let errors = functions_with_errors(&result, context);
         // The functions made lie in the text where the ones around do.
@@ -39,40 +39,22 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             break;
         }
         stays.extend(errors);
-        (result, made) = outlined(module, context, &stays);
+        (result, made) = outlined_but(module, context, &stays);
     }
     context.count("made", made, "private functions");
     Ok(result)
 }
 
 /// The module with blocks outlined but for those of some functions, and how many were.
-fn outlined(module: &Module, context: &PassContext, stays: &BTreeSet<Name>) -> (Module, usize) {
-    let names = module.definitions.iter().map(|definition| definition.name().clone());
-    let mut known = Made::new(names.collect());
-    let mut definitions = Vec::with_capacity(module.definitions.len());
-    let mut made = 0;
-    for definition in &module.definitions {
-        let wanted = match definition {
-            Definition::Graph(function) => {
-                Some(function).filter(|f| !is_private(f) && !stays.contains(&f.name))
-            }
-            Definition::Tensor(_) => None,
-        };
-        let Some(function) = wanted.filter(|function| mutated(module, function).is_empty()) else {
-            definitions.push(definition.clone());
-            continue;
-        };
-        let annotations = &context.checked.annotations[&function.name];
-        let mut outline = Outline::new(function, annotations, &mut known);
-        let mut rebuilt = function.clone();
-        if let Some(body) = &mut rebuilt.lambda.body {
-            for_each_dataflow(body, &mut |block| replace(function, block, &mut outline));
+fn outlined_but(module: &Module, context: &PassContext, stays: &BTreeSet<Name>) -> (Module, usize) {
+    outlined(module, context.checked, &mut |function, body, outline| {
+        let wanted = !is_private(function)
+            && !stays.contains(&function.name)
+            && mutated(module, function).is_empty();
+        if wanted {
+            for_each_dataflow(body, &mut |block| replace(function, block, outline));
         }
-        made += outline.functions.len();
-        definitions.push(Definition::Graph(rebuilt));
-        definitions.extend(outline.functions.into_iter().map(Definition::Graph));
-    }
-    (Module { attrs: module.attrs.clone(), definitions }, made)
+    })
 }
 
 /// Outlines a block whose last binding is all that is seen of it.

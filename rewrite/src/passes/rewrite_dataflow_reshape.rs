@@ -4,7 +4,7 @@
 //! That it only reshapes is told from its loops and accesses ([`only_reshapes`]). The call stays where
 //! the program could stop: on elements that nothing has written, and on checks that are not decided.
 
-use super::{left_to_run_time, map_functions};
+use super::map_functions;
 use crate::blocks::for_each_dataflow;
 use crate::dims::{always_evaluates, assume_declared};
 use crate::pass::{Exactness, Pass, PassContext};
@@ -49,7 +49,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut calls = Calls {
             views: &views,
             annotations: &context.checked.annotations[&function.name],
-            left: left_to_run_time(context.checked, &function.name),
+            left: &context.checked.left_in(&function.name).vars,
             unwritten: &unwritten[&function.name],
             facts: context.facts,
         };
@@ -73,7 +73,7 @@ struct Calls<'a> {
     views: &'a BTreeSet<Name>,
     annotations: &'a [Annotation],
     /// Bindings with checks that are left to run time.
-    left: BTreeSet<VarId>,
+    left: &'a BTreeSet<VarId>,
     unwritten: &'a BTreeSet<VarId>,
     facts: &'a mut dyn Facts,
 }

@@ -4,6 +4,7 @@
 
 use super::fuse_ops_by_pattern::COMPOSITE;
 use super::lower_to_library::library_call_to;
+use crate::blocks::for_each_block;
 use crate::matching::find::{Around, find};
 use crate::matching::registry::registry;
 use crate::matching::text::Rule;
@@ -62,7 +63,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut rebuilt = function.clone();
         let annotations = &checked.annotations[&function.name];
         let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
-        super::map_blocks(body, &mut |block| {
+        for_each_block(body, &mut |block| {
             for binding in &mut block.bindings {
                 let out = &annotations[binding.var.0 as usize];
                 let Expr::Call { callee: Callee::Global(name), args, .. } = &binding.expr else {

@@ -8,10 +8,12 @@
 
 mod rest;
 
+use crate::blocks::for_each_block;
 use crate::dims::always_evaluates;
 use crate::matching::find::conditions_hold;
 use crate::matching::registry::registry;
 use crate::matching::text::{Node, Rule};
+use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::programs::ranges::assume_declared;
 use crate::tir_call::TirCall;
@@ -45,33 +47,26 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut rules = registry(module, context.settings)?;
     rules.retain(is_product);
     let unwritten = unwritten(module);
-    let names = module.definitions.iter().map(|definition| definition.name().clone());
-    let mut taken: BTreeSet<Name> = names.collect();
-    for function in module.functions() {
-        taken.extend(function.vars.iter().map(|info| info.name.clone()));
-        taken.extend(function.dims.iter().map(|dim| dim.name.clone()));
-    }
-    let mut programs = Programs { module, taken, made: BTreeMap::new() };
+    let mut programs = Programs { module, names: Names::of(module), made: BTreeMap::new() };
     let (mut calls, checked) = (0, context.checked);
     let facts = &mut *context.facts;
     let mut result = super::map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let annotations = &checked.annotations[&function.name];
-        let left = checked.obligations.iter().filter(|left| left.function == function.name);
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         facts.push();
         assume_declared(facts, &function.dims);
         let mut walk = Walk {
             rules: &rules,
             annotations,
-            left: left.filter_map(|left| left.var).collect(),
+            left: &checked.left_in(&function.name).vars,
             unwritten: &unwritten[&function.name],
             programs: &mut programs,
             rebuilt: &mut rebuilt,
             facts,
             calls: 0,
         };
-        super::map_blocks(&mut body, &mut |block| walk.block(block));
+        for_each_block(&mut body, &mut |block| walk.block(block));
         calls += walk.calls;
         facts.pop();
         rebuilt.lambda.body = Some(body);
@@ -96,7 +91,7 @@ fn is_product(rule: &Rule) -> bool {
 /// The parts of programs.
 struct Programs<'m> {
     module: &'m Module,
-    taken: BTreeSet<Name>,
+    names: Names,
     /// By the name of the whole; `None`: it has no such part.
     made: BTreeMap<Name, Option<Split>>,
 }
@@ -105,29 +100,17 @@ impl Programs<'_> {
     fn split(&mut self, name: &Name) -> Option<(&TensorProgram, &Split)> {
         let program = self.module.tensor_program(name)?;
         if !self.made.contains_key(name) {
-            let free = self.free(&format!("{name}_rest"));
-            let split = Rest::of(program, free.clone());
-            if split.is_some() {
-                self.taken.insert(free);
-            }
-            self.made.insert(name.clone(), split);
+            let rest = self.names.fresh(&format!("{name}_rest"));
+            self.made.insert(name.clone(), Rest::of(program, rest));
         }
         Some((program, self.made[name].as_ref()?))
-    }
-
-    fn free(&self, wanted: &str) -> Name {
-        let numbered = (1_u32..).map(|number| Name::new(format!("{wanted}_{number}")));
-        let mut names = std::iter::once(Name::new(wanted)).chain(numbered);
-        names
-            .find(|name| !self.taken.contains(name) && lookup(name).is_none())
-            .expect("invariant: there are more names than are taken")
     }
 }
 
 struct Walk<'w, 'm> {
     rules: &'w [Rule],
     annotations: &'w [Annotation],
-    left: BTreeSet<VarId>,
+    left: &'w BTreeSet<VarId>,
     unwritten: &'w BTreeSet<VarId>,
     programs: &'w mut Programs<'m>,
     rebuilt: &'w mut Function,
@@ -178,8 +161,7 @@ impl Walk<'_, '_> {
         let Some(rest) = rest else {
             return Some(vec![Binding { var: binding.var, expr: library }]);
         };
-        let name = self.programs.free("product");
-        self.programs.taken.insert(name.clone());
+        let name = self.programs.names.fresh("product");
         let var = VarId(u32::try_from(self.rebuilt.vars.len()).expect("ids are u32"));
         let span = self.rebuilt.var(binding.var).span;
         self.rebuilt.vars.push(VarInfo { name, annotation: Some(out), span });

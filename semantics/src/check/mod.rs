@@ -36,6 +36,8 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
     /// What is left to run time.
     pub obligations: Vec<Left>,
+    /// The same by the function it stands in.
+    left: BTreeMap<Name, LeftIn>,
     /// What is deduced of each function's result, over the variables of its signature.
     pub results: BTreeMap<Name, Annotation>,
     /// What is deduced of every variable of each function, by its id.
@@ -44,6 +46,15 @@ pub struct Checked {
     pub casts: Vec<Cast>,
     /// The functions whose calls have an effect.
     pub impure: BTreeSet<Name>,
+}
+
+/// Where a function has checks that are left to run time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftIn {
+    /// Bindings.
+    pub vars: BTreeSet<VarId>,
+    /// Whether its result is checked.
+    pub result: bool,
 }
 
 /// A check that is left to run time.
@@ -60,6 +71,13 @@ pub struct Left {
 }
 
 impl Checked {
+    /// Where a function has checks that are left to run time.
+    #[must_use]
+    pub fn left_in(&self, function: &Name) -> &LeftIn {
+        static NONE: LeftIn = LeftIn { vars: BTreeSet::new(), result: false };
+        self.left.get(function).unwrap_or(&NONE)
+    }
+
     /// True when nothing is wrong.
     #[must_use]
     pub fn is_ok(&self) -> bool {
@@ -108,7 +126,20 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
     // What the virtual machine runs has no use of annotations.
     let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };
     let impure = effects.into_impure();
-    Checked { module, diagnostics, obligations, results, annotations, casts, impure }
+    let left = by_function(&obligations);
+    Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
+}
+
+fn by_function(obligations: &[Left]) -> BTreeMap<Name, LeftIn> {
+    let mut left: BTreeMap<Name, LeftIn> = BTreeMap::new();
+    for obligation in obligations {
+        let of_function = left.entry(obligation.function.clone()).or_default();
+        match obligation.var {
+            Some(var) => drop(of_function.vars.insert(var)),
+            None => of_function.result = true,
+        }
+    }
+    left
 }
 
 /// The module with deduced annotations at every binding whose text can hold one.

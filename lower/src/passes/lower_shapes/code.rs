@@ -1,19 +1,19 @@
 //! The code of a function as it is made: bindings, slots, names.
 
 use super::scope::Scope;
+use relax_rewrite::names::{Defined, Names};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{
-    Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, Module, VarId, VarInfo,
+    Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
-use std::collections::BTreeSet;
 
 /// A function that is being lowered.
 pub(super) struct Code<'m> {
     pub(super) function: &'m Function,
     vars: Vec<VarInfo>,
-    names: BTreeSet<Name>,
+    names: Names,
     heap: VarId,
     slots: usize,
     heap_is_used: bool,
@@ -26,13 +26,11 @@ pub(super) struct Code<'m> {
 }
 
 impl<'m> Code<'m> {
-    pub(super) fn of(module: &Module, function: &'m Function) -> Self {
-        let names = function.vars.iter().map(|info| info.name.clone());
-        let globals = module.definitions.iter().map(|definition| definition.name().clone());
+    pub(super) fn of(defined: &Defined, function: &'m Function) -> Self {
         let mut code = Self {
             function,
             vars: function.vars.clone(),
-            names: names.chain(globals).collect(),
+            names: defined.seen_from(function),
             heap: VarId(0),
             slots: 0,
             heap_is_used: false,
@@ -56,11 +54,7 @@ impl<'m> Code<'m> {
     }
 
     pub(super) fn fresh(&mut self, base: &str) -> VarId {
-        let numbered = (1_u32..).map(|number| Name::new(format!("{base}_{number}")));
-        let mut names = std::iter::once(Name::new(base)).chain(numbered);
-        let free = names.find(|name| !self.names.contains(name));
-        let name = free.expect("invariant: there are more names than are taken");
-        self.names.insert(name.clone());
+        let name = self.names.fresh(base);
         self.variable(name)
     }
 

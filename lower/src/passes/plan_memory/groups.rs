@@ -49,12 +49,7 @@ pub(super) fn groups(
     let body = function.lambda.body.as_ref().expect("invariant: it has a timeline");
     let allocations = allocations(body, aliases);
     let unit = allocations.iter().map(|a| a.dtype.size()).max().unwrap_or(1);
-    let mut last_uses: BTreeMap<VarId, Position> = BTreeMap::new();
-    for index in 0..function.vars.len() {
-        let var = VarId(u32::try_from(index).expect("invariant: ids are u32"));
-        let last = last_uses.entry(aliases.root(var)).or_default();
-        *last = (*last).max(timeline.last_use(var));
-    }
+    let last_uses = aliases.last_uses(timeline);
     let results = aliases.roots(&body.result);
     let mut groups: BTreeMap<Option<Position>, Vec<Tensor>> = BTreeMap::new();
     let mut alone = Vec::new();

@@ -16,8 +16,6 @@ pub(super) struct Stops<'m> {
     programs: &'m Programs<'m>,
     totals: BTreeMap<&'m Name, Option<Totals>>,
     checked: &'m Checked,
-    /// Bindings with checks that are left to run time.
-    left: BTreeSet<(&'m Name, VarId)>,
     unwritten: BTreeMap<Name, BTreeSet<VarId>>,
 }
 
@@ -28,15 +26,8 @@ impl<'m> Stops<'m> {
         programs: &'m Programs<'m>,
         facts: &mut dyn Facts,
     ) -> Self {
-        let left = checked.obligations.iter().filter_map(|left| Some((&left.function, left.var?)));
         let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program, facts)));
-        Self {
-            programs,
-            totals: totals.collect(),
-            checked,
-            left: left.collect(),
-            unwritten: unwritten(module),
-        }
+        Self { programs, totals: totals.collect(), checked, unwritten: unwritten(module) }
     }
 
     /// Whether a call never stops the program. `whole` are variables whose elements such calls before
@@ -68,7 +59,7 @@ impl<'m> Stops<'m> {
         let buffers = self.programs[call.program].program.params.len();
         let never = evaluates
             && buffers == call.args.len() + 1
-            && !self.left.contains(&(&function.name, binding.var));
+            && !self.checked.left_in(&function.name).vars.contains(&binding.var);
         if never && totals.writes_all {
             whole.insert(binding.var);
         }

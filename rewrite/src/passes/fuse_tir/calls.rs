@@ -3,7 +3,7 @@
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, VarId};
+use relax_syntax::ir::{Atom, Body, Callee, Expr, Function};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ pub(super) fn unfit(
     function: &Function,
     body: &Body,
     checked: &Checked,
-    left: &BTreeSet<(&Name, Option<VarId>)>,
     names: &mut BTreeSet<Name>,
 ) {
     for binding in body.bindings() {
@@ -29,14 +28,14 @@ pub(super) fn unfit(
                 let fits = attrs.is_empty()
                     && inputs(args).is_some()
                     && is_known(result)
-                    && !left.contains(&(&function.name, Some(binding.var)));
+                    && !checked.left_in(&function.name).vars.contains(&binding.var);
                 if !fits {
                     names.insert(name.clone());
                 }
             }
             Expr::If { then, otherwise, .. } => {
-                unfit(function, then, checked, left, names);
-                unfit(function, otherwise, checked, left, names);
+                unfit(function, then, checked, names);
+                unfit(function, otherwise, checked, names);
             }
             _ => {}
         }
