@@ -7,7 +7,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{
-    BinOp, BufferId, BufferInfo, Loop, LoopKind, Param, ScalarId, ScalarInfo, Scope, Stmt,
+    BinOp, BufferId, BufferInfo, Check, Loop, LoopKind, Param, ScalarId, ScalarInfo, Scope, Stmt,
     StmtKind, TExpr,
 };
 use relax_syntax::ir::{DimVar, TensorProgram};
@@ -211,6 +211,13 @@ impl Builder {
         self.push(StmtKind::If { condition: condition.0, then, otherwise: Vec::new() });
     }
 
+    /// A check with the trap of an operator's constraint.
+    pub(super) fn check(&mut self, holds: Scalar, trap: &str, message: &str, values: &[Scalar]) {
+        let values = values.iter().map(|value| value.0.clone()).collect();
+        let (trap, message) = (Name::new(trap), Name::new(message));
+        self.push(StmtKind::Check(Box::new(Check { condition: holds.0, trap, message, values })));
+    }
+
     /// A name for a value.
     pub(super) fn bind(&mut self, value: Scalar) -> Scalar {
         let bound = self.program.scalars.iter().filter(|scalar| scalar.dtype.is_none());
@@ -276,6 +283,9 @@ fn reads(body: &[Stmt]) -> BTreeSet<BufferId> {
                 loads(condition, &mut found);
                 found.extend(reads(then));
                 found.extend(reads(otherwise));
+            }
+            StmtKind::Check(check) => {
+                check.values.iter().chain([&check.condition]).for_each(|e| loads(e, &mut found));
             }
             StmtKind::Alloc(_) | StmtKind::Barrier => {}
         }

@@ -1,5 +1,5 @@
-//! Elements found by elements, where no element can be out of range: there an operator stops with a
-//! code of its own.
+//! Elements found by elements. One that is out of range stops the program with the code of the operator's
+//! constraint.
 
 use super::Request;
 use super::builder::Builder;
@@ -9,8 +9,10 @@ use super::scalar::{Scalar, select};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
 
-/// `take`: by the modes that have an element for every index of an axis that is not empty, or by
-/// indices that the text spells.
+/// What `take` says of an index out of range.
+const OUT_OF_RANGE: &str = "an index must satisfy 0 <= index < {}, found {}";
+
+/// `take`: indices are checked before anything is taken, as an empty result has some to check, too.
 pub(super) fn take(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axis = if request.is_none("axis") { 0 } else { request.axis("axis", x.rank())? };
@@ -21,11 +23,27 @@ pub(super) fn take(request: &Request) -> Option<Builder> {
         "nan" => true,
         _ => extent.is_some_and(|extent| request.lies_in("indices", 0, i128::from(extent) - 1)),
     };
-    if !is_total {
-        return None;
-    }
     let mut builder = Builder::new(request);
     let (x, indices, output) = (builder.input("x")?, builder.input("indices")?, builder.output());
+    if !is_total {
+        // What is found beyond i64 has no place in a message.
+        if indices.dtype == DType::U64 {
+            return None;
+        }
+        builder.nest(&indices.dims, |builder, at| {
+            let extent = Scalar::from(&x.dims[axis]);
+            let mut index = || builder.bind(indices.at(at).cast(indices.dtype, DType::I64));
+            let (inside, found) = match mode {
+                "clip" => (extent.greater(0), Scalar::from(0)),
+                "wrap" => (extent.greater(0), index()),
+                _ => {
+                    let index = index();
+                    (index.at_least(0).and(index.less(&extent)), index)
+                }
+            };
+            builder.check(inside, "take/C4", OUT_OF_RANGE, &[extent, found]);
+        });
+    }
     builder.nest(&output.dims, |builder, at| {
         let dim = Scalar::from(&x.dims[axis]);
         let own = &at[axis..axis + indices.rank()];

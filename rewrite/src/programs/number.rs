@@ -41,7 +41,7 @@ fn order(params: &[Param], body: &[Stmt]) -> Order {
         StmtKind::Block { axes, .. } => scalars.extend(axes.iter().map(|axis| axis.var)),
         StmtKind::Let { var, .. } => scalars.push(*var),
         StmtKind::Alloc(id) => buffers.push(*id),
-        StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Barrier => {}
+        StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Barrier | StmtKind::Check(_) => {}
     });
     (buffers, scalars)
 }

@@ -1,6 +1,8 @@
 //! Expressions and statements of a tensor program, rebuilt with parts of them replaced.
 
-use relax_syntax::ir::tensor::{Axis, BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{
+    Axis, BinOp, BufferId, Check, Loop, ScalarId, Stmt, StmtKind, TExpr,
+};
 
 /// Where an expression stands: a literal without a dtype of its own takes that of what is around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,12 @@ fn statement(kind: &StmtKind, rewrite: &mut dyn Rewrite) -> StmtKind {
         },
         StmtKind::Alloc(id) => StmtKind::Alloc(rewrite.buffer(*id)),
         StmtKind::Barrier => StmtKind::Barrier,
+        StmtKind::Check(check) => {
+            let condition = expr(&check.condition, rewrite, Place::Index);
+            let values = all(&check.values, rewrite, Place::Index);
+            let (trap, message) = (check.trap.clone(), check.message.clone());
+            StmtKind::Check(Box::new(Check { condition, trap, message, values }))
+        }
     }
 }
 
@@ -137,7 +145,7 @@ pub(crate) fn visit_statements<'s>(statements: &'s [Stmt], seen: &mut dyn FnMut(
                 visit_statements(otherwise, seen);
             }
             StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) => {}
-            StmtKind::Barrier => {}
+            StmtKind::Barrier | StmtKind::Check(_) => {}
         }
     }
 }
@@ -159,6 +167,10 @@ pub(crate) fn visit_own<'s>(stmt: &'s Stmt, seen: &mut dyn FnMut(&'s TExpr)) {
         }
         StmtKind::Let { value, .. } => seen(value),
         StmtKind::If { condition, .. } => seen(condition),
+        StmtKind::Check(check) => {
+            seen(&check.condition);
+            check.values.iter().for_each(&mut *seen);
+        }
         StmtKind::Alloc(_) | StmtKind::Barrier => {}
     }
 }

@@ -97,6 +97,10 @@ impl Uses {
                 self.body(otherwise);
             }
             StmtKind::Alloc(_) | StmtKind::Barrier => {}
+            StmtKind::Check(check) => {
+                self.read(&check.condition);
+                check.values.iter().for_each(|value| self.read(value));
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, BinOp, BufferId, Loop, LoopKind, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
+    Axis, BinOp, BufferId, Check, Loop, LoopKind, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
@@ -222,7 +222,28 @@ impl<'p> Checker<'p> {
             }
             StmtKind::Alloc(id) => self.alloc(*id, span),
             StmtKind::Barrier => self.barrier(span),
+            StmtKind::Check(check) => self.check(check, span),
         }
+    }
+
+    fn check(&mut self, check: &'p Check, span: Span) {
+        let result = self.types.condition(&check.condition, "what `check` asks", span);
+        self.report(result);
+        self.uses(&check.condition, span);
+        for value in &check.values {
+            let result = self.types.integer(value, "a value of a message", span);
+            self.report(result);
+            self.uses(value, span);
+        }
+        let is_id = check.trap.split_once('/').is_some_and(|(a, b)| is_word(a) && is_word(b));
+        let places = check.message.matches("{}").count();
+        let (found, values) = (&check.trap, check.values.len());
+        let message = match () {
+            () if !is_id => format!("`{found}` is no trap id"),
+            () if places != values => format!("{places} times `{{}}` for {values} values"),
+            () => return,
+        };
+        self.diagnostics.push(Diagnostic::error(codes::CHECK, span, message));
     }
 
     fn for_loop(&mut self, loops: &'p [Loop], kind: &'p LoopKind, body: &'p [Stmt], span: Span) {
@@ -423,4 +444,9 @@ fn is_block(kind: &LoopKind) -> bool {
 /// Iterations of it may run at the same time.
 pub(super) fn is_concurrent(kind: &LoopKind) -> bool {
     !matches!(kind, LoopKind::Grid | LoopKind::Serial | LoopKind::Unroll)
+}
+
+/// A part of a trap id: a name, with dots where it is that of an operator.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')
 }

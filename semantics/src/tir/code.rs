@@ -123,6 +123,11 @@ pub(super) enum Op {
     },
     Exit,
     Barrier,
+    /// Stops with a trap of the program's own.
+    Fail {
+        check: u32,
+        values: Range,
+    },
     AxisInRange {
         value: Reg,
         extent: Reg,

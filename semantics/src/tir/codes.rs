@@ -42,6 +42,10 @@ relax_syntax::diagnostic_codes! {
     UPDATE = "RX0413", "no such update",
         "A store may combine with `+= -= *= /=`. Other updates are written out: \
          `B[i] = max(B[i], e)`.";
+    CHECK = "RX0415", "malformed check",
+        "`check(condition, \"take/C4\", \"an index must be less than {}, found {}\", n, i)` stops the \
+         program with the trap of that id where the condition is false. The id is two words with a \
+         `/` between them; each `{}` of the message stands for one integer after it.";
     THREAD_AXIS = "RX0414", "not a thread axis",
         "`thread_binding` takes one of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, \
          threadIdx.z; one axis is bound at most once in a nest, and blocks contain threads.";

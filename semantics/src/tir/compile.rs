@@ -9,7 +9,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
+    Axis, AxisKind, BufferId, Check, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
@@ -30,6 +30,8 @@ pub struct Compiled {
     pub(super) loops: Vec<LoopInfo>,
     /// Names of block axes.
     pub(super) axes: Vec<Name>,
+    /// Trap ids and messages of `check` statements.
+    pub(super) checks: Vec<(Name, Name)>,
     /// The registers as they are before anything runs: constants.
     pub(super) initial: Vec<u64>,
     /// Where the symbolic variables go, and the scalars, which follow them.
@@ -53,6 +55,7 @@ impl Compiled {
             operands: Vec::new(),
             loops: Vec::new(),
             axes: Vec::new(),
+            checks: Vec::new(),
             initial: vec![0; scalars],
             dims,
         };
@@ -165,7 +168,19 @@ impl Compiler<'_> {
             StmtKind::Barrier => {
                 self.emit(Op::Barrier);
             }
+            StmtKind::Check(check) => self.check(check),
         }
+    }
+
+    /// What the message says is computed where the check fails only.
+    fn check(&mut self, check: &Check) {
+        let condition = self.expr(&check.condition, DType::Bool);
+        let holds = self.emit(Op::JumpIf { condition, to: 0 });
+        let values = self.indices(&check.values);
+        self.code.checks.push((check.trap.clone(), check.message.clone()));
+        let failed = index(self.code.checks.len() - 1);
+        self.emit(Op::Fail { check: failed, values });
+        self.land(holds);
     }
 
     pub(super) fn indices(&mut self, indices: &[TExpr]) -> Range {
@@ -263,6 +278,8 @@ fn has_barrier(statements: &[Stmt]) -> bool {
         StmtKind::For { body, .. } => has_barrier(body),
         StmtKind::Block { init, body, .. } => has_barrier(init) || has_barrier(body),
         StmtKind::If { then, otherwise, .. } => has_barrier(then) || has_barrier(otherwise),
-        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) => false,
+        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Check(_) => {
+            false
+        }
     })
 }

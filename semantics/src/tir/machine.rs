@@ -123,7 +123,7 @@ impl Compiled {
 
     /// A trap of the statement that an operation is a part of.
     #[cold]
-    pub(super) fn trap(&self, pc: Pc, id: &'static str, message: String) -> Stop {
+    pub(super) fn trap(&self, pc: Pc, id: impl Into<String>, message: String) -> Stop {
         let mut stop = Stop::trap(id, message);
         if let Stop::Trap(trap) = &mut stop {
             trap.span = self.spans[pc as usize];
@@ -243,6 +243,14 @@ impl Machine<'_> {
                     }
                 }
                 Op::Fork { of, end } => return Ok(Event::Fork(of, end)),
+                Op::Fail { check, values } => {
+                    let (id, message) = &code.checks[check as usize];
+                    let values = code.operands
+                        [values.first as usize..(values.first + values.count) as usize]
+                        .iter();
+                    let values = values.map(|&value| registers[value as usize] as i64);
+                    return Err(code.trap(pc, id.to_string(), filled(message, values)));
+                }
                 Op::Exit => return Ok(Event::Exit),
                 Op::Barrier => return Ok(Event::Barrier),
                 Op::Halt => return Ok(Event::Halt),
@@ -451,4 +459,16 @@ fn index(code: &Compiled, frame: &Frame, at: Range) -> Vec<i64> {
 pub(super) fn element(name: &str, indices: &[i64]) -> String {
     let indices: Vec<String> = indices.iter().map(i64::to_string).collect();
     format!("{name}[{}]", indices.join(", "))
+}
+
+/// The message with each `{}` replaced by a value.
+#[cold]
+fn filled(message: &str, mut values: impl Iterator<Item = i64>) -> String {
+    let mut parts = message.split("{}");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.extend(values.next().map(|value| value.to_string()));
+        text.push_str(part);
+    }
+    text
 }

@@ -213,6 +213,22 @@ pub enum StmtKind {
     Alloc(BufferId),
     /// Every thread of the block reaches this point before one goes on.
     Barrier,
+    /// `check(condition, "take/C4", "… {}, found {}", n, i)`: where the condition is false the program stops with this
+    /// trap, whose message says the values in the places of `{}`.
+    Check(Box<Check>),
+}
+
+/// A condition that must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// A bool.
+    pub condition: TExpr,
+    /// The trap id.
+    pub trap: Name,
+    /// What it says; each `{}` stands for a value.
+    pub message: Name,
+    /// Integers.
+    pub values: Vec<TExpr>,
 }
 
 /// One loop variable and its range.

@@ -115,6 +115,12 @@ impl Raiser<'_> {
             }),
             StmtKind::Alloc(id) => self.alloc(*id),
             StmtKind::Barrier => statement(StatementKind::Expr(call("barrier", Vec::new()))),
+            StmtKind::Check(check) => {
+                let mut arguments = vec![argument(self.expr(&check.condition))];
+                arguments.extend([&check.trap, &check.message].map(|text| argument(string(text))));
+                arguments.extend(check.values.iter().map(|value| argument(self.expr(value))));
+                statement(StatementKind::Expr(call("check", arguments)))
+            }
         }
     }
 

@@ -6,16 +6,19 @@ use super::sym_var::{call_of, declare_all, is_sym_var, read_attr};
 use super::tensor_codes as codes;
 use super::tensor_loops::positional;
 use crate::Name;
-use crate::ast::{BinaryOp, Def, Expr, ExprKind, Identifier, Statement, StatementKind};
+use crate::ast::{Argument, BinaryOp, Def, Expr, ExprKind, Identifier, Statement, StatementKind};
 use crate::diagnostic::Diagnostic;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::ir::tensor::{
-    BinOp, BufferId, BufferInfo, Param, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
+    BinOp, BufferId, BufferInfo, Check, Param, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
 };
 use crate::ir::{Attrs, TensorProgram};
 use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What a check looks like, said where one does not.
+const CHECK: &str = "a check is `check(condition, \"trap/id\", \"message\", values…)`";
 
 /// Resolves a `@tensorir_function`. `None` when its header is wrong.
 #[must_use]
@@ -314,10 +317,37 @@ impl TensorResolver<'_> {
         if call_of(expr, "barrier").is_some_and(<[_]>::is_empty) {
             return Some(StmtKind::Barrier);
         }
+        if let Some(arguments) = call_of(expr, "check") {
+            return self.check(expr, arguments);
+        }
         if !matches!(expr.kind, ExprKind::Str(_)) {
             self.error(codes::STATEMENT, expr.span, "this is no statement of a tensor program");
         }
         None
+    }
+
+    fn check(&mut self, call: &Expr, arguments: &[Argument]) -> Option<StmtKind> {
+        let given = arguments.iter();
+        let given = given.map(|given| given.keyword.is_none().then_some(&given.value));
+        let given: Option<Vec<&Expr>> = given.collect();
+        let Some(
+            [
+                condition,
+                Expr { kind: ExprKind::Str(trap), .. },
+                Expr { kind: ExprKind::Str(message), .. },
+                values @ ..,
+            ],
+        ) = given.as_deref()
+        else {
+            self.error(codes::STATEMENT, call.span, CHECK);
+            return None;
+        };
+        let (trap, message) = (Name::new(trap), Name::new(message));
+        let condition = self.expr(condition);
+        let condition = self.note(condition)?;
+        let values = values.iter().map(|value| self.expr(value)).collect::<Result<Vec<_>, _>>();
+        let values = self.note(values)?;
+        Some(StmtKind::Check(Box::new(Check { condition, trap, message, values })))
     }
 
     fn assign(&mut self, target: &Expr, value: &Expr) -> Option<StmtKind> {

@@ -30,7 +30,7 @@ fn visit(body: &[Stmt], stored: &mut BTreeSet<BufferId>) {
                 visit(then, stored);
                 visit(otherwise, stored);
             }
-            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier => {}
+            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => {}
         }
     }
 }

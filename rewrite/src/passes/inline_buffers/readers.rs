@@ -105,7 +105,10 @@ impl Readers<'_> {
                 ranges.bind(*var, value);
                 true
             }
-            StmtKind::Store { .. } | StmtKind::Alloc(_) | StmtKind::Barrier => true,
+            StmtKind::Store { .. }
+            | StmtKind::Alloc(_)
+            | StmtKind::Barrier
+            | StmtKind::Check(_) => true,
         }
     }
 
