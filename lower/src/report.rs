@@ -3,17 +3,23 @@
 //!
 //! The report is read off the text, whoever planned it, so that it also shows what a plan got wrong.
 
+mod figures;
+
+pub use figures::{Figures, figures};
+
 use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::timeline::{Position, Timeline};
+use relax_rewrite::dims::match_dims;
 use relax_semantics::ops::{Literal, bind, called_by_name, lookup};
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 use std::collections::BTreeMap;
 
-/// The memory of one function, beside that of the functions it calls.
+/// The memory of one function, and what it calls.
 #[derive(Clone, Debug)]
 pub struct FunctionMemory {
     /// Its name.
@@ -28,8 +34,10 @@ pub struct FunctionMemory {
     pub planned: Dim,
     /// All tensors together, as if each had a storage to itself.
     pub all: Dim,
-    /// Calls that give memory of their own: library functions and operators without a program.
-    pub library_calls: usize,
+    /// Calls of graph functions, in the order of the text.
+    pub calls: Vec<CallUse>,
+    /// Tensors in memory that is not the function's own.
+    pub given: Vec<GivenUse>,
     /// Positions in the text.
     pub length: usize,
 }
@@ -64,69 +72,55 @@ pub struct TensorUse {
     pub to: usize,
 }
 
-/// Bytes for given dims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figures {
-    /// Of the storages that are there at the same time, at most.
-    pub planned: i64,
-    /// Of all tensors.
-    pub all: i64,
-    /// Of the tensors that are in use at the same time, at most: no plan takes less.
-    pub in_use: i64,
+/// A call of a graph function, which takes memory of its own.
+#[derive(Clone, Debug)]
+pub struct CallUse {
+    /// What is called.
+    pub function: Name,
+    /// The position of the call.
+    pub at: usize,
+    /// The symbolic variables of what is called, as far as its arguments tell them.
+    pub dims: BTreeMap<Name, Dim>,
 }
 
-/// The functions of a module that take memory.
+/// What a call gives: of a graph function in storages that it leaves behind, of a library function or an
+/// operator without a program in memory of its own.
+#[derive(Clone, Debug)]
+pub struct GivenUse {
+    /// The variable of the call.
+    pub name: Name,
+    /// Which of the calls of graph functions.
+    pub call: Option<usize>,
+    /// How large its tensors are together.
+    pub bytes: Dim,
+    /// The position of the call.
+    pub from: usize,
+    /// The last position at which anything that names it is mentioned.
+    pub last: usize,
+    /// The position at which the last of its tensors is released; the end where that is left to whoever called.
+    pub to: usize,
+}
+
+/// The functions of a module that take memory, or call some that do.
 #[must_use]
 pub fn memory_report(module: &Module, facts: &mut dyn Facts) -> Vec<FunctionMemory> {
     let returns = Returns::of(module);
     let reports = module.functions().filter_map(|function| {
         let timeline = Timeline::of(function)?;
         let aliases = Aliases::of(function, module, &returns);
-        let mut reader = Reader::of(function, &timeline, &aliases);
+        let mut reader = Reader::of(module, function, &timeline, &aliases);
         reader.body(function.lambda.body.as_ref()?);
+        reader.releases();
         Some(reader.report(facts))
     });
-    reports.filter(|report| !report.storages.is_empty()).collect()
-}
-
-impl FunctionMemory {
-    /// The figures for values of the symbolic variables; `None` where one is missing, or a number of
-    /// bytes leaves i64.
-    #[must_use]
-    pub fn at(&self, dims: &BTreeMap<Name, i64>) -> Option<Figures> {
-        let storages = self.storages.iter().map(|s| (&s.bytes, s.from, s.to));
-        let tensors = || self.tensors.iter().map(|t| (&t.bytes, t.from, t.to));
-        let mut all = tensors().map(|(bytes, ..)| value(bytes, dims));
-        let all = all.try_fold(0_i64, |sum, bytes| sum.checked_add(bytes?))?;
-        Some(Figures { planned: peak(storages, dims)?, all, in_use: peak(tensors(), dims)? })
-    }
-}
-
-fn value(dim: &Dim, dims: &BTreeMap<Name, i64>) -> Option<i64> {
-    dim.eval(&|name| dims.get(name).copied()).ok()
-}
-
-/// The most bytes at the same time.
-fn peak<'d>(
-    spans: impl Iterator<Item = (&'d Dim, usize, usize)>,
-    dims: &BTreeMap<Name, i64>,
-) -> Option<i64> {
-    let mut changes = Vec::new();
-    for (bytes, from, to) in spans {
-        let bytes = value(bytes, dims)?;
-        changes.extend([(from, bytes), (to + 1, -bytes)]);
-    }
-    // What ends at a position is gone before something begins there.
-    changes.sort_unstable();
-    let (mut now, mut peak) = (0_i64, 0_i64);
-    for (_, change) in changes {
-        now = now.checked_add(change)?;
-        peak = peak.max(now);
-    }
-    Some(peak)
+    let takes = |report: &FunctionMemory| {
+        !(report.storages.is_empty() && report.calls.is_empty() && report.given.is_empty())
+    };
+    reports.filter(takes).collect()
 }
 
 struct Reader<'a> {
+    module: &'a Module,
     function: &'a Function,
     timeline: &'a Timeline,
     /// The last mention of each class of variables that may name the same memory.
@@ -136,12 +130,23 @@ struct Reader<'a> {
     known: BTreeMap<VarId, (usize, DType)>,
     storages: Vec<StorageUse>,
     tensors: Vec<TensorUse>,
-    library_calls: usize,
+    calls: Vec<CallUse>,
+    given: Vec<GivenUse>,
+    /// The class of each of them, and of how many tensors it is.
+    classes: Vec<(VarId, usize)>,
+    /// For each class the positions at which tensors of it are released.
+    released: BTreeMap<VarId, Vec<Position>>,
 }
 
 impl<'a> Reader<'a> {
-    fn of(function: &'a Function, timeline: &'a Timeline, aliases: &'a Aliases) -> Self {
+    fn of(
+        module: &'a Module,
+        function: &'a Function,
+        timeline: &'a Timeline,
+        aliases: &'a Aliases,
+    ) -> Self {
         Self {
+            module,
             function,
             timeline,
             last_uses: aliases.last_uses(timeline),
@@ -149,7 +154,10 @@ impl<'a> Reader<'a> {
             known: BTreeMap::new(),
             storages: Vec::new(),
             tensors: Vec::new(),
-            library_calls: 0,
+            calls: Vec::new(),
+            given: Vec::new(),
+            classes: Vec::new(),
+            released: BTreeMap::new(),
         }
     }
 
@@ -163,6 +171,11 @@ impl<'a> Reader<'a> {
                 Expr::Call { callee: Callee::Operator(name), args, attrs } => {
                     self.call(binding, name, args, attrs);
                 }
+                Expr::Call { callee: Callee::Global(name), args, .. } => {
+                    if let Some(called) = self.module.function(name) {
+                        self.function_call(binding, called, args);
+                    }
+                }
                 _ => {}
             }
         }
@@ -172,7 +185,9 @@ impl<'a> Reader<'a> {
         let Some(row) = lookup(name) else { return };
         let is_library = called_by_name(row, args.first()).is_some()
             || matches!(row.name, "call_packed" | "call_pure_packed" | "call_dps_library");
-        self.library_calls += usize::from(is_library);
+        if is_library {
+            self.gives(binding, None);
+        }
         let Ok(bound) = bind(row, args.to_vec(), attrs.to_vec(), &default) else { return };
         let (position, info) = (self.timeline.bound(binding.var), self.function.var(binding.var));
         match (row.name, bound.as_slice()) {
@@ -199,12 +214,63 @@ impl<'a> Reader<'a> {
                     to: last.unwrap_or(position),
                 });
             }
+            ("memory.kill_tensor" | "memory.kill_object", [Atom::Var(tensor)]) => {
+                let root = self.aliases.root(*tensor);
+                self.released.entry(root).or_default().push(position);
+            }
             ("memory.kill_storage", [Atom::Var(storage)]) => {
                 if let Some(&(storage, _)) = self.known.get(storage) {
                     self.storages[storage].to = position;
                 }
             }
             _ => {}
+        }
+    }
+
+    fn function_call(&mut self, binding: &Binding, called: &Function, args: &[Atom]) {
+        let mut dims = BTreeMap::new();
+        for (&param, arg) in called.lambda.params.iter().zip(args) {
+            let mut bind =
+                |name: &Name, dim: &Dim| _ = dims.entry(name.clone()).or_insert(dim.clone());
+            match arg {
+                Atom::Var(var) => {
+                    if let Some(given) = &self.function.var(*var).annotation {
+                        match_dims(called.param_annotation(param), given, &mut bind);
+                    }
+                }
+                Atom::Shape(given) => {
+                    let given = Annotation::Shape(Extents::Known(given.clone()));
+                    match_dims(called.param_annotation(param), &given, &mut bind);
+                }
+                _ => {}
+            }
+        }
+        let at = self.timeline.bound(binding.var);
+        self.calls.push(CallUse { function: called.name.clone(), at, dims });
+        self.gives(binding, Some(self.calls.len() - 1));
+    }
+
+    fn gives(&mut self, binding: &Binding, call: Option<usize>) {
+        let info = self.function.var(binding.var);
+        let Some(annotation) = &info.annotation else { return };
+        let mut tensors = Vec::new();
+        sizes(annotation, &mut tensors);
+        let bytes = tensors.into_iter().reduce(|a, b| Dim::op(DimOp::Add, a, b));
+        let from = self.timeline.bound(binding.var);
+        let last = self.last_uses.get(&self.aliases.root(binding.var)).copied();
+        let last = last.unwrap_or(from).max(from);
+        let (name, bytes) = (info.name.clone(), bytes.unwrap_or(Dim::Int(0)));
+        self.given.push(GivenUse { name, call, bytes, from, last, to: self.end() });
+        self.classes.push((self.aliases.root(binding.var), count(annotation)));
+    }
+
+    /// What is given is held until all tensors of it are released.
+    fn releases(&mut self) {
+        for (given, (root, tensors)) in self.given.iter_mut().zip(&self.classes) {
+            let released = self.released.get(root).into_iter().flatten();
+            if released.clone().count() >= (*tensors).max(1) {
+                given.to = released.copied().max().unwrap_or(given.to);
+            }
         }
     }
 
@@ -223,7 +289,8 @@ impl<'a> Reader<'a> {
             planned: sum(&mut self.storages.iter().map(|storage| &storage.bytes)),
             all: sum(&mut self.tensors.iter().map(|tensor| &tensor.bytes)),
             length: self.end(),
-            library_calls: self.library_calls,
+            calls: self.calls,
+            given: self.given,
             storages: self.storages,
             tensors: self.tensors,
         }
@@ -241,4 +308,26 @@ fn default(literal: Literal) -> Atom {
 fn product(dims: &[Dim], dtype: DType) -> Dim {
     let size = Dim::Int(i64::try_from(dtype.size()).unwrap_or(i64::MAX));
     dims.iter().fold(size, |acc, dim| Dim::op(DimOp::Mul, acc, dim.clone()))
+}
+
+/// The bytes of each tensor of known dims in a value.
+fn sizes(annotation: &Annotation, found: &mut Vec<Dim>) {
+    match annotation {
+        Annotation::Tensor(tensor) => {
+            if let (Some(dims), Some(dtype)) = (tensor.extents.dims(), tensor.dtype) {
+                found.push(product(dims, dtype));
+            }
+        }
+        Annotation::Tuple(items) => items.iter().for_each(|item| sizes(item, found)),
+        _ => {}
+    }
+}
+
+/// How many tensors a value holds.
+fn count(annotation: &Annotation) -> usize {
+    match annotation {
+        Annotation::Tensor(_) => 1,
+        Annotation::Tuple(items) => items.iter().map(count).sum(),
+        _ => 0,
+    }
 }

@@ -309,3 +309,27 @@ pub(crate) fn signature_dims<'a>(
     }
     dims
 }
+
+/// Calls `bind` on each variable that stands alone in `param`, with the dim of the argument there.
+pub fn match_dims(param: &Annotation, arg: &Annotation, bind: &mut dyn FnMut(&Name, &Dim)) {
+    let extents = |annotation: &Annotation| match annotation {
+        Annotation::Tensor(tensor) => tensor.extents.dims().map(<[Dim]>::to_vec),
+        Annotation::Shape(extents) => extents.dims().map(<[Dim]>::to_vec),
+        _ => None,
+    };
+    match (param, arg) {
+        (Annotation::Tuple(params), Annotation::Tuple(args)) if params.len() == args.len() => {
+            params.iter().zip(args).for_each(|(param, arg)| match_dims(param, arg, bind));
+        }
+        _ => {
+            let dims = extents(param).zip(extents(arg));
+            for (param, arg) in
+                dims.into_iter().flat_map(|(params, args)| params.into_iter().zip(args))
+            {
+                if let Dim::Var(name) = param {
+                    bind(&name, &arg);
+                }
+            }
+        }
+    }
+}

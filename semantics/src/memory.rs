@@ -114,6 +114,18 @@ impl Memory {
         Ok(())
     }
 
+    /// Releases a tensor that a function gave, and its storage when no other tensor is left in it.
+    pub(crate) fn release_object(&mut self, placed: &Placed) -> Result<(), Stop> {
+        self.release_tensor(placed)?;
+        let storage = self.instances[placed.instance].storage;
+        let region = &mut self.storages[storage];
+        if region.instances.is_empty() && !region.released {
+            region.released = true;
+            self.live = self.live.saturating_sub(region.bytes.unsigned_abs());
+        }
+        Ok(())
+    }
+
     /// The elements of a tensor, those that nothing has written included.
     ///
     /// # Errors

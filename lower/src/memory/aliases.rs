@@ -21,6 +21,8 @@ pub(crate) struct Aliases {
 #[derive(Debug, Default)]
 pub(crate) struct Returns {
     known: BTreeMap<Name, Vec<bool>>,
+    /// Functions whose results are tensors in new memory, no two of them the same.
+    apart: BTreeSet<Name>,
 }
 
 /// Rounds in which what functions return is made more precise; it is right after every one.
@@ -32,7 +34,7 @@ impl Returns {
     pub(crate) fn of(module: &Module) -> Self {
         let mut returns = Self::default();
         for _ in 0..ROUNDS {
-            let mut next = BTreeMap::new();
+            let (mut next, mut apart) = (BTreeMap::new(), BTreeSet::new());
             for function in module.functions() {
                 let aliases = Aliases::of(function, module, &returns);
                 let result = function.lambda.body.as_ref().map(|body| aliases.roots(&body.result));
@@ -41,7 +43,11 @@ impl Returns {
                 };
                 let returned = function.lambda.params.iter().map(is_returned).collect();
                 next.insert(function.name.clone(), returned);
+                if gives_apart(function, &aliases) {
+                    apart.insert(function.name.clone());
+                }
             }
+            returns.apart = apart;
             if next == returns.known {
                 break;
             }
@@ -50,9 +56,31 @@ impl Returns {
         returns
     }
 
+    /// Whether what a call of a function gives is a new tensor, or a tuple of such, no two of them the
+    /// same.
+    pub(crate) fn gives_apart(&self, function: &Function) -> bool {
+        self.apart.contains(&function.name)
+    }
+
     fn may_return(&self, function: &Name, index: usize) -> bool {
         self.known.get(function).and_then(|params| params.get(index)).copied().unwrap_or(true)
     }
+}
+
+/// A parameter is not new, and what a class holds besides the result could be given twice.
+fn gives_apart(function: &Function, aliases: &Aliases) -> bool {
+    let Some(body) = &function.lambda.body else { return false };
+    let items = match &body.result {
+        Atom::Tuple(items) => items.as_slice(),
+        result => std::slice::from_ref(result),
+    };
+    let params: BTreeSet<VarId> = function.lambda.params.iter().map(|&p| aliases.root(p)).collect();
+    let mut seen = BTreeSet::new();
+    items.iter().all(|item| {
+        let Atom::Var(var) = item else { return false };
+        let root = aliases.root(*var);
+        !params.contains(&root) && seen.insert(root)
+    })
 }
 
 impl Aliases {
@@ -160,7 +188,7 @@ impl Aliases {
 
 /// Whether the value of a built-in may name the memory of its arguments: views, closures and calls
 /// of functions. Library functions and operators of the table give new memory.
-fn keeps(name: &Name, args: &[Atom]) -> bool {
+pub(crate) fn keeps(name: &Name, args: &[Atom]) -> bool {
     let Some(row) = lookup(name) else { return true };
     let is_library = called_by_name(row, args.first()).is_some();
     let gives_new = matches!(

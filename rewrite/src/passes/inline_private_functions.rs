@@ -8,7 +8,7 @@
 use super::fuse_ops::PRIMITIVE;
 use super::map_functions;
 use crate::blocks::tidy;
-use crate::dims::evaluates_when_it_fits;
+use crate::dims::{evaluates_when_it_fits, match_dims};
 use crate::mutated::mutated;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
@@ -244,29 +244,5 @@ impl<'a> Walk<'a> {
             new.insert(VarId(index), id);
         }
         new
-    }
-}
-
-/// Calls `bind` on each variable that stands alone in `param`, with the dim of the argument there.
-fn match_dims(param: &Annotation, arg: &Annotation, bind: &mut dyn FnMut(&Name, &Dim)) {
-    let extents = |annotation: &Annotation| match annotation {
-        Annotation::Tensor(tensor) => tensor.extents.dims().map(<[Dim]>::to_vec),
-        Annotation::Shape(extents) => extents.dims().map(<[Dim]>::to_vec),
-        _ => None,
-    };
-    match (param, arg) {
-        (Annotation::Tuple(params), Annotation::Tuple(args)) if params.len() == args.len() => {
-            params.iter().zip(args).for_each(|(param, arg)| match_dims(param, arg, bind));
-        }
-        _ => {
-            let dims = extents(param).zip(extents(arg));
-            for (param, arg) in
-                dims.into_iter().flat_map(|(params, args)| params.into_iter().zip(args))
-            {
-                if let Dim::Var(name) = param {
-                    bind(&name, &arg);
-                }
-            }
-        }
     }
 }

@@ -79,6 +79,18 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Machine(eval_kill_tensor),
     },
     Operator {
+        name: "memory.kill_object",
+        aliases: &["kill_object"],
+        family: Family::Memory,
+        doc: "Releases a tensor that a called function gave, as `memory.kill_tensor` does, and with the last \
+              tensor that is left in it its storage, which the function could not release.",
+        params: &[required("tensor", Kind::Tensor)],
+        constraints: &[],
+        effect: Effect::Impure,
+        infer: infer_kill_tensor,
+        eval: Evaluate::Machine(eval_kill_object),
+    },
+    Operator {
         name: "memory.view",
         aliases: &[],
         family: Family::Memory,
@@ -198,6 +210,13 @@ fn infer_kill_tensor(infer: &mut Infer) -> Result<Annotation, Reject> {
 fn eval_kill_tensor(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
     if let Value::Placed(placed) = eval.value("tensor") {
         machine.memory().release_tensor(placed)?;
+    }
+    Ok(Value::Tuple(Vec::new()))
+}
+
+fn eval_kill_object(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
+    if let Value::Placed(placed) = eval.value("tensor") {
+        machine.memory().release_object(placed)?;
     }
     Ok(Value::Tuple(Vec::new()))
 }

@@ -2,7 +2,9 @@
 
 use crate::args::{MemoryFormat, OptArgs};
 use crate::exit::Failure;
-use relax_lower::report::{Figures, FunctionMemory, StorageUse, TensorUse, memory_report};
+use relax_lower::report::{
+    Figures, FunctionMemory, GivenUse, StorageUse, TensorUse, figures, memory_report,
+};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -66,9 +68,12 @@ fn text(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
         let _ = writeln!(text, "memory of `{}`", function.function);
         let _ = writeln!(text, "  planned: {} bytes", function.planned);
         let _ = writeln!(text, "  sum of all tensors: {} bytes", function.all);
-        if function.library_calls > 0 {
-            let calls = function.library_calls;
-            let _ = writeln!(text, "  beside it, the results of {calls} library calls");
+        for call in &function.calls {
+            let _ = writeln!(text, "  calls `{}`, step {}", call.function, call.at);
+        }
+        for given in &function.given {
+            let GivenUse { name, bytes, from, last, .. } = given;
+            let _ = writeln!(text, "  given {name}: {bytes} bytes, steps {from} to {last}");
         }
         for (index, storage) in function.storages.iter().enumerate() {
             let StorageUse { name, bytes, from, to } = storage;
@@ -80,7 +85,7 @@ fn text(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
             }
         }
         for dims in cases(function, given) {
-            let _ = writeln!(text, "  {}", figures(function, &dims));
+            let _ = writeln!(text, "  {}", shown(functions, function, &dims));
         }
     }
     if functions.is_empty() {
@@ -89,23 +94,28 @@ fn text(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
     text
 }
 
-fn figures(function: &FunctionMemory, dims: &BTreeMap<Name, i64>) -> String {
+/// With what the function calls.
+fn shown(
+    functions: &[FunctionMemory],
+    function: &FunctionMemory,
+    dims: &BTreeMap<Name, i64>,
+) -> String {
     let shown: Vec<_> = dims.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let at = if shown.is_empty() { String::new() } else { format!("{}: ", shown.join(", ")) };
-    match function.at(dims) {
-        Some(Figures { planned, all, in_use }) => {
+    match figures(functions, &function.function, dims) {
+        Some(Figures { planned, all, in_use, .. }) => {
             let ratio = planned as f64 / in_use.max(1) as f64;
             format!(
                 "{at}planned {planned}, in use at once at most {in_use} ({ratio:.3} times), sum of all {all}"
             )
         }
-        None => format!("{at}more bytes than 64 bits count"),
+        None => format!("{at}no number of bytes: a dim is not told, or 64 bits do not count them"),
     }
 }
 
 fn json(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> Value {
     let formula = |dim: &Dim| dim.to_string();
-    let functions = functions.iter().map(|function| {
+    let each = functions.iter().map(|function| {
         let storages = function.storages.iter().map(|storage| {
             let StorageUse { name, bytes, from, to } = storage;
             json!({ "name": name.as_str(), "bytes": formula(bytes), "from": from, "to": to })
@@ -117,9 +127,22 @@ fn json(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> Value {
                 "offset": formula(offset), "bytes": formula(bytes), "from": from, "to": to,
             })
         });
-        let figures = cases(function, given).into_iter().map(|dims| {
+        let calls = function.calls.iter().map(|call| {
+            let dims = call.dims.iter().map(|(name, dim)| (name.as_str(), formula(dim)));
+            let dims: BTreeMap<_, _> = dims.collect();
+            json!({ "function": call.function.as_str(), "at": call.at, "dims": dims })
+        });
+        let gifts = function.given.iter().map(|given| {
+            let GivenUse { name, call, bytes, from, last, to } = given;
+            json!({
+                "name": name.as_str(), "call": call, "bytes": formula(bytes),
+                "from": from, "last": last, "to": to,
+            })
+        });
+        let at = cases(function, given).into_iter().map(|dims| {
             let named: BTreeMap<_, _> = dims.iter().map(|(k, v)| (k.as_str(), v)).collect();
-            let bytes = function.at(&dims).map(|Figures { planned, all, in_use }| {
+            let bytes = figures(functions, &function.function, &dims);
+            let bytes = bytes.map(|Figures { planned, all, in_use, .. }| {
                 json!({ "planned": planned, "in_use": in_use, "all": all })
             });
             json!({ "dims": named, "bytes": bytes })
@@ -128,13 +151,14 @@ fn json(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> Value {
             "function": function.function.as_str(),
             "planned": formula(&function.planned),
             "all": formula(&function.all),
-            "library_calls": function.library_calls,
+            "calls": calls.collect::<Vec<_>>(),
+            "given": gifts.collect::<Vec<_>>(),
             "storages": storages.collect::<Vec<_>>(),
             "tensors": tensors.collect::<Vec<_>>(),
-            "figures": figures.collect::<Vec<_>>(),
+            "figures": at.collect::<Vec<_>>(),
         })
     });
-    json!({ "functions": functions.collect::<Vec<_>>() })
+    json!({ "functions": each.collect::<Vec<_>>() })
 }
 
 /// Width of a picture and height of the part of one function, in pixels.
@@ -150,7 +174,7 @@ fn picture(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String 
         let dims = function.dims.iter();
         let dims: BTreeMap<Name, i64> =
             dims.map(|dim| (dim.clone(), given.get(dim).copied().unwrap_or(DRAWN))).collect();
-        let title = format!("{}: {}", function.function, figures(function, &dims));
+        let title = format!("{}: {}", function.function, shown(functions, function, &dims));
         document = document.add(Text::new(title).set("x", MARGIN).set("y", top));
         document = document.add(boxes(function, &dims, top + 8.0));
         top += HEIGHT + 2.0 * MARGIN;

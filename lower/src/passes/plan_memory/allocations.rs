@@ -82,7 +82,7 @@ impl<'f> Found<'f> {
             Some("memory.alloc_storage") if attrs.is_empty() => {
                 self.storages.insert(binding.var, args);
             }
-            Some("memory.kill_tensor") => {
+            Some("memory.kill_tensor" | "memory.kill_object") => {
                 let given = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
                 given.for_each(|atom| atom_uses(atom, &mut self.released));
             }

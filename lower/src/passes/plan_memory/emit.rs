@@ -1,5 +1,7 @@
 //! The text of a plan: storages where they are taken, tensors in them, releases.
 
+use super::Sizes;
+use super::given::Given;
 use super::groups::Alone;
 use super::storages::Plan;
 use crate::fresh::{Fresh, built_in};
@@ -17,12 +19,16 @@ pub(super) fn rebuild(
     timeline: &Timeline,
     plans: &[Plan],
     alone: &[Alone],
+    given: &[Given],
+    sizes: Sizes,
 ) {
     let mut emit = Emit {
         fresh,
         timeline,
         span: function.span,
         begin: Vec::new(),
+        sizes,
+        before: BTreeMap::new(),
         after: BTreeMap::new(),
         old: BTreeSet::new(),
         places: BTreeMap::new(),
@@ -35,6 +41,9 @@ pub(super) fn rebuild(
     for tensor in alone {
         emit.release("memory.kill_tensor", tensor.var, tensor.dies);
         emit.release("memory.kill_storage", tensor.storage, tensor.dies);
+    }
+    for &(var, last) in given {
+        emit.release("memory.kill_object", var, Some(last));
     }
     for (plan, storages) in plans.iter().zip(&storages) {
         for (storage, &var) in plan.storages.iter().zip(storages) {
@@ -53,6 +62,9 @@ struct Emit<'t> {
     span: Span,
     /// Bindings where the function begins.
     begin: Vec<Binding>,
+    sizes: Sizes,
+    /// Bindings that stand before those of these variables.
+    before: BTreeMap<VarId, Vec<Binding>>,
     /// Bindings that follow those of these variables.
     after: BTreeMap<VarId, Vec<Binding>>,
     /// Storages that are replaced.
@@ -68,9 +80,11 @@ impl Emit<'_> {
             let var = self.fresh.var("storage", None, self.span);
             let (size, dtype) = (Atom::Shape(vec![storage.bytes.clone()]), Name::new("u8"));
             let taken = built_in(var, "memory.alloc_storage", vec![size, Atom::Str(dtype)]);
-            match plan.after.and_then(|position| self.timeline.binding_at(position)) {
-                Some(binding) => self.after.entry(binding).or_default().push(taken),
-                None => self.begin.push(taken),
+            let place = plan.after.and_then(|position| self.timeline.binding_at(position));
+            match (self.sizes, place, self.timeline.binding_at(storage.born)) {
+                (Sizes::Exact, _, Some(first)) => self.before.entry(first).or_default().push(taken),
+                (_, Some(binding), _) => self.after.entry(binding).or_default().push(taken),
+                (_, None, _) => self.begin.push(taken),
             }
             vars.push(var);
         }
@@ -99,6 +113,7 @@ impl Emit<'_> {
         for block in &mut body.blocks {
             let mut bindings = Vec::with_capacity(block.bindings.len() * 2);
             for mut binding in std::mem::take(&mut block.bindings) {
+                bindings.extend(self.before.remove(&binding.var).unwrap_or_default());
                 if self.old.contains(&binding.var) {
                     continue;
                 }

@@ -21,6 +21,8 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Storage {
     pub(super) bytes: Dim,
+    /// Before this position nothing of it is in use.
+    pub(super) born: Position,
     /// After this position nothing of it is in use; `None`: it outlives the function.
     pub(super) dies: Option<Position>,
 }
@@ -72,9 +74,18 @@ pub(super) fn plan(group: &Group, timeline: &Timeline, extents: &mut Extents) ->
             tensors.push(Planned { var, old, storage: storages.len(), offset, dies });
         }
         let dies = last.flatten().filter(|_| home == Home::Arena);
-        storages.push(Storage { bytes: extents.dim(bytes).clone(), dies });
+        let first = members.iter().map(|&index| born(&group.tensors[index], group, timeline)).min();
+        let born = first.expect("invariant: a home has members");
+        storages.push(Storage { bytes: extents.dim(bytes).clone(), born, dies });
     }
     Plan { after: group.after, storages, tensors }
+}
+
+/// Where a tensor is taken, seen from where its memory is taken.
+fn born(tensor: &Tensor, group: &Group, timeline: &Timeline) -> Position {
+    let region = group.after.map_or(0, |position| timeline.scope(position));
+    let born = timeline.seen_from(tensor.tenant.born, region);
+    born.expect("invariant: a group's tensors are taken where its memory is")
 }
 
 /// Where the last use of a tensor ends, seen from where its memory is taken.

@@ -1,0 +1,119 @@
+//! Bytes for given dims, of a function with all that it calls.
+
+use super::FunctionMemory;
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use std::collections::BTreeMap;
+
+/// Bytes for given dims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Of the storages that are there at the same time, at most.
+    pub planned: i64,
+    /// Of all tensors.
+    pub all: i64,
+    /// Of the tensors that are in use at the same time, at most: no plan takes less.
+    pub in_use: i64,
+    /// Of storages that are left when the function has ended: its results lie in them.
+    pub left: i64,
+}
+
+/// The figures of a function for values of its symbolic variables, functions that it calls and results of
+/// libraries included; `None` where a value is missing, a number of bytes leaves i64, or the function
+/// may call itself.
+#[must_use]
+pub fn figures(
+    functions: &[FunctionMemory],
+    name: &Name,
+    dims: &BTreeMap<Name, i64>,
+) -> Option<Figures> {
+    let functions = functions.iter().map(|function| (&function.function, function)).collect();
+    Reader { functions, within: Vec::new() }.of(name, dims)
+}
+
+struct Reader<'r> {
+    functions: BTreeMap<&'r Name, &'r FunctionMemory>,
+    /// Those that are being looked at.
+    within: Vec<&'r Name>,
+}
+
+/// Bytes from one position to another.
+type Span = (i64, usize, usize);
+
+const NOTHING: Figures = Figures { planned: 0, all: 0, in_use: 0, left: 0 };
+
+impl<'r> Reader<'r> {
+    fn of(&mut self, name: &Name, dims: &BTreeMap<Name, i64>) -> Option<Figures> {
+        // What is not in the report takes nothing.
+        let Some((&name, &function)) = self.functions.get_key_value(name) else {
+            return Some(NOTHING);
+        };
+        if self.within.contains(&name) {
+            return None;
+        }
+        self.within.push(name);
+        let figures = self.function(function, dims);
+        self.within.pop();
+        figures
+    }
+
+    fn function(
+        &mut self,
+        function: &'r FunctionMemory,
+        dims: &BTreeMap<Name, i64>,
+    ) -> Option<Figures> {
+        let (mut planned, mut in_use): (Vec<Span>, Vec<Span>) = (Vec::new(), Vec::new());
+        let (mut all, mut left) = (0_i64, 0_i64);
+        for storage in &function.storages {
+            let bytes = value(&storage.bytes, dims)?;
+            planned.push((bytes, storage.from, storage.to));
+            left = left.checked_add(if storage.to == function.length { bytes } else { 0 })?;
+        }
+        for tensor in &function.tensors {
+            let bytes = value(&tensor.bytes, dims)?;
+            in_use.push((bytes, tensor.from, tensor.to));
+            all = all.checked_add(bytes)?;
+        }
+        let mut called = Vec::with_capacity(function.calls.len());
+        for call in &function.calls {
+            let given = call.dims.iter().map(|(name, dim)| Some((name.clone(), value(dim, dims)?)));
+            let figures = self.of(&call.function, &given.collect::<Option<_>>()?)?;
+            planned.push((figures.planned, call.at, call.at));
+            in_use.push((figures.in_use, call.at, call.at));
+            all = all.checked_add(figures.all)?;
+            called.push(figures.left);
+        }
+        for given in &function.given {
+            let bytes = value(&given.bytes, dims)?;
+            // During the call it is memory of the callee.
+            let (held, from) = match given.call {
+                Some(call) => (called[call], given.from + 1),
+                None => (bytes, given.from),
+            };
+            planned.push((held, from, given.to));
+            in_use.push((bytes, from, given.last));
+            all = all.checked_add(if given.call.is_some() { 0 } else { bytes })?;
+            left = left.checked_add(if given.to == function.length { held } else { 0 })?;
+        }
+        Some(Figures { planned: peak(&planned)?, all, in_use: peak(&in_use)?, left })
+    }
+}
+
+fn value(dim: &Dim, dims: &BTreeMap<Name, i64>) -> Option<i64> {
+    dim.eval(&|name| dims.get(name).copied()).ok()
+}
+
+/// The most bytes at the same time.
+fn peak(spans: &[Span]) -> Option<i64> {
+    let spans = spans.iter().filter(|(_, from, to)| from <= to);
+    let mut changes: Vec<(usize, i64)> =
+        spans.flat_map(|&(bytes, from, to)| [(from, bytes), (to + 1, -bytes)]).collect();
+    // What ends at a position is gone before something begins there.
+    changes.sort_unstable();
+    let (mut now, mut peak) = (0_i64, 0_i64);
+    for (_, change) in changes {
+        now = now.checked_add(change)?;
+        peak = peak.max(now);
+    }
+    Some(peak)
+}
