@@ -3,10 +3,12 @@
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
 pub mod dims;
+pub mod outline;
 pub mod pass;
 pub mod passes;
 pub mod patterns;
 pub mod pipeline;
+pub mod references;
 pub mod verify;
 
 pub use mutated::written;
@@ -19,9 +21,7 @@ mod known;
 mod matching;
 mod mutated;
 mod names;
-mod outline;
 mod programs;
-mod references;
 mod substitute;
 mod tir_call;
 mod totality;

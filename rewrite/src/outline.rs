@@ -17,14 +17,17 @@ use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the functions of some pass are called and marked.
-pub(crate) struct Label {
-    pub(crate) name: String,
-    pub(crate) marks: Vec<(Name, AttrValue)>,
+pub struct Label {
+    /// What a function is called, or that with a number.
+    pub name: String,
+    /// Its attributes; it is private as well.
+    pub marks: Vec<(Name, AttrValue)>,
     /// Parameters that come before all others.
-    pub(crate) first: Vec<VarId>,
+    pub first: Vec<VarId>,
 }
 
-pub(crate) struct Outline<'f> {
+/// Makes functions of parts of one.
+pub struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
@@ -32,11 +35,11 @@ pub(crate) struct Outline<'f> {
     names: BTreeSet<&'f Name>,
     made: &'f mut Made,
     /// Those of this function.
-    pub(crate) functions: Vec<Function>,
+    pub functions: Vec<Function>,
 }
 
 /// What is made for a whole module.
-pub(crate) struct Made {
+pub struct Made {
     /// Names of definitions.
     taken: BTreeSet<Name>,
     /// The next number to try for a name.
@@ -47,17 +50,16 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(crate) fn new(taken: BTreeSet<Name>) -> Self {
+    /// For a module whose definitions have these names.
+    #[must_use]
+    pub fn new(taken: BTreeSet<Name>) -> Self {
         Self { taken, numbers: BTreeMap::new(), known: BTreeMap::new() }
     }
 }
 
 impl<'f> Outline<'f> {
-    pub(crate) fn new(
-        function: &'f Function,
-        annotations: &'f [Annotation],
-        made: &'f mut Made,
-    ) -> Self {
+    /// For a function, whose variables have these annotations.
+    pub fn new(function: &'f Function, annotations: &'f [Annotation], made: &'f mut Made) -> Self {
         let vars = function.vars.iter().map(|info| &info.name);
         let names = vars.chain(function.dims.iter().map(|dim| &dim.name)).collect();
         Self { function, annotations, names, made, functions: Vec::new() }
@@ -68,9 +70,39 @@ impl<'f> Outline<'f> {
         let last = members.last().expect("invariant: a group has two calls");
         let result = last.var;
         let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
+        let kind = BlockKind::Dataflow { outputs: vec![result] };
+        let (mut function, args) = self.outlined(label, members, kind, Atom::Var(result));
+        function.lambda.result = declared;
+        let name = self.shared(function);
+        let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
+        Binding { var: result, expr }
+    }
+
+    /// Makes the function of bindings that may have effects, which gives `result`: its name, and what
+    /// it is to be called with. No other bindings share it.
+    pub fn region(
+        &mut self,
+        label: Label,
+        members: Vec<Binding>,
+        result: Atom,
+    ) -> (Name, Vec<Atom>) {
+        let (mut function, args) = self.outlined(label, members, BlockKind::Plain, result);
+        function.name = self.fresh(&function.name);
+        let name = function.name.clone();
+        self.functions.push(function);
+        (name, args)
+    }
+
+    /// The function of some bindings, and what stands for its parameters around it.
+    fn outlined(
+        &self,
+        label: Label,
+        members: Vec<Binding>,
+        kind: BlockKind,
+        result: Atom,
+    ) -> (Function, Vec<Atom>) {
         let inputs = inputs(&members, &label.first);
         let extra = self.unbound(&inputs, &members);
-
         let mut args: Vec<Atom> = inputs.iter().map(|&var| Atom::Var(var)).collect();
         let mut vars: Vec<VarInfo> = inputs.iter().map(|&var| self.parameter(var)).collect();
         if !extra.is_empty() {
@@ -81,23 +113,19 @@ impl<'f> Outline<'f> {
         let annotations = vars.iter().filter_map(|info| info.annotation.as_ref());
         let dims = signature_dims(self.function, annotations);
         let params: Vec<VarId> = numbered(0, vars.len()).collect();
-        // The table of the function around is far longer than what the group needs of it. Blocks of
-        // dataflow have no bodies within, so that parameters and members are all that is bound.
+        // The table of the function around is far longer than what the group needs of it. Its members have
+        // no bodies within, so that parameters and members are all that is bound.
         let own = inputs.iter().copied().zip(params.iter().copied());
         let bound = members.iter().map(|member| member.var);
         let renaming = own.chain(bound.zip(numbered(vars.len(), members.len()))).collect();
+        let last = members.last().expect("invariant: a group has two calls");
+        let span = self.function.var(last.var).span;
         vars.extend(members.iter().map(|member| without_annotation(self.function.var(member.var))));
-        let block =
-            Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
-        let mut body = Body { blocks: vec![block], result: Atom::Var(result) };
+        let mut body = Body { blocks: vec![Block { kind, bindings: members }], result };
         rename_body(&mut body, &renaming);
-        let lambda =
-            Lambda { params, result: declared, attrs: marked(label.marks), body: Some(body) };
-        let span = self.function.var(result).span;
-        let function = Function { name: Name::new(label.name), span, lambda, vars, dims };
-        let name = self.shared(function);
-        let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
-        Binding { var: result, expr }
+        let attrs = marked(label.marks);
+        let lambda = Lambda { params, result: None, attrs, body: Some(body) };
+        (Function { name: Name::new(label.name), span, lambda, vars, dims }, args)
     }
 
     /// A variable from around as a parameter.
@@ -156,7 +184,7 @@ impl<'f> Outline<'f> {
     }
 
     /// A name that nothing has: `base`, or that with a number.
-    fn fresh(&mut self, base: &Name) -> Name {
+    pub fn fresh(&mut self, base: &Name) -> Name {
         let first = self.made.numbers.get(base).copied().unwrap_or(0);
         let number = |number: u32| match number {
             0 => base.clone(),
