@@ -9,6 +9,7 @@ pub mod generate;
 pub mod harness;
 pub mod pipeline;
 pub mod random;
+pub mod replay;
 pub mod signature;
 pub mod spec;
 pub mod structure;

@@ -105,15 +105,20 @@ pub struct Ran {
 /// Calls a function of a module in the reference interpreter.
 #[must_use]
 pub fn run(module: &Module, function: &str, arguments: Vec<Value>, options: &RunOptions) -> Ran {
+    let mut interpreter = interpreter(module, options);
+    let result = interpreter.call(function, arguments);
+    Ran { result, printed: interpreter.printed }
+}
+
+/// The reference interpreter with these options.
+pub(crate) fn interpreter<'m>(module: &'m Module, options: &RunOptions) -> Interpreter<'m> {
     let mut limits = Limits::default();
     if let Some(bytes) = options.memory {
         (limits.tensor_bytes, limits.total_bytes) = (bytes, bytes);
     }
     limits.steps = options.steps.unwrap_or(limits.steps);
     let options = Options { limits, externals: options.externals.clone(), mode: options.loops };
-    let mut interpreter = Interpreter::new(module, options);
-    let result = interpreter.call(function, arguments);
-    Ran { result, printed: interpreter.printed }
+    Interpreter::new(module, options)
 }
 
 /// A module as text.

@@ -2,7 +2,7 @@
 
 use crate::passes::{
     attach_global_symbol, lift_workspaces, lower_builtins, lower_call_tir, lower_operators,
-    lower_shapes, lower_views, plan_memory, to_non_dataflow,
+    lower_shapes, lower_views, plan_memory, rewrite_cuda_graph, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -16,7 +16,7 @@ use relax_semantics::check::Phase;
 
 /// From text to what a virtual machine runs.
 pub static PIPELINE: Pipeline = Pipeline {
-    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD, &LOWERED_BUILTINS],
+    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD, &TARGET, &LOWERED_BUILTINS],
     optional: &[REWRITES, OPTIONAL],
 };
 
@@ -39,6 +39,10 @@ pub static EARLY_BUILD: Stage = Stage {
         Step::Once(&plan_memory::PASS),
     ],
 };
+
+/// P2.2: what only some targets have.
+pub static TARGET: Stage =
+    Stage { phase: Phase::P22, steps: &[Step::Once(&rewrite_cuda_graph::PASS)] };
 
 /// P2.3.
 pub static LOWERED_BUILTINS: Stage = Stage {

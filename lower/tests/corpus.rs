@@ -112,7 +112,8 @@ fn trial(path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let routes = &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3"];
+    let routes =
+        &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
     let rewrites = Rewrites { routes, apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
@@ -146,7 +147,12 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         &route,
         &settings,
         &mut Prover::new(),
-        &mut Held { input: module, exactness: Exactness::Exact, remembered: Remembered::default() },
+        &mut Held {
+            input: module,
+            exactness: Exactness::Exact,
+            remembered: Remembered::default(),
+            begins: (target == Target::Cuda && Phase::parse(list).is_some()).then_some(PLAN),
+        },
     )
     .map_err(|ended| match ended {
         Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
@@ -165,14 +171,23 @@ struct Held<'a> {
     exactness: Exactness,
     /// What the input came to.
     remembered: Remembered,
+    /// The pass from which on targets differ: those before it are held on the route of the processor.
+    begins: Option<&'static str>,
 }
+
+/// The first pass of the stages that asks for the target.
+const PLAN: &str = "plan_memory";
 
 impl Watch for Held<'_> {
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        self.begins = self.begins.filter(|pass| *pass != applied.pass.name);
         if !applied.changed() {
             return Ok(());
         }
         self.exactness = self.exactness.then(applied.pass.exactness);
+        if self.begins.is_some() {
+            return Ok(());
+        }
         print_and_parse(applied.after)?;
         let knows_less = || coarsened(applied.before, applied.after);
         // From P2.3 on annotations are code.

@@ -6,8 +6,12 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::canonical::{canonical_function, canonical_program};
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::pipeline::{Unwatched, run};
+use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
 use relax_symbolic::Prover;
-use relax_syntax::ir::{Definition, Function, Module};
+use relax_syntax::Name;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Callee, Definition, Expr, Function, Module};
 use relax_syntax::span::Source;
 use std::path::Path;
 
@@ -18,6 +22,26 @@ const FUSED: &str = "normalize,annotate_tir_op_pattern,fuse_ops,fuse_tir,elimina
 
 /// Figure 12: partial library lowering.
 const LOWERED: &str = "normalize,lower_to_library";
+
+/// Figure 11: workspace lifting.
+const LIFTED: &str = "normalize,lift_workspaces";
+
+/// Figure 10: memory planning, of dims without bounds.
+const PLANNED: &str = "cpu/P2.1";
+
+/// The figures of graph capture.
+const CAPTURED: &str = "P2.2";
+
+/// What the figures call tensor programs that we make of operators.
+const KERNELS: &[(&str, &str)] = &[
+    ("legal_exp", "exp_each"),
+    ("legal_permute_dims", "swap_axes"),
+    ("legal_permute_dims_1", "swap_axes"),
+    ("legal_relu", "relu_each"),
+];
+
+/// What no figure shows: that storages are released.
+const UNSHOWN: &str = "memory.kill_storage";
 
 /// Before, the passes, after, and the definitions of the figure.
 const FIGURES: &[(&str, &str, &str, &[&str])] = &[
@@ -38,6 +62,20 @@ const FIGURES: &[(&str, &str, &str, &[&str])] = &[
     ),
     ("decode_q4_initial", FUSED, "decode_q4_fused", &["main", "fused_decode_q4_mm"]),
     ("partial_lowering_before", LOWERED, "partial_lowering_after", &["main", "mm"]),
+    ("extra_shape_calls", GROUPED, "extra_shape_grouped", &["main", "fused_add_relu"]),
+    ("memory_plan_before", PLANNED, "memory_plan_after", &["main"]),
+    (
+        "workspace_before",
+        LIFTED,
+        "workspace_after",
+        &["main", "mm_split_k", "small", "small_split_k"],
+    ),
+    (
+        "cuda_graph_before",
+        CAPTURED,
+        "cuda_graph_captured",
+        &["main", "cuda_graph_alloc", "cuda_graph_capture"],
+    ),
 ];
 
 fn after(name: &str, passes: &str) -> Module {
@@ -45,18 +83,54 @@ fn after(name: &str, passes: &str) -> Module {
     let text = std::fs::read_to_string(path.with_extension("rx")).expect("the figure is there");
     let program = Program::load(Source::new(name, text.as_str()));
     assert!(!program.has_errors(), "{name}: {:#?}", program.diagnostics);
-    let route = PIPELINE.named(passes).expect("the passes are registered");
-    // The libraries of the figures are those of NVIDIA devices.
-    let settings = Settings { target: Target::Cuda, ..Settings::default() };
+    // The libraries of the figures are those of NVIDIA devices, and so are graphs.
+    let (target, passes) = match passes.split_once('/') {
+        Some((_, passes)) => (Target::Cpu, passes),
+        None => (Target::Cuda, passes),
+    };
+    let route = match Phase::parse(passes) {
+        Some(phase) => PIPELINE.to(phase),
+        None => PIPELINE.named(passes).expect("the passes are registered"),
+    };
+    let settings = Settings { target, ..Settings::default() };
     run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched)
         .unwrap_or_else(|ended| panic!("{name}: {ended:#?}"))
 }
 
 /// Results are declared by the passes, and deduced in the figures.
 fn undeclared(function: &Function) -> Function {
-    let mut function = canonical_function(function);
+    let mut function = function.clone();
     function.lambda.result = None;
-    function
+    if let Some(body) = &mut function.lambda.body {
+        for block in &mut body.blocks {
+            block.bindings.iter_mut().for_each(|binding| in_words(&mut binding.expr));
+            block.bindings.retain(|binding| !matches!(&binding.expr, Expr::Call { callee: Callee::Operator(name), .. } if name == UNSHOWN));
+        }
+    }
+    canonical_function(&function)
+}
+
+/// Names as the figures have them, and equal dims written alike.
+fn in_words(expr: &mut Expr) {
+    let Expr::Call { callee, args, .. } = expr else { return };
+    match callee {
+        Callee::Operator(name) => {
+            let row = lookup(name).expect("the program is well-formed");
+            *name = Name::new(row.name);
+        }
+        Callee::Global(name) => {
+            if let Some((_, shown)) = KERNELS.iter().find(|(ours, _)| name == ours) {
+                *name = Name::new(*shown);
+            }
+        }
+        Callee::Var(_) => {}
+    }
+    let mut prover = Prover::new();
+    for arg in args {
+        if let Atom::Shape(dims) = arg {
+            dims.iter_mut().for_each(|dim| *dim = prover.simplify(dim));
+        }
+    }
 }
 
 fn canonical<'m>(module: &'m Module, name: &str) -> (Definition, &'m Definition) {
@@ -89,4 +163,11 @@ fn a_figure_that_differs_is_found() {
     for name in ["main", "fused_mm_relu"] {
         assert!(canonical(&made, name).0 != canonical(&other, name).0, "{name}: 8 is not n");
     }
+    // Where graphs are captured, a result has memory that nothing else had before.
+    let made = after("memory_plan_before", "P2.1");
+    let other = after("memory_plan_after", "normalize");
+    assert!(
+        canonical(&made, "main").0 != canonical(&other, "main").0,
+        "the last storage is another"
+    );
 }

@@ -5,10 +5,12 @@
 pub mod blocks;
 pub mod dims;
 pub mod names;
+pub mod outline;
 pub mod pass;
 pub mod passes;
 pub mod patterns;
 pub mod pipeline;
+pub mod references;
 pub mod verify;
 
 pub use mutated::written;
@@ -19,9 +21,7 @@ pub mod kernels;
 mod known;
 mod matching;
 mod mutated;
-mod outline;
 mod programs;
-mod references;
 mod substitute;
 mod tir_call;
 mod totality;

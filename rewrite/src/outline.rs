@@ -18,14 +18,17 @@ use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the functions of some pass are called and marked.
-pub(crate) struct Label {
-    pub(crate) name: String,
-    pub(crate) marks: Vec<(Name, AttrValue)>,
+pub struct Label {
+    /// What a function is called, or that with a number.
+    pub name: String,
+    /// Its attributes; it is private as well.
+    pub marks: Vec<(Name, AttrValue)>,
     /// Parameters that come before all others.
-    pub(crate) first: Vec<VarId>,
+    pub first: Vec<VarId>,
 }
 
-pub(crate) struct Outline<'f> {
+/// Makes functions of parts of one.
+pub struct Outline<'f> {
     /// What the groups are in.
     function: &'f Function,
     annotations: &'f [Annotation],
@@ -33,7 +36,7 @@ pub(crate) struct Outline<'f> {
     names: BTreeSet<&'f Name>,
     made: &'f mut Made,
     /// Those of this function.
-    functions: Vec<Function>,
+    pub functions: Vec<Function>,
 }
 
 /// What is made for a whole module.
@@ -54,12 +57,13 @@ impl Made {
     }
 }
 
-/// The module with each body rebuilt, the functions that were made of its groups behind it; and how many
-/// those are.
-pub(crate) fn outlined(
+/// The module with each graph function rebuilt, the functions that were made of its groups behind it; and
+/// how many those are.
+#[must_use]
+pub fn outlined(
     module: &Module,
     checked: &Checked,
-    rebuild: &mut dyn FnMut(&Function, &mut Body, &mut Outline),
+    rebuild: &mut dyn FnMut(&Function, &mut Function, &mut Outline),
 ) -> (Module, usize) {
     let mut made = Made::of(module);
     let mut definitions = Vec::with_capacity(module.definitions.len());
@@ -71,9 +75,7 @@ pub(crate) fn outlined(
         let annotations = &checked.annotations[&function.name];
         let mut outline = Outline::new(function, annotations, &mut made);
         let mut rebuilt = function.clone();
-        if let Some(body) = &mut rebuilt.lambda.body {
-            rebuild(function, body, &mut outline);
-        }
+        rebuild(function, &mut rebuilt, &mut outline);
         definitions.push(Definition::Graph(rebuilt));
         definitions.extend(outline.functions.into_iter().map(Definition::Graph));
     }
@@ -93,9 +95,39 @@ impl<'f> Outline<'f> {
         let last = members.last().expect("invariant: a group has two calls");
         let result = last.var;
         let declared = TirCall::of(&last.expr).map(|call| call.out.clone());
+        let kind = BlockKind::Dataflow { outputs: vec![result] };
+        let (mut function, args) = self.outlined(label, members, kind, Atom::Var(result));
+        function.lambda.result = declared;
+        let name = self.shared(function);
+        let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
+        Binding { var: result, expr }
+    }
+
+    /// Makes the function of bindings that may have effects, which gives `result`: its name, and what
+    /// it is to be called with. No other bindings share it.
+    pub fn region(
+        &mut self,
+        label: Label,
+        members: Vec<Binding>,
+        result: Atom,
+    ) -> (Name, Vec<Atom>) {
+        let (mut function, args) = self.outlined(label, members, BlockKind::Plain, result);
+        function.name = self.fresh(&function.name);
+        let name = function.name.clone();
+        self.functions.push(function);
+        (name, args)
+    }
+
+    /// The function of some bindings, and what stands for its parameters around it.
+    fn outlined(
+        &self,
+        label: Label,
+        members: Vec<Binding>,
+        kind: BlockKind,
+        result: Atom,
+    ) -> (Function, Vec<Atom>) {
         let inputs = inputs(&members, &label.first);
         let extra = self.unbound(&inputs, &members);
-
         let mut args: Vec<Atom> = inputs.iter().map(|&var| Atom::Var(var)).collect();
         let mut vars: Vec<VarInfo> = inputs.iter().map(|&var| self.parameter(var)).collect();
         if !extra.is_empty() {
@@ -106,23 +138,19 @@ impl<'f> Outline<'f> {
         let annotations = vars.iter().filter_map(|info| info.annotation.as_ref());
         let dims = signature_dims(self.function, annotations);
         let params: Vec<VarId> = numbered(0, vars.len()).collect();
-        // The table of the function around is far longer than what the group needs of it. Blocks of
-        // dataflow have no bodies within, so that parameters and members are all that is bound.
+        // The table of the function around is far longer than what the group needs of it. Its members have
+        // no bodies within, so that parameters and members are all that is bound.
         let own = inputs.iter().copied().zip(params.iter().copied());
         let bound = members.iter().map(|member| member.var);
         let renaming = own.chain(bound.zip(numbered(vars.len(), members.len()))).collect();
+        let last = members.last().expect("invariant: a group has two calls");
+        let span = self.function.var(last.var).span;
         vars.extend(members.iter().map(|member| without_annotation(self.function.var(member.var))));
-        let block =
-            Block { kind: BlockKind::Dataflow { outputs: vec![result] }, bindings: members };
-        let mut body = Body { blocks: vec![block], result: Atom::Var(result) };
+        let mut body = Body { blocks: vec![Block { kind, bindings: members }], result };
         rename_body(&mut body, &renaming);
-        let lambda =
-            Lambda { params, result: declared, attrs: marked(label.marks), body: Some(body) };
-        let span = self.function.var(result).span;
-        let function = Function { name: Name::new(label.name), span, lambda, vars, dims };
-        let name = self.shared(function);
-        let expr = Expr::Call { callee: Callee::Global(name), args, attrs: Vec::new() };
-        Binding { var: result, expr }
+        let attrs = marked(label.marks);
+        let lambda = Lambda { params, result: None, attrs, body: Some(body) };
+        (Function { name: Name::new(label.name), span, lambda, vars, dims }, args)
     }
 
     /// A variable from around as a parameter.
@@ -181,7 +209,7 @@ impl<'f> Outline<'f> {
     }
 
     /// A name that nothing has: `base`, or that with a number.
-    fn fresh(&mut self, base: &Name) -> Name {
+    pub fn fresh(&mut self, base: &Name) -> Name {
         let first = self.made.numbers.get(base).copied().unwrap_or(0);
         let number = |number: u32| match number {
             0 => base.clone(),

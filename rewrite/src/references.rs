@@ -7,15 +7,16 @@ use std::collections::BTreeSet;
 
 /// Names of definitions that a function mentions.
 #[derive(Debug, Default)]
-pub(crate) struct References {
+pub struct References {
     /// Those that it calls.
-    pub(crate) called: BTreeSet<Name>,
+    pub called: BTreeSet<Name>,
     /// Those that it holds as values, the tensor programs of `call_tir` among them.
-    pub(crate) held: BTreeSet<Name>,
+    pub held: BTreeSet<Name>,
 }
 
 /// What a function mentions.
-pub(crate) fn references(function: &Function) -> References {
+#[must_use]
+pub fn references(function: &Function) -> References {
     let mut references = References::default();
     if let Some(body) = &function.lambda.body {
         references.body(body);

@@ -15,6 +15,7 @@ use relax_corpus::compare::{Relation, compare};
 use relax_corpus::externals::{as_identifier, externals};
 use relax_corpus::pipeline::{Ran, RunOptions, run};
 use relax_corpus::random::Random;
+use relax_corpus::replay::{has_graphs, run_again};
 use relax_corpus::signature::{Dims, random_value};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -118,7 +119,8 @@ pub fn verify_again(
         steps: Some(MAX_STEPS),
         ..RunOptions::default()
     };
-    let sides = Sides { before, after, relation, options, values };
+    let replays = has_graphs(after) && !has_graphs(before);
+    let sides = Sides { before, after, relation, options, values, replays };
     let mut tally = Tally::default();
     for function in before.functions().filter(|function| function.lambda.body.is_some()) {
         match after.function(&function.name) {
@@ -178,6 +180,8 @@ struct Sides<'a> {
     relation: Relation,
     options: RunOptions,
     values: &'a BTreeMap<Name, Tensor>,
+    /// Passes made graphs, which a later call replays.
+    replays: bool,
 }
 
 impl Sides<'_> {
@@ -237,6 +241,9 @@ impl Sides<'_> {
 
     fn after(&self, function: &Function, arguments: &[Value]) -> Ran {
         let arguments = self.arguments_after(function, arguments);
+        if self.replays {
+            return run_again(self.after, &function.name, arguments, &self.options);
+        }
         run(self.after, &function.name, arguments, &self.options)
     }
 

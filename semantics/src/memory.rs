@@ -176,6 +176,12 @@ impl Memory {
         Ok(())
     }
 
+    /// The storage that a tensor lies in, and its bytes there.
+    pub(crate) fn place_of(&self, placed: &Placed) -> Result<(usize, Range<i64>), Stop> {
+        let instance = self.instance(placed)?;
+        Ok((instance.storage, instance.bytes.clone()))
+    }
+
     /// The bytes that two tensors share, in words; `None` when there are none.
     pub(crate) fn shared(&self, a: &Placed, b: &Placed) -> Result<Option<String>, Stop> {
         let (a, b) = (self.instance(a)?, self.instance(b)?);

@@ -6,7 +6,7 @@
 //! library.
 
 pub(super) mod call;
-mod written;
+pub(crate) mod written;
 
 use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};

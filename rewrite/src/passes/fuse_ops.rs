@@ -56,7 +56,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut totality = Totality::new(module, context.checked);
     let stops = Stops::new(module, context.checked, &programs, context.facts);
     let mut calls = 0;
-    let (result, made) = outlined(module, context.checked, &mut |function, body, outline| {
+    let (result, made) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
+        let Some(body) = &mut rebuilt.lambda.body else { return };
         let attrs = &function.lambda.attrs;
         if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
             let (programs, totality, stops) = (&programs, &mut totality, &stops);

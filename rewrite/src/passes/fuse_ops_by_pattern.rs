@@ -36,10 +36,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut totality = Totality::new(module, context.checked);
     let (checked, mut matches) = (context.checked, 0);
     let facts = &mut *context.facts;
-    let (result, functions) = outlined(module, checked, &mut |function, body, outline| {
+    let (result, functions) = outlined(module, checked, &mut |function, rebuilt, outline| {
         if is_marked(function) {
             return;
         }
+        let Some(body) = &mut rebuilt.lambda.body else { return };
         facts.push();
         assume_declared(facts, &function.dims);
         let annotations = &checked.annotations[&function.name];

@@ -33,10 +33,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let composites: BTreeMap<&Name, &Name> = module.functions().filter_map(composite).collect();
     let mut totality = Totality::new(module, context.checked);
     let mut calls = 0;
-    let (result, regions) = outlined(module, context.checked, &mut |function, body, outline| {
+    let (result, regions) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
         if codegen(function).is_some() {
             return;
         }
+        let Some(body) = &mut rebuilt.lambda.body else { return };
         for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();
             for (codegen, members) in find(block, &composites, function, &mut totality) {

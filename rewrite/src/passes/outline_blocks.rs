@@ -47,11 +47,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 /// The module with blocks outlined but for those of some functions, and how many were.
 fn outlined_but(module: &Module, context: &PassContext, stays: &BTreeSet<Name>) -> (Module, usize) {
-    outlined(module, context.checked, &mut |function, body, outline| {
+    outlined(module, context.checked, &mut |function, rebuilt, outline| {
         let wanted = !is_private(function)
             && !stays.contains(&function.name)
             && mutated(module, function).is_empty();
-        if wanted {
+        if let Some(body) = rebuilt.lambda.body.as_mut().filter(|_| wanted) {
             for_each_dataflow(body, &mut |block| replace(function, block, outline));
         }
     })

@@ -129,6 +129,10 @@ impl Doings {
                     self.operator(binding.var, name, args);
                 }
                 Expr::Call { callee, .. } => self.call(function, callee, closures),
+                // A part of what it took for itself.
+                Expr::Get(Atom::Var(whole), _) if self.own.contains(whole) => {
+                    self.own.insert(binding.var);
+                }
                 _ => {}
             }
         }
@@ -143,6 +147,16 @@ impl Doings {
         }
         if row.family != Family::Memory {
             self.effect |= row.effect == Effect::Impure;
+            return;
+        }
+        // What a graph does is what its function does.
+        if let (
+            "builtin.cuda_graph_get_cached_alloc" | "builtin.cuda_graph_run_or_capture",
+            Some(Atom::Global(function)),
+        ) = (row.name, args.first())
+        {
+            self.globals.insert(function.clone());
+            self.own.insert(var);
             return;
         }
         // Memory that a function takes for itself nobody else sees, its release neither.

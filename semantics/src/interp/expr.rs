@@ -48,6 +48,7 @@ impl<'m> Interpreter<'m> {
             }
             Expr::If { condition, then, otherwise } => {
                 let condition = self.atom(frame, condition)?;
+                self.graphs.refuse_condition(&condition)?;
                 let condition = self.memory.resolve(condition)?;
                 let branch = if truth(&condition)? { then } else { otherwise };
                 // A variable that only one branch binds has no value after it, as in deduction:
@@ -94,6 +95,7 @@ impl<'m> Interpreter<'m> {
                     (row, args) = (named, &args[1..]);
                     values.remove(0);
                 }
+                self.graphs.refuse(row)?;
                 refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
                 let (mut values, mut keywords) = (values, keywords);

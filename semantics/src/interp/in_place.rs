@@ -4,7 +4,9 @@
 //! A tensor in a storage is written where it lies, so that every other name of it sees the new
 //! elements. Of any other tensor, the variable that was passed holds a new one afterwards.
 
+use super::graphs::{Launch, Operand};
 use super::{Frame, Interpreter};
+use crate::memory::Memory;
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
 use crate::value::{Placed, Value};
@@ -18,6 +20,17 @@ enum Source {
     Literal(Tensor),
 }
 
+impl Source {
+    fn operand(&self, memory: &Memory) -> Result<Operand, Stop> {
+        match self {
+            Source::Storage(placed) => Operand::placed(memory, placed),
+            Source::Variable(_, tensor) | Source::Literal(tensor) => {
+                Ok(Operand::Elements(tensor.clone()))
+            }
+        }
+    }
+}
+
 impl<'m> Interpreter<'m> {
     pub(super) fn run_in_place(
         &mut self,
@@ -29,6 +42,12 @@ impl<'m> Interpreter<'m> {
         let (sources, scalars) = arguments(name, args, values)?;
         let written = self.compiled(name)?.writes();
         self.refuse_shared(name, &sources, &written)?;
+        if self.graphs.is_recording() {
+            let buffers = sources.iter().map(|source| source.operand(&self.memory));
+            let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+            let launch = Launch { program: name.clone(), buffers, scalars: scalars.clone() };
+            self.graphs.launch(launch, &written)?;
+        }
         let buffers = sources.iter().enumerate().map(|(at, source)| match source {
             Source::Storage(placed) if is(&written, at) => self.memory.destination(placed),
             Source::Storage(placed) => self.memory.read(placed),

@@ -83,6 +83,14 @@ impl Machine for Interpreter<'_> {
         library::call(name, args, outputs, &self.options.limits)
     }
 
+    fn run_graph(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop> {
+        self.graph(function, args)
+    }
+
+    fn static_memory(&mut self, function: &Value) -> Result<Value, Stop> {
+        self.memory_of(function)
+    }
+
     fn memory(&mut self) -> &mut Memory {
         &mut self.memory
     }

@@ -5,6 +5,7 @@
 
 mod binding;
 mod expr;
+mod graphs;
 mod held;
 mod in_place;
 mod machine;
@@ -20,6 +21,7 @@ use crate::tensor::Tensor;
 use crate::tir;
 use crate::value::{Closure, Value};
 use binding::{Binder, Binds};
+use graphs::Graphs;
 use held::{Held, Shares, last_uses};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -49,6 +51,7 @@ pub struct Interpreter<'m> {
     compiled: BTreeMap<Name, Arc<tir::Compiled>>,
     held: Held,
     memory: Memory,
+    graphs: Graphs,
     /// Lines that `print` showed.
     pub printed: Vec<String>,
 }
@@ -77,6 +80,7 @@ impl<'m> Interpreter<'m> {
             compiled: BTreeMap::new(),
             held: Held::default(),
             memory: Memory::default(),
+            graphs: Graphs::default(),
             printed: Vec::new(),
         }
     }
@@ -87,7 +91,15 @@ impl<'m> Interpreter<'m> {
     /// A trap of the program, or a limit.
     pub fn call(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
         let result = self.call_function(name, args)?;
-        self.memory.resolve(result).map_err(|stop| {
+        self.read(name, result)
+    }
+
+    /// The value that a function gave, with the elements of every tensor in it.
+    ///
+    /// # Errors
+    /// A trap when something of it was released or overwritten.
+    pub fn read(&self, name: &str, value: Value) -> Result<Value, Stop> {
+        self.memory.resolve(value).map_err(|stop| {
             let Stop::Trap(mut trap) = stop else { return stop };
             let function = self.module.function(name);
             trap.function = function.map(|function| function.name.clone());
@@ -96,8 +108,17 @@ impl<'m> Interpreter<'m> {
         })
     }
 
+    /// Whether graphs were recorded, so that another call may replay them.
+    #[must_use]
+    pub fn has_graphs(&self) -> bool {
+        !self.graphs.is_empty()
+    }
+
     /// Calls a function of the module; tensors in storages stay there.
-    fn call_function(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
+    ///
+    /// # Errors
+    /// As [`Interpreter::call`].
+    pub fn call_function(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
         let module = self.module;
         let function = module
             .function(name)

@@ -79,6 +79,18 @@ pub trait Machine {
         outputs: Option<&[TensorType]>,
     ) -> Result<Value, Stop>;
 
+    /// Calls a function of the module and records what it launches, or replays that.
+    ///
+    /// # Errors
+    /// Whatever stops the callee, and when a replay would not be what the function does.
+    fn run_graph(&mut self, function: &Value, args: Vec<Value>) -> Result<Value, Stop>;
+
+    /// What a function without parameters gave when it was called the first time.
+    ///
+    /// # Errors
+    /// Whatever stops the callee.
+    fn static_memory(&mut self, function: &Value) -> Result<Value, Stop>;
+
     /// The storages of the run.
     fn memory(&mut self) -> &mut Memory;
 

@@ -103,13 +103,39 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Values(eval_view),
     },
     Operator {
+        name: "builtin.cuda_graph_get_cached_alloc",
+        aliases: &[],
+        family: Family::Memory,
+        doc: "What a function without parameters gave the first time that it was called here: storages \
+              that are the same for the whole run, so that graphs may use them.",
+        params: &[required("func", Kind::Function)],
+        constraints: &[constraint("C1", "func is a function of the module")],
+        effect: Effect::Impure,
+        infer: infer_cached,
+        eval: Evaluate::Machine(eval_cached),
+    },
+    Operator {
         name: "builtin.cuda_graph_run_or_capture",
         aliases: &[],
         family: Family::Memory,
-        doc: "Calls a function whose kernels a device may record the first time and replay later \
-              (paper §4.4); here it is a call.",
+        doc: "Calls a function. A device records the launches of kernels the first time, and replays them \
+              at a later call with the same dtypes and extents of tensors, shapes and integers (paper \
+              §4.4). Here the function is called again, and must do what was recorded.",
         params: &[required("func", Kind::Function), required("args", Kind::Rest)],
-        constraints: &[constraint("C1", "func is a function")],
+        constraints: &[
+            constraint("C1", "func is a function of the module"),
+            constraint(
+                "C2",
+                "the function takes and releases no storage, reads no elements on the host, and runs no \
+                 graph",
+            ),
+            constraint("C3", "what its kernels write to lies in storages"),
+            constraint(
+                "C4",
+                "replayed, it launches the same kernels on the same bytes, with the same scalars and the \
+                 same elements of what lies in no storage, and gives the same",
+            ),
+        ],
         effect: Effect::Impure,
         infer: infer_capture,
         eval: Evaluate::Machine(eval_capture),
@@ -251,5 +277,17 @@ fn infer_capture(infer: &mut Infer) -> Result<Annotation, Reject> {
 }
 
 fn eval_capture(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
-    machine.call(eval.value("func"), eval.rest().to_vec())
+    machine.run_graph(eval.value("func"), eval.rest().to_vec())
+}
+
+fn infer_cached(infer: &mut Infer) -> Result<Annotation, Reject> {
+    let function = infer.operand("func").annotation.clone();
+    if !matches!(function, Annotation::Callable(_) | Annotation::Object) {
+        return Err(infer.reject("C1", format!("`func` must be a function, found `{function}`")));
+    }
+    Ok(called(infer.operand("func"), Some(&[])))
+}
+
+fn eval_cached(eval: &Eval, machine: &mut dyn Machine) -> Result<Value, Stop> {
+    machine.static_memory(eval.value("func"))
 }

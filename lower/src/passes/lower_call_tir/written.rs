@@ -5,7 +5,7 @@ use relax_syntax::ir::tensor::{BufferId, Param, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
 /// For each buffer among the parameters, in their order, whether the program may write to it.
-pub(super) fn written(program: &TensorProgram) -> Vec<bool> {
+pub(crate) fn written(program: &TensorProgram) -> Vec<bool> {
     let mut stored = BTreeSet::new();
     program.body.iter().for_each(|body| visit(body, &mut stored));
     let buffers = program.params.iter().filter_map(|param| match param {

@@ -61,6 +61,7 @@ pub(super) fn groups(
             born: timeline.bound(allocation.var),
             last: last_uses[&root],
             is_result: results.contains(&root),
+            sizes,
             region: after.map_or(0, |position| timeline.scope(position)),
         };
         let size = size(function, allocation, unit, sizes, extents);
@@ -147,6 +148,7 @@ struct Lifetime<'a> {
     /// The last mention of a variable that may name it.
     last: Position,
     is_result: bool,
+    sizes: Sizes,
     /// The body where its memory would be taken.
     region: ScopeId,
 }
@@ -157,7 +159,8 @@ impl Lifetime<'_> {
     fn tensor(&self, allocation: &Allocation, size: Bytes) -> Option<Tensor> {
         let scope = self.timeline.scope(self.born);
         let is_host = self.is_result;
-        if is_host && scope != 0 {
+        // A graph of launches needs memory that is the same at every call, which results never have.
+        if is_host && (scope != 0 || self.sizes == Sizes::AtBounds) {
             return None;
         }
         let end = if is_host {
