@@ -7,6 +7,7 @@
 use crate::memory::timeline::{Position, Timeline};
 use relax_semantics::ops::{Family, called_by_name, lookup};
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,11 @@ fn gives_apart(function: &Function, aliases: &Aliases) -> bool {
         Atom::Tuple(items) => items.as_slice(),
         result => std::slice::from_ref(result),
     };
+    // What lies in a storage that the function was given is not its own either.
+    let holds_storage = |&param: &VarId| !is_plain(function.param_annotation(param));
+    if function.lambda.params.iter().any(holds_storage) {
+        return false;
+    }
     let params: BTreeSet<VarId> = function.lambda.params.iter().map(|&p| aliases.root(p)).collect();
     let mut seen = BTreeSet::new();
     items.iter().all(|item| {
@@ -81,6 +87,15 @@ fn gives_apart(function: &Function, aliases: &Aliases) -> bool {
         let root = aliases.root(*var);
         !params.contains(&root) && seen.insert(root)
     })
+}
+
+/// Whether no storage can be in a value.
+fn is_plain(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(_) | Annotation::Shape(_) | Annotation::Prim(_) => true,
+        Annotation::Tuple(items) => items.iter().all(is_plain),
+        _ => false,
+    }
 }
 
 impl Aliases {

@@ -4,7 +4,7 @@
 
 use crate::memory::aliases::{Aliases, Returns, keeps};
 use crate::memory::timeline::{Position, Timeline};
-use relax_semantics::ops::lookup;
+use relax_semantics::ops::{Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
@@ -54,8 +54,9 @@ pub(super) fn given(
 
 /// Whether it is a library function, or an operator without a program: what it gives is memory of its own.
 fn gives_new(name: &Name, args: &[Atom]) -> bool {
-    let allocates = matches!(name.as_str(), "memory.alloc_storage" | "memory.alloc_tensor");
-    lookup(name).is_some() && !keeps(name, args) && !allocates
+    let allocates =
+        |row: &Operator| matches!(row.name, "memory.alloc_storage" | "memory.alloc_tensor");
+    lookup(name).is_some_and(|row| !allocates(row)) && !keeps(name, args)
 }
 
 struct Found<'a> {
