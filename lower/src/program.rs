@@ -26,7 +26,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Function, Module, TensorProgram};
 use relax_syntax::span::{Source, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What cannot be told the machine.
@@ -75,6 +75,7 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
         externals: around.externals,
         constants: Constants::default(),
         texts: BTreeMap::new(),
+        passed: BTreeSet::new(),
     };
     let mut program = Program::default();
     for kernel in kernels(module) {
@@ -84,6 +85,10 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
         let lowered = lower_function(module, function, &mut tables)?;
         program.functions.push(lowered);
     }
+    let programs =
+        kernels(module).into_iter().filter(|program| tables.passed.contains(&program.name));
+    let programs = programs.map(|program| Definition::Tensor(program.clone())).collect();
+    let programs = Module { attrs: Vec::new(), definitions: programs };
     let mut texts: Vec<(String, u32)> = tables.texts.into_iter().collect();
     texts.sort_by_key(|(_, at)| *at);
     program.texts = texts.into_iter().map(|(text, _)| text).collect();
@@ -92,6 +97,7 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
     let metadata = Metadata {
         producer: format!("relax {}", env!("CARGO_PKG_VERSION")),
         signatures: relax_corpus::pipeline::print(&signatures(around.signatures)),
+        programs: relax_corpus::pipeline::print(&programs),
         source_name: around.source.name.clone(),
     };
     let source = around.source.text.clone();
@@ -116,6 +122,8 @@ pub(super) struct Tables<'a> {
     externals: &'a BTreeMap<Name, Tensor>,
     constants: Constants,
     texts: BTreeMap<String, u32>,
+    /// Tensor programs that are values.
+    passed: BTreeSet<Name>,
 }
 
 fn nowhere(message: &str) -> Unsupported {

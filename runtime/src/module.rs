@@ -124,10 +124,20 @@ impl Module {
         self.symbols.keys().map(String::as_str)
     }
 
-    /// The name of a function that is a value.
+    /// The name of a function or kernel that is a value.
     #[must_use]
-    pub fn name_of(&self, function: u32) -> Option<&str> {
-        self.loaded.program.functions.get(function as usize).map(|function| function.name.as_str())
+    pub fn name_of(&self, value: &Value) -> Option<&str> {
+        let program = &self.loaded.program;
+        match value {
+            Value::Function(at) => Some(&program.functions.get(*at as usize)?.name),
+            Value::Kernel(at) => Some(&program.kernels.get(*at as usize)?.name),
+            _ => None,
+        }
+    }
+
+    /// The names of the kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.loaded.program.kernels.iter().map(|kernel| kernel.name.as_str())
     }
 
     /// What else the file says.
@@ -196,6 +206,7 @@ fn constants(program: &Program, data: &[u8]) -> Result<Vec<Value>, String> {
             Constant::Unit => Value::unit(),
             Constant::Output(output) => Value::Output(Arc::new(output.clone())),
             Constant::Function(function) => Value::Function(*function),
+            Constant::Kernel(kernel) => Value::Kernel(*kernel),
         })
     };
     program.constants.iter().map(value).collect()

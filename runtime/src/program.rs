@@ -108,6 +108,8 @@ pub enum Constant {
     Output(Output),
     /// A function of the module.
     Function(u32),
+    /// A kernel of the module, for a host function.
+    Kernel(u32),
 }
 
 /// What an embedder may want to know of a module.
@@ -118,6 +120,8 @@ pub struct Metadata {
     /// The signatures of the functions that the module offers, as text of the language: each an
     /// external function.
     pub signatures: String,
+    /// The tensor programs that host functions are called with, as text of the language.
+    pub programs: String,
     /// The name of the source.
     pub source_name: String,
 }

@@ -51,6 +51,9 @@ impl Program {
             Constant::Function(function) if *function as usize >= self.functions.len() => {
                 return Err("it names a function that is not there".to_owned());
             }
+            Constant::Kernel(kernel) if *kernel as usize >= self.kernels.len() => {
+                return Err("it names a kernel that is not there".to_owned());
+            }
             Constant::Output(output) => {
                 let dtype = output.dtype.unwrap_or(crate::dtype::DType::U8);
                 if !is_allocatable(dtype, &output.dims) {
@@ -114,9 +117,6 @@ impl Program {
             Instruction::Call { function, .. } => (*function as usize) < self.functions.len(),
             Instruction::CallKernel { kernel, .. } => (*kernel as usize) < self.kernels.len(),
             Instruction::ComputeDim { a, b, .. } => [a, b].into_iter().all(is_operand),
-            Instruction::MakeShape { codes, .. } | Instruction::MakeOutput { codes, .. } => {
-                codes.iter().all(is_operand)
-            }
             _ => true,
         };
         match wrong {

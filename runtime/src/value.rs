@@ -27,6 +27,8 @@ pub enum Value {
     Output(Arc<Output>),
     /// A function of the module, by its place.
     Function(u32),
+    /// A kernel of the module, by its place.
+    Kernel(u32),
     /// A function with its last arguments given.
     Closure(Arc<Closure>),
     /// What only the machine itself uses.
@@ -216,7 +218,7 @@ impl Value {
             Value::Str(_) => "a string",
             Value::None => "None",
             Value::Output(_) => "an annotation",
-            Value::Function(_) | Value::Closure(_) => "a function",
+            Value::Function(_) | Value::Kernel(_) | Value::Closure(_) => "a function",
             Value::Machine(Machine(Kept::Storage(_))) => "a storage",
             Value::Machine(Machine(Kept::Heap(_))) => "a shape heap",
             Value::Machine(Machine(Kept::Empty)) => "nothing",
@@ -250,7 +252,7 @@ impl Value {
                 let items: Vec<_> = tuple.items().iter().map(Value::described).collect();
                 format!("Tuple[{}]", items.join(", "))
             }
-            (Value::Function(_) | Value::Closure(_), _) => "Callable".to_owned(),
+            (Value::Function(_) | Value::Kernel(_) | Value::Closure(_), _) => "Callable".to_owned(),
             _ => "Object".to_owned(),
         }
     }

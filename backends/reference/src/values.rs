@@ -89,19 +89,20 @@ fn tensor_to_machine(tensor: &Tensor) -> Result<machine::Tensor, String> {
     Ok(if is_unwritten { result.unwritten() } else { result })
 }
 
-/// A value for the interpreter, or to look at. `name_of` tells the names of functions.
+/// A value for the interpreter, or to look at. `named` gives what stands for functions and for what only the
+/// machine itself uses.
 ///
 /// # Errors
 /// When there is no such value.
 pub fn to_semantics(
     value: &machine::Value,
-    name_of: &dyn Fn(u32) -> Option<String>,
+    named: &mut dyn FnMut(&machine::Value) -> Option<Value>,
 ) -> Result<Value, String> {
     Ok(match value {
         machine::Value::Tensor(tensor) => Value::Tensor(tensor_to_semantics(tensor)?),
         machine::Value::Shape(dims) => Value::Shape(dims.to_vec()),
         machine::Value::Tuple(tuple) => {
-            let items = tuple.items().iter().map(|item| to_semantics(item, name_of));
+            let items = tuple.items().iter().map(|item| to_semantics(item, named));
             Value::Tuple(items.collect::<Result<_, _>>()?)
         }
         machine::Value::Scalar(dtype, number) => {
@@ -119,11 +120,8 @@ pub fn to_semantics(
             let tensor = TensorType { extents: Extents::Known(dims), dtype };
             Value::Annotation(Arc::new(Annotation::Tensor(tensor)))
         }
-        machine::Value::Function(function) => {
-            let name = name_of(*function).ok_or("a function without a name")?;
-            Value::Global(Name::from(name))
-        }
-        other => return Err(format!("{} has no meaning outside of the machine", other.kind())),
+        other => named(other)
+            .ok_or_else(|| format!("{} has no meaning outside of the machine", other.kind()))?,
     })
 }
 

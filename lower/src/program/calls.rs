@@ -2,7 +2,10 @@
 
 use super::Unsupported;
 use super::function::Code;
-use relax_runtime::instruction::{DimOp, Fact, Instruction, Kind, Label, Operand, Register, Text};
+use super::operands::code_of;
+use relax_runtime::instruction::{
+    Code as DimCode, DimOp, Fact, Instruction, Kind, Label, Operand, Register, Text,
+};
 use relax_semantics::ops::{self, Family, Literal, Operator, called_by_name, lookup};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -133,7 +136,39 @@ impl Code<'_, '_> {
         Ok(self.text(&text))
     }
 
+    /// A literal operand that the row refuses is the trap of its second constraint.
+    fn refused(&self, row: &Operator, all: &[Atom]) -> Option<&'static str> {
+        let is_code = |atom: &Atom, may_store: bool| {
+            self.written(atom).is_none_or(|atom| match code_of(atom) {
+                Some(DimCode::Skip | DimCode::Store(_)) => may_store,
+                other => other.is_some(),
+            })
+        };
+        let are_codes = |atom: &Atom, may_store: bool| match self.written(atom) {
+            Some(Atom::Tuple(items) | Atom::List(items)) => {
+                items.iter().all(|item| is_code(item, may_store))
+            }
+            _ => true,
+        };
+        let holds = match (row.name, all) {
+            ("builtin.match_shape", [_, _, codes, ..]) => are_codes(codes, true),
+            ("builtin.make_shape" | "builtin.make_annotation", [_, codes, ..]) => {
+                are_codes(codes, false)
+            }
+            ("builtin.compute_dim", [_, _, op, a, b, ..]) => {
+                self.dim_op(op).is_ok() && is_code(a, false) && is_code(b, false)
+            }
+            ("builtin.check_bound", [_, _, fact, ..]) => self.fact(fact).is_ok(),
+            _ => true,
+        };
+        (!holds).then_some("an operand is none that this built-in takes")
+    }
+
     fn built_in(&mut self, var: VarId, row: &Operator, all: &[Atom]) -> Result<(), Unsupported> {
+        if let Some(message) = self.refused(row, all) {
+            self.fail(&format!("{}/C2", row.name), message);
+            return Ok(());
+        }
         let instruction = match (row.name, all) {
             ("builtin.alloc_shape_heap", [size]) => {
                 let size = self.operand(size)?;

@@ -29,6 +29,8 @@ pub(super) struct Code<'c, 'a> {
     pub(super) span: Span,
     /// Variables that some atom names.
     named: BTreeSet<VarId>,
+    /// Variables that are bound to what the text says.
+    pub(super) literals: BTreeMap<VarId, Atom>,
 }
 
 /// The place as the runtime has it.
@@ -53,6 +55,7 @@ pub(super) fn lower_function(
         used: Vec::new(),
         span: function.span,
         named: BTreeSet::new(),
+        literals: BTreeMap::new(),
     };
     for &param in &function.lambda.params {
         let register = code.fresh();
@@ -162,6 +165,9 @@ impl Code<'_, '_> {
                 let value = self.operand(atom)?;
                 let to = self.register(var);
                 self.emit(Instruction::Copy { to, value });
+                if let Some(literal) = self.written(atom).cloned() {
+                    self.literals.insert(var, literal);
+                }
             }
             Expr::Get(atom, index) => {
                 let (value, index) = (self.operand(atom)?, *index as u64);

@@ -58,13 +58,21 @@ impl Code<'_, '_> {
                 self.shape(dims)
             }
             Atom::Annotation(annotation) => self.output(annotation)?,
-            Atom::Global(name) => match self.function_number(name) {
-                Some(function) => self.constant(Constant::Function(function)),
-                None => {
-                    let message = format!("the tensor program `{name}` is used as a value");
-                    return Err(self.unsupported(message));
-                }
-            },
+            Atom::Global(name) => {
+                let constant = match (self.function_number(name), self.kernel_number(name)) {
+                    (Some(function), _) => Constant::Function(function),
+                    (None, Some(kernel)) => {
+                        self.tables.passed.insert(name.clone());
+                        Constant::Kernel(kernel)
+                    }
+                    (None, None) => {
+                        let message = format!("`{name}` is external: its body is `...`");
+                        self.fail("call/external", &message);
+                        Constant::None
+                    }
+                };
+                self.constant(constant)
+            }
         })
     }
 
@@ -136,31 +144,26 @@ impl Code<'_, '_> {
 
     /// One code a dim.
     pub(super) fn codes(&self, atom: &Atom) -> Result<Box<[DimCode]>, Unsupported> {
-        match atom {
-            Atom::Tuple(items) | Atom::List(items) => {
-                items.iter().map(|item| self.code(item)).collect()
-            }
-            _ => Err(self.unsupported("codes of dims that are no literal tuple")),
-        }
+        let items = self.written(atom).and_then(|atom| match atom {
+            Atom::Tuple(items) | Atom::List(items) => Some(items),
+            _ => None,
+        });
+        let items = items.ok_or_else(|| self.unsupported("codes of dims that are no tuple"))?;
+        items.iter().map(|item| self.code(item)).collect()
     }
 
     pub(super) fn code(&self, atom: &Atom) -> Result<DimCode, Unsupported> {
+        let unknown = || self.unsupported("an operand that only the run knows, as code of a dim");
+        code_of(self.written(atom).ok_or_else(unknown)?)
+            .ok_or_else(|| self.unsupported("an operand that is no code of a dim"))
+    }
+
+    /// What the text says of an atom: of a variable, what it was bound to.
+    pub(super) fn written<'s>(&'s self, atom: &'s Atom) -> Option<&'s Atom> {
         match atom {
-            Atom::None => return Ok(DimCode::Skip),
-            Atom::Dim(dim) => return self.literal(dim).map(DimCode::Literal),
-            Atom::Tuple(items) | Atom::List(items) => {
-                if let [Atom::Str(what), slot] = items.as_slice() {
-                    let slot = self.integer(slot)?;
-                    match what.as_str() {
-                        "slot" => return Ok(DimCode::Slot(slot)),
-                        "store" => return Ok(DimCode::Store(slot)),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
+            Atom::Var(var) => self.literals.get(var),
+            other => Some(other),
         }
-        Err(self.unsupported("an operand that is no code of a dim"))
     }
 
     /// What an external function declares of a parameter.
@@ -188,5 +191,22 @@ impl Code<'_, '_> {
         };
         let (value, dtype) = (Operand::Register(register), known.map(dtype));
         self.emit(Instruction::CheckKind { value, kind, size, dtype, label });
+    }
+}
+
+/// The code of a dim; `None` for what is none.
+pub(super) fn code_of(atom: &Atom) -> Option<DimCode> {
+    match atom {
+        Atom::None => Some(DimCode::Skip),
+        Atom::Dim(dim) => dim.as_int().map(DimCode::Literal),
+        Atom::Tuple(items) | Atom::List(items) => match items.as_slice() {
+            [Atom::Str(what), Atom::Dim(slot)] => match (what.as_str(), slot.as_int()?) {
+                ("slot", slot) => Some(DimCode::Slot(slot)),
+                ("store", slot) => Some(DimCode::Store(slot)),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -81,7 +81,7 @@ impl Run<'_> {
         let end = end.filter(|&end| offset >= 0 && end <= storage.bytes);
         let range =
             end.and_then(|end| Some(usize::try_from(offset).ok()?..usize::try_from(end).ok()?));
-        let Some(range) = range.filter(|range| range.start % dtype.size() == 0) else {
+        let Some(range) = range else {
             let total = storage.bytes;
             let message = format!(
                 "a {dtype} tensor of shape {shape:?} at byte {offset} does not fit a storage of {total} bytes"

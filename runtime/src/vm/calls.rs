@@ -1,6 +1,7 @@
 //! Calls of functions, closures and host functions, and the values that come and go with them.
 
 use super::{Frame, Run};
+use crate::block::Pool;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register, Text};
 use crate::module::HostCall;
@@ -202,17 +203,18 @@ fn holds_memory(value: &Value) -> bool {
 
 /// The value without the machine that made it: tensors in storages become tensors, and no storage is left
 /// that a later call could write to.
-pub(super) fn freed(value: &Value) -> Result<Value, Stop> {
+pub(super) fn freed(value: &Value, pool: &Arc<Pool>) -> Result<Value, Stop> {
     if !holds_memory(value) {
         return Ok(value.clone());
     }
-    let all =
-        |items: &[Value]| Tuple::new(items.iter().map(freed).collect::<Result<Vec<_>, Stop>>()?);
+    let all = |items: &[Value]| {
+        Tuple::new(items.iter().map(|item| freed(item, pool)).collect::<Result<Vec<_>, Stop>>()?)
+    };
     match value {
-        Value::Machine(Machine(Kept::Placed(placed))) => Ok(Value::Tensor(placed.frozen()?)),
+        Value::Machine(Machine(Kept::Placed(placed))) => Ok(Value::Tensor(placed.frozen(pool)?)),
         Value::Tuple(tuple) => Ok(Value::Tuple(all(tuple.items())?)),
         Value::Closure(closure) => {
-            let (function, last) = (freed(&closure.function)?, all(closure.last.items())?);
+            let (function, last) = (freed(&closure.function, pool)?, all(closure.last.items())?);
             Ok(Value::Closure(Arc::new(Closure::new(function, last)?)))
         }
         other => {

@@ -76,7 +76,7 @@ impl Run<'_> {
             let message = format!("{about} has {} dims, expected are {}", dims.len(), codes.len());
             return Err(self.failed(label, "rank", message));
         }
-        let heap = self.heap(heap)?;
+        let heap = self.heap(heap, "match_shape")?;
         for (axis, (code, &actual)) in codes.iter().zip(dims).enumerate() {
             let expected = match code {
                 Code::Skip => continue,
@@ -105,7 +105,7 @@ impl Run<'_> {
         let Instruction::CheckBound { heap, slot, fact, limit, name, about } = instruction else {
             return Ok(());
         };
-        let value = stored(self.heap(*heap)?, "check_bound", *slot)?;
+        let value = stored(self.heap(*heap, "check_bound")?, "check_bound", *slot)?;
         let (holds, id, word) = match fact {
             Fact::LowerBound => (value >= *limit, "bound/lower", "lower_bound"),
             Fact::UpperBound => (value <= *limit, "bound/upper", "upper_bound"),
@@ -122,7 +122,7 @@ impl Run<'_> {
     }
 
     pub(super) fn check_extent(&self, heap: Operand, slot: i64, about: Text) -> Result<(), Stop> {
-        let value = stored(self.heap(heap)?, "check_extent", slot)?;
+        let value = stored(self.heap(heap, "check_extent")?, "check_extent", slot)?;
         if value >= 0 {
             return Ok(());
         }
@@ -148,7 +148,7 @@ fn found(value: &Value) -> Option<Kind> {
         Value::Shape(_) => Some(Kind::Shape),
         Value::Tuple(_) => Some(Kind::Tuple),
         Value::Scalar(..) => Some(Kind::Scalar),
-        Value::Function(_) | Value::Closure(_) => Some(Kind::Function),
+        Value::Function(_) | Value::Kernel(_) | Value::Closure(_) => Some(Kind::Function),
         _ => None,
     }
 }

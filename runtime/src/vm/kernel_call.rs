@@ -18,6 +18,8 @@ enum Source {
     Placed(Placed),
     /// It is read.
     Own(Tensor),
+    /// One that no kernel can be given, because its elements lie askew, and a copy in its place.
+    Staged(Placed, Tensor),
     /// A fresh copy that is written to, and the register that has it afterwards.
     Copied(Tensor, Option<Register>),
 }
@@ -52,6 +54,10 @@ impl Run<'_> {
         for (source, is_written) in sources.into_iter().zip(writes(kernel)) {
             match source {
                 Source::Placed(placed) if is_written => placed.wrote(name),
+                Source::Staged(placed, tensor) if is_written => {
+                    placed.assign(&tensor)?;
+                    placed.wrote(name);
+                }
                 Source::Copied(tensor, Some(register)) => self.set(register, Value::Tensor(tensor)),
                 _ => {}
             }
@@ -89,6 +95,12 @@ impl Run<'_> {
 
     /// What is not in a storage is a value: a kernel writes to a copy of it.
     fn own(&self, source: &mut Source, is_written: bool) -> Result<(), Stop> {
+        if let Source::Placed(placed) = source
+            && !placed.is_aligned()
+        {
+            let copy = placed.staged(self.pool)?;
+            *source = Source::Staged(placed.clone(), copy);
+        }
         let Source::Copied(tensor, register) = source else { return Ok(()) };
         if !is_written {
             *source = Source::Own(tensor.clone());
@@ -112,14 +124,16 @@ impl Source {
     fn signature(&self) -> (DType, &[i64]) {
         match self {
             Source::Placed(placed) => (placed.dtype, &placed.shape),
-            Source::Own(tensor) | Source::Copied(tensor, _) => (tensor.dtype, &tensor.shape),
+            Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
+                (tensor.dtype, &tensor.shape)
+            }
         }
     }
 
     fn lent(&self, access: Access) -> Result<TensorArg<'_>, Stop> {
         let (data, is_written) = match self {
             Source::Placed(placed) => (placed.data()?, placed.is_written()),
-            Source::Own(tensor) | Source::Copied(tensor, _) => {
+            Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
                 // SAFETY: a tensor lies in its block.
                 (unsafe { tensor.block.data().add(tensor.offset) }, tensor.written)
             }

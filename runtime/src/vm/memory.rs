@@ -148,6 +148,25 @@ impl Placed {
         Placed { shape, ..self.clone() }
     }
 
+    /// Whether its elements lie at multiples of their size.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.instance.bytes.start.is_multiple_of(self.dtype.size())
+    }
+
+    /// Takes the elements of a tensor of as many bytes, which lies elsewhere.
+    pub(super) fn assign(&self, from: &Tensor) -> Result<(), Stop> {
+        let bytes = from.bytes();
+        let to = self.data()?;
+        if bytes.len() == self.instance.bytes.len() {
+            // SAFETY: the bytes of this tensor lie in a storage that is not released, which only this
+            // machine, which runs here, touches; those of the other are a block of its own.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len());
+            }
+        }
+        Ok(())
+    }
+
     /// Whether something was written to it.
     pub(super) fn is_written(&self) -> bool {
         self.state() == HOLDS || self.instance.bytes.is_empty()
@@ -227,6 +246,11 @@ impl Placed {
     /// A tensor of its own with the elements as they are.
     pub(super) fn copied(&self, pool: &Arc<Pool>) -> Result<Tensor, Stop> {
         self.readable()?;
+        self.staged(pool)
+    }
+
+    /// The same of whatever lies there.
+    pub(super) fn staged(&self, pool: &Arc<Pool>) -> Result<Tensor, Stop> {
         let block = pool.give(self.instance.bytes.len())?;
         // SAFETY: the bytes lie in a storage that is not released, are initialized, and only this
         // machine, which runs here, writes to them; the block is new and has as many.
@@ -239,8 +263,11 @@ impl Placed {
 
     /// The tensor for whoever called the machine: the same memory, which nobody writes to any more,
     /// because the storage is released with the run.
-    pub(super) fn frozen(&self) -> Result<Tensor, Stop> {
+    pub(super) fn frozen(&self, pool: &Arc<Pool>) -> Result<Tensor, Stop> {
         self.readable()?;
+        if !self.is_aligned() {
+            return self.copied(pool);
+        }
         let block = self.storage.state().block.clone();
         let block =
             block.ok_or_else(|| Stop::trap("memory/released", "its storage is released"))?;
@@ -258,7 +285,7 @@ impl Placed {
         if self.instance.bytes.is_empty() {
             return Ok(0);
         }
-        // SAFETY: as in `copied`, and there is one.
+        // SAFETY: as in `staged`, and there is one.
         Ok(unsafe { self.data()?.as_ptr().read() })
     }
 }

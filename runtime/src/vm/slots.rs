@@ -29,7 +29,7 @@ impl Run<'_> {
             I::CheckNatural { value, id } => self.check_natural(*value, *id)?,
             I::ComputeDim { .. } => self.compute_dim(instruction)?,
             I::LoadDim { to, heap, slot } => {
-                let value = stored(self.heap(*heap)?, "load_dim", *slot)?;
+                let value = stored(self.heap(*heap, "load_dim")?, "load_dim", *slot)?;
                 self.set(*to, Value::int(value));
             }
             I::MakeShape { to, heap, codes } => {
@@ -61,18 +61,18 @@ impl Run<'_> {
         Ok(Value::Machine(Machine(Kept::Heap(Arc::new(Heap::new(slots))))))
     }
 
-    pub(super) fn heap(&self, heap: Operand) -> Result<&Heap, Stop> {
+    pub(super) fn heap(&self, heap: Operand, row: &str) -> Result<&Heap, Stop> {
         match self.given(heap)? {
             Value::Machine(Machine(Kept::Heap(heap))) => Ok(heap),
             other => {
                 let message = format!("`heap` must be a shape heap, found {}", other.kind());
-                Err(Stop::trap("builtin.heap/C1", message))
+                Err(Stop::trap(format!("builtin.{row}/C1"), message))
             }
         }
     }
 
     fn dims(&self, heap: Operand, row: &str, codes: &[Code]) -> Result<Vec<i64>, Stop> {
-        let heap = self.heap(heap)?;
+        let heap = self.heap(heap, row)?;
         let dim = |code: &Code| match code {
             Code::Literal(value) => Ok(*value),
             Code::Slot(slot) => stored(heap, row, *slot),
@@ -87,7 +87,7 @@ impl Run<'_> {
         let Instruction::ComputeDim { heap, slot, op, a, b, check, about } = instruction else {
             return Ok(());
         };
-        let heap = self.heap(*heap)?;
+        let heap = self.heap(*heap, "compute_dim")?;
         let failed = |why: &str| {
             let about = self.text(*about);
             let message = if about.is_empty() { why.to_owned() } else { format!("{about}: {why}") };
