@@ -68,7 +68,7 @@ pub(crate) fn integer(dtype: DType, value: i64) -> String {
         _ => {}
     }
     match value {
-        i64::MIN => "INT64_MIN".to_owned(),
+        _ if value == i64::MIN => "INT64_MIN".to_owned(),
         ..0 => format!("({value})"),
         _ if value > i64::from(i32::MAX) => format!("INT64_C({value})"),
         _ => value.to_string(),

@@ -334,25 +334,23 @@ fn division(op: BinOp) -> (&'static str, &'static str) {
     if op == BinOp::FloorDiv { ("floordiv", "/") } else { ("floormod", "%") }
 }
 
-/// An expression that may stand as an operand of a prefix operator.
+/// An expression that may stand as an operand of a prefix operator: a name or number, maybe with one
+/// bracket after it, or one bracket.
 fn grouped(text: &str) -> String {
-    if is_plain(text) || text.starts_with('(') && closes_last(text) {
-        return text.to_owned();
-    }
-    format!("({text})")
+    if is_primary(text) { text.to_owned() } else { format!("({text})") }
 }
 
-/// Whether the first bracket is closed by the last character.
-fn closes_last(text: &str) -> bool {
+fn is_primary(text: &str) -> bool {
+    let Some(open) = text.find(['(', '[']) else { return is_plain(text) };
     let mut depth = 0_usize;
-    for (at, c) in text.char_indices() {
+    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < open) {
         match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth == 0 {
-            return at + 1 == text.len();
+            return is_plain(&text[..open]) && at + 1 == text.len();
         }
     }
     false
@@ -406,5 +404,19 @@ fn symbol(op: BinOp) -> &'static str {
         BinOp::Greater => ">",
         BinOp::GreaterEqual => ">=",
         _ => unreachable!("invariant: the other operators are calls or checked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn what_binds_tighter_than_a_prefix_needs_no_bracket() {
+        for text in ["x", "12", "(a + b)", "x[i * 4 + (j)]", "rx_max_f32(a, b)"] {
+            assert_eq!(grouped(text), text);
+        }
+        assert_eq!(grouped("(a) + (b)"), "((a) + (b))");
+        assert_eq!(grouped("a + f(b)"), "(a + f(b))");
     }
 }

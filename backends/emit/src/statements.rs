@@ -97,8 +97,6 @@ impl Printer<'_, '_> {
 
     /// All bounds are computed before the first loop is entered: they cannot use its variables.
     fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
-        self.line("{");
-        self.indent += 1;
         self.facts.push();
         let within = self.within.clone();
         let mut heads = Vec::new();
@@ -122,8 +120,6 @@ impl Printer<'_, '_> {
         }
         self.within = within;
         self.facts.pop();
-        self.indent -= 1;
-        self.line("}");
     }
 
     fn bound(&mut self, expr: &TExpr, wish: &str) -> String {
@@ -137,8 +133,6 @@ impl Printer<'_, '_> {
     }
 
     fn block(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
-        self.line("{");
-        self.indent += 1;
         self.facts.push();
         let within = self.within.clone();
         for axis in axes {
@@ -151,8 +145,6 @@ impl Printer<'_, '_> {
         self.body(body);
         self.within = within;
         self.facts.pop();
-        self.indent -= 1;
-        self.line("}");
     }
 
     fn init(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
