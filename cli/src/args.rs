@@ -76,6 +76,12 @@ pub(crate) struct CheckArgs {
     pub(crate) phase: Option<Phase>,
 }
 
+/// Languages of compilers for devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    C,
+}
+
 /// The phases of compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Phase {
@@ -238,6 +244,9 @@ pub(crate) struct OptArgs {
     /// The value of a symbolic variable in the memory report
     #[arg(long, value_name = "NAME=N", requires = "memory_report")]
     pub(crate) sym: Vec<String>,
+    /// Show the tensor programs as code for a compiler, instead of the program's text
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
+    pub(crate) emit: Option<Language>,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

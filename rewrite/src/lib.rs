@@ -11,6 +11,7 @@ pub mod verify;
 
 pub use mutated::written;
 pub use programs::canonical;
+pub use programs::ranges;
 pub use programs::number::renumber_program;
 
 mod blocks;

@@ -4,6 +4,6 @@
 
 pub mod canonical;
 pub(crate) mod number;
-pub(crate) mod ranges;
+pub mod ranges;
 pub(crate) mod total;
 pub(crate) mod walk;

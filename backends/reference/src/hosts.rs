@@ -107,8 +107,8 @@ impl Host<'_> {
     }
 
     fn run(&mut self, name: &str, call: &HostCall) -> Result<Value, Stop> {
-        let read = |value: &machine::Value| {
-            to_semantics(value, &|value| self.name_of(value)).map_err(Stop::Unsupported)
+        let mut read = |value: &machine::Value| {
+            to_semantics(value, &mut |value| self.named(value)).map_err(Stop::Unsupported)
         };
         let mut args = call.args.iter().map(&mut read).collect::<Result<Vec<_>, _>>()?;
         let keywords = call
