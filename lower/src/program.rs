@@ -182,6 +182,7 @@ fn signature(program: &TensorProgram) -> Result<Kernel, Unsupported> {
     Ok(Kernel {
         name: program.name.to_string(),
         params: program.params.iter().map(param).collect(),
+        symbol: None,
         sites: Vec::new(),
         span: function::span(program.span),
     })

@@ -26,7 +26,8 @@ pub const VERSION: u32 = 1;
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Image {
-    /// For which machine the kernels are: `cpu`; empty for a program without machine code.
+    /// For which machine the kernels are, as [`crate::host_target`] says it; empty for a program without
+    /// machine code.
     pub target: String,
     /// Code, signatures, constants without elements, texts.
     pub program: Program,
@@ -57,6 +58,12 @@ pub enum LoadError {
     /// It is not as it was written.
     #[error("the module file is damaged: {0}")]
     Damaged(String),
+    /// It is for another machine.
+    #[error("the module file is for another machine: {0}")]
+    Target(String),
+    /// Its machine code cannot be loaded.
+    #[error("the kernels of the module cannot be loaded: {0}")]
+    Kernels(String),
     /// It was written by something that is wrong.
     #[error("the module file holds a program that is not valid: {0}")]
     Invalid(String),

@@ -4,8 +4,10 @@ use crate::block::{Block, Pool};
 use crate::dtype::{DType, dense_bytes};
 use crate::file::{Image, LoadError};
 use crate::kernels::Kernels;
+use crate::native::{NativeKernels, NoKernels};
 use crate::program::{Constant, Function, Metadata, Program};
 use crate::stop::Stop;
+use crate::target;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use crate::vm::{Limits, Run};
@@ -65,6 +67,31 @@ impl fmt::Debug for Callable<'_> {
 }
 
 impl Module {
+    /// Loads a module file with the machine code in it. As with any program, load what you trust: its
+    /// kernels run as a part of this process.
+    ///
+    /// # Errors
+    /// When the bytes are no module file, a damaged one, one for another machine or of another version.
+    pub fn load(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::load_with(bytes, Limits::default())
+    }
+
+    /// As [`Module::load`], with what a call may use.
+    ///
+    /// # Errors
+    /// As [`Module::load`].
+    pub fn load_with(bytes: &[u8], limits: Limits) -> Result<Self, LoadError> {
+        let image = Image::from_bytes(bytes)?;
+        target::check(&image.target)?;
+        image.program.validate(image.data.len() as u64).map_err(LoadError::Invalid)?;
+        let kernels: Box<dyn Kernels> = if image.object.is_empty() {
+            Box::new(NoKernels)
+        } else {
+            Box::new(NativeKernels::load(&image.program, &image.object)?)
+        };
+        Self::with_limits(image, kernels, limits)
+    }
+
     /// A module of what a file holds, whose kernels these run.
     ///
     /// # Errors

@@ -47,6 +47,8 @@ pub struct Kernel {
     pub name: String,
     /// In order.
     pub params: Vec<Param>,
+    /// The function of the machine code; `None` where there is none for this kernel.
+    pub symbol: Option<String>,
     /// What it can stop with: the kernel gives the number of one.
     pub sites: Vec<Site>,
     /// The place of its header.

@@ -54,6 +54,15 @@ pub enum Error {
     },
 }
 
+/// Compiles a text, or finds what was made of it before; gives the bytes of the shared object.
+///
+/// # Errors
+/// A missing or failing compiler, a cache that cannot be read or written.
+pub fn object(text: &str, compiler: &Compiler, cache: &Cache) -> Result<Vec<u8>, Error> {
+    let path = cache.object(text, compiler)?;
+    std::fs::read(&path).map_err(|error| Error::Cache { path, why: error.to_string() })
+}
+
 /// Compiles a text, or finds what was made of it before, and loads it.
 ///
 /// # Errors

@@ -13,6 +13,9 @@ use crate::tensor::Tensor;
 use crate::value::{Kept, Machine, Number, Value};
 use std::sync::Arc;
 
+/// The id of a site where a kernel had no memory for its own buffers.
+const OUT_OF_MEMORY: &str = "exhausted/memory";
+
 /// A tensor of a call.
 enum Source {
     Placed(Placed),
@@ -205,6 +208,10 @@ fn stop(kernel: &Kernel, trap: KernelTrap) -> Stop {
     match trap {
         KernelTrap::Stop(stop) => *stop,
         KernelTrap::Site(at) => match kernel.sites.get(at) {
+            // The calling convention has one trap that is none.
+            Some(site) if site.id == OUT_OF_MEMORY => {
+                Stop::Exhausted { resource: "memory", detail: site.message.clone() }
+            }
             Some(site) => located(&site.id, &site.message, site.span),
             None => {
                 Stop::Unsupported(format!("`{}` stops at a place {at} it has not", kernel.name))
