@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
+    Build(BuildArgs),
     Diff(DiffArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),
@@ -134,7 +135,7 @@ impl From<Target> for relax_rewrite::pass::Target {
 /// `2x3xf32=1 2 3 4 5 6`. With --sym the dims may be left out: `randn`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The program; `-` is the standard input
+    /// The program, or a module file of `relax build`; `-` is the standard input
     pub(crate) file: PathBuf,
     /// The function to call
     #[arg(long, default_value = "main")]
@@ -176,12 +177,33 @@ pub(crate) struct RunArgs {
 pub(crate) enum Backend {
     /// The reference interpreter
     Interp,
-    /// Not built in this version
+    /// Code of the system's C compiler, on the virtual machine
     Cpu,
     /// Not built in this version
     Wgpu,
     /// Not built in this version
     Cuda,
+}
+
+/// Compile a program into a module file
+///
+/// The file holds code for the virtual machine, kernels as machine code of this processor, constants,
+/// and the source for messages; `relax run` runs it, and programs that embed the runtime do. With
+/// --params the values of external constants and of parameters of the entry function go into the file;
+/// parameters without a value stay parameters.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE.rxm")]
+    pub(crate) output: PathBuf,
+    /// What code is made for
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) target: Target,
+    /// A safetensors file with external constants and parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
 }
 
 /// Format programs in place

@@ -20,6 +20,9 @@ use crate::program::{Metadata, Program};
 use sections::{Kind, read, write};
 use thiserror::Error;
 
+/// How a module file begins.
+pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
+
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 1;
 

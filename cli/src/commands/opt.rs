@@ -106,7 +106,7 @@ fn list(terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
-fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {
+pub(super) fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {
     match failed {
         Failed::Refused { pass, diagnostics } => {
             terminal.note(&format!("the pass `{pass}` cannot be run on this program"));

@@ -1,8 +1,7 @@
 //! Sections and their table: kinds, checksums, places.
 
-use super::{LoadError, VERSION};
+use super::{LoadError, MAGIC, VERSION};
 
-const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 const HEADER: usize = 32;
 const ENTRY: usize = 24;
 /// Sections begin at multiples of it.

@@ -10,6 +10,8 @@ use std::process::Command;
 /// The floor of each folder. `xtask` looks at all of them and nobody looks at it. Of the backends a later
 /// one may know an earlier one.
 const FLOORS: &[(&str, u32)] = &[
+    ("runtime", 0),
+    ("runtime/capi", 0),
     ("syntax", 0),
     ("semantics", 1),
     ("symbolic", 1),
@@ -19,6 +21,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("lower", 4),
     ("backends/emit", 5),
     ("backends/cpu", 5),
+    ("backends/reference", 5),
+    ("backends/build", 5),
     ("cli", 6),
     ("demo", 6),
     ("xtask", 7),
