@@ -18,6 +18,8 @@ pub const FLAGS: &[&str] = &[
     "-fwrapv",
     "-fno-strict-aliasing",
     "-fvisibility=default",
+    // Without the names of temporary files, so that equal texts have equal code.
+    "-s",
     "-w",
 ];
 
