@@ -107,11 +107,11 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
 /// The tensor programs that a module calls by number: all that have a body.
 #[must_use]
 pub fn kernels(module: &Module) -> Vec<&TensorProgram> {
-    let with_body = |definition| match definition {
-        &Definition::Tensor(ref program) if program.body.is_some() => Some(program),
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) if program.body.is_some() => Some(program),
         _ => None,
-    };
-    module.definitions.iter().filter_map(with_body).collect()
+    });
+    programs.collect()
 }
 
 /// What the functions of a module grow by.

@@ -223,9 +223,6 @@ impl State {
         let blocks = self.free.get_mut(&capacity)?;
         let (raw, _) = blocks.pop()?;
         self.cached = self.cached.saturating_sub(capacity);
-        if blocks.is_empty() {
-            self.free.remove(&capacity);
-        }
         Some(raw)
     }
 }

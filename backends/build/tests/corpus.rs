@@ -38,7 +38,7 @@ fn main() {
     if Device::Cpu.is_here() {
         devices.push(Device::Cpu);
     } else {
-        println!("there is no C compiler: {} files are not held on the cpu", files.len());
+        eprintln!("there is no C compiler: {} files are not held on the cpu", files.len());
     }
     let trials = devices.iter().flat_map(|&device| {
         let corpus = &corpus;
@@ -62,9 +62,9 @@ fn report() -> bool {
     let mut is_known = true;
     for (device, counts) in &*counts {
         let skipped: usize = counts.skipped.values().map(Vec::len).sum();
-        println!("{device:?}: {} expectations held on the machine, {skipped} not", counts.held);
+        eprintln!("{device:?}: {} expectations held on the machine, {skipped} not", counts.held);
         for (why, places) in &counts.skipped {
-            println!("  {}: {why}: {}", places.len(), places.join(" "));
+            eprintln!("  {}: {why}: {}", places.len(), places.join(" "));
         }
         let known = SKIPPED.iter().find(|(known, _)| known == device).map_or(0, |(_, n)| *n);
         if skipped > known {
@@ -120,7 +120,7 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
                 Ok(_) if is_of_elements(&directive.kind) => {
                     Err("what nothing wrote is watched a tensor at a time".to_owned())
                 }
-                result => match held(&directive.kind, result, &source.text, device) {
+                result => match held(&directive.kind, result, &source.text) {
                     Ok(()) => Ok(()),
                     Err(why) => {
                         failures.push(format!("{}:{}: {why}", path.display(), directive.line));

@@ -129,12 +129,7 @@ pub(super) fn is_of_elements(kind: &Kind) -> bool {
     matches!(kind, Kind::Trap { id, .. } if of_elements.contains(&id.as_str()))
 }
 
-pub(super) fn held(
-    kind: &Kind,
-    result: Result<Value, Stop>,
-    text: &str,
-    _device: Device,
-) -> Result<(), String> {
+pub(super) fn held(kind: &Kind, result: Result<Value, Stop>, text: &str) -> Result<(), String> {
     match (kind, result) {
         (Kind::Run { relation, want, .. }, Ok(got)) => {
             let expr = parse_expression(&text[want.clone()], 0).map_err(|d| d.message)?;
