@@ -141,7 +141,7 @@ fn a_module_traps_as_its_text_does() {
         }
     }
     let call = ["--entry", "pick", "--input", "x=zeros(1000)", "--input", "c=True"];
-    let ended = folder.relax(&[&["run", "p.rxm", "--max-memory", "1K"][..], &call].concat());
+    let ended = folder.relax(&[&["run", "p.rxm", "--max-memory", "4001"][..], &call].concat());
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
 }
 
