@@ -12,6 +12,11 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
+        if let Some((known, text)) = &self.replaced
+            && known == expr
+        {
+            return text.clone();
+        }
         match expr {
             TExpr::Int(value) => dtypes::integer(want, *value),
             TExpr::Float(value) => dtypes::float(want, *value),

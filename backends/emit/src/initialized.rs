@@ -3,6 +3,7 @@
 //! A read is known to find a value after a statement that writes every element, after a store to the same
 //! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration.
 
+use crate::products::visit;
 use relax_rewrite::patterns::initializes;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Axis, BufferId, Stmt, StmtKind, TExpr};
@@ -173,25 +174,4 @@ fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= part == scalar);
     found
-}
-
-/// Calls `seen` on an expression and each part of it.
-fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
-    seen(expr);
-    match expr {
-        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
-            operands.iter().for_each(|operand| visit(operand, seen));
-        }
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
-        TExpr::Binary(_, operands) => {
-            visit(&operands.0, seen);
-            visit(&operands.1, seen);
-        }
-        TExpr::Select(parts) => {
-            visit(&parts.0, seen);
-            visit(&parts.1, seen);
-            visit(&parts.2, seen);
-        }
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
-    }
 }

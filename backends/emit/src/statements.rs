@@ -1,5 +1,6 @@
 //! Statements as C, in the order of the text.
 
+use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
@@ -41,6 +42,7 @@ impl Printer<'_, '_> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
+            StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {

@@ -3,7 +3,7 @@
 
 use super::cases::Case;
 use relax_cpu::{Cache, Compiler, Library, Tensor as Argument};
-use relax_emit::{Checks, Kernel, Site, print_c};
+use relax_emit::{Checks, Kernel, Site, Sums, print_c};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -28,7 +28,7 @@ pub(super) struct Built<'p> {
 }
 
 /// Compiles all programs, two compilers at a time.
-pub(super) fn build_all(programs: &[TensorProgram]) -> All<'_> {
+pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
@@ -36,7 +36,7 @@ pub(super) fn build_all(programs: &[TensorProgram]) -> All<'_> {
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
         let module = Module { definitions, ..Module::default() };
-        let source = print_c(&module, &mut Prover::new());
+        let source = print_c(&module, &mut Prover::new(), sums);
         let library = relax_cpu::build(&source.text, &compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
         (source, &*Box::leak(Box::new(library)))
