@@ -33,6 +33,11 @@ impl Printer<'_, '_> {
             TExpr::Binary(op, operands) => self.binary(*op, expr, operands, want),
             TExpr::Select(parts) => self.select(parts, want),
             TExpr::Cast(target, operand) => {
+                if *target == DType::F32
+                    && let Some(text) = self.quick(operand)
+                {
+                    return text;
+                }
                 let source = self.typing.cast_source(operand, *target);
                 let value = self.expr(operand, source);
                 cast(source, *target, &value)

@@ -10,6 +10,7 @@
 //! anything is written is the caller's business: only buffers that a program allocates are watched for
 //! reads of what nothing has written.
 
+mod accumulate;
 mod allocation;
 mod boundary;
 mod checks;
@@ -22,6 +23,7 @@ mod names;
 mod prelude;
 mod printer;
 mod products;
+mod quick;
 mod statements;
 
 pub use checks::Checks;
@@ -79,7 +81,8 @@ pub enum Sums {
     #[default]
     Exact,
     /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
-    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such.
+    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
+    /// ends in f32 or in a sum is computed in f32, where each operation rounds.
     AnyOrder,
 }
 

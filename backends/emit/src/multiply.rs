@@ -56,7 +56,7 @@ impl Printer<'_, '_> {
             return None;
         }
         let written = |item: &&Loop| mentions(product.out.indices, item.var);
-        if !product.loops.iter().all(|item| written(item)) {
+        if !product.loops.iter().all(written) {
             return None;
         }
         let of_rows =

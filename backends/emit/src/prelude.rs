@@ -6,6 +6,7 @@ const PARTS: &[&str] = &[
     include_str!("prelude/integers.h"),
     include_str!("prelude/rounding.h"),
     include_str!("prelude/floats.h"),
+    include_str!("prelude/functions.h"),
 ];
 /// Products of matrices.
 const PRODUCT: &str = include_str!("prelude/gemm.h");

@@ -55,7 +55,7 @@ impl<'s> Product<'s> {
 }
 
 /// Loops and blocks with one statement in each, and what stands inside.
-fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
+pub(crate) fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
     let mut all = Vec::new();
     loop {
         match body {

@@ -2,5 +2,6 @@
 
 mod cases;
 mod corpus;
+mod functions;
 mod native;
 mod products;
