@@ -31,7 +31,10 @@ class Tensor(ctypes.Structure):
 def build(relax, folder):
     source, target = os.path.join(folder, "kernels.c"), os.path.join(folder, "kernels.so")
     programs = os.path.join(HERE, "programs.rx")
-    subprocess.run([relax, "opt", programs, "--to", "P2.3", "--emit", "c", "--fast", "-o", source], check=True)
+    early, fused = os.path.join(folder, "early.rx"), os.path.join(folder, "fused.rx")
+    subprocess.run([relax, "opt", programs, "--to", "P2.1", "-o", early], check=True)
+    subprocess.run([relax, "opt", early, "--passes", "fuse_loops", "-o", fused], check=True)
+    subprocess.run([relax, "opt", fused, "--to", "P2.3", "--emit", "c", "--fast", "-o", source], check=True)
     subprocess.run(["cc", *FLAGS, "-o", target, source, "-lm"], check=True)
     return open(source).read(), ctypes.CDLL(target)
 

@@ -43,7 +43,7 @@ fn kernels_do_what_the_interpreter_does() {
 fn kernels_in_any_order_are_near() {
     let programs: Vec<TensorProgram> = programs().into_iter().step_by(5).collect();
     let (tally, _) = hold_all(&programs, Sums::AnyOrder);
-    assert!(tally.values > 4_000 && tally.traps > 25, "{tally:?}");
+    assert!(tally.values > 4_000 && tally.traps > 5, "{tally:?}");
 }
 
 fn hold_all(programs: &[TensorProgram], sums: Sums) -> (Tally, All<'_>) {
