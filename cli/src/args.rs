@@ -204,6 +204,10 @@ pub(crate) struct BuildArgs {
     /// A safetensors file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
+    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
+    /// the interpreter
+    #[arg(long)]
+    pub(crate) fast: bool,
 }
 
 /// Format programs in place
@@ -269,6 +273,10 @@ pub(crate) struct OptArgs {
     /// Show the tensor programs as code for a compiler, instead of the program's text
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
     pub(crate) emit: Option<Language>,
+    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
+    /// the interpreter
+    #[arg(long, requires = "emit")]
+    pub(crate) fast: bool,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

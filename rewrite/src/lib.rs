@@ -11,8 +11,10 @@ pub mod verify;
 
 pub use mutated::written;
 pub use programs::canonical;
-pub use programs::ranges;
 pub use programs::number::renumber_program;
+pub use programs::ranges;
+pub use programs::total;
+pub use programs::walk;
 
 mod blocks;
 pub mod kernels;

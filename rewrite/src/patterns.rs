@@ -18,7 +18,7 @@ pub(crate) use product::MatrixProduct;
 pub(crate) use reshape::only_reshapes;
 pub use totals::initializes;
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
-pub(crate) use values::visit;
+pub use values::visit;
 
 use reads::reads_of;
 use relax_syntax::ir::tensor::BufferId;

@@ -5,5 +5,5 @@
 pub mod canonical;
 pub(crate) mod number;
 pub mod ranges;
-pub(crate) mod total;
-pub(crate) mod walk;
+pub mod total;
+pub mod walk;

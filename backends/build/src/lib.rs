@@ -2,7 +2,7 @@
 //! code with the places where each may stop.
 
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Source, print_c};
+use relax_emit::{Source, Sums, print_c};
 use relax_lower::program::{Around, Unsupported, lower_program};
 use relax_runtime::file::Image;
 use relax_runtime::program::Site;
@@ -30,13 +30,14 @@ pub enum BuildError {
     Compiler(#[from] relax_cpu::Error),
 }
 
-/// A module file for the processor at hand.
+/// A module file for the processor at hand. `sums` says what its kernels may do with sums of floats.
 ///
 /// # Errors
 /// What the machine or the target has no code for, or a compiler that is missing or fails.
 pub fn build_cpu(
     module: &Module,
     around: &Around<'_>,
+    sums: Sums,
     compiler: &Compiler,
     cache: &Cache,
 ) -> Result<Image, BuildError> {
@@ -44,7 +45,7 @@ pub fn build_cpu(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
-    let source = print_c(module, &mut Prover::new());
+    let source = print_c(module, &mut Prover::new(), sums);
     attach(&mut image, &source)?;
     image.object = relax_cpu::object(&source.text, compiler, cache)?;
     image.target = host_target();

@@ -4,8 +4,8 @@ use crate::Error;
 use std::path::Path;
 use std::process::Command;
 
-/// How kernels are compiled: for this processor, with the rounding that the text says. The three flags on
-/// math change no value: they let a vector do what the scalar does.
+/// How kernels are compiled: for this processor, with the rounding that the text says. The flags on math
+/// change no value: they let a vector do what the scalar does.
 pub const FLAGS: &[&str] = &[
     "-std=gnu11",
     "-O3",
@@ -15,6 +15,7 @@ pub const FLAGS: &[&str] = &[
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fopenmp-simd",
     "-fwrapv",
     "-fno-strict-aliasing",
     "-fvisibility=default",

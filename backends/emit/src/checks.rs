@@ -137,15 +137,37 @@ pub(crate) fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `(i * 4 + j) * n + k`
-fn offset(values: &[String], extents: &[String]) -> String {
-    let mut text = String::new();
-    for (axis, value) in values.iter().enumerate() {
-        text = match axis {
-            0 => value.clone(),
-            1 if is_plain(&text) => format!("{text} * {} + {value}", extents[axis]),
-            _ => format!("({text}) * {} + {value}", extents[axis]),
+/// `(i * 4 + j) * n + k`, without what is 0.
+pub(crate) fn offset(values: &[String], extents: &[String]) -> String {
+    let mut text = "0".to_owned();
+    for (value, extent) in values.iter().zip(extents) {
+        let before = match text.as_str() {
+            "0" => None,
+            plain if is_plain(plain) => Some(format!("{text} * {extent}")),
+            _ => Some(format!("({text}) * {extent}")),
+        };
+        text = match before {
+            None => value.clone(),
+            Some(before) if value == "0" => before,
+            Some(before) => format!("{before} + {value}"),
         };
     }
-    if text.is_empty() { "0".to_owned() } else { text }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::offset;
+
+    #[test]
+    fn offsets_are_those_of_rows() {
+        let text = |values: &[&str], extents: &[&str]| {
+            let owned =
+                |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+            offset(&owned(values), &owned(extents))
+        };
+        assert_eq!(text(&["i", "j", "k"], &["m", "4", "n"]), "(i * 4 + j) * n + k");
+        assert_eq!(text(&["0", "j", "0"], &["m", "4", "n"]), "j * n");
+        assert_eq!(text(&[], &[]), "0");
+    }
 }

@@ -12,6 +12,11 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
+        if let Some((known, text)) = &self.replaced
+            && known == expr
+        {
+            return text.clone();
+        }
         match expr {
             TExpr::Int(value) => dtypes::integer(want, *value),
             TExpr::Float(value) => dtypes::float(want, *value),
@@ -28,6 +33,11 @@ impl Printer<'_, '_> {
             TExpr::Binary(op, operands) => self.binary(*op, expr, operands, want),
             TExpr::Select(parts) => self.select(parts, want),
             TExpr::Cast(target, operand) => {
+                if *target == DType::F32
+                    && let Some(text) = self.quick(operand)
+                {
+                    return text;
+                }
                 let source = self.typing.cast_source(operand, *target);
                 let value = self.expr(operand, source);
                 cast(source, *target, &value)

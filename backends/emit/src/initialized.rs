@@ -3,7 +3,9 @@
 //! A read is known to find a value after a statement that writes every element, after a store to the same
 //! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration.
 
+use crate::products::{flat, visit};
 use relax_rewrite::patterns::initializes;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Axis, BufferId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
@@ -43,7 +45,7 @@ impl Walk<'_> {
             self.stmt(stmt);
             let whole: Vec<BufferId> = self.known.allocated.iter().copied().collect();
             for buffer in whole {
-                if initializes(self.program, stmt, buffer) {
+                if initializes(self.program, stmt, buffer) || covers(self.program, stmt, buffer) {
                     self.known.whole.insert(buffer);
                 }
             }
@@ -156,6 +158,38 @@ impl Walk<'_> {
     }
 }
 
+/// Whether a nest stores to every element of a buffer: its loops are those over the extents, and each
+/// iteration comes to such a store.
+fn covers(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bool {
+    let (loops, body) = flat(std::slice::from_ref(stmt));
+    let shape = &program.buffer(buffer).shape;
+    let whole = |index: &TExpr, extent: &Dim| {
+        loops.iter().any(|item| {
+            let stop = match &item.stop {
+                TExpr::Int(value) => Dim::Int(*value),
+                TExpr::Dim(name) => Dim::Var(name.clone()),
+                _ => return false,
+            };
+            *index == TExpr::Scalar(item.var) && item.start == TExpr::Int(0) && stop == *extent
+        })
+    };
+    loops.len() == shape.len()
+        && body.iter().any(|stmt| match &stmt.kind {
+            StmtKind::Store { buffer: to, indices, .. } => {
+                let places: BTreeSet<_> = indices
+                    .iter()
+                    .filter_map(
+                        |index| if let TExpr::Scalar(var) = index { Some(*var) } else { None },
+                    )
+                    .collect();
+                *to == buffer
+                    && places.len() == shape.len()
+                    && indices.iter().zip(shape).all(|(index, extent)| whole(index, extent))
+            }
+            _ => false,
+        })
+}
+
 /// Whether a bound is the same in every iteration of all loops.
 fn is_fixed(bound: &TExpr) -> bool {
     let mut fixed = true;
@@ -173,25 +207,4 @@ fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= part == scalar);
     found
-}
-
-/// Calls `seen` on an expression and each part of it.
-fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
-    seen(expr);
-    match expr {
-        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
-            operands.iter().for_each(|operand| visit(operand, seen));
-        }
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
-        TExpr::Binary(_, operands) => {
-            visit(&operands.0, seen);
-            visit(&operands.1, seen);
-        }
-        TExpr::Select(parts) => {
-            visit(&parts.0, seen);
-            visit(&parts.1, seen);
-            visit(&parts.2, seen);
-        }
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
-    }
 }

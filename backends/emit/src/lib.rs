@@ -10,6 +10,7 @@
 //! anything is written is the caller's business: only buffers that a program allocates are watched for
 //! reads of what nothing has written.
 
+mod accumulate;
 mod allocation;
 mod boundary;
 mod checks;
@@ -17,9 +18,12 @@ mod dims;
 mod dtypes;
 mod expressions;
 mod initialized;
+mod multiply;
 mod names;
 mod prelude;
 mod printer;
+mod products;
+mod quick;
 mod statements;
 
 pub use checks::Checks;
@@ -69,24 +73,39 @@ pub struct Site {
     pub span: Span,
 }
 
+/// How sums of floats are formed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sums {
+    /// As the text says, in its order and dtypes: results are those of the interpreter, bit for bit where
+    /// no function of the C library is called.
+    #[default]
+    Exact,
+    /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
+    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
+    /// ends in f32 or in a sum is computed in f32, where each operation rounds.
+    AnyOrder,
+}
+
 /// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
 /// never fail.
 #[must_use]
-pub fn print_c(module: &Module, facts: &mut dyn Facts) -> Source {
-    let mut source =
-        Source { text: prelude::TEXT.concat(), kernels: Vec::new(), left_out: Vec::new() };
+pub fn print_c(module: &Module, facts: &mut dyn Facts, sums: Sums) -> Source {
+    let mut source = Source { text: String::new(), kernels: Vec::new(), left_out: Vec::new() };
+    let mut multiplies = false;
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
-        match print_program(program, &symbol, facts) {
-            Ok((text, kernel)) => {
+        match print_program(program, &symbol, facts, sums) {
+            Ok((text, kernel, calls_product)) => {
+                multiplies |= calls_product;
                 source.text.push_str(&text);
                 source.kernels.push(kernel);
             }
             Err(reason) => source.left_out.push((program.name.clone(), reason)),
         }
     }
+    source.text.insert_str(0, &prelude::text(multiplies));
     source
 }
 
@@ -94,14 +113,15 @@ fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-) -> Result<(String, Kernel), String> {
+    sums: Sums,
+) -> Result<(String, Kernel, bool), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if statements::has_barrier(body) {
         return Err("its threads wait at a barrier".to_owned());
     }
     facts.push();
     assume_declared(facts, &program.dims);
-    let printed = printer::Printer::new(program, facts)
+    let printed = printer::Printer::new(program, facts, sums)
         .map(|printer| printer.kernel(symbol, body))
         .map_err(|found| first_message(&found));
     facts.pop();

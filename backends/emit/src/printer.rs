@@ -4,14 +4,14 @@ use crate::checks::Checks;
 use crate::dtypes;
 use crate::initialized::unproved;
 use crate::names::Names;
-use crate::{Kernel, Site};
+use crate::{Kernel, Site, Sums};
 use relax_rewrite::ranges::Ranges;
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind};
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
@@ -49,6 +49,12 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) sites: Vec<Site>,
     pub(crate) checks: Checks,
     pub(crate) may_stop: bool,
+    /// Whether sums of floats may be formed in another order and in f32.
+    pub(crate) sums: Sums,
+    /// Whether the prelude's product is called.
+    pub(crate) multiplies: bool,
+    /// An expression whose value is at hand.
+    pub(crate) replaced: Option<(TExpr, String)>,
     /// The statement.
     pub(crate) span: Span,
     /// Bytes on the stack so far.
@@ -59,6 +65,7 @@ impl<'p, 'f> Printer<'p, 'f> {
     pub(crate) fn new(
         program: &'p TensorProgram,
         facts: &'f mut dyn Facts,
+        sums: Sums,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut printer = Self {
             program,
@@ -82,6 +89,9 @@ impl<'p, 'f> Printer<'p, 'f> {
             sites: Vec::new(),
             checks: Checks::default(),
             may_stop: false,
+            sums,
+            multiplies: false,
+            replaced: None,
             span: program.span,
             stack: 0,
         };
@@ -150,7 +160,7 @@ impl<'p, 'f> Printer<'p, 'f> {
     }
 
     /// Both functions.
-    pub(crate) fn kernel(mut self, symbol: &str, body: &[Stmt]) -> (String, Kernel) {
+    pub(crate) fn kernel(mut self, symbol: &str, body: &[Stmt]) -> (String, Kernel, bool) {
         let entry = self.boundary(symbol);
         let extents = self.computed_extents();
         self.body(body);
@@ -171,9 +181,9 @@ impl<'p, 'f> Printer<'p, 'f> {
         }
         text.push_str("    return status;\n}\n\n");
         text.push_str(&entry);
-        let Printer { program, sites, checks, .. } = self;
+        let Printer { program, sites, checks, multiplies, .. } = self;
         let name = program.name.clone();
-        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks })
+        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks }, multiplies)
     }
 
     /// The text of the program, and what became of its checks.

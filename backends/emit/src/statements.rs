@@ -1,5 +1,6 @@
 //! Statements as C, in the order of the text.
 
+use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
@@ -41,6 +42,7 @@ impl Printer<'_, '_> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
+            StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {
@@ -99,24 +101,32 @@ impl Printer<'_, '_> {
     fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
         self.facts.push();
         let within = self.within.clone();
-        let mut heads = Vec::new();
-        for item in loops {
-            let start = self.bound(&item.start, "start");
-            let stop = self.bound(&item.stop, "stop");
-            heads.push((item, start, stop));
-        }
-        for (item, start, stop) in heads {
+        let bounds: Vec<(String, String)> = loops
+            .iter()
+            .map(|item| {
+                let start = self.bound(&item.start, "start");
+                (start, self.bound(&item.stop, "stop"))
+            })
+            .collect();
+        let mut opened = 0;
+        for (at, (item, bound)) in loops.iter().zip(bounds).enumerate() {
+            if at + 1 == loops.len() && self.accumulate(item, &bound, body) {
+                break;
+            }
+            let (start, stop) = bound;
             let var = self.scalars[&item.var].clone();
             self.line(&format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"));
             self.indent += 1;
+            opened += 1;
             self.ranges.enter(self.facts, item);
             self.sources.bind_loop(item);
             self.starts.insert(item.var, start);
         }
-        self.body(body);
-        for _ in loops {
-            self.indent -= 1;
-            self.line("}");
+        if opened == loops.len() {
+            self.body(body);
+        }
+        for _ in 0..opened {
+            self.close();
         }
         self.within = within;
         self.facts.pop();

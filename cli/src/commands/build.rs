@@ -10,6 +10,7 @@ use crate::terminal::Terminal;
 use relax_build::{BuildError, build_cpu};
 use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
@@ -33,7 +34,8 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     load_externals(&program.module, args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
-    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some() };
+    let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums };
     let image = match image(&program, &bound)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, &program, terminal),
@@ -45,12 +47,14 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// Values that are known when a program is compiled.
+/// How a program is compiled, and which values are known then.
 pub(super) struct Bound {
     /// Of external constants and parameters, by name.
     pub(super) params: Arc<BTreeMap<Name, Tensor>>,
     /// Whether parameters of the entry function that have one are constants.
     pub(super) binds: bool,
+    /// What kernels may do with sums of floats.
+    pub(super) sums: Sums,
 }
 
 /// The module file of a program for this processor; the inner error is that of a pass.
@@ -63,14 +67,17 @@ pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Fa
     let around =
         Around { externals: &bound.params, source: &program.source, signatures: &signatures };
     let cache = cache()?;
-    let image = build_cpu(&module, &around, &compiler, &cache).map_err(|error| match error {
-        BuildError::Program(unsupported) => {
-            let (line, _) = program.source.line_column(unsupported.span.start);
-            let (name, line) = (&program.source.name, line);
-            Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
-        }
-        other => Failure::missing(other),
-    })?;
+    let image =
+        build_cpu(&module, &around, bound.sums, &compiler, &cache).map_err(
+            |error| match error {
+                BuildError::Program(unsupported) => {
+                    let (line, _) = program.source.line_column(unsupported.span.start);
+                    let (name, line) = (&program.source.name, line);
+                    Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
+                }
+                other => Failure::missing(other),
+            },
+        )?;
     Ok(Ok(image))
 }
 

@@ -12,7 +12,7 @@ use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
-use relax_emit::print_c;
+use relax_emit::{Sums, print_c};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
@@ -48,7 +48,9 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 return Ok(Exit::Fine);
             }
             let text = match args.emit {
-                Some(Language::C) => c_text(&module, terminal),
+                Some(Language::C) => {
+                    c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
+                }
                 None => print(&module),
             };
             match &args.output {
@@ -62,8 +64,8 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 }
 
 /// The tensor programs as C; what became of their checks is told with `-v`.
-fn c_text(module: &Module, terminal: &mut Terminal) -> String {
-    let source = print_c(module, &mut Prover::new());
+fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
+    let source = print_c(module, &mut Prover::new(), sums);
     for kernel in &source.kernels {
         terminal.detail(&format!("{}: {}", kernel.name, kernel.checks));
     }

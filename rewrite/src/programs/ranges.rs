@@ -142,12 +142,7 @@ impl Ranges {
 
     /// Whether the value of index arithmetic is proved to be an i64, given that `extents` are.
     #[must_use]
-    pub fn stays_in_i64(
-        &self,
-        facts: &mut dyn Facts,
-        expr: &TExpr,
-        extents: &[Dim],
-    ) -> bool {
+    pub fn stays_in_i64(&self, facts: &mut dyn Facts, expr: &TExpr, extents: &[Dim]) -> bool {
         let Some(dim) = self.dim(expr) else { return false };
         let limits = std::iter::once(Dim::Int(SAFE)).chain(extents.iter().cloned());
         let mut limits = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));

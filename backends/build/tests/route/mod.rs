@@ -6,6 +6,7 @@ use relax_corpus::directive::{Call, Kind};
 use relax_corpus::pipeline::parameters;
 use relax_corpus::spec::Context;
 use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_reference::{
@@ -80,7 +81,7 @@ pub(super) fn load(
         }
         Device::Cpu => {
             let (compiler, cache) = compiler().ok_or("there is no C compiler")?;
-            let image = build_cpu(&lowered, &around, compiler, cache);
+            let image = build_cpu(&lowered, &around, Sums::Exact, compiler, cache);
             let image = image.map_err(|error| match error {
                 BuildError::Kernel { reason, .. } => format!("a kernel has no code: {reason}"),
                 other => other.to_string(),

@@ -10,6 +10,7 @@ use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, Ran};
+use relax_emit::Sums;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_runtime::file::LoadError;
 use relax_runtime::{self as machine, Limits};
@@ -38,7 +39,8 @@ pub(super) fn run_program(
     constants: &Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    let bound = Bound { params: Arc::new(constants.externals.clone()), binds: false };
+    let bound =
+        Bound { params: Arc::new(constants.externals.clone()), binds: false, sums: Sums::Exact };
     let image = match image(program, &bound)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, program, terminal),

@@ -2,18 +2,16 @@
 //! up to P2.3 make of the corpus, on random elements at sizes around those of tiles and vectors. Results are
 //! equal bit for bit where no function of the C library is called; traps have the same id and place.
 
-mod cases;
-mod native;
-
-use cases::{Case, cases, programs};
-use native::{Built, build_all};
+use super::cases::{Case, cases, programs};
+use super::native::{All, Built, build_all};
 use relax_corpus::compare::{Relation, compare};
-use relax_emit::OUT_OF_MEMORY;
+use relax_emit::{OUT_OF_MEMORY, Sums};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Options};
 use relax_semantics::value::Value;
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::Intrinsic;
 
 /// Steps of one run in the interpreter.
@@ -30,30 +28,41 @@ struct Tally {
 #[test]
 fn kernels_do_what_the_interpreter_does() {
     let programs = programs();
-    let built = build_all(&programs);
+    let (tally, built) = hold_all(&programs, Sums::Exact);
+    // A test that compares nothing would not find anything.
+    let text = format!("{tally:?}, {}, left out: {:?}", built.checks, built.left_out);
+    assert!(built.kernels.len() > 2000 && tally.values > 20_000 && tally.traps > 150, "{text}");
+    assert!(tally.exhausted < tally.values / 100, "{text}");
+    assert!(built.checks.left() < built.checks.found / 10, "{text}");
+    let known = |why: &str| why.contains("barrier") || why.contains("external");
+    assert!(built.left_out.iter().all(|(_, why)| known(why)), "{text}");
+}
+
+/// A part of the programs: what differs from the exact text is found by loops, not by operators.
+#[test]
+fn kernels_in_any_order_are_near() {
+    let programs: Vec<TensorProgram> = programs().into_iter().step_by(5).collect();
+    let (tally, _) = hold_all(&programs, Sums::AnyOrder);
+    assert!(tally.values > 4_000 && tally.traps > 5, "{tally:?}");
+}
+
+fn hold_all(programs: &[TensorProgram], sums: Sums) -> (Tally, All<'_>) {
+    let built = build_all(programs, sums);
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for kernel in &built.kernels {
         for case in cases(kernel.program) {
-            if let Err(why) = hold(kernel, &case, &mut tally) {
+            if let Err(why) = hold(kernel, &case, sums, &mut tally) {
                 wrong.push(format!("{} at {:?}: {why}", kernel.program.name, case.dims));
                 break;
             }
         }
     }
-    let count = built.kernels.len();
-    let text =
-        format!("{count} kernels, {tally:?}, {}, left out: {:?}", built.checks, built.left_out);
-    assert!(wrong.is_empty(), "{} wrong of {text}\n{}", wrong.len(), wrong.join("\n"));
-    // A test that compares nothing would not find anything.
-    assert!(count > 500 && tally.values > 5_000 && tally.traps > 50, "{text}");
-    assert!(tally.exhausted < tally.values / 10, "{text}");
-    assert!(
-        built.left_out.iter().all(|(_, why)| why.contains("barrier") || why.contains("external"))
-    );
+    assert!(wrong.is_empty(), "{} wrong of {tally:?}\n{}", wrong.len(), wrong.join("\n"));
+    (tally, built)
 }
 
-fn hold(kernel: &Built<'_>, case: &Case, tally: &mut Tally) -> Result<(), String> {
+fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Result<(), String> {
     let options = Options::default();
     let compiled = Compiled::new(kernel.program).map_err(|found| format!("{found:?}"))?;
     let mut steps = STEPS;
@@ -85,6 +94,12 @@ fn hold(kernel: &Built<'_>, case: &Case, tally: &mut Tally) -> Result<(), String
     let scale = want.iter().map(largest_magnitude).fold(0.0, f64::max);
     let pairs = want.into_iter().zip(got);
     pairs.enumerate().try_for_each(|(at, (want, got))| {
+        if sums == Sums::AnyOrder && want.dtype().is_float() {
+            let skipped = kernel.is_workspace(at);
+            let near = skipped || is_near(&want, &got, scale * TERMS * f64::powi(2.0, -24));
+            let text = || format!("buffer {at}: {want:?} is far from {got:?}");
+            return near.then_some(()).ok_or_else(text);
+        }
         if inexact && want.dtype() == DType::F64 && differs_by_rounding(&want, &got, scale) {
             return Ok(());
         }
@@ -97,9 +112,15 @@ fn hold(kernel: &Built<'_>, case: &Case, tally: &mut Tally) -> Result<(), String
 /// same. What a program then subtracts from each other may be larger than what it gives, so that the
 /// magnitudes of all its buffers count.
 fn differs_by_rounding(want: &Tensor, got: &Tensor, scale: f64) -> bool {
-    let near = |a: f64, b: f64| {
-        a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 16.0 * f64::EPSILON * scale
-    };
+    is_near(want, got, 16.0 * f64::EPSILON * scale)
+}
+
+/// Terms of the longest sums of the corpus, times the magnitude of a factor: an error of rounding is below
+/// that many units of the largest element, one of indexing is of the order of the elements.
+const TERMS: f64 = 1024.0;
+
+fn is_near(want: &Tensor, got: &Tensor, bound: f64) -> bool {
+    let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound;
     (0..want.len()).all(|at| near(want.number(at).as_f64(), got.number(at).as_f64()))
 }
 

@@ -3,12 +3,12 @@
 
 use super::cases::Case;
 use relax_cpu::{Cache, Compiler, Library, Tensor as Argument};
-use relax_emit::{Checks, Kernel, Site, print_c};
+use relax_emit::{Checks, Kernel, Site, Sums, print_c};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::ir::tensor::{Intrinsic, Stmt, StmtKind, TExpr};
-use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::ir::tensor::{Intrinsic, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram, attr};
 
 /// Programs of one C file.
 const CHUNK: usize = 80;
@@ -28,7 +28,7 @@ pub(super) struct Built<'p> {
 }
 
 /// Compiles all programs, two compilers at a time.
-pub(super) fn build_all(programs: &[TensorProgram]) -> All<'_> {
+pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
@@ -36,7 +36,7 @@ pub(super) fn build_all(programs: &[TensorProgram]) -> All<'_> {
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
         let module = Module { definitions, ..Module::default() };
-        let source = print_c(&module, &mut Prover::new());
+        let source = print_c(&module, &mut Prover::new(), sums);
         let library = relax_cpu::build(&source.text, &compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
         (source, &*Box::leak(Box::new(library)))
@@ -97,6 +97,17 @@ impl Built<'_> {
             0 => Ok(data.into_iter().map(Tensor::from_data).collect()),
             site => Err(self.kernel.sites[site - 1].clone()),
         }
+    }
+
+    /// Whether nothing reads a buffer of the parameters after the program.
+    pub(super) fn is_workspace(&self, at: usize) -> bool {
+        let buffers = self.program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(&self.program.buffer(*id).name),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        });
+        let named = attr(&self.program.attrs, "workspaces");
+        let name = buffers.into_iter().nth(at).expect("invariant: a buffer of the program");
+        matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
     }
 
     /// Whether the program calls one of these functions.

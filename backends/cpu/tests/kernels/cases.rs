@@ -14,7 +14,7 @@ use relax_syntax::Name;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Extents at and around those of vectors and tiles.
@@ -102,7 +102,14 @@ pub(super) fn cases(program: &TensorProgram) -> Vec<Case> {
     let mut sizes: Vec<Vec<i64>> = alike.chain(mixed).collect();
     sizes.dedup();
     let seeds = sizes.into_iter().zip(1..);
-    seeds.filter_map(|(sizes, seed)| case(program, &names, &sizes, seed)).collect()
+    let drawn = seeds.filter_map(|(sizes, seed)| {
+        let at = |name: &str| {
+            let place = names.iter().position(|other| other == name);
+            place.map_or(0, |place| sizes[place])
+        };
+        case(program, &at, seed)
+    });
+    drawn.collect()
 }
 
 /// The symbolic variables of a program.
@@ -116,8 +123,12 @@ fn dims_of(program: &TensorProgram) -> Vec<Name> {
     names.into_iter().collect()
 }
 
-fn case(program: &TensorProgram, names: &[Name], sizes: &[i64], seed: u64) -> Option<Case> {
-    let dims: BTreeMap<&Name, i64> = names.iter().zip(sizes.iter().copied()).collect();
+/// Arguments for these dims; none where a tensor would be large.
+pub(super) fn case(
+    program: &TensorProgram,
+    value: &dyn Fn(&str) -> i64,
+    seed: u64,
+) -> Option<Case> {
     let mut random = Random::new(seed, &program.name);
     let (mut tensors, mut ints) = (Vec::new(), Vec::new());
     for param in &program.params {
@@ -126,7 +137,7 @@ fn case(program: &TensorProgram, names: &[Name], sizes: &[i64], seed: u64) -> Op
                 let info = program.buffer(*id);
                 let mut shape = Vec::new();
                 for dim in &info.shape {
-                    let extent = dim.eval(&|name| dims.get(name).copied()).ok()?;
+                    let extent = dim.eval(&|name| Some(value(name))).ok()?;
                     shape.push(usize::try_from(extent).ok()?);
                 }
                 let count: usize = shape.iter().product();
@@ -136,8 +147,8 @@ fn case(program: &TensorProgram, names: &[Name], sizes: &[i64], seed: u64) -> Op
                 tensors.push(random.tensor(info.dtype, &shape, &(-3..=6)));
             }
             Param::Scalar(_) => ints.push(random.int(&(-1..=5))),
-            Param::Dim(name) => ints.push(dims[name]),
+            Param::Dim(name) => ints.push(value(name)),
         }
     }
-    Some(Case { dims: sizes.to_vec(), tensors, ints })
+    Some(Case { dims: dims_of(program).iter().map(|name| value(name)).collect(), tensors, ints })
 }
