@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
+    Build(BuildArgs),
     Diff(DiffArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),
@@ -74,6 +75,12 @@ pub(crate) struct CheckArgs {
     /// What to demand; without it the phase that the program records, else P0
     #[arg(long, value_enum)]
     pub(crate) phase: Option<Phase>,
+}
+
+/// Languages of compilers for devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    C,
 }
 
 /// The phases of compilation.
@@ -128,7 +135,7 @@ impl From<Target> for relax_rewrite::pass::Target {
 /// `2x3xf32=1 2 3 4 5 6`. With --sym the dims may be left out: `randn`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The program; `-` is the standard input
+    /// The program, or a module file of `relax build`; `-` is the standard input
     pub(crate) file: PathBuf,
     /// The function to call
     #[arg(long, default_value = "main")]
@@ -170,12 +177,37 @@ pub(crate) struct RunArgs {
 pub(crate) enum Backend {
     /// The reference interpreter
     Interp,
-    /// Not built in this version
+    /// Code of the system's C compiler, on the virtual machine
     Cpu,
     /// Not built in this version
     Wgpu,
     /// Not built in this version
     Cuda,
+}
+
+/// Compile a program into a module file
+///
+/// The file holds code for the virtual machine, kernels as machine code of this processor, constants,
+/// and the source for messages; `relax run` runs it, and programs that embed the runtime do. With
+/// --params the values of external constants and of parameters of the entry function go into the file;
+/// parameters without a value stay parameters.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE.rxm")]
+    pub(crate) output: PathBuf,
+    /// What code is made for
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) target: Target,
+    /// A safetensors file with external constants and parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
+    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
+    /// the interpreter
+    #[arg(long)]
+    pub(crate) fast: bool,
 }
 
 /// Format programs in place
@@ -238,6 +270,13 @@ pub(crate) struct OptArgs {
     /// The value of a symbolic variable in the memory report
     #[arg(long, value_name = "NAME=N", requires = "memory_report")]
     pub(crate) sym: Vec<String>,
+    /// Show the tensor programs as code for a compiler, instead of the program's text
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
+    pub(crate) emit: Option<Language>,
+    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
+    /// the interpreter
+    #[arg(long, requires = "emit")]
+    pub(crate) fast: bool,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+mod build;
 mod check;
 mod constants;
 mod diff;
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Run(args) => run::run(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
+        Command::Build(args) => build::build(&args, terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use relax_corpus::tensor_files::{read_npy, read_npz};
+use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
@@ -23,6 +24,23 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
         return Err(cannot("it is too large"));
     }
     String::from_utf8(bytes).map_err(|_| cannot("it is no UTF-8 text"))
+}
+
+/// The bytes of a module file; `None` for a file that does not begin as one.
+pub(crate) fn read_module(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    if is_stdin(path) {
+        return Ok(None);
+    }
+    let mut file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+    let mut bytes = Vec::new();
+    let begin = MODULE_MAGIC.len() as u64;
+    (&mut file).take(begin).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    let is_named = path.extension().is_some_and(|extension| extension == "rxm");
+    if bytes != MODULE_MAGIC && !is_named {
+        return Ok(None);
+    }
+    file.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    Ok(Some(bytes))
 }
 
 /// What messages call a file.

@@ -3,6 +3,7 @@
 
 pub mod passes;
 pub mod pipeline;
+pub mod program;
 pub mod report;
 
 mod fresh;

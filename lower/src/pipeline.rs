@@ -1,8 +1,8 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
 use crate::passes::{
-    attach_global_symbol, lift_workspaces, lower_builtins, lower_call_tir, lower_operators,
-    lower_shapes, lower_views, plan_memory, rewrite_cuda_graph, to_non_dataflow,
+    attach_global_symbol, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
+    lower_operators, lower_shapes, lower_views, plan_memory, rewrite_cuda_graph, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -55,4 +55,4 @@ pub static LOWERED_BUILTINS: Stage = Stage {
 };
 
 /// Passes of this crate that no stage runs.
-pub static OPTIONAL: &[&Pass] = &[];
+pub static OPTIONAL: &[&Pass] = &[&fuse_loops::PASS];

@@ -34,7 +34,7 @@ const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
 /// From graphs to fused tensor programs.
 const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
-                     inline_buffers,eliminate_dead_code";
+                     inline_buffers,fuse_loops,eliminate_dead_code";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
                      combine_parallel_matmul,convert_layout,lift_transform_params,outline_blocks";

@@ -16,6 +16,9 @@ pub mod verify;
 pub use mutated::written;
 pub use programs::canonical;
 pub use programs::number::renumber_program;
+pub use programs::ranges;
+pub use programs::total;
+pub use programs::walk;
 
 pub mod kernels;
 mod known;

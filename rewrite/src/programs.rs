@@ -4,6 +4,6 @@
 
 pub mod canonical;
 pub(crate) mod number;
-pub(crate) mod ranges;
-pub(crate) mod total;
-pub(crate) mod walk;
+pub mod ranges;
+pub mod total;
+pub mod walk;

@@ -37,6 +37,12 @@ pub(super) fn load(
     Ok(Constants { externals, parameters: parameters(function, &weights, entries.keys())? })
 }
 
+/// Says what is missing when a program has external constants and there is no file of them.
+pub(super) fn load_externals(module: &Module, path: Option<&Path>) -> Result<(), Failure> {
+    let wanted = externals(module);
+    if path.is_none() && !wanted.is_empty() { Err(no_file(&wanted)) } else { Ok(()) }
+}
+
 fn no_file(wanted: &BTreeMap<Name, Vec<Annotation>>) -> Failure {
     let lines = wanted.iter().flat_map(|(name, annotations)| {
         annotations.iter().map(move |annotation| format!("\n  `{name}`: {annotation}"))

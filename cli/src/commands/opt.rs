@@ -6,16 +6,18 @@ mod watch;
 use super::constants::of_passes;
 use super::load;
 use super::nearest::unknown;
-use crate::args::OptArgs;
+use crate::args::{Language, OptArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
+use relax_emit::{Sums, print_c};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
 use std::sync::Arc;
 use watch::{Reporter, Show};
 
@@ -38,18 +40,39 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     reporter.end();
     match result {
         Ok(module) => {
-            if let Some(path) = &args.output {
-                write_whole(path, print(&module).as_bytes())?;
+            if let Some(format) = args.memory_report {
+                if let Some(path) = &args.output {
+                    write_whole(path, print(&module).as_bytes())?;
+                }
+                terminal.result(&memory::report(&module, format, args)?)?;
+                return Ok(Exit::Fine);
             }
-            match args.memory_report {
-                Some(format) => terminal.result(&memory::report(&module, format, args)?)?,
-                None if args.output.is_none() => terminal.result(&print(&module))?,
-                None => {}
+            let text = match args.emit {
+                Some(Language::C) => {
+                    c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
+                }
+                None => print(&module),
+            };
+            match &args.output {
+                Some(path) => write_whole(path, text.as_bytes())?,
+                None => terminal.result(&text)?,
             }
             Ok(Exit::Fine)
         }
         Err(failed) => failed_run(&failed, &program, terminal),
     }
+}
+
+/// The tensor programs as C; what became of their checks is told with `-v`.
+fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
+    let source = print_c(module, &mut Prover::new(), sums);
+    for kernel in &source.kernels {
+        terminal.detail(&format!("{}: {}", kernel.name, kernel.checks));
+    }
+    for (name, why) in &source.left_out {
+        terminal.note(&format!("`{name}` is left out: {why}"));
+    }
+    source.text
 }
 
 /// What the command line asks for.
@@ -85,7 +108,7 @@ fn list(terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
-fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {
+pub(super) fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {
     match failed {
         Failed::Refused { pass, diagnostics } => {
             terminal.note(&format!("the pass `{pass}` cannot be run on this program"));

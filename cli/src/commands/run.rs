@@ -1,34 +1,52 @@
-//! `relax run`: a function of a program on given inputs, in the reference interpreter.
+//! `relax run`: a function of a program on given inputs: in the reference interpreter, or compiled.
 
 mod arguments;
+mod compiled;
 mod output;
 
-use super::constants;
+use super::constants::{self, Constants};
 use super::load;
 use super::nearest::unknown;
 use crate::args::{Backend, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::files::read_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
-use relax_corpus::pipeline::{Program, RunOptions, run as interpret};
+use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
-use relax_syntax::ir::Function;
+use relax_syntax::ir::{Function, Module};
+use relax_syntax::span::Source;
 use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
-    if args.backend != Backend::Interp {
+    if !matches!(args.backend, Backend::Interp | Backend::Cpu) {
         return Err(Failure::missing(
-            "this backend is not built in this version; the interpreter is: --backend interp",
+            "this backend is not built in this version; there are --backend interp and --backend cpu",
         ));
     }
-    let max_bytes = size(&args.max_memory)?;
+    if let Some(bytes) = read_module(&args.file)? {
+        return compiled::run_file(args, &bytes, terminal);
+    }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    let function = entry(&program, &args.entry)?;
+    let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
-    let inputs = Inputs::new(args, function, max_bytes)?;
-    let arguments = inputs.read(&constants)?;
+    if args.backend == Backend::Cpu {
+        return compiled::run_program(args, &program, &constants, terminal);
+    }
+    interpreted(args, &program, constants, terminal)
+}
+
+fn interpreted(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Outcome {
+    let max_bytes = size(&args.max_memory)?;
+    let function = entry(&program.module, &args.entry)?;
+    let arguments = Inputs::new(args, function, max_bytes)?.read(&constants)?;
     let options = RunOptions {
         externals: Arc::new(constants.externals),
         memory: Some(max_bytes),
@@ -36,6 +54,11 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
     };
     let ran = interpret(&program.module, &args.entry, arguments, &options);
+    finish(args, &program.source, ran, terminal)
+}
+
+/// Shows or writes what came of a run.
+fn finish(args: &RunArgs, source: &Source, ran: Ran, terminal: &mut Terminal) -> Outcome {
     for line in &ran.printed {
         terminal.result(&format!("{line}\n"))?;
     }
@@ -43,7 +66,7 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         Ok(value) => value,
         Err(stop) => {
             let (finding, exit) = finding_of_stop(&stop);
-            show(terminal, &program.source, &[finding]);
+            show(terminal, source, &[finding]);
             return Ok(exit);
         }
     };
@@ -58,14 +81,14 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
-fn entry<'p>(program: &'p Program, name: &str) -> Result<&'p Function, Failure> {
-    program.module.function(name).ok_or_else(|| {
-        if program.module.tensor_program(name).is_some() {
+fn entry<'p>(module: &'p Module, name: &str) -> Result<&'p Function, Failure> {
+    module.function(name).ok_or_else(|| {
+        if module.tensor_program(name).is_some() {
             return Failure::usage(format!(
                 "`{name}` is a tensor program: call it from a graph function with call_tir"
             ));
         }
-        let known: Vec<&str> = program.module.functions().map(|f| f.name.as_str()).collect();
+        let known: Vec<&str> = module.functions().map(|f| f.name.as_str()).collect();
         unknown("graph function", name, &known)
     })
 }

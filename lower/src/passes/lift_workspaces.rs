@@ -18,7 +18,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Param, Scope, StmtKind};
 use relax_syntax::ir::{
-    Atom, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
+    Atom, AttrValue, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,6 +115,9 @@ impl Candidate<'_> {
         program.body.iter_mut().for_each(|body| body.retain(|stmt| !is_lifted(&stmt.kind)));
         let params = self.workspaces.iter().map(|&buffer| Param::Buffer(buffer));
         program.params.splice(self.inputs..self.inputs, params);
+        let names = self.workspaces.iter().map(|&id| program.buffer(id).name.as_str());
+        let names = Name::new(names.collect::<Vec<_>>().join(","));
+        program.attrs.push((Name::new("workspaces"), AttrValue::Str(names)));
         renumber_program(program);
     }
 

@@ -2,6 +2,7 @@
 
 use super::nest::{Nest, output_of};
 use super::reads::reads_of;
+use super::values::visit;
 use crate::kernels::extent;
 use crate::programs::ranges::{Ranges, assume_declared};
 use crate::programs::total::Total;
@@ -38,6 +39,22 @@ pub(crate) fn is_covered(program: &TensorProgram, body: &[Stmt], buffer: BufferI
     let each = body.iter().map(std::slice::from_ref);
     let mut nests = each.filter_map(|stmt| Nest::of_body(program, stmt, buffer));
     nests.any(|nest| nest.writes_all())
+}
+
+/// Whether a statement writes every element of a buffer, whatever the dims are, and reads none of them
+/// before.
+#[must_use]
+pub fn initializes(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bool {
+    let Some(nest) = Nest::of_body(program, std::slice::from_ref(stmt), buffer) else {
+        return false;
+    };
+    let mut reads = false;
+    for expr in &nest.read {
+        visit(expr, &mut |part| {
+            reads |= matches!(part, TExpr::Load { buffer: read, .. } if *read == buffer);
+        });
+    }
+    nest.writes_all() && !reads
 }
 
 /// Whether a program that ends has written every element of its output.

@@ -89,7 +89,7 @@ impl<'p> Scalars<'p> {
 }
 
 /// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
-pub(crate) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+pub fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
     seen(expr);
     match expr {
         TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {

@@ -14,12 +14,13 @@ const SAFE: i64 = 1 << 62;
 const MAX_SIZE: usize = 64;
 
 /// Whether a claim holds for all values.
-pub(crate) fn is_proved(facts: &mut dyn Facts, claim: &Claim) -> bool {
+#[must_use]
+pub fn is_proved(facts: &mut dyn Facts, claim: &Claim) -> bool {
     facts.decide(claim) == Answer::Proved
 }
 
 /// Assumes of symbolic variables what is declared of them.
-pub(crate) fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
+pub fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
     for dim in dims {
         let var = || Dim::Var(dim.name.clone());
         let lower = dim.lower.unwrap_or(0).max(0);
@@ -36,7 +37,7 @@ pub(crate) fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
 /// The scalars in force somewhere, and what they are as dims. Facts on them are in the innermost scope
 /// of whoever asks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     dims: BTreeMap<ScalarId, Dim>,
     /// Names of what is no index arithmetic.
     data: BTreeSet<ScalarId>,
@@ -44,7 +45,7 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     /// A loop variable: from its first value up to before its last.
-    pub(crate) fn enter(&mut self, facts: &mut dyn Facts, item: &Loop) {
+    pub fn enter(&mut self, facts: &mut dyn Facts, item: &Loop) {
         let var = Dim::Var(Name::new(format!("loop {}", item.var.0)));
         if let Some(start) = self.dim(&item.start) {
             facts.assume(Claim::new(start, Relation::AtMost, var.clone()));
@@ -56,7 +57,8 @@ impl Ranges {
     }
 
     /// What a loop variable is called in dims.
-    pub(crate) fn name(&self, var: ScalarId) -> Option<Name> {
+    #[must_use]
+    pub fn name(&self, var: ScalarId) -> Option<Name> {
         match self.dims.get(&var)? {
             Dim::Var(name) => Some(name.clone()),
             _ => None,
@@ -64,7 +66,7 @@ impl Ranges {
     }
 
     /// Another name for an index.
-    pub(crate) fn bind(&mut self, var: ScalarId, value: &TExpr) {
+    pub fn bind(&mut self, var: ScalarId, value: &TExpr) {
         if let Some(dim) = self.dim(value) {
             // `t = t0 + t0` again and again must not grow; nothing is then known of it.
             if size(&dim) <= MAX_SIZE {
@@ -76,7 +78,8 @@ impl Ranges {
     }
 
     /// An index as a dim: made of loop variables, symbolic variables and literals alone.
-    pub(crate) fn dim(&self, expr: &TExpr) -> Option<Dim> {
+    #[must_use]
+    pub fn dim(&self, expr: &TExpr) -> Option<Dim> {
         let op = |op, a: &TExpr, b: &TExpr| Some(Dim::op(op, self.dim(a)?, self.dim(b)?));
         match expr {
             TExpr::Int(value) => Some(Dim::Int(*value)),
@@ -90,7 +93,8 @@ impl Ranges {
     }
 
     /// Whether an expression is index arithmetic, which traps where it leaves i64.
-    pub(crate) fn is_index(&self, expr: &TExpr) -> bool {
+    #[must_use]
+    pub fn is_index(&self, expr: &TExpr) -> bool {
         match expr {
             TExpr::Int(_) | TExpr::Dim(_) => true,
             TExpr::Scalar(id) => !self.data.contains(id),
@@ -107,7 +111,7 @@ impl Ranges {
     }
 
     /// Assumes a condition, as far as it compares indices.
-    pub(crate) fn assume(&self, facts: &mut dyn Facts, condition: &TExpr) {
+    pub fn assume(&self, facts: &mut dyn Facts, condition: &TExpr) {
         let TExpr::Binary(op, operands) = condition else { return };
         let (left, right) = (&operands.0, &operands.1);
         let relation = match op {
@@ -129,19 +133,16 @@ impl Ranges {
     }
 
     /// Whether an index is proved to be within an extent.
-    pub(crate) fn is_within(&self, facts: &mut dyn Facts, index: &TExpr, extent: &Dim) -> bool {
+    #[must_use]
+    pub fn is_within(&self, facts: &mut dyn Facts, index: &TExpr, extent: &Dim) -> bool {
         let Some(dim) = self.dim(index) else { return false };
         is_proved(facts, &Claim::new(0, Relation::AtMost, dim.clone()))
             && is_proved(facts, &Claim::new(dim, Relation::Less, extent.clone()))
     }
 
     /// Whether the value of index arithmetic is proved to be an i64, given that `extents` are.
-    pub(crate) fn stays_in_i64(
-        &self,
-        facts: &mut dyn Facts,
-        expr: &TExpr,
-        extents: &[Dim],
-    ) -> bool {
+    #[must_use]
+    pub fn stays_in_i64(&self, facts: &mut dyn Facts, expr: &TExpr, extents: &[Dim]) -> bool {
         let Some(dim) = self.dim(expr) else { return false };
         let limits = std::iter::once(Dim::Int(SAFE)).chain(extents.iter().cloned());
         let mut limits = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
@@ -171,7 +172,8 @@ fn as_dim_op(op: BinOp) -> Option<DimOp> {
 }
 
 /// Whether an operation gives a bool.
-pub(crate) fn is_comparison(op: BinOp) -> bool {
+#[must_use]
+pub fn is_comparison(op: BinOp) -> bool {
     use BinOp::{And, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual, Or};
     matches!(op, And | Or | Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
 }

@@ -10,9 +10,10 @@ use relax_syntax::ir::tensor::{BinOp, Intrinsic, Param, TExpr, UnOp};
 use std::collections::BTreeSet;
 
 /// What expressions of one program are asked with.
-pub(crate) struct Total<'p, 'f> {
+pub struct Total<'p, 'f> {
     program: &'p TensorProgram,
-    pub(crate) facts: &'f mut dyn Facts,
+    /// Who decides.
+    pub facts: &'f mut dyn Facts,
     /// The extents of its parameters: each is an i64.
     extents: Vec<Dim>,
     /// Indices that are known to be within an extent, by the facts of this place: a long expression reads
@@ -21,7 +22,8 @@ pub(crate) struct Total<'p, 'f> {
 }
 
 impl<'p, 'f> Total<'p, 'f> {
-    pub(crate) fn new(program: &'p TensorProgram, facts: &'f mut dyn Facts) -> Self {
+    /// Of a program, whose declared facts are assumed already.
+    pub fn new(program: &'p TensorProgram, facts: &'f mut dyn Facts) -> Self {
         let params = program.params.iter().filter_map(|param| match param {
             Param::Buffer(id) => Some(program.buffer(*id)),
             Param::Scalar(_) | Param::Dim(_) => None,
@@ -31,7 +33,7 @@ impl<'p, 'f> Total<'p, 'f> {
     }
 
     /// Whether an expression has a value for all scalars in these ranges.
-    pub(crate) fn has_value(&mut self, ranges: &Ranges, expr: &TExpr) -> bool {
+    pub fn has_value(&mut self, ranges: &Ranges, expr: &TExpr) -> bool {
         match expr {
             TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) => true,
             TExpr::Scalar(_) | TExpr::Dim(_) => true,

@@ -6,7 +6,7 @@ use relax_syntax::ir::tensor::{
 
 /// Where an expression stands: a literal without a dtype of its own takes that of what is around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// An index, a bound or an operand of a comparison of such: an i64 where nothing else is said.
     Index,
     /// Anywhere else.
@@ -14,7 +14,7 @@ pub(crate) enum Place {
 }
 
 /// What becomes of the parts of a program.
-pub(crate) trait Rewrite {
+pub trait Rewrite {
     /// The buffer in the place of one that is read, written or allocated.
     fn buffer(&mut self, id: BufferId) -> BufferId {
         id
@@ -32,7 +32,7 @@ pub(crate) trait Rewrite {
 }
 
 /// The statements, rewritten in the order of their text.
-pub(crate) fn statements(statements: &[Stmt], rewrite: &mut dyn Rewrite) -> Vec<Stmt> {
+pub fn statements(statements: &[Stmt], rewrite: &mut dyn Rewrite) -> Vec<Stmt> {
     let each = statements.iter();
     each.map(|stmt| Stmt { kind: statement(&stmt.kind, rewrite), span: stmt.span }).collect()
 }
@@ -87,7 +87,7 @@ fn axis(axis: &Axis, rewrite: &mut dyn Rewrite) -> Axis {
 }
 
 /// One expression.
-pub(crate) fn expr(expr_: &TExpr, rewrite: &mut dyn Rewrite, place: Place) -> TExpr {
+pub fn expr(expr_: &TExpr, rewrite: &mut dyn Rewrite, place: Place) -> TExpr {
     if let Some(replaced) = rewrite.replace(expr_, place) {
         return replaced;
     }
@@ -131,7 +131,7 @@ fn keeps_index(op: BinOp) -> bool {
 }
 
 /// Calls `seen` on every statement, also within others, in the order of the text.
-pub(crate) fn visit_statements<'s>(statements: &'s [Stmt], seen: &mut dyn FnMut(&'s Stmt)) {
+pub fn visit_statements<'s>(statements: &'s [Stmt], seen: &mut dyn FnMut(&'s Stmt)) {
     for stmt in statements {
         seen(stmt);
         match &stmt.kind {
@@ -151,7 +151,7 @@ pub(crate) fn visit_statements<'s>(statements: &'s [Stmt], seen: &mut dyn FnMut(
 }
 
 /// Calls `seen` on each expression that a statement itself has, not on those within it.
-pub(crate) fn visit_own<'s>(stmt: &'s Stmt, seen: &mut dyn FnMut(&'s TExpr)) {
+pub fn visit_own<'s>(stmt: &'s Stmt, seen: &mut dyn FnMut(&'s TExpr)) {
     match &stmt.kind {
         StmtKind::For { loops, .. } => loops.iter().for_each(|item| {
             seen(&item.start);

@@ -5,28 +5,32 @@ use relax_syntax::ir::tensor::{Axis, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A set of loop variables.
-pub(super) type Vars = BTreeSet<ScalarId>;
+pub type Vars = BTreeSet<ScalarId>;
 
 /// For each scalar bound so far, the loop variables that its value comes from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sources(BTreeMap<ScalarId, Vars>);
+pub struct Sources(BTreeMap<ScalarId, Vars>);
 
 impl Sources {
-    pub(super) fn bind_loop(&mut self, item: &Loop) {
+    /// A loop variable comes from itself.
+    pub fn bind_loop(&mut self, item: &Loop) {
         self.0.insert(item.var, Vars::from([item.var]));
     }
 
-    pub(super) fn bind(&mut self, var: ScalarId, value: &TExpr) {
+    /// A scalar comes from what its value comes from.
+    pub fn bind(&mut self, var: ScalarId, value: &TExpr) {
         let mut vars = Vars::new();
         self.collect(value, &mut vars);
         self.0.insert(var, vars);
     }
 
-    pub(super) fn bind_axes(&mut self, axes: &[Axis]) {
+    /// An axis as a scalar.
+    pub fn bind_axes(&mut self, axes: &[Axis]) {
         axes.iter().for_each(|axis| self.bind(axis.var, &axis.value));
     }
 
-    fn collect(&self, expr: &TExpr, vars: &mut Vars) {
+    /// Adds the loop variables that an expression comes from.
+    pub fn collect(&self, expr: &TExpr, vars: &mut Vars) {
         visit_scalars(expr, &mut |id| {
             if let Some(sources) = self.0.get(&id) {
                 vars.extend(sources);
@@ -37,7 +41,8 @@ impl Sources {
 
 /// The reduction axes of a block with implicit axes: loop variables bound outside of it that it
 /// uses, but in no index of a store.
-pub(super) fn reductions(sources: &Sources, init: &[Stmt], body: &[Stmt]) -> Vars {
+#[must_use]
+pub fn reductions(sources: &Sources, init: &[Stmt], body: &[Stmt]) -> Vars {
     let outside: Vars = sources.0.values().flatten().copied().collect();
     let mut uses = Uses { sources: sources.clone(), used: Vars::new(), written: Vars::new() };
     uses.body(init);

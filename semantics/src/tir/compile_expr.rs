@@ -198,7 +198,7 @@ impl Compiler<'_> {
 }
 
 /// The dtype in which two operands are compared.
-fn compared(left: Typed, right: Typed) -> DType {
+pub(super) fn compared(left: Typed, right: Typed) -> DType {
     use super::typing::Ty;
     match (left.ty, right.ty) {
         (Ty::Of(dtype), _) | (_, Ty::Of(dtype)) => dtype,

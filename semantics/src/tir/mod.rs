@@ -31,11 +31,14 @@ mod machine;
 mod races;
 mod scalar;
 mod storage;
+mod typed;
 mod typing;
 
+pub use axes::{Sources, Vars, reductions};
 pub use check::check;
 pub use codes::CODES;
 pub use compile::Compiled;
+pub use typed::Typing;
 
 use crate::ops::Limits;
 use crate::stop::Stop;

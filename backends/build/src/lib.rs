@@ -1,0 +1,74 @@
+//! Floor 5: a module of P2.3 and a target make a module file: the program, and the kernels of it as machine
+//! code with the places where each may stop.
+
+use relax_cpu::{Cache, Compiler};
+use relax_emit::{Source, Sums, print_c};
+use relax_lower::program::{Around, Unsupported, lower_program};
+use relax_runtime::file::Image;
+use relax_runtime::program::Site;
+use relax_runtime::{Span, host_target};
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use thiserror::Error;
+
+/// Why there is no module file.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The machine has no instruction for something.
+    #[error("not supported: {0}")]
+    Program(Unsupported),
+    /// The target has no code for a kernel.
+    #[error("not supported: the tensor program `{name}` has no code for this target: {reason}")]
+    Kernel {
+        /// The tensor program.
+        name: String,
+        /// What is in the way.
+        reason: String,
+    },
+    /// There is no compiler, or it fails.
+    #[error(transparent)]
+    Compiler(#[from] relax_cpu::Error),
+}
+
+/// A module file for the processor at hand. `sums` says what its kernels may do with sums of floats.
+///
+/// # Errors
+/// What the machine or the target has no code for, or a compiler that is missing or fails.
+pub fn build_cpu(
+    module: &Module,
+    around: &Around<'_>,
+    sums: Sums,
+    compiler: &Compiler,
+    cache: &Cache,
+) -> Result<Image, BuildError> {
+    let mut image = lower_program(module, around).map_err(BuildError::Program)?;
+    if image.program.kernels.is_empty() {
+        return Ok(image);
+    }
+    let source = print_c(module, &mut Prover::new(), sums);
+    attach(&mut image, &source)?;
+    image.object = relax_cpu::object(&source.text, compiler, cache)?;
+    image.target = host_target();
+    Ok(image)
+}
+
+/// Symbols and sites of the kernels.
+fn attach(image: &mut Image, source: &Source) -> Result<(), BuildError> {
+    for kernel in &mut image.program.kernels {
+        let printed = source.kernels.iter().find(|printed| printed.name == kernel.name);
+        let Some(printed) = printed else {
+            let left_out = source.left_out.iter().find(|(name, _)| *name == kernel.name);
+            let reason = left_out.map_or("it was not printed", |(_, reason)| reason.as_str());
+            let (name, reason) = (kernel.name.clone(), reason.to_owned());
+            return Err(BuildError::Kernel { name, reason });
+        };
+        let site = |site: &relax_emit::Site| Site {
+            id: site.trap.to_owned(),
+            message: site.message.clone(),
+            span: Span { start: site.span.start, end: site.span.end },
+        };
+        kernel.symbol = Some(printed.symbol.clone());
+        kernel.sites = printed.sites.iter().map(site).collect();
+    }
+    Ok(())
+}

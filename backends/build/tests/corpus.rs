@@ -1,0 +1,147 @@
+//! Every expectation of the corpus on the route text → P2.3 → program → bytes of a module file → machine:
+//! with kernels that the interpreter runs, and with kernels that the C compiler made.
+
+mod route;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use relax_corpus::directive::{Kind, read};
+use relax_corpus::pipeline::Program;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_syntax::parse::read_source;
+use route::{Device, held, is_of_elements, load, perform};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Deep recursion in the front end is limited by its own limits, not by the thread's.
+const STACK: usize = 256 << 20;
+
+/// Expectations that are not held on a device, with why in the report: it may only fall.
+const SKIPPED: [(Device, usize); 2] = [(Device::Reference, 3), (Device::Cpu, 25)];
+
+/// What became of the expectations on one device.
+#[derive(Default)]
+struct Counts {
+    held: usize,
+    skipped: BTreeMap<String, Vec<String>>,
+}
+
+static COUNTS: Mutex<BTreeMap<Device, Counts>> = Mutex::new(BTreeMap::new());
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut files = Vec::new();
+    collect(&corpus, &mut files);
+    files.sort();
+    let mut devices = vec![Device::Reference];
+    if Device::Cpu.is_here() {
+        devices.push(Device::Cpu);
+    } else {
+        eprintln!("there is no C compiler: {} files are not held on the cpu", files.len());
+    }
+    let trials = devices.iter().flat_map(|&device| {
+        let corpus = &corpus;
+        files.iter().map(move |path| {
+            let name = path.strip_prefix(corpus).unwrap_or(path).with_extension("");
+            let path = path.clone();
+            Trial::test(format!("{device:?}/{}", name.display()), move || on_stack(path, device))
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    if is_whole && !report() {
+        std::process::exit(101);
+    }
+    conclusion.exit();
+}
+
+/// Prints what was held; whether no more was left out than is known.
+fn report() -> bool {
+    let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut is_known = true;
+    for (device, counts) in &*counts {
+        let skipped: usize = counts.skipped.values().map(Vec::len).sum();
+        eprintln!("{device:?}: {} expectations held on the machine, {skipped} not", counts.held);
+        for (why, places) in &counts.skipped {
+            eprintln!("  {}: {why}: {}", places.len(), places.join(" "));
+        }
+        let known = SKIPPED.iter().find(|(known, _)| known == device).map_or(0, |(_, n)| *n);
+        if skipped > known {
+            eprintln!("{device:?}: {skipped} expectations are not held, it were {known}");
+            is_known = false;
+        }
+    }
+    is_known
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rx") {
+            files.push(path);
+        }
+    }
+}
+
+fn on_stack(path: PathBuf, device: Device) -> Result<(), Failed> {
+    let thread =
+        std::thread::Builder::new().stack_size(STACK).spawn(move || hold(&path, device))?;
+    thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
+}
+
+fn hold(path: &Path, device: Device) -> Result<(), Failed> {
+    let Ok(source) = read_source("corpus", &std::fs::read(path)?) else { return Ok(()) };
+    let expectations = read(&source.text);
+    let directives = expectations.directives.iter().filter_map(|directive| match &directive.kind {
+        Kind::Run { call, .. } | Kind::Trap { call, .. } => Some((directive, call)),
+        Kind::Race(_) | Kind::Check | Kind::Structure { .. } | Kind::Params => None,
+    });
+    let directives: Vec<_> = directives.collect();
+    if directives.is_empty() {
+        return Ok(());
+    }
+    let weights = expectations.directives.iter().any(|d| matches!(d.kind, Kind::Params));
+    let program = Program::load(source.clone());
+    let part = well_formed_part(&program);
+    let loaded = load(&part, &source, device);
+    let mut failures = Vec::new();
+    for (directive, call) in directives {
+        // A function that is wrong is not there to be called; weights are not here.
+        if weights || part.function(&call.function).is_none() {
+            continue;
+        }
+        let outcome = match &loaded {
+            Err(why) => Err(why.clone()),
+            Ok(module) => match perform(module, &program.module, call)? {
+                Ok(_) if is_of_elements(&directive.kind) => {
+                    Err("what nothing wrote is watched a tensor at a time".to_owned())
+                }
+                result => match held(&directive.kind, result, &source.text) {
+                    Ok(()) => Ok(()),
+                    Err(why) => {
+                        failures.push(format!("{}:{}: {why}", path.display(), directive.line));
+                        continue;
+                    }
+                },
+            },
+        };
+        note(path, directive.line, device, outcome);
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
+}
+
+fn note(path: &Path, line: usize, device: Device, outcome: Result<(), String>) {
+    let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = counts.entry(device).or_default();
+    match outcome {
+        Ok(()) => counts.held += 1,
+        Err(why) => {
+            let name = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+            counts.skipped.entry(why).or_default().push(format!("{name}:{line}"));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! From a program to a loaded module, and a call of it held against an expectation.
+
+use relax_build::{BuildError, build_cpu};
+use relax_corpus::compare::compare;
+use relax_corpus::directive::{Call, Kind};
+use relax_corpus::pipeline::parameters;
+use relax_corpus::spec::Context;
+use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
+use relax_lower::pipeline::PIPELINE;
+use relax_lower::program::{Around, kernels, lower_program};
+use relax_reference::{
+    Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
+};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Unwatched, run};
+use relax_runtime as machine;
+use relax_runtime::file::Image;
+use relax_semantics::check::Phase;
+use relax_semantics::ops::Limits;
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use relax_syntax::parse::parse_expression;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// What runs kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Device {
+    /// The interpreter of tensor programs.
+    Reference,
+    /// The processor.
+    Cpu,
+}
+
+/// The compiler of this system, and a cache that ends with the tests. What is tested is the code, not how
+/// quick it is.
+fn compiler() -> Option<&'static (Compiler, Cache)> {
+    static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder for the cache");
+        let cache = Cache::at(folder.keep());
+        Compiler::of_system().ok().map(|compiler| (compiler.with_flag("-O1"), cache))
+    });
+    found.as_ref()
+}
+
+impl Device {
+    /// Whether it can be used here.
+    pub(super) fn is_here(self) -> bool {
+        self == Device::Reference || compiler().is_some()
+    }
+}
+
+/// The part of a program as a module that went through the bytes of a file.
+pub(super) fn load(
+    part: &Module,
+    source: &Source,
+    device: Device,
+) -> Result<machine::Module, String> {
+    let recorded = Phase::of_module(part)?;
+    let lowered = if recorded == Phase::P23 {
+        part.clone()
+    } else {
+        let (route, settings) = (PIPELINE.to(Phase::P23), Settings::default());
+        run(part, &route, &settings, &mut Prover::new(), &mut Unwatched)
+            .map_err(|failed| format!("{failed:?}"))?
+    };
+    let externals = BTreeMap::new();
+    let around = Around { externals: &externals, source, signatures: part };
+    let limits = Limits::default();
+    let mut module = match device {
+        Device::Reference => {
+            let image = lower_program(&lowered, &around);
+            let image = image.map_err(|unsupported| unsupported.to_string())?;
+            let kernels = ReferenceKernels::new(kernels(&lowered), limits.clone())?;
+            machine::Module::new(read_back(&image)?, Box::new(kernels))
+        }
+        Device::Cpu => {
+            let (compiler, cache) = compiler().ok_or("there is no C compiler")?;
+            let image = build_cpu(&lowered, &around, Sums::Exact, compiler, cache);
+            let image = image.map_err(|error| match error {
+                BuildError::Kernel { reason, .. } => format!("a kernel has no code: {reason}"),
+                other => other.to_string(),
+            })?;
+            machine::Module::load(&read_back(&image)?.to_bytes())
+        }
+    }
+    .map_err(|error| error.to_string())?;
+    register(&mut module, &limits, &Printed::default())?;
+    Ok(module)
+}
+
+fn read_back(image: &Image) -> Result<Image, String> {
+    let read = Image::from_bytes(&image.to_bytes()).map_err(|error| error.to_string())?;
+    if read == *image { Ok(read) } else { Err("the file does not read back".to_owned()) }
+}
+
+/// Reads the SPECs, as the signature in the text says, and calls.
+pub(super) fn perform(
+    module: &machine::Module,
+    text: &Module,
+    call: &Call,
+) -> Result<Result<Value, Stop>, String> {
+    let parameters = parameters(text, &call.function).ok_or("no such function")?;
+    let mut arguments = Vec::new();
+    for (index, spec) in call.arguments.iter().enumerate() {
+        let parameter = parameters.get(index);
+        let name = parameter.map_or("extra", |(name, _)| name.as_str());
+        let target = parameter.map(|(_, annotation)| annotation);
+        let value = Context::default().value(name, spec, target).map_err(|why| why.to_string())?;
+        arguments.push(to_machine(&value)?);
+    }
+    let function = module.function(&call.function);
+    let function = function.ok_or_else(|| format!("`{}` is not offered", call.function))?;
+    let mut named =
+        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
+    match function.call(&arguments) {
+        Ok(value) => Ok(Ok(to_semantics(&value, &mut named)?)),
+        Err(stop) => Ok(Err(stop_to_semantics(stop))),
+    }
+}
+
+/// Whether elements stop the program that nothing wrote, of a tensor that something was written to.
+pub(super) fn is_of_elements(kind: &Kind) -> bool {
+    let of_elements = ["tir/uninitialized", "undefined/read"];
+    matches!(kind, Kind::Trap { id, .. } if of_elements.contains(&id.as_str()))
+}
+
+pub(super) fn held(kind: &Kind, result: Result<Value, Stop>, text: &str) -> Result<(), String> {
+    match (kind, result) {
+        (Kind::Run { relation, want, .. }, Ok(got)) => {
+            let expr = parse_expression(&text[want.clone()], 0).map_err(|d| d.message)?;
+            let want = Context::default()
+                .value("expected", &expr, Some(&got.annotation()))
+                .map_err(|why| format!("the expected value: {why}"))?;
+            compare(*relation, &want, &got)
+        }
+        (Kind::Run { call, .. }, Err(stop)) => Err(format!("{} stops: {stop}", call.text)),
+        (Kind::Trap { id, .. }, Err(Stop::Trap(trap))) if trap.id == *id => Ok(()),
+        (Kind::Trap { id, call }, Err(stop)) => {
+            Err(format!("{}: expected the trap {id}, found {stop}", call.text))
+        }
+        (Kind::Trap { id, call }, Ok(_)) => {
+            Err(format!("{}: expected the trap {id}, found a value", call.text))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! The system's C compiler.
+
+use crate::Error;
+use std::path::Path;
+use std::process::Command;
+
+/// How kernels are compiled: for this processor, with the rounding that the text says. The flags on math
+/// change no value: they let a vector do what the scalar does.
+pub const FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O3",
+    "-march=native",
+    "-shared",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp-simd",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fvisibility=default",
+    // Without the names of temporary files, so that equal texts have equal code.
+    "-s",
+    "-w",
+];
+
+/// A C compiler that was found, and the code that it makes.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    command: String,
+    version: String,
+    flags: Vec<String>,
+}
+
+impl Compiler {
+    /// `$CC`, or `cc`.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn of_system() -> Result<Self, Error> {
+        let named = std::env::var("CC").ok().filter(|name| !name.is_empty());
+        Self::named(named.as_deref().unwrap_or("cc"))
+    }
+
+    /// The compiler of this name or path.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn named(command: &str) -> Result<Self, Error> {
+        let failed = |why: String| Error::NoCompiler { command: command.to_owned(), why };
+        let output = Command::new(command)
+            .arg("--version")
+            .output()
+            .map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            return Err(failed(format!("`--version` ends with {}", output.status)));
+        }
+        let version = String::from_utf8_lossy(&output.stdout);
+        let version = version.lines().next().unwrap_or("").to_owned();
+        let flags = FLAGS.iter().map(|flag| (*flag).to_owned()).collect();
+        Ok(Self { command: command.to_owned(), version, flags })
+    }
+
+    /// With one more flag, after the others.
+    #[must_use]
+    pub fn with_flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Everything but the text that decides which code is made.
+    pub(crate) fn key(&self) -> String {
+        let Self { command, version, flags } = self;
+        format!("{command}\n{version}\n{}\n{}\n", flags.join(" "), processor())
+    }
+
+    /// Makes a shared object of a C file.
+    pub(crate) fn compile(&self, text: &Path, object: &Path) -> Result<(), Error> {
+        let output = Command::new(&self.command)
+            .args(&self.flags)
+            .arg("-o")
+            .arg(object)
+            .arg(text)
+            .arg("-lm")
+            .output()
+            .map_err(|error| Error::NoCompiler {
+                command: self.command.clone(),
+                why: error.to_string(),
+            })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::Compile {
+            command: self.command.clone(),
+            path: text.to_owned(),
+            output: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+}
+
+/// What the processor can do, as far as the system tells: code for another one must not be found here.
+fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let wanted = ["model name", "flags", "Features", "CPU part"];
+    let lines = info.lines().take_while(|line| !line.trim().is_empty());
+    let features = lines.filter(|line| wanted.iter().any(|name| line.starts_with(name)));
+    let features: Vec<&str> = features.collect();
+    format!("{} {}", std::env::consts::ARCH, features.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_compiler_is_told() {
+        let error = Compiler::named("no-such-compiler").expect_err("there is none of this name");
+        assert!(error.to_string().contains("no-such-compiler"), "{error}");
+        assert!(error.to_string().contains("CC"), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Floor 5: C text as code of the processor at hand. The system's C compiler makes a shared object of it,
+//! which is kept in a cache on disk and loaded. What the kernels do is told by the text (`relax-emit`);
+//! here nothing is known of it but the calling convention.
+
+mod cache;
+mod compiler;
+mod library;
+
+pub use cache::Cache;
+pub use compiler::{Compiler, FLAGS};
+pub use library::{Function, Library, Tensor};
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why there is no code.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is no C compiler.
+    #[error(
+        "the C compiler `{command}` cannot be run ({why}): install one, or name it in the environment variable CC"
+    )]
+    NoCompiler {
+        /// What was tried.
+        command: String,
+        /// What the system says.
+        why: String,
+    },
+    /// It refuses the text.
+    #[error("the C compiler `{command}` fails on {path}:\n{output}")]
+    Compile {
+        /// The compiler.
+        command: String,
+        /// The text.
+        path: PathBuf,
+        /// What it printed.
+        output: String,
+    },
+    /// The cache cannot be read or written.
+    #[error("the cache of compiled kernels, {path}: {why}")]
+    Cache {
+        /// A folder or file of it.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// The shared object cannot be loaded, or lacks a function.
+    #[error("the compiled kernels in {path} cannot be used: {why}")]
+    Load {
+        /// The shared object.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+}
+
+/// Compiles a text, or finds what was made of it before; gives the bytes of the shared object.
+///
+/// # Errors
+/// A missing or failing compiler, a cache that cannot be read or written.
+pub fn object(text: &str, compiler: &Compiler, cache: &Cache) -> Result<Vec<u8>, Error> {
+    let path = cache.object(text, compiler)?;
+    std::fs::read(&path).map_err(|error| Error::Cache { path, why: error.to_string() })
+}
+
+/// Compiles a text, or finds what was made of it before, and loads it.
+///
+/// # Errors
+/// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
+pub fn build(text: &str, compiler: &Compiler, cache: &Cache) -> Result<Library, Error> {
+    Library::load(&cache.object(text, compiler)?)
+}

@@ -1,0 +1,76 @@
+//! A shared object in memory, and calls of what it offers.
+#![allow(unsafe_code)] // foreign code is loaded and called: each block says why it may be
+
+use crate::Error;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+/// A buffer as kernels get it, `rx_tensor` of the calling convention.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// Its elements, dense and row-major.
+    pub data: *mut c_void,
+    /// Its extents, as many as the kernel's signature says.
+    pub shape: *const i64,
+}
+
+/// `rx_kernel` of the calling convention.
+type Entry = unsafe extern "C" fn(*const Tensor, *const i64) -> i32;
+
+/// A loaded shared object.
+#[derive(Debug)]
+pub struct Library {
+    library: libloading::Library,
+    path: PathBuf,
+}
+
+impl Library {
+    /// Loads a shared object that was compiled from printed tensor programs.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        // SAFETY: the text of these objects has functions only, nothing runs when they are loaded.
+        let library = unsafe { libloading::Library::new(path) };
+        let library = library
+            .map_err(|error| Error::Load { path: path.to_owned(), why: error.to_string() })?;
+        Ok(Self { library, path: path.to_owned() })
+    }
+
+    /// A function of the object.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn function(&self, symbol: &str) -> Result<Function<'_>, Error> {
+        // SAFETY: every function that the printed text exports has this type.
+        let entry = unsafe { self.library.get::<Entry>(symbol.as_bytes()) };
+        let entry = entry
+            .map_err(|error| Error::Load { path: self.path.clone(), why: error.to_string() })?;
+        Ok(Function { entry: *entry, library: PhantomData })
+    }
+}
+
+/// A kernel, as long as its library is loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'l> {
+    entry: Entry,
+    library: PhantomData<&'l Library>,
+}
+
+impl Function<'_> {
+    /// Runs the kernel: 0 where it came to its end, `k` where it stopped at entry `k - 1` of its table of
+    /// sites. Shapes are checked by the kernel.
+    ///
+    /// # Safety
+    /// There are as many tensors and integers as the tensor program has parameters of each kind, with
+    /// the rank that it declares; each has as many elements of the declared dtype as its shape says,
+    /// in memory of the dtype's alignment that nothing else uses during the call. A tensor that the program
+    /// writes overlaps no other one.
+    #[must_use]
+    pub unsafe fn call(&self, tensors: &[Tensor], ints: &[i64]) -> i32 {
+        // SAFETY: the caller vouches for the tensors; the library is loaded while `self` lives.
+        unsafe { (self.entry)(tensors.as_ptr(), ints.as_ptr()) }
+    }
+}

@@ -1,0 +1,154 @@
+//! Which programs are run, and on what.
+
+use relax_corpus::pipeline::Program;
+use relax_corpus::random::Random;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::canonical::canonical_program;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Unwatched, run};
+use relax_semantics::check::Phase;
+use relax_semantics::tensor::Tensor;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::span::Source;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Extents at and around those of vectors and tiles.
+const SIZES: [i64; 8] = [0, 1, 2, 3, 5, 7, 16, 17];
+/// Elements of one tensor.
+const MOST: i64 = 60_000;
+
+/// Every tensor program of the corpus and of what the passes make of it, once up to names.
+pub(super) fn programs() -> Vec<TensorProgram> {
+    let mut files = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus"), &mut files);
+    files.sort();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for path in files {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let program = Program::load(Source::new("corpus", text.as_str()));
+        let part = well_formed_part(&program);
+        let lowered = run(
+            &part,
+            &PIPELINE.to(Phase::P23),
+            &Settings::default(),
+            &mut Prover::new(),
+            &mut Unwatched,
+        );
+        for module in std::iter::once(part).chain(lowered.ok()) {
+            take(&module, &mut seen, &mut found);
+        }
+    }
+    found
+}
+
+fn take(module: &Module, seen: &mut BTreeSet<String>, found: &mut Vec<TensorProgram>) {
+    for definition in &module.definitions {
+        if let Definition::Tensor(program) = definition
+            && seen.insert(format!("{:?}", placeless(program)))
+        {
+            let name = Name::new(format!("{}_{}", program.name, found.len()));
+            found.push(TensorProgram { name, ..program.clone() });
+        }
+    }
+}
+
+/// Without names and places.
+fn placeless(program: &TensorProgram) -> String {
+    let text = format!("{:?}", canonical_program(program));
+    let mut plain = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("Span {") {
+        plain.push_str(&rest[..at]);
+        rest = rest[at..].find('}').map_or("", |end| &rest[at + end + 1..]);
+    }
+    plain + rest
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rx") {
+            files.push(path);
+        }
+    }
+}
+
+/// The arguments of one call.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) dims: Vec<i64>,
+    pub(super) tensors: Vec<Tensor>,
+    pub(super) ints: Vec<i64>,
+}
+
+/// All dims alike, at each size, then mixed ones.
+pub(super) fn cases(program: &TensorProgram) -> Vec<Case> {
+    let names = dims_of(program);
+    let alike = SIZES.iter().map(|&size| vec![size; names.len()]);
+    let mixed = (0..6).map(|turn| {
+        (0..names.len())
+            .map(|at| SIZES[(3 * turn + 5 * at + turn * at + 1) % SIZES.len()])
+            .collect()
+    });
+    let mut sizes: Vec<Vec<i64>> = alike.chain(mixed).collect();
+    sizes.dedup();
+    let seeds = sizes.into_iter().zip(1..);
+    let drawn = seeds.filter_map(|(sizes, seed)| {
+        let at = |name: &str| {
+            let place = names.iter().position(|other| other == name);
+            place.map_or(0, |place| sizes[place])
+        };
+        case(program, &at, seed)
+    });
+    drawn.collect()
+}
+
+/// The symbolic variables of a program.
+fn dims_of(program: &TensorProgram) -> Vec<Name> {
+    let mut names: BTreeSet<Name> = program.dims.iter().map(|dim| dim.name.clone()).collect();
+    for info in &program.buffers {
+        info.shape
+            .iter()
+            .for_each(|dim| dim.visit_vars(&mut |name| _ = names.insert(name.clone())));
+    }
+    names.into_iter().collect()
+}
+
+/// Arguments for these dims; none where a tensor would be large.
+pub(super) fn case(
+    program: &TensorProgram,
+    value: &dyn Fn(&str) -> i64,
+    seed: u64,
+) -> Option<Case> {
+    let mut random = Random::new(seed, &program.name);
+    let (mut tensors, mut ints) = (Vec::new(), Vec::new());
+    for param in &program.params {
+        match param {
+            Param::Buffer(id) => {
+                let info = program.buffer(*id);
+                let mut shape = Vec::new();
+                for dim in &info.shape {
+                    let extent = dim.eval(&|name| Some(value(name))).ok()?;
+                    shape.push(usize::try_from(extent).ok()?);
+                }
+                let count: usize = shape.iter().product();
+                if count > usize::try_from(MOST).expect("invariant: a small number") {
+                    return None;
+                }
+                tensors.push(random.tensor(info.dtype, &shape, &(-3..=6)));
+            }
+            Param::Scalar(_) => ints.push(random.int(&(-1..=5))),
+            Param::Dim(name) => ints.push(value(name)),
+        }
+    }
+    Some(Case { dims: dims_of(program).iter().map(|name| value(name)).collect(), tensors, ints })
+}

@@ -1,0 +1,156 @@
+//! Compiled kernels against the interpreter: every tensor program of the corpus, and those that the passes
+//! up to P2.3 make of the corpus, on random elements at sizes around those of tiles and vectors. Results are
+//! equal bit for bit where no function of the C library is called; traps have the same id and place.
+
+use super::cases::{Case, cases, programs};
+use super::native::{All, Built, build_all};
+use relax_corpus::compare::{Relation, compare};
+use relax_emit::{OUT_OF_MEMORY, Sums};
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::tir::{Compiled, Options};
+use relax_semantics::value::Value;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::Intrinsic;
+
+/// Steps of one run in the interpreter.
+const STEPS: u64 = 400_000;
+
+/// What came of the runs.
+#[derive(Debug, Default)]
+struct Tally {
+    values: usize,
+    traps: usize,
+    exhausted: usize,
+}
+
+#[test]
+fn kernels_do_what_the_interpreter_does() {
+    let programs = programs();
+    let (tally, built) = hold_all(&programs, Sums::Exact);
+    // A test that compares nothing would not find anything.
+    let text = format!("{tally:?}, {}, left out: {:?}", built.checks, built.left_out);
+    assert!(built.kernels.len() > 2000 && tally.values > 20_000 && tally.traps > 150, "{text}");
+    assert!(tally.exhausted < tally.values / 100, "{text}");
+    assert!(built.checks.left() < built.checks.found / 10, "{text}");
+    let known = |why: &str| why.contains("barrier") || why.contains("external");
+    assert!(built.left_out.iter().all(|(_, why)| known(why)), "{text}");
+}
+
+/// A part of the programs: what differs from the exact text is found by loops, not by operators.
+#[test]
+fn kernels_in_any_order_are_near() {
+    let programs: Vec<TensorProgram> = programs().into_iter().step_by(5).collect();
+    let (tally, _) = hold_all(&programs, Sums::AnyOrder);
+    assert!(tally.values > 4_000 && tally.traps > 5, "{tally:?}");
+}
+
+fn hold_all(programs: &[TensorProgram], sums: Sums) -> (Tally, All<'_>) {
+    let built = build_all(programs, sums);
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for kernel in &built.kernels {
+        for case in cases(kernel.program) {
+            if let Err(why) = hold(kernel, &case, sums, &mut tally) {
+                wrong.push(format!("{} at {:?}: {why}", kernel.program.name, case.dims));
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong of {tally:?}\n{}", wrong.len(), wrong.join("\n"));
+    (tally, built)
+}
+
+fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Result<(), String> {
+    let options = Options::default();
+    let compiled = Compiled::new(kernel.program).map_err(|found| format!("{found:?}"))?;
+    let mut steps = STEPS;
+    let want = match compiled.run(case.tensors.clone(), &case.ints, &options, &mut steps) {
+        Ok(want) => want,
+        Err(Stop::Trap(trap)) => {
+            tally.traps += 1;
+            let stopped = kernel.run(case).err();
+            let found = stopped.as_ref().map(|site| (site.trap, site.span));
+            let same = found == Some((trap.id.as_str(), trap.span));
+            return if same { Ok(()) } else { Err(format!("{trap:?}, but {found:?}")) };
+        }
+        Err(_) => {
+            tally.exhausted += 1;
+            return Ok(());
+        }
+    };
+    let got = match kernel.run(case) {
+        Ok(got) => got,
+        Err(site) if site.trap == OUT_OF_MEMORY => {
+            tally.exhausted += 1;
+            return Ok(());
+        }
+        Err(site) => return Err(format!("stops: {site:?}")),
+    };
+    tally.values += 1;
+    let inexact = kernel.calls(INEXACT);
+    let relation = if inexact { Relation::Close } else { Relation::Equal };
+    let scale = want.iter().map(largest_magnitude).fold(0.0, f64::max);
+    let pairs = want.into_iter().zip(got);
+    pairs.enumerate().try_for_each(|(at, (want, got))| {
+        if sums == Sums::AnyOrder && want.dtype().is_float() {
+            let skipped = kernel.is_workspace(at);
+            let near = skipped || is_near(&want, &got, scale * TERMS * f64::powi(2.0, -24));
+            let text = || format!("buffer {at}: {want:?} is far from {got:?}");
+            return near.then_some(()).ok_or_else(text);
+        }
+        if inexact && want.dtype() == DType::F64 && differs_by_rounding(&want, &got, scale) {
+            return Ok(());
+        }
+        compare(relation, &Value::Tensor(want), &Value::Tensor(got))
+            .map_err(|why| format!("buffer {at}: {why}"))
+    })
+}
+
+/// The C library's functions of f64 and those of the interpreter are both right within a unit, but not the
+/// same. What a program then subtracts from each other may be larger than what it gives, so that the
+/// magnitudes of all its buffers count.
+fn differs_by_rounding(want: &Tensor, got: &Tensor, scale: f64) -> bool {
+    is_near(want, got, 16.0 * f64::EPSILON * scale)
+}
+
+/// Terms of the longest sums of the corpus, times the magnitude of a factor: an error of rounding is below
+/// that many units of the largest element, one of indexing is of the order of the elements.
+const TERMS: f64 = 1024.0;
+
+fn is_near(want: &Tensor, got: &Tensor, bound: f64) -> bool {
+    let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound;
+    (0..want.len()).all(|at| near(want.number(at).as_f64(), got.number(at).as_f64()))
+}
+
+/// Of the finite elements.
+fn largest_magnitude(tensor: &Tensor) -> f64 {
+    let magnitudes = (0..tensor.len()).map(|at| tensor.number(at).as_f64().abs());
+    magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
+}
+
+/// Functions that are rounded once where this processor computes them, and within a unit elsewhere.
+const INEXACT: &[Intrinsic] = &[
+    Intrinsic::Exp,
+    Intrinsic::Log,
+    Intrinsic::Tanh,
+    Intrinsic::Erf,
+    Intrinsic::Sigmoid,
+    Intrinsic::Sin,
+    Intrinsic::Cos,
+    Intrinsic::Acos,
+    Intrinsic::Acosh,
+    Intrinsic::Asin,
+    Intrinsic::Asinh,
+    Intrinsic::Atan,
+    Intrinsic::Atanh,
+    Intrinsic::Cosh,
+    Intrinsic::Sinh,
+    Intrinsic::Tan,
+    Intrinsic::Expm1,
+    Intrinsic::Log1p,
+    Intrinsic::Erfc,
+    Intrinsic::Atan2,
+    Intrinsic::Pow,
+];

@@ -1,0 +1,104 @@
+//! Our own functions: f16 on every value, equal to the interpreter; f32 on a million values all over the
+//! range, within the bounds that the prelude states.
+
+use super::cases::Case;
+use super::native::build_all;
+use relax_corpus::pipeline::Program;
+use relax_emit::Sums;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::tir::{Options, run};
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::span::Source;
+
+const FUNCTIONS: [&str; 5] = ["exp", "erf", "erfc", "tanh", "sigmoid"];
+
+fn program(name: &str, from: &str, to: &str, value: &str) -> TensorProgram {
+    let text = format!(
+        "@tensorir_function\ndef {name}(X: Buffer((\"n\",), \"{from}\"), Y: Buffer((\"n\",), \"{to}\")):\n\
+         \x20   n = sym_var()\n    for i in range(n):\n        Y[i] = {value}\n"
+    );
+    let program = Program::load(Source::new("function", text.as_str()));
+    assert!(!program.has_errors(), "{text}{:?}", program.diagnostics);
+    let mut definitions = program.module.definitions.into_iter();
+    match definitions.next() {
+        Some(Definition::Tensor(program)) => program,
+        other => panic!("expected a tensor program, found {other:?}"),
+    }
+}
+
+/// A tensor of these values, and one for the results.
+fn case(dtype: DType, to: DType, values: &[f64]) -> Case {
+    let shape = ndarray::IxDyn(&[values.len()]);
+    let array = ndarray::ArrayD::from_shape_vec(shape.clone(), values.to_vec()).expect("one dim");
+    let zeros = ndarray::ArrayD::zeros(shape);
+    let tensors = vec![Tensor::from_floats(dtype, array), Tensor::from_floats(to, zeros)];
+    Case { dims: Vec::new(), tensors, ints: Vec::new() }
+}
+
+fn interpreted(program: &TensorProgram, case: &Case) -> Tensor {
+    let results = run(program, case.tensors.clone(), &case.ints, &Options::default());
+    results.expect("a value").remove(1)
+}
+
+#[test]
+fn halves_are_equal_on_every_value() {
+    let programs: Vec<TensorProgram> = FUNCTIONS
+        .iter()
+        .map(|name| program(&format!("of_{name}"), "f16", "f16", &format!("{name}(X[i])")))
+        .collect();
+    let every: Vec<f64> = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f64()).collect();
+    let case = case(DType::F16, DType::F16, &every);
+    for kernel in &build_all(&programs, Sums::Exact).kernels {
+        let want = interpreted(kernel.program, &case);
+        let got = kernel.run(&case).expect("a value").remove(1);
+        for (at, value) in every.iter().enumerate() {
+            let (want, got) = (want.number(at).as_f64(), got.number(at).as_f64());
+            let same = want.to_bits() == got.to_bits() || (want.is_nan() && got.is_nan());
+            assert!(same, "{} of {}: {want} {got}", kernel.program.name, value);
+        }
+    }
+}
+
+#[test]
+fn singles_are_within_their_bounds() {
+    let step = 4099;
+    let values: Vec<f64> =
+        (0..u32::MAX / step).map(|at| f64::from(f32::from_bits(at * step))).collect();
+    for (sums, bound, names) in
+        [(Sums::Exact, 1.0, &FUNCTIONS[..]), (Sums::AnyOrder, 2.0, &["exp", "sigmoid"][..])]
+    {
+        let of = |name: &&str| {
+            let value = match sums {
+                Sums::Exact => format!("{name}(X[i])"),
+                Sums::AnyOrder => format!("f32({name}(f64(X[i])))"),
+            };
+            program(&format!("of_{name}"), "f32", "f32", &value)
+        };
+        let programs: Vec<TensorProgram> = names.iter().map(of).collect();
+        let case = case(DType::F32, DType::F32, &values);
+        let wide = self::case(DType::F32, DType::F64, &values);
+        for (kernel, name) in build_all(&programs, sums).kernels.iter().zip(names) {
+            let exact = program("exact", "f32", "f64", &format!("{name}(f64(X[i]))"));
+            let (want, got) = (interpreted(&exact, &wide), kernel.run(&case).expect("a value"));
+            let worst = (0..want.len())
+                .map(|at| units(want.number(at).as_f64(), got[1].number(at).as_f64()))
+                .fold(0.0, f64::max);
+            assert!(worst <= bound, "{name}: {worst} units in the last place");
+        }
+    }
+}
+
+/// How far an f32 is from an exact value, in units in the last place.
+fn units(want: f64, got: f64) -> f64 {
+    let rounded = f64::from(want as f32);
+    if (want.is_nan() && got.is_nan()) || (rounded.is_infinite() && rounded == got) {
+        return 0.0;
+    }
+    if want.is_nan() || got.is_nan() || got.is_infinite() {
+        return f64::INFINITY;
+    }
+    let magnitude = (want.abs() as f32).clamp(f32::MIN_POSITIVE, f32::MAX / 2.0);
+    let next = f64::from(f32::from_bits(magnitude.to_bits() + 1));
+    (want - got).abs() / (next - f64::from(magnitude))
+}

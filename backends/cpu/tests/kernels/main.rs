@@ -1,0 +1,7 @@
+//! Compiled kernels against the interpreter.
+
+mod cases;
+mod corpus;
+mod functions;
+mod native;
+mod products;

@@ -1,0 +1,147 @@
+//! Programs compiled and run.
+#![allow(unsafe_code)] // kernels are called
+
+use super::cases::Case;
+use relax_cpu::{Cache, Compiler, Library, Tensor as Argument};
+use relax_emit::{Checks, Kernel, Site, Sums, print_c};
+use relax_semantics::tensor::{Data, Tensor};
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::tensor::{Intrinsic, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram, attr};
+
+/// Programs of one C file.
+const CHUNK: usize = 80;
+
+/// Everything that was compiled.
+pub(super) struct All<'p> {
+    pub(super) kernels: Vec<Built<'p>>,
+    pub(super) left_out: Vec<(Name, String)>,
+    pub(super) checks: Checks,
+}
+
+/// A program with its code.
+pub(super) struct Built<'p> {
+    pub(super) program: &'p TensorProgram,
+    kernel: Kernel,
+    library: &'static Library,
+}
+
+/// Compiles all programs, two compilers at a time.
+pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
+    let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
+    let one = |chunk: &&[TensorProgram]| {
+        let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
+        let module = Module { definitions, ..Module::default() };
+        let source = print_c(&module, &mut Prover::new(), sums);
+        let library = relax_cpu::build(&source.text, &compiler, &cache);
+        let library = library.unwrap_or_else(|error| panic!("{error}"));
+        (source, &*Box::leak(Box::new(library)))
+    };
+    let (first, second) = chunks.split_at(chunks.len() / 2);
+    let built = std::thread::scope(|scope| {
+        let other = scope.spawn(|| second.iter().map(one).collect::<Vec<_>>());
+        let mut built: Vec<_> = first.iter().map(one).collect();
+        built.extend(other.join().expect("the other thread ends"));
+        built
+    });
+    let mut all = All { kernels: Vec::new(), left_out: Vec::new(), checks: Checks::default() };
+    for (source, library) in built {
+        all.left_out.extend(source.left_out);
+        for kernel in source.kernels {
+            let program = programs.iter().find(|program| program.name == kernel.name);
+            let program = program.expect("invariant: it was printed");
+            all.checks.found += kernel.checks.found;
+            all.checks.elided += kernel.checks.elided;
+            all.kernels.push(Built { program, kernel, library });
+        }
+    }
+    all
+}
+
+/// The elements of a tensor, which nothing else uses.
+macro_rules! elements {
+    ($data:expr, $($variant:ident)*) => {
+        match $data {
+            $(Data::$variant(array) => {
+                array.as_slice_mut().expect("invariant: row-major").as_mut_ptr().cast()
+            })*
+        }
+    };
+}
+
+impl Built<'_> {
+    /// The buffers after a run, or where it stopped.
+    pub(super) fn run(&self, case: &Case) -> Result<Vec<Tensor>, Site> {
+        let mut data: Vec<Data> = case.tensors.iter().map(|tensor| tensor.data().clone()).collect();
+        let shapes: Vec<Vec<i64>> = case
+            .tensors
+            .iter()
+            .map(|tensor| tensor.shape().iter().map(|&extent| extent as i64).collect())
+            .collect();
+        let arguments: Vec<Argument> = data
+            .iter_mut()
+            .zip(&shapes)
+            .map(|(data, shape)| Argument {
+                data: elements!(data, F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool),
+                shape: shape.as_ptr(),
+            })
+            .collect();
+        let function = self.library.function(&self.kernel.symbol).expect("the kernel is there");
+        // SAFETY: the case has a tensor of the declared dtype and rank for each buffer, none shared.
+        let status = unsafe { function.call(&arguments, &case.ints) };
+        match usize::try_from(status).expect("a status is not negative") {
+            0 => Ok(data.into_iter().map(Tensor::from_data).collect()),
+            site => Err(self.kernel.sites[site - 1].clone()),
+        }
+    }
+
+    /// Whether nothing reads a buffer of the parameters after the program.
+    pub(super) fn is_workspace(&self, at: usize) -> bool {
+        let buffers = self.program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(&self.program.buffer(*id).name),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        });
+        let named = attr(&self.program.attrs, "workspaces");
+        let name = buffers.into_iter().nth(at).expect("invariant: a buffer of the program");
+        matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+    }
+
+    /// Whether the program calls one of these functions.
+    pub(super) fn calls(&self, functions: &[Intrinsic]) -> bool {
+        self.program.body.as_ref().is_some_and(|body| statements(body, functions))
+    }
+}
+
+fn statements(body: &[Stmt], functions: &[Intrinsic]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::For { body, .. } => statements(body, functions),
+        StmtKind::Block { init, body, .. } => {
+            statements(init, functions) || statements(body, functions)
+        }
+        StmtKind::Store { value, .. } | StmtKind::Let { value, .. } => calls(value, functions),
+        StmtKind::If { condition, then, otherwise } => {
+            calls(condition, functions)
+                || statements(then, functions)
+                || statements(otherwise, functions)
+        }
+        StmtKind::Alloc(_) | StmtKind::Barrier => false,
+    })
+}
+
+fn calls(expr: &TExpr, functions: &[Intrinsic]) -> bool {
+    match expr {
+        TExpr::Call(function, operands) => {
+            functions.contains(function) || operands.iter().any(|part| calls(part, functions))
+        }
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => calls(operand, functions),
+        TExpr::Binary(_, parts) => calls(&parts.0, functions) || calls(&parts.1, functions),
+        TExpr::Select(parts) => {
+            [&parts.0, &parts.1, &parts.2].iter().any(|part| calls(part, functions))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,183 @@
+//! Products of matrices that are called as such: every form that is found, at sizes around those of tiles,
+//! against the interpreter within the bound that `relax_emit::Sums::AnyOrder` states.
+
+use super::cases::{Case, case};
+use super::native::{Built, build_all};
+use relax_corpus::pipeline::Program;
+use relax_emit::{Sums, print_c};
+use relax_semantics::tensor::{Elements, Number, Tensor};
+use relax_semantics::tir::{Options, run};
+use relax_symbolic::Prover;
+use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::span::Source;
+
+/// Extents of rows, columns and terms: nothing, single ones, primes, and one off the sizes of tiles.
+const SIZES: &[[i64; 3]] = &[
+    [0, 3, 2],
+    [3, 0, 2],
+    [3, 2, 0],
+    [1, 1, 1],
+    [1, 7, 5],
+    [1, 65, 33],
+    [7, 1, 13],
+    [2, 63, 9],
+    [5, 64, 17],
+    [6, 65, 7],
+    [7, 31, 16],
+    [13, 33, 8],
+    [14, 16, 3],
+    [15, 17, 11],
+    [17, 66, 5],
+    [29, 15, 31],
+    [2, 3, 385],
+    [1, 3, 771],
+    [3, 130, 40],
+    [172, 3, 5],
+    [181, 5, 2],
+];
+
+/// Each program stores `max(sum + bias, 0)` or the sum, so that an error of the sum is none larger after.
+const PROGRAMS: &str = r#"
+@tensorir_function
+def plain(X: Buffer(("m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer(("m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    T = alloc_buffer((m, n), "f64", "global")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(W[l, j])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def turned(X: Buffer(("k", "m"), "f32"), W: Buffer(("n", "k"), "f32"), Y: Buffer(("m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    T = alloc_buffer((m, n), "f64", "global")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(W[j, l]) * f64(X[l, i])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def finished(X: Buffer(("m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), B: Buffer(("n",), "f32"), Y: Buffer(("m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    T = alloc_buffer((m, n), "f64", "global")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(W[l, j])
+        Y[i, j] = max(f32(T[i, j]), 0.0)
+
+@tensorir_function
+def blocked(X: Buffer(("m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer(("m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    for i, j, l in grid(m, n, k):
+        with block("mm"):
+            with init():
+                Y[i, j] = 0.0
+            Y[i, j] += X[i, l] * W[l, j]
+
+@tensorir_function
+def batched(X: Buffer((2, "m", 3, "k"), "f32"), W: Buffer((2, "k", 3, "n"), "f32"), Y: Buffer((2, 3, "m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    T = alloc_buffer((2, 3, m, n), "f64", "global")
+    for b, h, i, j in grid(2, 3, m, n):
+        T[b, h, i, j] = 0.0
+        for l in range(k):
+            T[b, h, i, j] += f64(X[b, i, h, l]) * f64(W[b, l, h, j])
+        Y[b, h, i, j] = f32(T[b, h, i, j])
+
+@tensorir_function
+def merged(X: Buffer((3, "m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer((3, "m", "n"), "f32")):
+    m, k, n = sym_var(), sym_var(), sym_var()
+    T = alloc_buffer((3, m, n), "f64", "global")
+    for b, i, j in grid(3, m, n):
+        T[b, i, j] = 0.0
+        for l in range(k):
+            T[b, i, j] += f64(X[b, i, l]) * f64(W[l, j])
+        Y[b, i, j] = f32(T[b, i, j])
+
+@tensorir_function
+def column(X: Buffer(("m", "k"), "f32"), W: Buffer(("k",), "f32"), Y: Buffer(("m",), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m,), "f64", "global")
+    for i in range(m):
+        T[i] = 0.0
+        for l in range(k):
+            T[i] += f64(X[i, l]) * f64(W[l])
+        Y[i] = f32(T[i])
+
+@tensorir_function
+def row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer(("n",), "f32")):
+    k, n = sym_var(), sym_var()
+    T = alloc_buffer((n,), "f64", "global")
+    for j in range(n):
+        T[j] = 0.0
+        for l in range(k):
+            T[j] += f64(X[l]) * f64(W[l, j])
+        Y[j] = f32(T[j])
+"#;
+
+fn programs() -> Vec<TensorProgram> {
+    let program = Program::load(Source::new("products", PROGRAMS));
+    assert!(!program.has_errors(), "{:?}", program.diagnostics);
+    let definitions = program.module.definitions.into_iter();
+    definitions
+        .filter_map(|definition| match definition {
+            Definition::Tensor(program) => Some(program),
+            Definition::Graph(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn products_are_within_their_bound() {
+    let programs = programs();
+    let module = Program::load(Source::new("products", PROGRAMS)).module;
+    let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
+    assert_eq!(text.matches("(rx_product(").count() + text.matches("&& rx_product(").count(), 8);
+    let built = build_all(&programs, Sums::AnyOrder);
+    let mut compared = 0;
+    for kernel in &built.kernels {
+        for (sizes, seed) in SIZES.iter().zip(0..) {
+            let value = |name: &str| match name {
+                "m" => sizes[0],
+                "n" => sizes[1],
+                _ => sizes[2],
+            };
+            let case = case(kernel.program, &value, seed).expect("the sizes fit");
+            compared += hold(kernel, &case, sizes);
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
+
+/// Compares the result; the interpreter also sums the magnitudes.
+fn hold(kernel: &Built<'_>, case: &Case, sizes: &[i64; 3]) -> usize {
+    let options = Options::default();
+    let want = run(kernel.program, case.tensors.clone(), &case.ints, &options).expect("a value");
+    let positive: Vec<Tensor> = case.tensors.iter().map(magnitudes).collect();
+    let sums = run(kernel.program, positive, &case.ints, &options).expect("a value");
+    let got = kernel.run(case).expect("a value");
+    let last = want.len() - 1;
+    for at in 0..want[last].len() {
+        let [want, sum, got] =
+            [&want[last], &sums[last], &got[last]].map(|tensor| tensor.number(at).as_f64());
+        // One rounding more: the interpreter's result is an f32.
+        let bound = (sizes[2] + 3) as f64 * f64::powi(2.0, -24) * sum;
+        let name = &kernel.program.name;
+        assert!((want - got).abs() <= bound, "{name} {sizes:?}: {want} {got} at {at}");
+    }
+    want[last].len()
+}
+
+fn magnitudes(tensor: &Tensor) -> Tensor {
+    let shape = ndarray::IxDyn(tensor.shape());
+    let value = |at: usize| match tensor.number(at) {
+        Number::Float(value) => value.abs(),
+        Number::Int(value) => value as f64,
+    };
+    let values = (0..tensor.len()).map(value).collect();
+    let values = ndarray::ArrayD::from_shape_vec(shape, values).expect("as many elements");
+    Tensor::from_elements(tensor.dtype(), Elements::Float(values))
+}

@@ -1,0 +1,122 @@
+//! A loop that combines values with one element: the element is held in a variable, and where sums may be
+//! formed in any order, in lanes. Only where nothing in the loop may stop the kernel; else the loop is
+//! printed as it stands.
+
+use crate::Sums;
+use crate::dtypes::{held, is_half};
+use crate::printer::Printer;
+use crate::products::{mentions, visit};
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
+
+/// `T[…] = T[…] op value` for each value of a loop variable.
+struct Accumulation<'s> {
+    buffer: BufferId,
+    indices: &'s [TExpr],
+    op: BinOp,
+    value: &'s TExpr,
+    /// Whether the value comes before what it is combined with.
+    first: bool,
+}
+
+impl Printer<'_, '_> {
+    /// Prints the innermost loop and its body, if it is one; else nothing.
+    pub(crate) fn accumulate(
+        &mut self,
+        item: &Loop,
+        bounds: &(String, String),
+        body: &[Stmt],
+    ) -> bool {
+        let Some(found) = find(item, body) else { return false };
+        let dtype = self.program.buffer(found.buffer).dtype;
+        if is_half(dtype) || dtype == DType::Bool || self.watched.contains_key(&found.buffer) {
+            return false;
+        }
+        let kept = (self.lines.len(), self.sites.len(), self.checks, self.may_stop);
+        let within = self.within.clone();
+        self.facts.push();
+        let text = self.accumulated(item, bounds, &found, dtype);
+        self.facts.pop();
+        self.within = within;
+        let plain = self.lines.len() == kept.0;
+        self.lines.truncate(kept.0);
+        if !plain {
+            self.sites.truncate(kept.1);
+            (self.checks, self.may_stop) = (kept.2, kept.3);
+            return false;
+        }
+        text.iter().for_each(|line| self.line(line));
+        true
+    }
+
+    /// The lines; whatever else is printed on the way says that it does not work.
+    fn accumulated(
+        &mut self,
+        item: &Loop,
+        (start, stop): &(String, String),
+        found: &Accumulation,
+        dtype: DType,
+    ) -> Vec<String> {
+        // The element is there though the loop may have no iteration.
+        let values = self.indices(found.indices);
+        let at = self.element(found.buffer, found.indices, values);
+        let element = format!("{}[{at}]", self.buffers[&found.buffer]);
+        self.ranges.enter(self.facts, item);
+        let quick = if dtype == DType::F64 { self.quick(found.value) } else { None };
+        let value = match quick {
+            Some(text) => format!("(double){text}"),
+            None => self.expr(found.value, dtype),
+        };
+        let sum = self.names.fresh("sum");
+        let (a, b) = if found.first { (&value, &sum) } else { (&sum, &value) };
+        let next = self.operation(found.op, dtype, a, b);
+        let var = self.scalars[&item.var].clone();
+        let mut lines = vec![format!("{} {sum} = {element};", held(dtype))];
+        if let Some(name) = self.lanes(found.op, dtype) {
+            lines.push(format!("#pragma omp simd reduction({name} : {sum})"));
+        }
+        lines.push(format!(
+            "for (int64_t {var} = {start}; {var} < {stop}; {var}++) {sum} = {next};"
+        ));
+        lines.push(format!("{element} = {sum};"));
+        lines
+    }
+
+    /// How lanes are combined, where they may be.
+    fn lanes(&self, op: BinOp, dtype: DType) -> Option<&'static str> {
+        let any_order = self.sums == Sums::AnyOrder || dtype.is_integer();
+        match op {
+            BinOp::Add if any_order => Some("+"),
+            BinOp::Max if any_order && dtype.is_float() => Some("rx_most"),
+            BinOp::Min if any_order && dtype.is_float() => Some("rx_least"),
+            _ => None,
+        }
+    }
+}
+
+fn find<'s>(item: &Loop, body: &'s [Stmt]) -> Option<Accumulation<'s>> {
+    let [Stmt { kind: StmtKind::Store { buffer, indices, update, value }, .. }] = body else {
+        return None;
+    };
+    let own = |expr: &TExpr| matches!(expr, TExpr::Load { buffer: from, indices: at } if from == buffer && at == indices);
+    let (op, value, first) = match (update, value) {
+        (Some(op @ (BinOp::Add | BinOp::Sub | BinOp::Mul)), value) => (*op, value, false),
+        (None, TExpr::Binary(op @ (BinOp::Add | BinOp::Mul | BinOp::Min | BinOp::Max), both)) => {
+            if own(&both.0) {
+                (*op, &both.1, false)
+            } else if own(&both.1) {
+                (*op, &both.0, true)
+            } else {
+                return None;
+            }
+        }
+        _ => return None,
+    };
+    let mut reads = mentions(indices, item.var);
+    let mut seen = |part: &TExpr| {
+        reads |= matches!(part, TExpr::Load { buffer: from, .. } if from == buffer);
+    };
+    visit(value, &mut seen);
+    indices.iter().for_each(|index| visit(index, &mut seen));
+    (!reads).then_some(Accumulation { buffer: *buffer, indices, op, value, first })
+}

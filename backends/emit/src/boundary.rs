@@ -1,0 +1,94 @@
+//! The function that is called: symbolic variables are bound from the shapes that came, left to right,
+//! then everything declared is compared with what came, as `relax_semantics::tir` does it.
+
+use crate::dtypes;
+use crate::printer::Printer;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::DimVar;
+use relax_syntax::ir::tensor::Param;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+impl Printer<'_, '_> {
+    /// The whole function.
+    pub(crate) fn boundary(&mut self, symbol: &str) -> String {
+        let mut bound = BTreeSet::new();
+        let (mut lines, mut later, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tensors, mut ints) = (0, 0);
+        let program = self.program;
+        let mut scalars = Vec::new();
+        for param in &program.params {
+            match param {
+                Param::Buffer(id) => {
+                    let info = program.buffer(*id);
+                    for (axis, dim) in info.shape.iter().enumerate() {
+                        let actual = format!("tensors[{tensors}].shape[{axis}]");
+                        match dim {
+                            Dim::Var(name) if bound.insert(name.clone()) => {
+                                lines
+                                    .push(format!("const int64_t {} = {actual};", self.dims[name]));
+                            }
+                            _ => later.push((info.name.clone(), axis, dim, actual)),
+                        }
+                    }
+                    let of = dtypes::stored(info.dtype);
+                    arguments.push(format!("({of} *)tensors[{tensors}].data"));
+                    tensors += 1;
+                }
+                Param::Scalar(_) => {
+                    scalars.push(format!("ints[{ints}]"));
+                    ints += 1;
+                }
+                Param::Dim(name) => {
+                    if bound.insert(name.clone()) {
+                        lines.push(format!("const int64_t {} = ints[{ints}];", self.dims[name]));
+                    } else {
+                        let message = format!(
+                            "`{name}` is passed as another value than the buffers before it have"
+                        );
+                        let site = self.site("boundary/dim", message);
+                        let own = &self.dims[name];
+                        lines.push(format!("if (ints[{ints}] != {own}) return {site};"));
+                    }
+                    ints += 1;
+                }
+            }
+        }
+        for (name, axis, dim, actual) in later {
+            let message = format!("dim {axis} of `{name}` is not {dim}");
+            let site = self.site("boundary/dim", message);
+            let value = self.checked_dim(dim, &format!("return {site};"), &mut lines);
+            lines.push(format!("if ({actual} != {value}) return {site};"));
+        }
+        for dim in program.dims.iter().filter(|dim| bound.contains(&dim.name)) {
+            self.declared_facts(dim, &mut lines);
+        }
+        arguments.extend(self.dims.values().cloned());
+        arguments.extend(scalars);
+        let mut text = format!(
+            "int32_t {symbol}(const rx_tensor *tensors, const int64_t *ints) {{\n    (void)tensors, (void)ints;\n"
+        );
+        for line in lines {
+            let _ = writeln!(text, "    {line}");
+        }
+        let _ = writeln!(text, "    return {symbol}_body({});\n}}", arguments.join(", "));
+        text
+    }
+
+    /// What a `sym_var` line declares; without one, at least 0.
+    fn declared_facts(&mut self, dim: &DimVar, lines: &mut Vec<String>) {
+        let (name, own) = (&dim.name, self.dims[&dim.name].clone());
+        let lower = dim.lower.unwrap_or(0).max(0);
+        let site = self.site("bound/lower", format!("`{name}` is at least {lower}"));
+        lines.push(format!("if ({own} < {lower}) return {site};"));
+        if let Some(upper) = dim.upper {
+            let site = self.site("bound/upper", format!("`{name}` is at most {upper}"));
+            lines.push(format!("if ({own} > INT64_C({upper})) return {site};"));
+        }
+        if let Some(divisor) = dim.multiple_of {
+            let site =
+                self.site("bound/multiple_of", format!("`{name}` is a multiple of {divisor}"));
+            lines.push(format!("if (rx_floormod_i64({own}, {divisor}) != 0) return {site};"));
+        }
+    }
+}

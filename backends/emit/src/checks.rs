@@ -1,0 +1,173 @@
+//! Checks: each is a place where the kernel may stop, or is left out because the prover shows that it
+//! never fails.
+
+use crate::Site;
+use crate::printer::Printer;
+use relax_rewrite::ranges::is_proved;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::tensor::{BufferId, TExpr};
+use std::fmt;
+
+/// What became of the checks of one program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// In the text, the boundary not counted.
+    pub found: usize,
+    /// Shown never to fail.
+    pub elided: usize,
+}
+
+impl Checks {
+    /// In the kernel.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.found - self.elided
+    }
+}
+
+impl fmt::Display for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} checks, {} elided, {} left", self.found, self.elided, self.left())
+    }
+}
+
+impl Printer<'_, '_> {
+    /// The number that stands for a place where the kernel may stop.
+    pub(crate) fn site(&mut self, trap: &'static str, message: impl Into<String>) -> usize {
+        let site = Site { trap, message: message.into(), span: self.span };
+        if let Some(known) = self.sites.iter().position(|other| *other == site) {
+            return known + 1;
+        }
+        self.sites.push(site);
+        self.sites.len()
+    }
+
+    /// Stops where a condition of C holds.
+    pub(crate) fn stop_if(&mut self, condition: &str, trap: &'static str, message: String) {
+        let site = self.site(trap, message);
+        self.line(&format!("if ({condition}) {{ status = {site}; goto done; }}"));
+        self.may_stop = true;
+    }
+
+    /// Counts a check, and whether it is left out.
+    pub(crate) fn counted(&mut self, elided: Elided) {
+        self.checks.found += 1;
+        self.checks.elided += usize::from(elided == Elided::Yes);
+    }
+
+    /// Whether a claim on index expressions holds.
+    pub(crate) fn proves(
+        &mut self,
+        left: Option<Dim>,
+        relation: Relation,
+        right: Option<Dim>,
+    ) -> bool {
+        let (Some(left), Some(right)) = (left, right) else { return false };
+        is_proved(self.facts, &Claim::new(left, relation, right))
+    }
+
+    /// Whether index arithmetic stays in i64.
+    pub(crate) fn stays(&mut self, expr: &TExpr) -> bool {
+        self.ranges.stays_in_i64(self.facts, expr, &self.extents)
+    }
+
+    /// Checks the indices of an access, already evaluated, and gives the element's offset.
+    pub(crate) fn element(
+        &mut self,
+        buffer: BufferId,
+        indices: &[TExpr],
+        mut values: Vec<String>,
+    ) -> String {
+        let shape = self.program.buffer(buffer).shape.clone();
+        let extents = self.extent_names(buffer);
+        let mut outside = Vec::new();
+        for (axis, (index, extent)) in indices.iter().zip(&shape).enumerate() {
+            let dim = self.ranges.dim(index);
+            if self.is_within(dim.as_ref(), index, extent) {
+                continue;
+            }
+            if !is_plain(&values[axis]) {
+                values[axis] = self.temporary("int64_t", &values[axis]);
+            }
+            outside.push(format!("(uint64_t){} >= (uint64_t){}", values[axis], extents[axis]));
+            self.learn_within(dim, extent);
+        }
+        let elided = if outside.is_empty() { Elided::Yes } else { Elided::No };
+        self.counted(elided);
+        if elided == Elided::No {
+            let name = &self.program.buffer(buffer).name;
+            let message = format!("an index is outside of a dim of `{name}`");
+            self.stop_if(&outside.join(" || "), "tir/out_of_bounds", message);
+        }
+        offset(&values, &extents)
+    }
+
+    fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {
+        let Some(dim) = dim else { return false };
+        let known = (dim.clone(), extent.clone());
+        if self.within.contains(&known) {
+            return true;
+        }
+        let within = self.ranges.is_within(self.facts, index, extent);
+        if within {
+            self.within.insert(known);
+        }
+        within
+    }
+
+    /// After its check an index is known to be in bounds, as long as its scalars are visible.
+    fn learn_within(&mut self, dim: Option<Dim>, extent: &Dim) {
+        let Some(dim) = dim else { return };
+        self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+        self.facts.assume(Claim::new(dim.clone(), Relation::Less, extent.clone()));
+        self.within.insert((dim, extent.clone()));
+    }
+}
+
+/// Whether a check is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elided {
+    Yes,
+    No,
+}
+
+/// Whether an expression of C is one name or number.
+pub(crate) fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// `(i * 4 + j) * n + k`, without what is 0.
+pub(crate) fn offset(values: &[String], extents: &[String]) -> String {
+    let mut text = "0".to_owned();
+    for (value, extent) in values.iter().zip(extents) {
+        let before = match text.as_str() {
+            "0" => None,
+            plain if is_plain(plain) => Some(format!("{text} * {extent}")),
+            _ => Some(format!("({text}) * {extent}")),
+        };
+        text = match before {
+            None => value.clone(),
+            Some(before) if value == "0" => before,
+            Some(before) => format!("{before} + {value}"),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::offset;
+
+    #[test]
+    fn offsets_are_those_of_rows() {
+        let text = |values: &[&str], extents: &[&str]| {
+            let owned =
+                |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+            offset(&owned(values), &owned(extents))
+        };
+        assert_eq!(text(&["i", "j", "k"], &["m", "4", "n"]), "(i * 4 + j) * n + k");
+        assert_eq!(text(&["0", "j", "0"], &["m", "4", "n"]), "j * n");
+        assert_eq!(text(&[], &[]), "0");
+    }
+}

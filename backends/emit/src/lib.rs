@@ -1,0 +1,133 @@
+//! Floor 5: the tensor programs of a module as text for a compiler of a device. [`print_c`] writes one
+//! C file that people can read; it is the text of the programs, not of one shape of them.
+//!
+//! The meaning is the interpreter's (`relax_semantics::tir`): an operation rounds once in the dtype of its
+//! operands, integers wrap, what traps there traps here, at the same statement and in the same order. A
+//! check is left out only where the prover shows that it never fails. Iterations run in the order of the
+//! text, whatever the kinds of their loops are.
+//!
+//! Limits: threads that wait at barriers are not supported. What the elements of a parameter are before
+//! anything is written is the caller's business: only buffers that a program allocates are watched for
+//! reads of what nothing has written.
+
+mod accumulate;
+mod allocation;
+mod boundary;
+mod checks;
+mod dims;
+mod dtypes;
+mod expressions;
+mod initialized;
+mod multiply;
+mod names;
+mod prelude;
+mod printer;
+mod products;
+mod quick;
+mod statements;
+
+pub use checks::Checks;
+
+use relax_rewrite::ranges::assume_declared;
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::span::Span;
+
+/// A program that ran out of memory: no trap, but `Stop::Exhausted`.
+pub const OUT_OF_MEMORY: &str = "exhausted/memory";
+
+/// The text of a module's tensor programs.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// One C file.
+    pub text: String,
+    /// What it offers, in the order of the module.
+    pub kernels: Vec<Kernel>,
+    /// Programs that are not in it, each with the reason.
+    pub left_out: Vec<(Name, String)>,
+}
+
+/// One function of the C file.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The tensor program.
+    pub name: Name,
+    /// The function.
+    pub symbol: String,
+    /// Where it may stop: a kernel that returns `k > 0` stopped at entry `k - 1`.
+    pub sites: Vec<Site>,
+    /// What became of its checks.
+    pub checks: Checks,
+}
+
+/// A place where a kernel may stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The trap, or [`OUT_OF_MEMORY`].
+    pub trap: &'static str,
+    /// What is wrong, without values.
+    pub message: String,
+    /// The statement, or the header for what a call checks.
+    pub span: Span,
+}
+
+/// How sums of floats are formed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sums {
+    /// As the text says, in its order and dtypes: results are those of the interpreter, bit for bit where
+    /// no function of the C library is called.
+    #[default]
+    Exact,
+    /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
+    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
+    /// ends in f32 or in a sum is computed in f32, where each operation rounds.
+    AnyOrder,
+}
+
+/// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
+/// never fail.
+#[must_use]
+pub fn print_c(module: &Module, facts: &mut dyn Facts, sums: Sums) -> Source {
+    let mut source = Source { text: String::new(), kernels: Vec::new(), left_out: Vec::new() };
+    let mut multiplies = false;
+    let mut symbols = names::Names::default();
+    for definition in &module.definitions {
+        let Definition::Tensor(program) = definition else { continue };
+        let symbol = symbols.fresh(&format!("relax_{}", program.name));
+        match print_program(program, &symbol, facts, sums) {
+            Ok((text, kernel, calls_product)) => {
+                multiplies |= calls_product;
+                source.text.push_str(&text);
+                source.kernels.push(kernel);
+            }
+            Err(reason) => source.left_out.push((program.name.clone(), reason)),
+        }
+    }
+    source.text.insert_str(0, &prelude::text(multiplies));
+    source
+}
+
+fn print_program(
+    program: &TensorProgram,
+    symbol: &str,
+    facts: &mut dyn Facts,
+    sums: Sums,
+) -> Result<(String, Kernel, bool), String> {
+    let body = program.body.as_ref().ok_or("it is external: it has no body")?;
+    if statements::has_barrier(body) {
+        return Err("its threads wait at a barrier".to_owned());
+    }
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let printed = printer::Printer::new(program, facts, sums)
+        .map(|printer| printer.kernel(symbol, body))
+        .map_err(|found| first_message(&found));
+    facts.pop();
+    printed
+}
+
+fn first_message(found: &[Diagnostic]) -> String {
+    found.first().map_or_else(String::new, |first| format!("not well-formed: {}", first.message))
+}

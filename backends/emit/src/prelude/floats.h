@@ -1,0 +1,76 @@
+/* Operations of floats that C lacks, as NumPy has them. */
+#include <math.h>
+
+static inline float rx_min_f32(float a, float b) { return a <= b || a != a ? a : b; }
+static inline float rx_max_f32(float a, float b) { return a >= b || a != a ? a : b; }
+static inline double rx_min_f64(double a, double b) { return a <= b || a != a ? a : b; }
+static inline double rx_max_f64(double a, double b) { return a >= b || a != a ? a : b; }
+
+/* How lanes of a loop are combined. */
+#pragma omp declare reduction(rx_most : float : omp_out = rx_max_f32(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(rx_most : double : omp_out = rx_max_f64(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(rx_least : float : omp_out = rx_min_f32(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(rx_least : double : omp_out = rx_min_f64(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+
+static inline double rx_floormod_f64(double a, double b) {
+    double rest = fmod(a, b);
+    if (rest == 0) return copysign(0.0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static inline double rx_floordiv_f64(double a, double b) {
+    if (b == 0) return a / b;
+    double rest = fmod(a, b), quotient = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
+    if (quotient == 0) return copysign(0.0, a / b);
+    double whole = floor(quotient);
+    return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
+/* `a * b + c` for operands of at most 24 digits, rounded to odd; the product is exact. */
+static inline double rx_fma_odd(double a, double b, double c) {
+    double product = a * b, sum = product + c;
+    if (!isfinite(sum)) return sum;
+    double back = sum - product, error = (product - (sum - back)) + (c - back);
+    uint64_t bits = rx_bits_of_f64(sum);
+    if (error == 0 || (bits & 1)) return sum;
+    return rx_f64_of_bits((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
+}
+
+/* Functions: computed in double, rounded once to the dtype. */
+#define RX_FUNCTION(name, value)                                                                 \
+    static inline double rx_##name##_f64(double x) { return value; }                             \
+    static inline float rx_##name##_f32(float x) { return (float)rx_##name##_f64((double)x); }
+RX_FUNCTION(log, log(x))
+RX_FUNCTION(rsqrt, 1.0 / sqrt(x))
+RX_FUNCTION(sin, sin(x))
+RX_FUNCTION(cos, cos(x))
+RX_FUNCTION(tan, tan(x))
+RX_FUNCTION(asin, asin(x))
+RX_FUNCTION(acos, acos(x))
+RX_FUNCTION(atan, atan(x))
+RX_FUNCTION(sinh, sinh(x))
+RX_FUNCTION(cosh, cosh(x))
+RX_FUNCTION(asinh, asinh(x))
+RX_FUNCTION(acosh, acosh(x))
+RX_FUNCTION(atanh, atanh(x))
+RX_FUNCTION(expm1, expm1(x))
+RX_FUNCTION(log1p, log1p(x))
+
+static inline double rx_tanh_f64(double x) { return tanh(x); }
+static inline double rx_abs_f64(double x) { return fabs(x); }
+static inline float rx_abs_f32(float x) { return fabsf(x); }
+static inline double rx_sqrt_f64(double x) { return sqrt(x); }
+static inline float rx_sqrt_f32(float x) { return sqrtf(x); }
+static inline double rx_floor_f64(double x) { return floor(x); }
+static inline float rx_floor_f32(float x) { return floorf(x); }
+static inline double rx_ceil_f64(double x) { return ceil(x); }
+static inline float rx_ceil_f32(float x) { return ceilf(x); }
+static inline double rx_trunc_f64(double x) { return trunc(x); }
+static inline float rx_trunc_f32(float x) { return truncf(x); }
+static inline double rx_round_f64(double x) { return rint(x); }
+static inline float rx_round_f32(float x) { return rintf(x); }
+static inline double rx_pow_f64(double x, double y) { return pow(x, y); }
+static inline float rx_pow_f32(float x, float y) { return (float)pow((double)x, (double)y); }
+static inline double rx_atan2_f64(double x, double y) { return atan2(x, y); }
+static inline float rx_atan2_f32(float x, float y) { return (float)atan2((double)x, (double)y); }

@@ -1,0 +1,66 @@
+/* f16 and bf16 lie in memory as 16 bits, and are computed with as floats that hold their values:
+   each operation rounds once more, which for + - * / and the square root is the right result, a
+   float having more than twice their digits. */
+static inline float rx_f32_of_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint32_t rx_bits_of_f32(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+static inline double rx_f64_of_bits(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+static inline uint64_t rx_bits_of_f64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
+
+static inline float rx_f32_of_bf16(uint16_t bits) { return rx_f32_of_bits((uint32_t)bits << 16); }
+
+static inline uint16_t rx_bf16_of_f32(float x) {
+    uint32_t bits = rx_bits_of_f32(x);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    return x != x ? (uint16_t)((bits >> 16) | 0x40) : (uint16_t)rounded;
+}
+
+#ifdef __F16C__
+#include <immintrin.h>
+static inline float rx_f32_of_f16(uint16_t bits) { return _cvtsh_ss(bits); }
+static inline uint16_t rx_f16_of_f32(float x) { return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT); }
+#else
+static inline float rx_f32_of_f16(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7fff;
+    if (rest >= 0x7c00) return rx_f32_of_bits(sign | 0x7f800000u | (rest & 0x3ff) << 13);
+    /* Subnormals come out normal by the multiplication. */
+    float magnitude = rx_f32_of_bits(rest << 13) * rx_f32_of_bits(0x77800000u);
+    return rx_f32_of_bits(sign | rx_bits_of_f32(magnitude));
+}
+static inline uint16_t rx_f16_of_f32(float x) {
+    uint32_t bits = rx_bits_of_f32(x), sign = (bits >> 16) & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00);
+    if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00);
+    if (rest < 0x38800000u) {
+        /* The sum leaves the digits of a subnormal in the last bits, rounded to nearest even. */
+        float sum = rx_f32_of_bits(rest) + 0.5f;
+        return (uint16_t)(sign | (rx_bits_of_f32(sum) - 0x3f000000u));
+    }
+    rest += 0xc8000fffu + ((rest >> 13) & 1);
+    return (uint16_t)(sign | rest >> 13);
+}
+#endif
+
+/* The float next to `x` towards zero, its last bit set when inexact: rounding it again rounds once. */
+static inline float rx_odd_f32(double x) {
+    float nearest = (float)x;
+    if ((double)nearest == x || x != x) return nearest;
+    uint32_t bits = rx_bits_of_f32(nearest);
+    bits -= __builtin_fabs((double)nearest) > __builtin_fabs(x);
+    return rx_f32_of_bits(bits | 1);
+}
+static inline uint16_t rx_f16_of_f64(double x) { return rx_f16_of_f32(rx_odd_f32(x)); }
+static inline uint16_t rx_bf16_of_f64(double x) { return rx_bf16_of_f32(rx_odd_f32(x)); }
+
+static inline float rx_round_f16(float x) { return rx_f32_of_f16(rx_f16_of_f32(x)); }
+static inline float rx_round_bf16(float x) { return rx_f32_of_bf16(rx_bf16_of_f32(x)); }
+static inline float rx_round_f16_of_f64(double x) { return rx_f32_of_f16(rx_f16_of_f64(x)); }
+static inline float rx_round_bf16_of_f64(double x) { return rx_f32_of_bf16(rx_bf16_of_f64(x)); }
+
+/* Integers beyond 2^53, rounded to odd as above. */
+static inline double rx_odd_f64_of_u64(uint64_t x) {
+    uint64_t rest = x & 0x7ff;
+    return x >> 53 ? (double)((x & ~UINT64_C(0x7ff)) | (uint64_t)(rest != 0) << 11) : (double)x;
+}
+static inline double rx_odd_f64_of_i64(int64_t x) {
+    return x < 0 ? -rx_odd_f64_of_u64(-(uint64_t)x) : rx_odd_f64_of_u64((uint64_t)x);
+}

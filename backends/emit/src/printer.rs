@@ -1,0 +1,237 @@
+//! One kernel: a function that binds and checks, and one with the loops, whose pointers do not overlap.
+
+use crate::checks::Checks;
+use crate::dtypes;
+use crate::initialized::unproved;
+use crate::names::Names;
+use crate::{Kernel, Site, Sums};
+use relax_rewrite::ranges::Ranges;
+use relax_semantics::tir::{Sources, Typing};
+use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::print::print_file;
+use relax_syntax::raise::raise_module;
+use relax_syntax::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// What is known where the printer is.
+pub(crate) struct Printer<'p, 'f> {
+    pub(crate) program: &'p TensorProgram,
+    pub(crate) typing: Typing<'p>,
+    pub(crate) facts: &'f mut dyn Facts,
+    pub(crate) ranges: Ranges,
+    pub(crate) sources: Sources,
+    /// Extents of parameters: each is an i64.
+    pub(crate) extents: Vec<Dim>,
+    /// Indices known to be within an extent.
+    pub(crate) within: BTreeSet<(Dim, Dim)>,
+    /// The first value of each loop variable, as C.
+    pub(crate) starts: BTreeMap<ScalarId, String>,
+    pub(crate) names: Names,
+    pub(crate) scalars: BTreeMap<ScalarId, String>,
+    pub(crate) buffers: BTreeMap<BufferId, String>,
+    pub(crate) dims: BTreeMap<Name, String>,
+    /// C names of extents that are neither a literal nor a variable.
+    pub(crate) computed: BTreeMap<(BufferId, usize), String>,
+    /// Buffers of the program's own with elements that may be read before they are written.
+    pub(crate) watched: BTreeMap<BufferId, String>,
+    pub(crate) lines: String,
+    pub(crate) indent: usize,
+    /// Declarations at the top of the function.
+    pub(crate) declared: Vec<String>,
+    /// Pointers to free at its end.
+    pub(crate) owned: Vec<String>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) checks: Checks,
+    pub(crate) may_stop: bool,
+    /// Whether sums of floats may be formed in another order and in f32.
+    pub(crate) sums: Sums,
+    /// Whether the prelude's product is called.
+    pub(crate) multiplies: bool,
+    /// An expression whose value is at hand.
+    pub(crate) replaced: Option<(TExpr, String)>,
+    /// The statement.
+    pub(crate) span: Span,
+    /// Bytes on the stack so far.
+    pub(crate) stack: i64,
+}
+
+impl<'p, 'f> Printer<'p, 'f> {
+    pub(crate) fn new(
+        program: &'p TensorProgram,
+        facts: &'f mut dyn Facts,
+        sums: Sums,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut printer = Self {
+            program,
+            typing: Typing::new(program)?,
+            facts,
+            ranges: Ranges::default(),
+            sources: Sources::default(),
+            extents: Vec::new(),
+            within: BTreeSet::new(),
+            starts: BTreeMap::new(),
+            names: Names::default(),
+            scalars: BTreeMap::new(),
+            buffers: BTreeMap::new(),
+            dims: BTreeMap::new(),
+            computed: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            lines: String::new(),
+            indent: 1,
+            declared: Vec::new(),
+            owned: Vec::new(),
+            sites: Vec::new(),
+            checks: Checks::default(),
+            may_stop: false,
+            sums,
+            multiplies: false,
+            replaced: None,
+            span: program.span,
+            stack: 0,
+        };
+        printer.name_everything();
+        Ok(printer)
+    }
+
+    fn name_everything(&mut self) {
+        let program = self.program;
+        let dims = program.dims.iter().map(|dim| &dim.name);
+        let params = program.params.iter().filter_map(|param| match param {
+            Param::Dim(name) => Some(name),
+            Param::Buffer(_) | Param::Scalar(_) => None,
+        });
+        let buffers = self.program_buffers();
+        for name in dims.chain(params).chain(&self.free_dims()) {
+            if !self.dims.contains_key(name) {
+                let fresh = self.names.fresh(name);
+                self.dims.insert(name.clone(), fresh);
+            }
+        }
+        for id in buffers {
+            self.extents.extend(program.buffer(id).shape.iter().cloned());
+        }
+        for (info, id) in program.buffers.iter().zip(0..) {
+            let fresh = self.names.fresh(&info.name);
+            self.buffers.insert(BufferId(id), fresh);
+        }
+        for (info, id) in program.scalars.iter().zip(0..) {
+            let fresh = self.names.fresh(&info.name);
+            self.scalars.insert(ScalarId(id), fresh);
+        }
+        for buffer in unproved(program) {
+            let fresh = self.names.fresh(&format!("{}_written", program.buffer(buffer).name));
+            self.watched.insert(buffer, fresh);
+        }
+    }
+
+    /// Symbolic variables of signatures that no declaration names.
+    fn free_dims(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        for info in &self.program.buffers {
+            info.shape.iter().for_each(|dim| dim.visit_vars(&mut |name| names.push(name.clone())));
+        }
+        names
+    }
+
+    /// The buffers among the parameters.
+    pub(crate) fn program_buffers(&self) -> Vec<BufferId> {
+        let params = self.program.params.iter();
+        params
+            .filter_map(|param| if let Param::Buffer(id) = param { Some(*id) } else { None })
+            .collect()
+    }
+
+    /// A line of the body.
+    pub(crate) fn line(&mut self, text: &str) {
+        let _ = writeln!(self.lines, "{:1$}{text}", "", self.indent * 4);
+    }
+
+    /// A value in a variable of its own.
+    pub(crate) fn temporary(&mut self, of: &str, value: &str) -> String {
+        let name = self.names.fresh("t");
+        self.line(&format!("const {of} {name} = {value};"));
+        name
+    }
+
+    /// Both functions.
+    pub(crate) fn kernel(mut self, symbol: &str, body: &[Stmt]) -> (String, Kernel, bool) {
+        let entry = self.boundary(symbol);
+        let extents = self.computed_extents();
+        self.body(body);
+        let mut text = format!("\n{}", self.comment());
+        let _ = writeln!(text, "static __attribute__((noinline)) int32_t {symbol}_body(");
+        let _ = writeln!(text, "    {}) {{", self.parameters(body).join(",\n    "));
+        text.push_str("    int32_t status = 0;\n");
+        text.push_str(&extents);
+        for line in &self.declared {
+            let _ = writeln!(text, "    {line}");
+        }
+        text.push_str(&self.lines);
+        if self.may_stop {
+            text.push_str("done:\n");
+        }
+        for pointer in &self.owned {
+            let _ = writeln!(text, "    free({pointer});");
+        }
+        text.push_str("    return status;\n}\n\n");
+        text.push_str(&entry);
+        let Printer { program, sites, checks, multiplies, .. } = self;
+        let name = program.name.clone();
+        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks }, multiplies)
+    }
+
+    /// The text of the program, and what became of its checks.
+    fn comment(&self) -> String {
+        let definitions = vec![Definition::Tensor(self.program.clone())];
+        let text = print_file(&raise_module(&Module { definitions, ..Module::default() }));
+        let mut comment = String::new();
+        for line in text.lines() {
+            let _ = writeln!(comment, "// {line}");
+        }
+        let _ = writeln!(comment, "// {}", self.checks);
+        comment
+    }
+
+    /// Parameters of the function with the loops, in C.
+    fn parameters(&self, body: &[Stmt]) -> Vec<String> {
+        let mut written = BTreeSet::new();
+        written_buffers(body, &mut written);
+        let buffers = self.program_buffers().into_iter().map(|id| {
+            let of = dtypes::stored(self.program.buffer(id).dtype);
+            let constant = if written.contains(&id) { "" } else { "const " };
+            format!("{constant}{of} *restrict {}", self.buffers[&id])
+        });
+        let dims = self.dims.values().map(|name| format!("int64_t {name}"));
+        let scalars = self.program.params.iter().filter_map(|param| match param {
+            Param::Scalar(id) => Some(format!("int64_t {}", self.scalars[id])),
+            Param::Buffer(_) | Param::Dim(_) => None,
+        });
+        let all: Vec<String> = buffers.chain(dims).chain(scalars).collect();
+        if all.is_empty() { vec!["void".to_owned()] } else { all }
+    }
+}
+
+/// The buffers that statements store to.
+fn written_buffers(body: &[Stmt], written: &mut BTreeSet<BufferId>) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::For { body, .. } => written_buffers(body, written),
+            StmtKind::Block { init, body, .. } => {
+                written_buffers(init, written);
+                written_buffers(body, written);
+            }
+            StmtKind::If { then, otherwise, .. } => {
+                written_buffers(then, written);
+                written_buffers(otherwise, written);
+            }
+            StmtKind::Store { buffer, .. } => _ = written.insert(*buffer),
+            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier => {}
+        }
+    }
+}

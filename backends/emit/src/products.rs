@@ -1,0 +1,252 @@
+//! Nests that multiply matrices, found in the text: `T[i, j] = 0; T[i, j] += f64(X[i, k]) * f64(W[k, j]);
+//! Y[i, j] = f(f32(T[i, j]))`, with any indices, a batch, vectors, or sums in f32 in the output itself.
+
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{AttrValue, TensorProgram, attr};
+
+/// The attribute of a tensor program that names the parameters which nothing reads after it: buffers that
+/// it allocated before they were made parameters.
+const WORKSPACES: &str = "workspaces";
+
+/// A buffer with the indices of an access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'s> {
+    pub(crate) buffer: BufferId,
+    pub(crate) indices: &'s [TExpr],
+}
+
+/// A product of f32 matrices.
+#[derive(Clone, Debug)]
+pub(crate) struct Product<'s> {
+    /// Loops over elements of the result, outermost first.
+    pub(crate) loops: Vec<&'s Loop>,
+    /// The loop over terms.
+    pub(crate) along: &'s Loop,
+    pub(crate) factors: [At<'s>; 2],
+    pub(crate) out: At<'s>,
+    /// What is stored, where that is not the sum itself, and the sum as it stands in it.
+    pub(crate) finish: Option<(&'s TExpr, TExpr)>,
+    /// Where the sum is set to 0 at the first term: over no terms nothing is written.
+    pub(crate) only_with_terms: bool,
+}
+
+/// A store without an update, or with one.
+fn store(stmt: &Stmt, wanted: Option<BinOp>) -> Option<(At<'_>, &TExpr)> {
+    match &stmt.kind {
+        StmtKind::Store { buffer, indices, update, value } if *update == wanted => {
+            Some((At { buffer: *buffer, indices }, value))
+        }
+        _ => None,
+    }
+}
+
+impl<'s> Product<'s> {
+    /// The product that a loop is, if it is one.
+    pub(crate) fn of(program: &TensorProgram, stmt: &'s Stmt) -> Option<Self> {
+        let (loops, inner) = flat(std::slice::from_ref(stmt));
+        let found = staged(program, loops.clone(), inner).or_else(|| blocked(loops, inner))?;
+        let f32s = [found.factors[0], found.factors[1], found.out];
+        let fits = f32s.iter().all(|at| program.buffer(at.buffer).dtype == DType::F32)
+            && found.factors.iter().all(|at| at.buffer != found.out.buffer)
+            && found.loops.iter().chain([&found.along]).all(|item| item.start == TExpr::Int(0));
+        fits.then_some(found)
+    }
+}
+
+/// Loops and blocks with one statement in each, and what stands inside.
+pub(crate) fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
+    let mut all = Vec::new();
+    loop {
+        match body {
+            [Stmt { kind: StmtKind::For { loops, body: inner, .. }, .. }] => {
+                all.extend(loops);
+                body = inner;
+            }
+            [Stmt { kind: StmtKind::Block { axes, init, body: inner, .. }, .. }]
+                if axes.is_empty() && init.is_empty() =>
+            {
+                body = inner;
+            }
+            _ => return (all, body),
+        }
+    }
+}
+
+/// First value, terms and result as statements.
+fn staged<'s>(
+    program: &TensorProgram,
+    loops: Vec<&'s Loop>,
+    body: &'s [Stmt],
+) -> Option<Product<'s>> {
+    let (first, terms, last) = match body {
+        [first, terms] => (first, terms, None),
+        [first, terms, last] => (first, terms, Some(last)),
+        _ => return None,
+    };
+    let (total, zero) = store(first, None)?;
+    let (along, inner) = flat(std::slice::from_ref(terms));
+    let ([along], [term]) = (along.as_slice(), inner) else { return None };
+    let (at, value) = store(term, Some(BinOp::Add))?;
+    if !is_zero(zero) || at.buffer != total.buffer || at.indices != total.indices {
+        return None;
+    }
+    let wide = program.buffer(total.buffer).dtype;
+    let factors = factors(value, wide)?;
+    let (out, finish) = match last {
+        None => (total, None),
+        Some(last) => {
+            let (out, value) = store(last, None)?;
+            let own = TExpr::Load { buffer: total.buffer, indices: total.indices.to_vec() };
+            let sum = if wide == DType::F32 { own } else { TExpr::Cast(DType::F32, Box::new(own)) };
+            let unused = is_forgotten(program, total.buffer) && uses(program, total.buffer) == 3;
+            if !unused || reads(value, out.buffer) || loads_beside(value, &sum, total.buffer) {
+                return None;
+            }
+            (out, (*value != sum).then_some((value, sum)))
+        }
+    };
+    Some(Product { loops, along, factors, out, finish, only_with_terms: false })
+}
+
+/// A sum whose first value a block sets.
+fn blocked<'s>(mut loops: Vec<&'s Loop>, body: &'s [Stmt]) -> Option<Product<'s>> {
+    let [Stmt { kind: StmtKind::Block { axes, init, body, .. }, .. }] = body else { return None };
+    let ([first], [term]) = (init.as_slice(), body.as_slice()) else { return None };
+    let (total, zero) = store(first, None)?;
+    let (at, value) = store(term, Some(BinOp::Add))?;
+    let same = at.buffer == total.buffer && at.indices == total.indices;
+    if !axes.is_empty() || !is_zero(zero) || !same {
+        return None;
+    }
+    let factors = factors(value, DType::F32)?;
+    let written = |item: &&Loop| total.indices.contains(&TExpr::Scalar(item.var));
+    let reduced: Vec<usize> = (0..loops.len()).filter(|&at| !written(&loops[at])).collect();
+    let &[at] = reduced.as_slice() else { return None };
+    let along = loops.remove(at);
+    let both = factors.iter().any(|factor| mentions(factor.indices, along.var));
+    both.then_some(Product {
+        loops,
+        along,
+        factors,
+        out: total,
+        finish: None,
+        only_with_terms: true,
+    })
+}
+
+/// `X[…] * W[…]`, in the dtype of the sum.
+fn factors(value: &TExpr, wide: DType) -> Option<[At<'_>; 2]> {
+    let TExpr::Binary(BinOp::Mul, both) = value else { return None };
+    Some([factor(&both.0, wide)?, factor(&both.1, wide)?])
+}
+
+fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
+    match (expr, wide) {
+        (TExpr::Load { buffer, indices }, DType::F32) => Some(At { buffer: *buffer, indices }),
+        (TExpr::Cast(DType::F64, inner), DType::F64) => factor(inner, DType::F32),
+        _ => None,
+    }
+}
+
+fn is_zero(expr: &TExpr) -> bool {
+    matches!(expr, TExpr::Int(0)) || matches!(expr, TExpr::Float(value) if value.to_bits() == 0)
+}
+
+/// Whether nothing sees the elements of a buffer after the program.
+fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
+    let is_param = program.params.contains(&Param::Buffer(buffer));
+    let named = attr(&program.attrs, WORKSPACES);
+    let name = &program.buffer(buffer).name;
+    !is_param
+        || matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+}
+
+/// Whether some index mentions a scalar.
+pub(crate) fn mentions(indices: &[TExpr], var: ScalarId) -> bool {
+    let mut found = false;
+    for index in indices {
+        visit(index, &mut |part| found |= *part == TExpr::Scalar(var));
+    }
+    found
+}
+
+fn reads(expr: &TExpr, buffer: BufferId) -> bool {
+    let mut found = false;
+    visit(expr, &mut |part| {
+        found |= matches!(part, TExpr::Load { buffer: other, .. } if *other == buffer);
+    });
+    found
+}
+
+/// Whether the sum is read otherwise than as `sum`.
+fn loads_beside(value: &TExpr, sum: &TExpr, total: BufferId) -> bool {
+    let (mut loads, mut sums) = (0, 0);
+    visit(value, &mut |part| {
+        loads += usize::from(matches!(part, TExpr::Load { buffer, .. } if *buffer == total));
+        sums += usize::from(part == sum);
+    });
+    loads != sums
+}
+
+/// How many accesses to a buffer there are in the text: stores, and loads at one place each counted once.
+fn uses(program: &TensorProgram, buffer: BufferId) -> usize {
+    let mut count = 0;
+    walk(program.body.as_deref().unwrap_or(&[]), &mut |stmt| match &stmt.kind {
+        StmtKind::Store { buffer: to, indices, value, .. } => {
+            let loads = reads(value, buffer) || indices.iter().any(|index| reads(index, buffer));
+            count += usize::from(*to == buffer) + usize::from(loads);
+        }
+        StmtKind::Let { value, .. } => count += 4 * usize::from(reads(value, buffer)),
+        StmtKind::If { condition, .. } => count += 4 * usize::from(reads(condition, buffer)),
+        StmtKind::For { loops, .. } => {
+            let bounds = loops.iter().flat_map(|item| [&item.start, &item.stop]);
+            count += 4 * bounds.filter(|bound| reads(bound, buffer)).count();
+        }
+        StmtKind::Block { axes, .. } => {
+            let parts = axes.iter().flat_map(|axis| [&axis.extent, &axis.value]);
+            count += 4 * parts.filter(|part| reads(part, buffer)).count();
+        }
+        StmtKind::Alloc(_) | StmtKind::Barrier => {}
+    });
+    count
+}
+
+fn walk(body: &[Stmt], seen: &mut dyn FnMut(&Stmt)) {
+    for stmt in body {
+        seen(stmt);
+        match &stmt.kind {
+            StmtKind::For { body, .. } => walk(body, seen),
+            StmtKind::Block { init, body, .. } => {
+                walk(init, seen);
+                walk(body, seen);
+            }
+            StmtKind::If { then, otherwise, .. } => {
+                walk(then, seen);
+                walk(otherwise, seen);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Calls `seen` on an expression and each part of it.
+pub(crate) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+    seen(expr);
+    match expr {
+        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
+            operands.iter().for_each(|operand| visit(operand, seen));
+        }
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
+        TExpr::Binary(_, operands) => {
+            visit(&operands.0, seen);
+            visit(&operands.1, seen);
+        }
+        TExpr::Select(parts) => {
+            visit(&parts.0, seen);
+            visit(&parts.1, seen);
+            visit(&parts.2, seen);
+        }
+        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
+    }
+}

@@ -1,0 +1,199 @@
+//! Statements as C, in the order of the text.
+
+use crate::Sums;
+use crate::checks::Elided;
+use crate::dtypes::{held, is_half};
+use crate::printer::Printer;
+use relax_semantics::tir::reductions;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::tensor::{Axis, AxisKind, BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
+
+/// Whether a barrier stands among statements, at any depth.
+pub(crate) fn has_barrier(statements: &[Stmt]) -> bool {
+    statements.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Barrier => true,
+        StmtKind::For { body, .. } => has_barrier(body),
+        StmtKind::Block { init, body, .. } => has_barrier(init) || has_barrier(body),
+        StmtKind::If { then, otherwise, .. } => has_barrier(then) || has_barrier(otherwise),
+        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) => false,
+    })
+}
+
+impl Printer<'_, '_> {
+    /// Statements of one body; what they make known is forgotten after it.
+    pub(crate) fn body(&mut self, statements: &[Stmt]) {
+        self.facts.push();
+        let within = self.within.clone();
+        for stmt in statements {
+            self.span = stmt.span;
+            self.stmt(stmt);
+        }
+        self.within = within;
+        self.facts.pop();
+    }
+
+    fn nested(&mut self, statements: &[Stmt]) {
+        self.indent += 1;
+        self.body(statements);
+        self.indent -= 1;
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
+            StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
+            StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
+            StmtKind::Store { buffer, indices, update, value } => {
+                self.store(*buffer, indices, *update, value);
+            }
+            StmtKind::Let { var, value } => {
+                let dtype = self.typing.dtype(value);
+                let text = self.expr(value, dtype);
+                let name = self.scalars[var].clone();
+                self.line(&format!("const {} {name} = {text};", held(dtype)));
+                self.ranges.bind(*var, value);
+                self.sources.bind(*var, value);
+            }
+            StmtKind::If { condition, then, otherwise } => {
+                self.branch(condition, then, otherwise);
+            }
+            StmtKind::Alloc(buffer) => self.alloc(*buffer),
+            StmtKind::Barrier => unreachable!("invariant: programs with barriers are left out"),
+        }
+    }
+
+    fn store(&mut self, buffer: BufferId, indices: &[TExpr], update: Option<BinOp>, value: &TExpr) {
+        let dtype = self.program.buffer(buffer).dtype;
+        let values = self.indices(indices);
+        let mut text = self.expr(value, dtype);
+        let at = self.element(buffer, indices, values);
+        if let Some(op) = update {
+            let old = self.load(buffer, &at);
+            text = self.operation(op, dtype, &old, &text);
+        }
+        if is_half(dtype) {
+            text = format!("rx_{dtype}_of_f32({text})");
+        }
+        let name = self.buffers[&buffer].clone();
+        self.line(&format!("{name}[{at}] = {text};"));
+        if let Some(map) = self.watched.get(&buffer).cloned() {
+            self.line(&format!("{map}[{at}] = 1;"));
+        }
+    }
+
+    fn branch(&mut self, condition: &TExpr, then: &[Stmt], otherwise: &[Stmt]) {
+        let text = self.expr(condition, DType::Bool);
+        self.line(&format!("if ({text}) {{"));
+        self.facts.push();
+        self.ranges.assume(self.facts, condition);
+        self.nested(then);
+        self.facts.pop();
+        if !otherwise.is_empty() {
+            self.line("} else {");
+            self.nested(otherwise);
+        }
+        self.line("}");
+    }
+
+    /// All bounds are computed before the first loop is entered: they cannot use its variables.
+    fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
+        self.facts.push();
+        let within = self.within.clone();
+        let bounds: Vec<(String, String)> = loops
+            .iter()
+            .map(|item| {
+                let start = self.bound(&item.start, "start");
+                (start, self.bound(&item.stop, "stop"))
+            })
+            .collect();
+        let mut opened = 0;
+        for (at, (item, bound)) in loops.iter().zip(bounds).enumerate() {
+            if at + 1 == loops.len() && self.accumulate(item, &bound, body) {
+                break;
+            }
+            let (start, stop) = bound;
+            let var = self.scalars[&item.var].clone();
+            self.line(&format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"));
+            self.indent += 1;
+            opened += 1;
+            self.ranges.enter(self.facts, item);
+            self.sources.bind_loop(item);
+            self.starts.insert(item.var, start);
+        }
+        if opened == loops.len() {
+            self.body(body);
+        }
+        for _ in 0..opened {
+            self.close();
+        }
+        self.within = within;
+        self.facts.pop();
+    }
+
+    fn bound(&mut self, expr: &TExpr, wish: &str) -> String {
+        let text = self.index(expr);
+        if matches!(expr, TExpr::Int(_) | TExpr::Dim(_) | TExpr::Scalar(_)) {
+            return text;
+        }
+        let name = self.names.fresh(wish);
+        self.line(&format!("const int64_t {name} = {text};"));
+        name
+    }
+
+    fn block(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
+        self.facts.push();
+        let within = self.within.clone();
+        for axis in axes {
+            self.axis(axis);
+        }
+        if !init.is_empty() {
+            self.init(axes, init, body);
+        }
+        self.sources.bind_axes(axes);
+        self.body(body);
+        self.within = within;
+        self.facts.pop();
+    }
+
+    fn init(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
+        let firsts: Vec<String> = if axes.is_empty() {
+            let vars = reductions(&self.sources, init, body);
+            vars.iter()
+                .map(|var| format!("{} == {}", self.scalars[var], self.starts[var]))
+                .collect()
+        } else {
+            let reduced = axes.iter().filter(|axis| axis.kind == AxisKind::Reduce);
+            reduced.map(|axis| format!("{} == 0", self.scalars[&axis.var])).collect()
+        };
+        let condition = if firsts.is_empty() { "1".to_owned() } else { firsts.join(" && ") };
+        self.sources.bind_axes(axes);
+        self.line(&format!("if ({condition}) {{"));
+        self.nested(init);
+        self.line("}");
+    }
+
+    fn axis(&mut self, axis: &Axis) {
+        let (extent, value) = (self.index(&axis.extent), self.index(&axis.value));
+        let name = self.scalars[&axis.var].clone();
+        let (low, high) = (self.ranges.dim(&axis.value), self.ranges.dim(&axis.extent));
+        let inside = self.proves(Some(Dim::Int(0)), Relation::AtMost, low.clone())
+            && self.proves(low, Relation::Less, high.clone());
+        self.line(&format!("const int64_t {name} = {value};"));
+        self.counted(if inside { Elided::Yes } else { Elided::No });
+        if !inside {
+            let message = format!(
+                "the axis `{}` is outside of its extent",
+                self.program.scalar(axis.var).name
+            );
+            let condition = format!("{name} < 0 || {name} >= {extent}");
+            self.stop_if(&condition, "tir/axis_range", message);
+        }
+        self.ranges.bind(axis.var, &axis.value);
+        if let (Some(own), Some(extent)) = (self.ranges.dim(&TExpr::Scalar(axis.var)), high) {
+            self.facts.assume(Claim::new(0, Relation::AtMost, own.clone()));
+            self.facts.assume(Claim::new(own, Relation::Less, extent));
+        }
+    }
+}

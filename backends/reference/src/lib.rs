@@ -1,0 +1,13 @@
+//! Floor 5: the device that every other one is held against. Kernels are run by the interpreter of tensor
+//! programs, host functions by the reference library; so the virtual machine is tested without a
+//! compiler, and with one what no kernel computes is computed here.
+
+mod hosts;
+mod kernels;
+mod stops;
+mod values;
+
+pub use hosts::{Printed, register};
+pub use kernels::ReferenceKernels;
+pub use stops::{to_machine as stop_to_machine, to_semantics as stop_to_semantics};
+pub use values::{to_machine, to_semantics};

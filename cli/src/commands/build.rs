@@ -1,0 +1,110 @@
+//! `relax build`: a program as a module file.
+
+use super::constants::{load_externals, of_passes};
+use super::load;
+use super::opt::failed_run;
+use crate::args::{BuildArgs, Target};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::files::write_whole;
+use crate::terminal::Terminal;
+use relax_build::{BuildError, build_cpu};
+use relax_corpus::pipeline::Program;
+use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
+use relax_lower::pipeline::PIPELINE;
+use relax_lower::program::Around;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::passes::bind_params;
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_runtime::file::Image;
+use relax_semantics::check::Phase;
+use relax_semantics::tensor::Tensor;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
+    if args.target != Target::Cpu {
+        return Err(Failure::missing(
+            "this target is not built in this version; there is --target cpu",
+        ));
+    }
+    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    load_externals(&program.module, args.params.as_deref())?;
+    let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
+    let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums };
+    let image = match image(&program, &bound)? {
+        Ok(image) => image,
+        Err(failed) => return failed_run(&failed, &program, terminal),
+    };
+    let bytes = image.to_bytes();
+    write_whole(&args.output, &bytes)?;
+    let kernels = image.program.kernels.len();
+    terminal.note(&format!("{}: {} bytes, {kernels} kernels", args.output.display(), bytes.len()));
+    Ok(Exit::Fine)
+}
+
+/// How a program is compiled, and which values are known then.
+pub(super) struct Bound {
+    /// Of external constants and parameters, by name.
+    pub(super) params: Arc<BTreeMap<Name, Tensor>>,
+    /// Whether parameters of the entry function that have one are constants.
+    pub(super) binds: bool,
+    /// What kernels may do with sums of floats.
+    pub(super) sums: Sums,
+}
+
+/// The module file of a program for this processor; the inner error is that of a pass.
+pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Failed>, Failure> {
+    let (signatures, module) = match lowered(&program.module, bound) {
+        Ok(modules) => modules,
+        Err(failed) => return Ok(Err(failed)),
+    };
+    let compiler = Compiler::of_system().map_err(Failure::missing)?;
+    let around =
+        Around { externals: &bound.params, source: &program.source, signatures: &signatures };
+    let cache = cache()?;
+    let image =
+        build_cpu(&module, &around, bound.sums, &compiler, &cache).map_err(
+            |error| match error {
+                BuildError::Program(unsupported) => {
+                    let (line, _) = program.source.line_column(unsupported.span.start);
+                    let (name, line) = (&program.source.name, line);
+                    Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
+                }
+                other => Failure::missing(other),
+            },
+        )?;
+    Ok(Ok(image))
+}
+
+/// Where compiled kernels are kept; a folder of this run where the user has none.
+fn cache() -> Result<Cache, Failure> {
+    if let Some(cache) = Cache::of_user() {
+        return Ok(cache);
+    }
+    let folder = tempfile::Builder::new().prefix("relax-").tempdir();
+    folder
+        .map(|folder| Cache::at(folder.keep()))
+        .map_err(|error| Failure::missing(format!("no folder for compiled kernels: {error}")))
+}
+
+/// The module as its functions are called, and as the machine runs it.
+fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Module), Failed> {
+    let settings = Settings { params: Arc::clone(&bound.params), ..Settings::default() };
+    let pass = |module: &Module, route: &Route| {
+        run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
+    };
+    let early = Phase::of_module(module).is_ok_and(|phase| phase < Phase::P21);
+    let entered = if bound.binds && early {
+        let ingested = pass(module, &PIPELINE.to(Phase::P0))?;
+        pass(&ingested, &Route::Passes(vec![&bind_params::PASS]))?
+    } else {
+        module.clone()
+    };
+    let lowered = pass(&entered, &PIPELINE.to(Phase::P23))?;
+    Ok((entered, lowered))
+}

@@ -1,0 +1,233 @@
+//! `relax build`, and `relax run` of what it made: the same results, the same traps, the same exit codes as of
+//! the text; and files that are no modules.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A folder with programs, and a cache of compiled kernels that is its own.
+struct Folder(TempDir);
+
+/// Kernels, an operator that only the reference library has, a branch, a closure, a scalar, a shape.
+const PROGRAM: &str = r#"
+def main(x: Tensor(("n", 4), "f32"), w: Tensor((4, "m"), "f32"), s: Shape(["n"])):
+    y = relu(matmul(x, w))
+    print("{} and {}", y, s)
+    return (y, unique(flatten(y)), s, shape_of(y))
+
+def pick(x: Tensor(("n",), "f32"), c: Tensor((), "bool")) -> Tensor(("n",), "f32"):
+    if c:
+        y = multiply(x, const(2.0, "f32"))
+    else:
+        y = negative(x)
+    return y
+
+def cast(x: Tensor(("n",), "f32")):
+    m = sym_var()
+    y = unique(x)
+    z = match_cast(y, Tensor((m,), "f32"))
+    return reshape(z, shape(m // 2, 2))
+"#;
+
+/// A constant of a file, and one parameter beside.
+const WEIGHTS: &str = r#"
+def main(x: Tensor(("n", 2), "f32"), scale: Tensor((2,), "f32")):
+    return multiply(add(x, param("bias", Tensor((2,), "f32"))), scale)
+"#;
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().expect("a folder for the test"));
+        folder.write("p.rx", PROGRAM.as_bytes());
+        folder.write("w.rx", WEIGHTS.as_bytes());
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).expect("the file is written");
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect("the file is there")
+    }
+
+    fn relax(&self, arguments: &[&str]) -> Output {
+        self.command(arguments, "cache").output().expect("the command runs")
+    }
+
+    fn command(&self, arguments: &[&str], cache: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
+        command.args(arguments).current_dir(self.0.path());
+        command.env("XDG_CACHE_HOME", self.path(cache));
+        command
+    }
+
+    fn build(&self, program: &str, module: &str, more: &[&str]) -> Output {
+        self.relax(&[&["build", program, "-o", module], more].concat())
+    }
+}
+
+fn has_compiler() -> bool {
+    let name = std::env::var("CC").ok().filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| "cc".to_owned());
+    let is_there = Command::new(name).arg("--version").output().is_ok();
+    if !is_there {
+        eprintln!("SKIPPED: 1 test, there is no C compiler");
+    }
+    is_there
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_module_does_what_its_text_does() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    let built = folder.build("p.rx", "p.rxm", &[]);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    let x = "x=[[1, -2, 3, 4], [0.5, 0, 0, 1]]";
+    let calls: [&[&str]; 8] = [
+        &["--input", x, "--input", "w=ones(4, 3)", "--input", "s=shape(2)"],
+        &["--input", "x=zeros(0, 4)", "--input", "w=ones(4, 3)", "--input", "s=shape(0)"],
+        &["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=True"],
+        &["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=False", "--format", "json"],
+        &["--entry", "cast", "--input", "x=[3, 1, 3, 2, 7]"],
+        &["--entry", "pick", "--random", "--sym", "n=5", "--seed", "3"],
+        &["--entry", "pick"],
+        &["--entry", "nothing"],
+    ];
+    for call in calls {
+        let interpreted = folder.relax(&[&["run", "p.rx"], call].concat());
+        let compiled = folder.relax(&[&["run", "p.rx", "--backend", "cpu"], call].concat());
+        let module = folder.relax(&[&["run", "p.rxm"], call].concat());
+        assert_eq!(text(&module.stdout), text(&interpreted.stdout), "{call:?}");
+        assert_eq!(text(&compiled.stdout), text(&interpreted.stdout), "{call:?}");
+        assert_eq!(module.status.code(), interpreted.status.code(), "{}", text(&module.stderr));
+        assert_eq!(compiled.status.code(), interpreted.status.code(), "{call:?}");
+    }
+}
+
+#[test]
+fn a_module_traps_as_its_text_does() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "p.rxm", &[]);
+    let calls: [(&[&str], &str); 4] = [
+        (
+            &["--input", "x=ones(2, 4)", "--input", "w=ones(4, 1)", "--input", "s=shape(3)"],
+            "trap[boundary/dim]",
+        ),
+        (&["--entry", "cast", "--input", "x=[1, 2, 3]"], "trap[reshape/C2]"),
+        (&["--entry", "cast", "--input", "x=[[1], [2]]"], "trap[boundary/rank]"),
+        (&["--entry", "pick", "--input", "x=[1]", "--input", "c=[True]"], "trap[boundary/rank]"),
+    ];
+    for (call, id) in calls {
+        for file in ["p.rx", "p.rxm"] {
+            let ended = folder.relax(&[&["run", file], call].concat());
+            let message = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(3), "{file} {call:?}: {message}");
+            assert!(message.contains(id), "{file}: {message}");
+            assert!(message.contains("p.rx:"), "the source line is shown: {message}");
+        }
+    }
+    let call = ["--entry", "pick", "--input", "x=zeros(1000)", "--input", "c=True"];
+    let ended = folder.relax(&[&["run", "p.rxm", "--max-memory", "4001"][..], &call].concat());
+    assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
+}
+
+#[test]
+fn equal_programs_have_equal_files() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    for (cache, module) in [("one", "a.rxm"), ("two", "b.rxm")] {
+        let mut command = folder.command(&["build", "p.rx", "-o", module], cache);
+        assert!(command.output().expect("the command runs").status.success());
+    }
+    assert_eq!(folder.read("a.rxm"), folder.read("b.rxm"));
+}
+
+#[test]
+fn weights_are_in_the_file_or_stay_parameters() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    let missing = folder.build("w.rx", "w.rxm", &[]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("`bias`"));
+    folder.write("make.rx", b"def main(bias: Tensor((2,), \"f32\")):\n    return bias\n");
+    folder.relax(&["run", "make.rx", "--input", "bias=[10, 20]", "--output", "one.safetensors"]);
+    rename_tensor(&folder.path("one.safetensors"), "result", "bias");
+    let built = folder.build("w.rx", "w.rxm", &["--params", "one.safetensors"]);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    std::fs::remove_file(folder.path("one.safetensors")).expect("it was there");
+    let inputs = ["--input", "x=[[1, 2]]", "--input", "scale=[1, -1]"];
+    let ran = folder.relax(&[&["run", "w.rxm"][..], &inputs].concat());
+    assert!(
+        text(&ran.stdout).contains("[[ 11. -22.]]"),
+        "{}{}",
+        text(&ran.stdout),
+        text(&ran.stderr)
+    );
+}
+
+/// Gives the only tensor of a safetensors file another name of as many or fewer characters.
+fn rename_tensor(path: &Path, from: &str, to: &str) {
+    let bytes = std::fs::read(path).expect("the file is there");
+    let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+    let (header, data) = bytes[8..].split_at(usize::try_from(length).expect("it is small"));
+    let header = text(header).replace(&format!("\"{from}\""), &format!("\"{to}\""));
+    let mut renamed = (header.len() as u64).to_le_bytes().to_vec();
+    renamed.extend(header.as_bytes());
+    renamed.extend(data);
+    std::fs::write(path, renamed).expect("the file is written");
+}
+
+#[test]
+fn what_is_no_module_is_told() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "p.rxm", &[]);
+    let good = folder.read("p.rxm");
+    let mut damaged = good.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 4;
+    let cases: [(&str, &[u8], &str); 4] = [
+        ("damaged.rxm", &damaged, "damaged"),
+        ("short.rxm", &good[..good.len() - 64], "damaged"),
+        ("text.rxm", PROGRAM.as_bytes(), "no module file"),
+        ("empty.rxm", b"", "no module file"),
+    ];
+    for (name, bytes, what) in cases {
+        folder.write(name, bytes);
+        let ended = folder.relax(&["run", name]);
+        let message = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{name}: {message}");
+        assert!(message.contains(what) && message.contains(name), "{message}");
+    }
+}
+
+#[test]
+fn a_missing_compiler_is_told() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["build", "p.rx", "-o", "p.rxm"], "cache");
+    let ended = command.env("CC", "no-such-compiler").output().expect("the command runs");
+    let message = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{message}");
+    assert!(message.contains("no-such-compiler"), "{message}");
+    assert!(!folder.path("p.rxm").exists(), "nothing is left of a build that fails");
+}

@@ -1,0 +1,246 @@
+//! Nests of one tensor program that follow each other and begin with the same loops become one: each row is
+//! read again while it is still in a cache, as when softmax takes a maximum, a sum, and then divides.
+//!
+//! With that an iteration of the second nest comes before later ones of the first. So neither may stop the
+//! program, and what one of them writes the other may touch in the same iteration only: the loops that
+//! become one stand alone at the same places of all indices into such a buffer. Allocations whose dims always
+//! have a value are moved to the top, so that nests follow each other. Products of matrices stay alone: they
+//! have schedules of their own.
+
+use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::ranges::{Ranges, assume_declared};
+use relax_rewrite::renumber_program;
+use relax_rewrite::total::Total;
+use relax_rewrite::walk::{Rewrite, statements, visit_own, visit_statements};
+use relax_semantics::check::Phase;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The record.
+pub static PASS: Pass = Pass {
+    name: "fuse_loops",
+    doc: "Makes one nest of nests that follow each other in a tensor program and begin with the same \
+          loops, if none stops the program and each iteration touches what is its own.",
+    from: Phase::P0,
+    to: Phase::P0,
+    exactness: Exactness::Exact,
+    run,
+};
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut result = module.clone();
+    let (mut done, mut found) = (0, 0);
+    for definition in &mut result.definitions {
+        let Definition::Tensor(program) = definition else { continue };
+        let Some(body) = program.body.clone() else { continue };
+        let nests = |body: &[Stmt]| {
+            body.iter().filter(|stmt| matches!(stmt.kind, StmtKind::For { .. })).count()
+        };
+        let fused = fuse_all(program, body.clone(), context.facts);
+        found += nests(&body);
+        if nests(&fused) < nests(&body) {
+            done += nests(&body) - nests(&fused);
+            program.body = Some(fused);
+            renumber_program(program);
+        }
+    }
+    context.count_of("fused away", done, found, "nests");
+    Ok(result)
+}
+
+fn fuse_all(program: &TensorProgram, body: Vec<Stmt>, facts: &mut dyn Facts) -> Vec<Stmt> {
+    let (mut result, rest): (Vec<Stmt>, Vec<Stmt>) =
+        body.into_iter().partition(|stmt| is_plain_allocation(program, stmt));
+    for stmt in rest {
+        let fused = result.last().and_then(|last| fuse(program, last, &stmt, facts));
+        match fused {
+            Some(both) => _ = result.pop().map(|_| result.push(both)),
+            None => result.push(stmt),
+        }
+    }
+    result
+}
+
+fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool {
+    let StmtKind::Alloc(buffer) = stmt.kind else { return false };
+    program.buffer(buffer).shape.iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
+}
+
+/// Two nests as one.
+fn fuse(
+    program: &TensorProgram,
+    first: &Stmt,
+    second: &Stmt,
+    facts: &mut dyn Facts,
+) -> Option<Stmt> {
+    let ((a, body_a), (b, body_b)) = (nest(first)?, nest(second)?);
+    let same =
+        a.iter().zip(b).take_while(|(a, b)| is_whole(a) && a.start == b.start && a.stop == b.stop);
+    let count = same.count();
+    let shared: Vec<ScalarId> = a[..count].iter().map(|item| item.var).collect();
+    let names = b[..count].iter().map(|item| item.var).zip(shared.iter().copied());
+    let mut renamed = Renamed { names: names.collect() };
+    let body_b = statements(body_b, &mut renamed);
+    let rests = [rest(a, count, body_a.to_vec(), first), rest(b, count, body_b, second)];
+    let binds = |body: &[Stmt]| body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Let { .. }));
+    let allowed = count > 0
+        && !rests.iter().any(|rest| binds(rest) || multiplies(rest))
+        && is_apart(&rests, &shared)
+        && [first, second].iter().all(|stmt| never_stops(program, stmt, facts));
+    let body = rests.concat();
+    let kind = StmtKind::For { loops: a[..count].to_vec(), kind: LoopKind::Grid, body };
+    allowed.then_some(Stmt { kind, span: first.span })
+}
+
+fn nest(stmt: &Stmt) -> Option<(&[Loop], &[Stmt])> {
+    match &stmt.kind {
+        StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } => {
+            Some((loops, body))
+        }
+        _ => None,
+    }
+}
+
+/// From 0 to a literal or a dim.
+fn is_whole(item: &Loop) -> bool {
+    item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(_) | TExpr::Dim(_))
+}
+
+/// What stays of a nest within its first loops.
+fn rest(loops: &[Loop], count: usize, body: Vec<Stmt>, stmt: &Stmt) -> Vec<Stmt> {
+    if loops.len() == count {
+        return body;
+    }
+    let kind = StmtKind::For { loops: loops[count..].to_vec(), kind: LoopKind::Grid, body };
+    vec![Stmt { kind, span: stmt.span }]
+}
+
+struct Renamed {
+    names: BTreeMap<ScalarId, ScalarId>,
+}
+
+impl Rewrite for Renamed {
+    fn scalar(&mut self, id: ScalarId) -> ScalarId {
+        self.names.get(&id).copied().unwrap_or(id)
+    }
+}
+
+/// Whether a sum of products of two buffers is formed.
+fn multiplies(body: &[Stmt]) -> bool {
+    let mut found = false;
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::Store {
+            update: Some(BinOp::Add),
+            value: TExpr::Binary(BinOp::Mul, both),
+            ..
+        } = &stmt.kind
+        {
+            let buffers = [&both.0, &both.1].map(|factor| loaded(factor));
+            found |= matches!(buffers, [Some(a), Some(b)] if a != b);
+        }
+    });
+    found
+}
+
+fn loaded(expr: &TExpr) -> Option<BufferId> {
+    match expr {
+        TExpr::Load { buffer, .. } => Some(*buffer),
+        TExpr::Cast(_, inner) => loaded(inner),
+        _ => None,
+    }
+}
+
+/// Accesses of statements: buffer, indices, and whether it is written.
+fn accesses(body: &[Stmt]) -> Vec<(BufferId, Vec<TExpr>, bool)> {
+    let mut found = Vec::new();
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
+            found.push((*buffer, indices.clone(), true));
+        }
+        visit_own(stmt, &mut |expr| {
+            relax_rewrite::patterns::visit(expr, &mut |part| {
+                if let TExpr::Load { buffer, indices } = part {
+                    found.push((*buffer, indices.clone(), false));
+                }
+            });
+        });
+    });
+    found
+}
+
+/// Whether iterations that change places touch different elements of what either nest writes.
+fn is_apart(rests: &[Vec<Stmt>; 2], shared: &[ScalarId]) -> bool {
+    let [a, b] = rests.each_ref().map(|rest| accesses(rest));
+    let buffers = |accesses: &[(BufferId, Vec<TExpr>, bool)]| -> BTreeSet<BufferId> {
+        accesses.iter().map(|(buffer, ..)| *buffer).collect()
+    };
+    let (in_a, in_b) = (buffers(&a), buffers(&b));
+    let all: Vec<_> = a.into_iter().chain(b).collect();
+    in_a.intersection(&in_b).all(|buffer| {
+        let own: Vec<_> = all.iter().filter(|(other, ..)| other == buffer).collect();
+        let written = own.iter().any(|(_, _, written)| *written);
+        let stands = |var: &ScalarId| {
+            let rank = own.first().map_or(0, |(_, indices, _)| indices.len());
+            (0..rank).any(|at| own.iter().all(|(_, at_, _)| at_[at] == TExpr::Scalar(*var)))
+        };
+        !written || shared.iter().all(stands)
+    })
+}
+
+/// Whether nothing in a nest traps, but for reads of what nothing has written, which trap alike.
+fn never_stops(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> bool {
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let mut total = Total::new(program, facts);
+    let never = all_have_values(std::slice::from_ref(stmt), &mut total, &Ranges::default());
+    facts.pop();
+    never
+}
+
+fn all_have_values(body: &[Stmt], total: &mut Total, ranges: &Ranges) -> bool {
+    let mut ranges = ranges.clone();
+    total.facts.push();
+    let all = body.iter().all(|stmt| match &stmt.kind {
+        StmtKind::For { loops, body, .. } => {
+            let fine = loops.iter().all(|item| {
+                let bounds = [&item.start, &item.stop];
+                bounds.iter().all(|bound| total.has_value(&ranges, bound))
+            });
+            total.facts.push();
+            let mut inner = ranges.clone();
+            loops.iter().for_each(|item| inner.enter(total.facts, item));
+            let all = fine && all_have_values(body, total, &inner);
+            total.facts.pop();
+            all
+        }
+        StmtKind::Block { axes, init, body, .. } => {
+            axes.is_empty()
+                && all_have_values(init, total, &ranges)
+                && all_have_values(body, total, &ranges)
+        }
+        StmtKind::Store { buffer, indices, update, value } => {
+            let place = TExpr::Load { buffer: *buffer, indices: indices.clone() };
+            let whole = !matches!(update, Some(BinOp::FloorDiv | BinOp::Mod));
+            whole && total.has_value(&ranges, &place) && total.has_value(&ranges, value)
+        }
+        StmtKind::Let { var, value } => {
+            let fine = total.has_value(&ranges, value);
+            ranges.bind(*var, value);
+            fine
+        }
+        StmtKind::If { condition, then, otherwise } => {
+            total.has_value(&ranges, condition)
+                && all_have_values(then, total, &ranges)
+                && all_have_values(otherwise, total, &ranges)
+        }
+        StmtKind::Alloc(_) | StmtKind::Barrier => false,
+    });
+    total.facts.pop();
+    all
+}

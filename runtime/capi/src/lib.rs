@@ -1,0 +1,114 @@
+//! The runtime behind a C header, `runtime/include/relax_runtime.h`, which says what each function does.
+//!
+//! Whoever calls keeps what C programs keep: pointers are those that these functions gave, not freed yet, and
+//! arrays have the lengths that are told. A null pointer is an error, not undefined.
+#![allow(unsafe_code)]
+
+mod errors;
+mod values;
+
+pub use errors::{rx_error, rx_error_line, rx_error_trap};
+pub use values::{
+    rx_float_new, rx_int_new, rx_shape_new, rx_tensor_data, rx_tensor_dtype, rx_tensor_length,
+    rx_tensor_new, rx_tuple_count, rx_tuple_field, rx_tuple_new, rx_value_dims, rx_value_float,
+    rx_value_free, rx_value_int, rx_value_kind, rx_value_rank,
+};
+
+use errors::{fail, fail_with};
+use relax_runtime::{Module, Value};
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+
+/// `rx_module`
+#[derive(Debug)]
+pub struct RxModule(Module);
+
+/// `rx_value`
+#[derive(Debug)]
+pub struct RxValue(Value);
+
+/// A value that C frees.
+fn given(value: Value) -> *mut RxValue {
+    Box::into_raw(Box::new(RxValue(value)))
+}
+
+/// The elements of an array of C; an empty one may be null.
+///
+/// # Safety
+/// There are as many, and they stay for `'a`.
+unsafe fn array<'a, T>(data: *const T, length: usize) -> Option<&'a [T]> {
+    if length == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: the caller promises it, and it is not null.
+    (!data.is_null()).then(|| unsafe { std::slice::from_raw_parts(data, length) })
+}
+
+/// Values by pointers of C.
+///
+/// # Safety
+/// As [`array`], and each that is not null is a value that was not freed.
+unsafe fn values(data: *const *const RxValue, count: usize) -> Option<Vec<Value>> {
+    // SAFETY: the caller promises it.
+    let pointers = unsafe { array(data, count) }?;
+    // SAFETY: the caller promises it.
+    let value =
+        |&pointer: &*const RxValue| unsafe { pointer.as_ref() }.map(|value| value.0.clone());
+    pointers.iter().map(value).collect()
+}
+
+/// # Safety
+/// `bytes` has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_module_load(bytes: *const c_void, length: usize) -> *mut RxModule {
+    // SAFETY: the caller promises it.
+    let Some(bytes) = (unsafe { array(bytes.cast::<u8>(), length) }) else {
+        return fail("the bytes of the module are null");
+    };
+    match Module::load(bytes) {
+        Ok(module) => Box::into_raw(Box::new(RxModule(module))),
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+/// # Safety
+/// `module` is null, or a module that was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_module_free(module: *mut RxModule) {
+    if !module.is_null() {
+        // SAFETY: `rx_module_load` made it with `Box::into_raw`, and the caller gives it up.
+        drop(unsafe { Box::from_raw(module) });
+    }
+}
+
+/// # Safety
+/// `module` is null or a module, `function` null or a text that ends with a 0, `arguments` has `count`
+/// values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_module_call(
+    module: *const RxModule,
+    function: *const c_char,
+    arguments: *const *const RxValue,
+    count: usize,
+) -> *mut RxValue {
+    if function.is_null() {
+        return fail("the name of the function is null");
+    }
+    // SAFETY: the caller promises it, and it is not null.
+    let name = unsafe { CStr::from_ptr(function) }.to_string_lossy();
+    // SAFETY: the caller promises it.
+    let (module, arguments) = unsafe { (module.as_ref(), values(arguments, count)) };
+    let Some(RxModule(module)) = module else { return fail("the module is null") };
+    let Some(arguments) = arguments else { return fail("an argument is null") };
+    let Some(function) = module.function(&name) else {
+        let known: Vec<&str> = module.functions().collect();
+        return fail(&format!("the module offers no `{name}`, but {}", known.join(", ")));
+    };
+    match function.call(&arguments) {
+        Ok(value) => given(value),
+        Err(stop) => {
+            fail_with(&stop, module.source());
+            null_mut()
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Memory of tensors: blocks that are aligned for every kernel, and the pool that gives them out again.
+//!
+//! Memory is zero when it comes from the system, and keeps what it held when it is given out again, so
+//! that it is always initialized. The pool keeps blocks by size: a call that asks for the sizes of an
+//! earlier one gets its blocks, and nothing is allocated. What was not asked for in the last
+//! [`KEPT_CALLS`] calls goes back to the system.
+#![allow(unsafe_code)]
+
+use crate::stop::Stop;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The alignment of every block: a cache line, and the widest vector there is.
+pub const ALIGNMENT: usize = 64;
+
+/// Calls that a block waits for its next use.
+const KEPT_CALLS: u64 = 8;
+
+/// Bytes of the machine's own.
+struct Raw {
+    data: NonNull<u8>,
+    capacity: usize,
+}
+
+// SAFETY: a `Raw` owns its bytes, as a `Box<[u8]>` does.
+unsafe impl Send for Raw {}
+// SAFETY: a `Raw` itself gives no access to its bytes. Who reads and writes by way of a `Block` keeps the rule told there.
+unsafe impl Sync for Raw {}
+
+fn layout(capacity: usize) -> Option<Layout> {
+    Layout::from_size_align(capacity, ALIGNMENT).ok().filter(|layout| layout.size() > 0)
+}
+
+impl Raw {
+    /// A capacity of 0 is a dangling, aligned pointer. `None` when the system has no memory.
+    fn allocate(capacity: usize) -> Option<Raw> {
+        if capacity == 0 {
+            let data = NonNull::new(std::ptr::without_provenance_mut(ALIGNMENT))?;
+            return Some(Raw { data, capacity });
+        }
+        let layout = layout(capacity)?;
+        // SAFETY: the size of the layout is not 0.
+        let data = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Raw { data, capacity })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        if self.capacity > 0
+            && let Some(layout) = layout(self.capacity)
+        {
+            // SAFETY: it was allocated with this very layout, and is not used any more.
+            unsafe { dealloc(self.data.as_ptr(), layout) }
+        }
+    }
+}
+
+/// A block of memory; when the last name of it goes, it returns to its pool.
+///
+/// Who may touch the bytes: while a call runs, its machine, which writes only to storages that it made
+/// itself and to blocks nobody else has seen; everyone else reads, and only what no machine writes
+/// to any more. [`crate::tensor::Tensor`] is such a name.
+pub(crate) struct Block {
+    raw: Option<Raw>,
+    bytes: usize,
+    pool: Option<Arc<Pool>>,
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes)", self.bytes)
+    }
+}
+
+impl Block {
+    /// The first byte.
+    pub(crate) fn data(&self) -> NonNull<u8> {
+        self.raw.as_ref().expect("invariant: only dropping takes it").data
+    }
+
+    /// How many there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A block outside of every pool that holds a copy; `None` when the system has no memory.
+    pub(crate) fn copied(bytes: &[u8]) -> Option<Block> {
+        let raw = Raw::allocate(rounded(bytes.len())?)?;
+        let block = Block { raw: Some(raw), bytes: bytes.len(), pool: None };
+        // SAFETY: the block is new, so they do not overlap, and has at least as many bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.data().as_ptr(), bytes.len());
+        }
+        Some(block)
+    }
+
+    /// The bytes from `offset` on. For names of blocks that nothing writes to, as is told above.
+    pub(crate) fn read(&self, offset: usize, length: usize) -> &[u8] {
+        let fits = offset.checked_add(length).is_some_and(|end| end <= self.bytes);
+        assert!(fits, "invariant: a tensor lies within its block");
+        // SAFETY: they lie in the block and are initialized; the caller holds a name of a block that
+        // nothing writes to while it is read (see `Block`).
+        unsafe { std::slice::from_raw_parts(self.data().as_ptr().add(offset), length) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let (Some(raw), Some(pool)) = (self.raw.take(), self.pool.take()) {
+            pool.take_back(raw);
+        }
+    }
+}
+
+/// Blocks by size.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By capacity, each with the number of the call that gave it back.
+    free: BTreeMap<usize, Vec<(Raw, u64)>>,
+    in_use: usize,
+    cached: usize,
+    calls: u64,
+    allocations: u64,
+    limit: usize,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes in use, {} waiting", self.in_use, self.cached)
+    }
+}
+
+/// Capacities are multiples of the alignment, so that nearby sizes share blocks.
+fn rounded(bytes: usize) -> Option<usize> {
+    bytes.checked_next_multiple_of(ALIGNMENT).filter(|&bytes| isize::try_from(bytes).is_ok())
+}
+
+impl Pool {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { state: Mutex::new(State { limit, ..State::default() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks that the system was asked for so far.
+    pub(crate) fn allocations(&self) -> u64 {
+        self.state().allocations
+    }
+
+    /// A block of this many bytes, whatever they hold.
+    pub(crate) fn give(self: &Arc<Self>, bytes: usize) -> Result<Block, Stop> {
+        let mut state = self.state();
+        let limit = state.limit;
+        let too_much = || Stop::Exhausted {
+            resource: "memory",
+            detail: format!("the tensors that are in use take more than {limit} bytes"),
+        };
+        let capacity = rounded(bytes).ok_or_else(too_much)?;
+        let total = state.in_use.checked_add(capacity).ok_or_else(too_much)?;
+        if total > limit {
+            return Err(too_much());
+        }
+        let raw = match state.reuse(capacity) {
+            Some(raw) => raw,
+            None => {
+                if total.saturating_add(state.cached) > limit {
+                    state.free.clear();
+                    state.cached = 0;
+                }
+                state.allocations += 1;
+                Raw::allocate(capacity).ok_or_else(|| Stop::Exhausted {
+                    resource: "memory",
+                    detail: format!("the system has no {bytes} bytes"),
+                })?
+            }
+        };
+        state.in_use = total;
+        Ok(Block { raw: Some(raw), bytes, pool: Some(Arc::clone(self)) })
+    }
+
+    fn take_back(&self, raw: Raw) {
+        let mut state = self.state();
+        state.in_use = state.in_use.saturating_sub(raw.capacity);
+        if raw.capacity > 0 {
+            state.cached += raw.capacity;
+            let call = state.calls;
+            state.free.entry(raw.capacity).or_default().push((raw, call));
+        }
+    }
+
+    /// A call ended: what was not used for long goes back to the system.
+    pub(crate) fn end_call(&self) {
+        let mut state = self.state();
+        state.calls += 1;
+        let oldest = state.calls.saturating_sub(KEPT_CALLS);
+        let mut freed = 0;
+        state.free.retain(|capacity, blocks| {
+            let before = blocks.len();
+            blocks.retain(|(_, call)| *call >= oldest);
+            freed += (before - blocks.len()) * capacity;
+            !blocks.is_empty()
+        });
+        state.cached = state.cached.saturating_sub(freed);
+    }
+}
+
+impl State {
+    fn reuse(&mut self, capacity: usize) -> Option<Raw> {
+        if capacity == 0 {
+            return Raw::allocate(0);
+        }
+        let blocks = self.free.get_mut(&capacity)?;
+        let (raw, _) = blocks.pop()?;
+        self.cached = self.cached.saturating_sub(capacity);
+        Some(raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_was_there_is_not_allocated_again() {
+        let pool = Arc::new(Pool::new(1 << 20));
+        let (a, b) = (pool.give(100), pool.give(0));
+        assert!(a.is_ok() && b.is_ok());
+        drop((a, b));
+        assert!(pool.give(127).is_ok(), "the same capacity");
+        assert_eq!(pool.allocations(), 1);
+    }
+
+    #[test]
+    fn the_limit_counts_what_is_in_use() {
+        let pool = Arc::new(Pool::new(256));
+        let held = pool.give(200);
+        assert!(held.is_ok());
+        assert!(matches!(pool.give(64), Err(Stop::Exhausted { .. })));
+        assert!(matches!(pool.give(usize::MAX), Err(Stop::Exhausted { .. })));
+        drop(held);
+        // What waits makes room for what is needed.
+        assert!(pool.give(64).is_ok());
+    }
+
+    #[test]
+    fn what_waits_for_long_goes() {
+        let pool = Arc::new(Pool::new(1 << 20));
+        drop(pool.give(64));
+        (0..=KEPT_CALLS).for_each(|_| pool.end_call());
+        drop(pool.give(64));
+        assert_eq!(pool.allocations(), 2);
+    }
+}

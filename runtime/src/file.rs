@@ -1,0 +1,123 @@
+//! The module file, `.rxm`.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `89 52 58 4d 0d 0a 1a 0a`: as PNG's, so that a transfer as text is found out |
+//! | 8..12 | the version of the format |
+//! | 12..16 | how many sections there are |
+//! | 16..24 | the length of the file |
+//! | 24..28 | CRC-32 of the table of sections |
+//! | 28..32 | CRC-32 of bytes 0..28 |
+//! | 32.. | the table: of each section its kind and CRC-32 (4 bytes each), place and length (8 each) |
+//! | then | the sections in the order of the table, each at the next multiple of 64, zeros between |
+//!
+//! Numbers are little-endian. There is one way to write a program, so equal programs have equal bytes, and
+//! each byte is covered by a checksum or must be 0.
+
+mod sections;
+
+use crate::program::{Metadata, Program};
+use sections::{Kind, read, write};
+use thiserror::Error;
+
+/// How a module file begins.
+pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
+
+/// The version of the format that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+/// What a module file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Image {
+    /// For which machine the kernels are, as [`crate::host_target`] says it; empty for a program without
+    /// machine code.
+    pub target: String,
+    /// Code, signatures, constants without elements, texts.
+    pub program: Program,
+    /// The machine code of the kernels: a shared object of the target.
+    pub object: Vec<u8>,
+    /// The elements of constants.
+    pub data: Vec<u8>,
+    /// What an embedder may want to know.
+    pub metadata: Metadata,
+    /// The text that spans refer to.
+    pub source: String,
+}
+
+/// Why bytes are no module that can be run here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// It is something else.
+    #[error("this is no module file: {0}")]
+    Foreign(&'static str),
+    /// It is of another version.
+    #[error(
+        "the module file is of version {found}, this version of relax reads version {VERSION}: build it anew"
+    )]
+    Version {
+        /// Of the file.
+        found: u32,
+    },
+    /// It is not as it was written.
+    #[error("the module file is damaged: {0}")]
+    Damaged(String),
+    /// It is for another machine.
+    #[error("the module file is for another machine: {0}")]
+    Target(String),
+    /// Its machine code cannot be loaded.
+    #[error("the kernels of the module cannot be loaded: {0}")]
+    Kernels(String),
+    /// It was written by something that is wrong.
+    #[error("the module file holds a program that is not valid: {0}")]
+    Invalid(String),
+}
+
+impl Image {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let code = encode(&self.program);
+        let metadata = encode(&self.metadata);
+        write(&[
+            (Kind::Target, self.target.as_bytes()),
+            (Kind::Code, &code),
+            (Kind::Metadata, &metadata),
+            (Kind::Source, self.source.as_bytes()),
+            (Kind::Object, &self.object),
+            (Kind::Data, &self.data),
+        ])
+    }
+
+    /// Reads a file. What it says is checked when a module is made of it.
+    ///
+    /// # Errors
+    /// When the bytes are not those of a whole, unchanged module file of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        let sections = read(bytes)?;
+        let [target, code, metadata, source, object, data] = sections;
+        let text = |bytes: &[u8], what: &str| {
+            String::from_utf8(bytes.to_vec())
+                .map_err(|_| LoadError::Damaged(format!("the {what} is no text")))
+        };
+        Ok(Self {
+            target: text(target, "target")?,
+            program: decode(code, "code")?,
+            object: object.to_vec(),
+            data: data.to_vec(),
+            metadata: decode(metadata, "metadata")?,
+            source: text(source, "source")?,
+        })
+    }
+}
+
+fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("invariant: everything in a program can be written")
+}
+
+fn decode<'b, T: serde::Deserialize<'b>>(bytes: &'b [u8], what: &str) -> Result<T, LoadError> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) => Err(LoadError::Damaged(format!("bytes are left after the {what}"))),
+        Err(error) => Err(LoadError::Damaged(format!("the {what} does not read: {error}"))),
+    }
+}

@@ -1,0 +1,149 @@
+//! Sections and their table: kinds, checksums, places.
+
+use super::{LoadError, MAGIC, VERSION};
+
+const HEADER: usize = 32;
+const ENTRY: usize = 24;
+/// Sections begin at multiples of it.
+const ALIGNMENT: usize = 64;
+const SECTIONS: usize = 6;
+
+/// What a section holds; its number is in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Target = 1,
+    Code = 2,
+    Metadata = 3,
+    Source = 4,
+    Object = 5,
+    Data = 6,
+}
+
+const ORDER: [Kind; SECTIONS] =
+    [Kind::Target, Kind::Code, Kind::Metadata, Kind::Source, Kind::Object, Kind::Data];
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Target => "target",
+            Kind::Code => "code",
+            Kind::Metadata => "metadata",
+            Kind::Source => "source",
+            Kind::Object => "kernels",
+            Kind::Data => "constants",
+        }
+    }
+}
+
+/// The file with these sections, which are in their order.
+pub(super) fn write(sections: &[(Kind, &[u8]); SECTIONS]) -> Vec<u8> {
+    let mut table = Vec::new();
+    let mut at = (HEADER + SECTIONS * ENTRY).next_multiple_of(ALIGNMENT);
+    let mut places = Vec::new();
+    for (kind, bytes) in sections {
+        table.extend((*kind as u32).to_le_bytes());
+        table.extend(crc32fast::hash(bytes).to_le_bytes());
+        table.extend((at as u64).to_le_bytes());
+        table.extend((bytes.len() as u64).to_le_bytes());
+        places.push(at);
+        at = (at + bytes.len()).next_multiple_of(ALIGNMENT);
+    }
+    let mut file = Vec::with_capacity(at);
+    file.extend(MAGIC);
+    file.extend(VERSION.to_le_bytes());
+    file.extend((SECTIONS as u32).to_le_bytes());
+    file.extend((at as u64).to_le_bytes());
+    file.extend(crc32fast::hash(&table).to_le_bytes());
+    file.extend(crc32fast::hash(&file).to_le_bytes());
+    file.extend(table);
+    for ((_, bytes), place) in sections.iter().zip(places) {
+        file.resize(place, 0);
+        file.extend(*bytes);
+    }
+    file.resize(at, 0);
+    file
+}
+
+/// The sections of a file, in their order.
+pub(super) fn read(bytes: &[u8]) -> Result<[&[u8]; SECTIONS], LoadError> {
+    let table = header(bytes)?;
+    let mut sections = [&bytes[..0]; SECTIONS];
+    let mut end = HEADER + table.len();
+    for ((entry, kind), section) in table.chunks_exact(ENTRY).zip(ORDER).zip(&mut sections) {
+        let damaged =
+            |what: &str| LoadError::Damaged(format!("the section `{}` {what}", kind.name()));
+        let (number, crc) = (u32_at(entry, 0), u32_at(entry, 4));
+        let place = usize::try_from(u64_at(entry, 8)).ok();
+        let length = usize::try_from(u64_at(entry, 16)).ok();
+        if number != kind as u32 {
+            return Err(damaged("is not where it belongs"));
+        }
+        if place != Some(end.next_multiple_of(ALIGNMENT)) {
+            return Err(damaged("does not begin where it must"));
+        }
+        let range = place.zip(length).and_then(|(at, length)| Some(at..at.checked_add(length)?));
+        let found = range.clone().and_then(|range| bytes.get(range));
+        let (Some(range), Some(found)) = (range, found) else {
+            return Err(damaged("goes past the end of the file"));
+        };
+        if crc32fast::hash(found) != crc {
+            return Err(damaged("does not have its checksum"));
+        }
+        zeros(bytes, end, range.start)?;
+        end = range.end;
+        *section = found;
+    }
+    if end.next_multiple_of(ALIGNMENT) != bytes.len() {
+        return Err(LoadError::Damaged("it does not end after its sections".to_owned()));
+    }
+    zeros(bytes, end, bytes.len())?;
+    Ok(sections)
+}
+
+/// Looks at the header; gives the table.
+fn header(bytes: &[u8]) -> Result<&[u8], LoadError> {
+    if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != MAGIC {
+        return Err(LoadError::Foreign("it does not begin as one"));
+    }
+    let damaged = |what: &str| LoadError::Damaged(what.to_owned());
+    let header = bytes.get(..HEADER).ok_or_else(|| damaged("it ends within its header"))?;
+    // The version is told first: another one may have another header.
+    let version = u32_at(header, 8);
+    let is_whole = crc32fast::hash(&header[..28]) == u32_at(header, 28);
+    if version != VERSION && is_whole {
+        return Err(LoadError::Version { found: version });
+    }
+    if !is_whole {
+        return Err(damaged("the header does not have its checksum"));
+    }
+    if u32_at(header, 12) as usize != SECTIONS {
+        return Err(damaged("it has not the sections of its version"));
+    }
+    if u64_at(header, 16) != bytes.len() as u64 {
+        let (says, is) = (u64_at(header, 16), bytes.len());
+        return Err(LoadError::Damaged(format!("it has {is} bytes, and says that it has {says}")));
+    }
+    let table = bytes.get(HEADER..HEADER + SECTIONS * ENTRY);
+    let table = table.ok_or_else(|| damaged("it ends within its table"))?;
+    if crc32fast::hash(table) != u32_at(header, 24) {
+        return Err(damaged("the table of sections does not have its checksum"));
+    }
+    Ok(table)
+}
+
+fn zeros(bytes: &[u8], from: usize, to: usize) -> Result<(), LoadError> {
+    match bytes.get(from..to) {
+        Some(gap) if gap.iter().all(|&byte| byte == 0) => Ok(()),
+        _ => Err(LoadError::Damaged("something stands between two sections".to_owned())),
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let field = bytes.get(at..at + 4).and_then(|field| field.try_into().ok());
+    u32::from_le_bytes(field.expect("invariant: the caller has looked at the length"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let field = bytes.get(at..at + 8).and_then(|field| field.try_into().ok());
+    u64::from_le_bytes(field.expect("invariant: the caller has looked at the length"))
+}

@@ -1,0 +1,240 @@
+//! A loaded module, as an embedder has it.
+
+use crate::block::{Block, Pool};
+use crate::dtype::{DType, dense_bytes};
+use crate::file::{Image, LoadError};
+use crate::kernels::Kernels;
+use crate::native::{NativeKernels, NoKernels};
+use crate::program::{Constant, Function, Metadata, Program};
+use crate::stop::Stop;
+use crate::target;
+use crate::tensor::Tensor;
+use crate::value::Value;
+use crate::vm::{Limits, Run};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a host function is called with.
+#[derive(Clone, Debug)]
+pub struct HostCall {
+    /// In order.
+    pub args: Vec<Value>,
+    /// Those that are passed by name.
+    pub keywords: Vec<(String, Value)>,
+}
+
+/// A function that the embedder registers and the program calls by its name.
+pub type HostFunction = Box<dyn Fn(&HostCall) -> Result<Value, Stop> + Send + Sync>;
+
+/// What a run of the machine reads.
+pub(crate) struct Loaded {
+    pub(crate) program: Program,
+    pub(crate) constants: Vec<Value>,
+    pub(crate) kernels: Box<dyn Kernels>,
+    /// The names of kernels.
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) hosts: BTreeMap<String, HostFunction>,
+}
+
+/// A program that is ready to run. It may be called from several threads at once.
+pub struct Module {
+    loaded: Loaded,
+    metadata: Metadata,
+    source: String,
+    symbols: BTreeMap<String, u32>,
+    pool: Arc<Pool>,
+    limits: Limits,
+}
+
+/// A function that a module offers.
+#[derive(Clone, Copy)]
+pub struct Callable<'m> {
+    module: &'m Module,
+    index: u32,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Module({:?})", self.symbols.keys())
+    }
+}
+
+impl fmt::Debug for Callable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Callable({})", self.definition().name)
+    }
+}
+
+impl Module {
+    /// Loads a module file with the machine code in it. As with any program, load what you trust: its
+    /// kernels run as a part of this process.
+    ///
+    /// # Errors
+    /// When the bytes are no module file, a damaged one, one for another machine or of another version.
+    pub fn load(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::load_with(bytes, Limits::default())
+    }
+
+    /// As [`Module::load`], with what a call may use.
+    ///
+    /// # Errors
+    /// As [`Module::load`].
+    pub fn load_with(bytes: &[u8], limits: Limits) -> Result<Self, LoadError> {
+        let image = Image::from_bytes(bytes)?;
+        target::check(&image.target)?;
+        image.program.validate(image.data.len() as u64).map_err(LoadError::Invalid)?;
+        let kernels: Box<dyn Kernels> = if image.object.is_empty() {
+            Box::new(NoKernels)
+        } else {
+            Box::new(NativeKernels::load(&image.program, &image.object)?)
+        };
+        Self::with_limits(image, kernels, limits)
+    }
+
+    /// A module of what a file holds, whose kernels these run.
+    ///
+    /// # Errors
+    /// When the program is not valid, or there is no memory for its constants.
+    pub fn new(image: Image, kernels: Box<dyn Kernels>) -> Result<Self, LoadError> {
+        Self::with_limits(image, kernels, Limits::default())
+    }
+
+    /// As [`Module::new`], with what a call may use.
+    ///
+    /// # Errors
+    /// As [`Module::new`].
+    pub fn with_limits(
+        image: Image,
+        kernels: Box<dyn Kernels>,
+        limits: Limits,
+    ) -> Result<Self, LoadError> {
+        let Image { program, data, metadata, source, .. } = image;
+        program.validate(data.len() as u64).map_err(LoadError::Invalid)?;
+        let constants = constants(&program, &data).map_err(LoadError::Invalid)?;
+        let names = program.kernels.iter().map(|kernel| kernel.name.as_str().into()).collect();
+        let symbol = |(at, function): (usize, &Function)| {
+            Some((function.symbol.clone()?, u32::try_from(at).ok()?))
+        };
+        let symbols = program.functions.iter().enumerate().filter_map(symbol).collect();
+        let pool = Arc::new(Pool::new(limits.bytes));
+        let loaded = Loaded { program, constants, kernels, names, hosts: BTreeMap::new() };
+        Ok(Self { loaded, metadata, source, symbols, pool, limits })
+    }
+
+    /// Gives the program a function to call under this name.
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        function: impl Fn(&HostCall) -> Result<Value, Stop> + Send + Sync + 'static,
+    ) {
+        self.loaded.hosts.insert(name.into(), Box::new(function));
+    }
+
+    /// The names of the host functions that the program calls and nobody registered.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&str> {
+        let mut missing: Vec<&str> = self.loaded.program.host_functions();
+        missing.retain(|name| !self.loaded.hosts.contains_key(*name));
+        missing
+    }
+
+    /// The function that the module offers under this name.
+    #[must_use]
+    pub fn function(&self, symbol: &str) -> Option<Callable<'_>> {
+        let index = *self.symbols.get(symbol)?;
+        Some(Callable { module: self, index })
+    }
+
+    /// The names of all of them.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.symbols.keys().map(String::as_str)
+    }
+
+    /// The name of a function or kernel that is a value.
+    #[must_use]
+    pub fn name_of(&self, value: &Value) -> Option<&str> {
+        let program = &self.loaded.program;
+        match value {
+            Value::Function(at) => Some(&program.functions.get(*at as usize)?.name),
+            Value::Kernel(at) => Some(&program.kernels.get(*at as usize)?.name),
+            _ => None,
+        }
+    }
+
+    /// The names of the kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.loaded.program.kernels.iter().map(|kernel| kernel.name.as_str())
+    }
+
+    /// What else the file says.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The text that spans of traps refer to; empty when it was left out.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// How often memory for tensors was asked of the system so far.
+    #[must_use]
+    pub fn allocations(&self) -> u64 {
+        self.pool.allocations()
+    }
+}
+
+impl Callable<'_> {
+    fn definition(&self) -> &Function {
+        &self.module.loaded.program.functions[self.index as usize]
+    }
+
+    /// How many arguments it takes.
+    #[must_use]
+    pub fn params(&self) -> usize {
+        self.definition().params as usize
+    }
+
+    /// Calls it.
+    ///
+    /// # Errors
+    /// What stops the program.
+    pub fn call(&self, args: &[Value]) -> Result<Value, Stop> {
+        let module = self.module;
+        let run = Run::new(&module.loaded, &module.pool, module.limits);
+        let result = run.call(self.index, args);
+        module.pool.end_call();
+        result
+    }
+}
+
+/// The constants as values. Tensors share one copy of the section.
+fn constants(program: &Program, data: &[u8]) -> Result<Vec<Value>, String> {
+    let block = Block::copied(data).ok_or("there is no memory for the constants")?;
+    let block = Arc::new(block);
+    let value = |constant: &Constant| {
+        Ok(match constant {
+            Constant::Tensor { dtype, shape, at } => {
+                let offset = usize::try_from(*at).map_err(|error| error.to_string())?;
+                let bytes = dense_bytes(*dtype, shape).unwrap_or(0);
+                let elements = block.read(offset, bytes);
+                if *dtype == DType::Bool && elements.iter().any(|&byte| byte > 1) {
+                    return Err("a constant of bools holds something else".to_owned());
+                }
+                let (shape, block) = (shape.as_slice().into(), Arc::clone(&block));
+                Value::Tensor(Tensor { dtype: *dtype, shape, block, offset, written: true })
+            }
+            Constant::Shape(dims) => Value::Shape(dims.as_slice().into()),
+            Constant::Scalar(dtype, number) => Value::Scalar(*dtype, *number),
+            Constant::Str(text) => Value::Str(text.as_str().into()),
+            Constant::None => Value::None,
+            Constant::Unit => Value::unit(),
+            Constant::Output(output) => Value::Output(Arc::new(output.clone())),
+            Constant::Function(function) => Value::Function(*function),
+            Constant::Kernel(kernel) => Value::Kernel(*kernel),
+        })
+    };
+    program.constants.iter().map(value).collect()
+}

@@ -1,0 +1,129 @@
+//! Machine code of kernels, from a module file into memory.
+//!
+//! The section of kernels is a shared object whose functions have the calling convention `rx_kernel`
+//! (`include/relax_runtime.h`). It lies in a file of its own only as long as it takes to load it.
+#![allow(unsafe_code)]
+
+use crate::file::LoadError;
+use crate::kernels::{KernelTrap, Kernels, TensorArg};
+use crate::program::Program;
+use crate::stop::Stop;
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `rx_tensor`
+#[repr(C)]
+struct RawTensor {
+    data: *mut c_void,
+    shape: *const i64,
+}
+
+/// `rx_kernel`
+type Entry = unsafe extern "C" fn(*const RawTensor, *const i64) -> i32;
+
+/// The kernels of a loaded shared object.
+pub(crate) struct NativeKernels {
+    entries: Vec<Option<Entry>>,
+    /// What the entries point into.
+    _library: libloading::Library,
+}
+
+impl NativeKernels {
+    /// Loads the kernels of a program.
+    pub(crate) fn load(program: &Program, object: &[u8]) -> Result<Self, LoadError> {
+        let path = written(object)?;
+        // SAFETY: to load a module is to run what it was compiled to, as `Module::load` says; objects
+        // that `relax build` makes have no code that runs when they are loaded.
+        let library = unsafe { libloading::Library::new(&path) };
+        let _ = std::fs::remove_file(&path);
+        let library = library.map_err(|error| LoadError::Kernels(error.to_string()))?;
+        let entry = |symbol: &Option<String>| match symbol {
+            None => Ok(None),
+            Some(symbol) => {
+                // SAFETY: every symbol that a program names as a kernel has this type: `relax build`
+                // writes both.
+                let found = unsafe { library.get::<Entry>(symbol.as_bytes()) };
+                match found {
+                    Ok(entry) => Ok(Some(*entry)),
+                    Err(error) => Err(LoadError::Kernels(error.to_string())),
+                }
+            }
+        };
+        let symbols = program.kernels.iter().map(|kernel| entry(&kernel.symbol));
+        let entries = symbols.collect::<Result<_, _>>()?;
+        Ok(Self { entries, _library: library })
+    }
+}
+
+/// A file of our own that holds these bytes.
+fn written(object: &[u8]) -> Result<PathBuf, LoadError> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let failed = |path: &Path, error: &std::io::Error| {
+        LoadError::Kernels(format!("{} cannot be written: {error}", path.display()))
+    };
+    let folder = std::env::temp_dir();
+    for _ in 0..64 {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("relax-{}-{number}.so", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o700);
+        let mut file = match options.open(&path) {
+            Ok(file) => file,
+            // Another process of that number left it.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(failed(&path, &error)),
+        };
+        return match std::io::Write::write_all(&mut file, object) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                Err(failed(&path, &error))
+            }
+        };
+    }
+    Err(LoadError::Kernels(format!("{} has no free name for a file", folder.display())))
+}
+
+impl Kernels for NativeKernels {
+    fn call(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let Some(Some(entry)) = self.entries.get(kernel) else {
+            let message = "a kernel that has no machine code for this target".to_owned();
+            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
+        };
+        let raw = |tensor: &TensorArg<'_>| RawTensor {
+            data: tensor.data().cast(),
+            shape: tensor.shape().as_ptr(),
+        };
+        let raw: Vec<RawTensor> = tensors.iter().map(raw).collect();
+        // SAFETY: the library is loaded while `self` lives. The machine has held number, dtypes and ranks of
+        // the tensors against the signature that was written with the code, their memory is aligned and
+        // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself.
+        let status = unsafe { entry(raw.as_ptr(), ints.as_ptr()) };
+        match usize::try_from(status) {
+            Ok(0) => Ok(()),
+            Ok(site) => Err(KernelTrap::Site(site - 1)),
+            Err(_) => {
+                let message = format!("a kernel ends with {status}, which means nothing");
+                Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))))
+            }
+        }
+    }
+}
+
+/// Runs a program whose kernels have no machine code.
+pub(crate) struct NoKernels;
+
+impl Kernels for NoKernels {
+    fn call(&self, _: usize, _: &[TensorArg<'_>], _: &[i64]) -> Result<(), KernelTrap> {
+        let message = "the module has no machine code: build it with a target".to_owned();
+        Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))))
+    }
+}

@@ -1,0 +1,150 @@
+//! A compiled program: functions of register code, the signatures of kernels, constants and texts.
+
+use crate::dtype::DType;
+use crate::instruction::Instruction;
+use crate::stop::Span;
+use crate::value::{Number, Output};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// A whole program. The elements of constants, the text of the source and the machine code of kernels
+/// stand beside it in the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Every function.
+    pub functions: Vec<Function>,
+    /// Every kernel that the code calls.
+    pub kernels: Vec<Kernel>,
+    /// Operands that do not change.
+    pub constants: Vec<Constant>,
+    /// Texts that instructions name.
+    pub texts: Vec<String>,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Function {
+    /// As in the source.
+    pub name: String,
+    /// Under which an embedder calls it; `None`: only the program does.
+    pub symbol: Option<String>,
+    /// How many arguments it takes; they are in the first registers.
+    pub params: u32,
+    /// How many registers a call of it has.
+    pub registers: u32,
+    /// What it does.
+    pub code: Vec<Instruction>,
+    /// The place in the source of each instruction.
+    pub spans: Vec<Span>,
+    /// The place of its header.
+    pub span: Span,
+}
+
+/// What is known of a kernel outside of its code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// As in the source.
+    pub name: String,
+    /// In order.
+    pub params: Vec<Param>,
+    /// The function of the machine code; `None` where there is none for this kernel.
+    pub symbol: Option<String>,
+    /// What it can stop with: the kernel gives the number of one.
+    pub sites: Vec<Site>,
+    /// The place of its header.
+    pub span: Span,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Param {
+    /// A dense tensor.
+    Buffer {
+        /// As in the source.
+        name: String,
+        /// Its element type.
+        dtype: DType,
+        /// Its number of dims.
+        rank: u32,
+        /// Whether the kernel writes to it.
+        is_written: bool,
+    },
+    /// An integer.
+    Int,
+}
+
+/// A check in a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// The id of the trap.
+    pub id: String,
+    /// What it says.
+    pub message: String,
+    /// The statement.
+    pub span: Span,
+}
+
+/// An operand that does not change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Constant {
+    /// Elements in the section of constants, from byte `at` on, which is aligned.
+    Tensor {
+        /// The element type.
+        dtype: DType,
+        /// The dims.
+        shape: Vec<i64>,
+        /// Where.
+        at: u64,
+    },
+    /// A shape.
+    Shape(Vec<i64>),
+    /// A scalar.
+    Scalar(DType, Number),
+    /// A text.
+    Str(String),
+    /// Nothing.
+    None,
+    /// A tuple of nothing.
+    Unit,
+    /// For a host function.
+    Output(Output),
+    /// A function of the module.
+    Function(u32),
+    /// A kernel of the module, for a host function.
+    Kernel(u32),
+}
+
+/// What an embedder may want to know of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// What made the file.
+    pub producer: String,
+    /// The signatures of the functions that the module offers, as text of the language: each an
+    /// external function.
+    pub signatures: String,
+    /// The tensor programs that host functions are called with, as text of the language.
+    pub programs: String,
+    /// The name of the source.
+    pub source_name: String,
+}
+
+impl Program {
+    /// The names of the host functions that it calls, each once.
+    #[must_use]
+    pub fn host_functions(&self) -> Vec<&str> {
+        let code = self.functions.iter().flat_map(|function| &function.code);
+        let names = code.filter_map(|instruction| match instruction {
+            Instruction::CallHost { name, .. } => self.texts.get(name.0 as usize),
+            _ => None,
+        });
+        names.map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl Function {
+    /// The place of an instruction.
+    #[must_use]
+    pub fn span_at(&self, at: usize) -> Span {
+        self.spans.get(at).copied().unwrap_or_default()
+    }
+}

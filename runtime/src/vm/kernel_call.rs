@@ -1,0 +1,221 @@
+//! Calls of kernels. A tensor in a storage is written where it lies, so that every other name of it sees
+//! the new elements. Of any other tensor, the register that was passed holds a new one afterwards.
+#![allow(unsafe_code)]
+
+use super::Run;
+use super::memory::Placed;
+use crate::dtype::DType;
+use crate::instruction::{Operand, Register};
+use crate::kernels::{Access, KernelTrap, TensorArg, located};
+use crate::program::{Kernel, Param};
+use crate::stop::Stop;
+use crate::tensor::Tensor;
+use crate::value::{Kept, Machine, Number, Value};
+use std::sync::Arc;
+
+/// The id of a site where a kernel had no memory for its own buffers.
+const OUT_OF_MEMORY: &str = "exhausted/memory";
+
+/// A tensor of a call.
+enum Source {
+    Placed(Placed),
+    /// It is read.
+    Own(Tensor),
+    /// One that no kernel can be given, because its elements lie askew, and a copy in its place.
+    Staged(Placed, Tensor),
+    /// A fresh copy that is written to, and the register that has it afterwards.
+    Copied(Tensor, Option<Register>),
+}
+
+impl Run<'_> {
+    pub(super) fn call_kernel(&mut self, kernel: u32, args: &[Operand]) -> Result<(), Stop> {
+        let at = kernel as usize;
+        let module = self.module;
+        let (Some(kernel), Some(name)) = (module.program.kernels.get(at), module.names.get(at))
+        else {
+            return Err(Stop::Unsupported("a kernel that is not there".to_owned()));
+        };
+        let (mut sources, ints) = self.arguments(kernel, args)?;
+        refuse_shared(kernel, &sources)?;
+        for (source, is_written) in sources.iter().zip(writes(kernel)) {
+            if let Source::Placed(placed) = source {
+                if is_written { placed.writable()? } else { placed.readable()? }
+            }
+        }
+        check_signature(kernel, &sources, ints.len())?;
+        for (source, is_written) in sources.iter_mut().zip(writes(kernel)) {
+            self.own(source, is_written)?;
+        }
+        let tensors = sources.iter().zip(writes(kernel)).map(|(source, is_written)| {
+            let access = if is_written { Access::ReadWrite } else { Access::Read };
+            source.lent(access)
+        });
+        let tensors = tensors.collect::<Result<Vec<_>, Stop>>()?;
+        let result = module.kernels.call(at, &tensors, &ints);
+        drop(tensors);
+        result.map_err(|trap| stop(kernel, trap))?;
+        for (source, is_written) in sources.into_iter().zip(writes(kernel)) {
+            match source {
+                Source::Placed(placed) if is_written => placed.wrote(name),
+                Source::Staged(placed, tensor) if is_written => {
+                    placed.assign(&tensor)?;
+                    placed.wrote(name);
+                }
+                Source::Copied(tensor, Some(register)) => self.set(register, Value::Tensor(tensor)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn arguments(
+        &self,
+        kernel: &Kernel,
+        args: &[Operand],
+    ) -> Result<(Vec<Source>, Vec<i64>), Stop> {
+        let (mut sources, mut ints) = (Vec::with_capacity(args.len()), Vec::new());
+        for &operand in args {
+            match self.given(operand)? {
+                Value::Machine(Machine(Kept::Placed(placed))) => {
+                    sources.push(Source::Placed(placed.clone()));
+                }
+                Value::Tensor(tensor) => sources.push(match operand {
+                    Operand::Register(at) => Source::Copied(tensor.clone(), Some(Register(at))),
+                    Operand::Constant(_) => Source::Copied(tensor.clone(), None),
+                }),
+                Value::Scalar(_, Number::Int(value)) => {
+                    ints.push(i64::try_from(*value).unwrap_or(i64::MAX));
+                }
+                other => {
+                    let (name, kind) = (&kernel.name, other.kind());
+                    let message = format!("`{name}` takes tensors and integers, found {kind}");
+                    return Err(Stop::trap("call_tir/kind", message));
+                }
+            }
+        }
+        Ok((sources, ints))
+    }
+
+    /// What is not in a storage is a value: a kernel writes to a copy of it.
+    fn own(&self, source: &mut Source, is_written: bool) -> Result<(), Stop> {
+        if let Source::Placed(placed) = source
+            && !placed.is_aligned()
+        {
+            let copy = placed.staged(self.pool)?;
+            *source = Source::Staged(placed.clone(), copy);
+        }
+        let Source::Copied(tensor, register) = source else { return Ok(()) };
+        if !is_written {
+            *source = Source::Own(tensor.clone());
+            return Ok(());
+        }
+        let bytes = tensor.bytes();
+        let block = self.pool.give(bytes.len())?;
+        // SAFETY: the block is new, nobody else has a name of it, and it has as many bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.data().as_ptr(), bytes.len());
+        }
+        let (dtype, shape) = (tensor.dtype, Arc::clone(&tensor.shape));
+        let written = tensor.written;
+        let copy = Tensor { dtype, shape, block: Arc::new(block), offset: 0, written };
+        *source = Source::Copied(copy, *register);
+        Ok(())
+    }
+}
+
+impl Source {
+    fn signature(&self) -> (DType, &[i64]) {
+        match self {
+            Source::Placed(placed) => (placed.dtype, &placed.shape),
+            Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
+                (tensor.dtype, &tensor.shape)
+            }
+        }
+    }
+
+    fn lent(&self, access: Access) -> Result<TensorArg<'_>, Stop> {
+        let (data, is_written) = match self {
+            Source::Placed(placed) => (placed.data()?, placed.is_written()),
+            Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
+                // SAFETY: a tensor lies in its block.
+                (unsafe { tensor.block.data().add(tensor.offset) }, tensor.written)
+            }
+        };
+        // SAFETY: the source keeps the block, or the machine, which waits, its storage. Dtype and shape are
+        // those of the tensor. What is written is a new copy, or lies in a storage of this run, which
+        // nobody else sees, and shares no byte with another tensor of the call (`refuse_shared`); what is
+        // read is such a storage or a block that nothing writes to.
+        Ok(unsafe { TensorArg::new(data, self.signature(), access, is_written) })
+    }
+}
+
+/// For each buffer whether the kernel writes to it; a buffer that it does not have is refused later.
+fn writes(kernel: &Kernel) -> impl Iterator<Item = bool> + '_ {
+    let buffers = kernel.params.iter().filter_map(|param| match param {
+        Param::Buffer { is_written, .. } => Some(*is_written),
+        Param::Int => None,
+    });
+    buffers.chain(std::iter::repeat(false))
+}
+
+/// A kernel that writes to one of two tensors which share bytes would see its own writes in the other.
+fn refuse_shared(kernel: &Kernel, sources: &[Source]) -> Result<(), Stop> {
+    for (at, (target, is_written)) in sources.iter().zip(writes(kernel)).enumerate() {
+        let (Source::Placed(target), true) = (target, is_written) else { continue };
+        for (other, source) in sources.iter().enumerate().filter(|(other, _)| *other != at) {
+            let Source::Placed(source) = source else { continue };
+            if let Some(both) = target.shared(source) {
+                let message = format!(
+                    "`{}` writes to buffer {at}, which shares bytes with buffer {other}: {both}",
+                    kernel.name
+                );
+                return Err(Stop::trap("memory/shared", message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Number, dtypes and ranks: what the code of the kernel relies on.
+fn check_signature(kernel: &Kernel, sources: &[Source], ints: usize) -> Result<(), Stop> {
+    let is_buffer = |param: &&Param| matches!(param, Param::Buffer { .. });
+    let buffers = kernel.params.iter().filter(is_buffer).count();
+    let others = kernel.params.len() - buffers;
+    if sources.len() != buffers || ints != others {
+        let message = format!(
+            "`{}` takes {buffers} buffer(s) and {others} scalar(s), found {} and {ints}",
+            kernel.name,
+            sources.len()
+        );
+        return Err(Stop::trap("boundary/arity", message));
+    }
+    for (param, source) in kernel.params.iter().filter(is_buffer).zip(sources) {
+        let Param::Buffer { name, dtype, rank, .. } = param else { continue };
+        let (found, shape) = source.signature();
+        if found != *dtype {
+            let message = format!("`{name}` has dtype {dtype}, found {found}");
+            return Err(Stop::trap("boundary/dtype", message));
+        }
+        if shape.len() != *rank as usize {
+            let message = format!("`{name}` has {rank} dims, found a tensor of shape {shape:?}");
+            return Err(Stop::trap("boundary/rank", message));
+        }
+    }
+    Ok(())
+}
+
+fn stop(kernel: &Kernel, trap: KernelTrap) -> Stop {
+    match trap {
+        KernelTrap::Stop(stop) => *stop,
+        KernelTrap::Site(at) => match kernel.sites.get(at) {
+            // The calling convention has one trap that is none.
+            Some(site) if site.id == OUT_OF_MEMORY => {
+                Stop::Exhausted { resource: "memory", detail: site.message.clone() }
+            }
+            Some(site) => located(&site.id, &site.message, site.span),
+            None => {
+                Stop::Unsupported(format!("`{}` stops at a place {at} it has not", kernel.name))
+            }
+        },
+    }
+}

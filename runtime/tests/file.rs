@@ -1,0 +1,125 @@
+//! The module file: equal bytes for equal programs, and no bytes that do harm.
+
+mod programs;
+
+use programs::{call, elements, image, module, vector};
+use relax_runtime::file::{Image, LoadError, VERSION};
+use relax_runtime::{Limits, Module};
+
+#[test]
+fn a_file_reads_back() {
+    let image = image();
+    let bytes = image.to_bytes();
+    assert_eq!(bytes, image.to_bytes(), "equal programs have equal bytes");
+    assert_eq!(Image::from_bytes(&bytes), Ok(image));
+    assert_eq!(bytes.len() % 64, 0);
+}
+
+#[test]
+fn every_changed_byte_is_found_out() {
+    let image = image();
+    let bytes = image.to_bytes();
+    for at in 0..bytes.len() {
+        for change in [1_u8, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] ^= change;
+            let read = Image::from_bytes(&changed);
+            assert!(read.is_err(), "byte {at} of {} was changed unseen", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn every_shorter_file_is_found_out() {
+    let bytes = image().to_bytes();
+    for length in 0..bytes.len() {
+        assert!(Image::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    assert!(Image::from_bytes(&longer).is_err());
+}
+
+#[test]
+fn messages_name_what_is_wrong() {
+    let message = |bytes: &[u8]| match Image::from_bytes(bytes) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("it was read"),
+    };
+    assert!(message(b"def main():\n").contains("no module file"));
+    let bytes = image().to_bytes();
+    let mut data = bytes.clone();
+    let last = data.iter().rposition(|&byte| byte != 0).expect("some byte");
+    data[last] ^= 1;
+    assert!(
+        message(&data).contains("`constants` does not have its checksum"),
+        "{}",
+        message(&data)
+    );
+    assert!(message(&bytes[..100]).contains("says that it has"), "{}", message(&bytes[..100]));
+}
+
+/// Another version, with the checksum of its header.
+#[test]
+fn another_version_is_told_apart_from_damage() {
+    let mut bytes = image().to_bytes();
+    bytes[8..12].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..28]);
+    bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(Image::from_bytes(&bytes), Err(LoadError::Version { found: VERSION + 1 }));
+}
+
+/// Code that was changed and has the checksums of the change: it is refused, or runs to some end.
+#[test]
+fn forged_code_does_no_harm() {
+    let bytes = image().to_bytes();
+    let (table, entry) = (32, 32 + 24);
+    let place = u64::from_le_bytes(bytes[entry + 8..entry + 16].try_into().expect("eight"));
+    let length = u64::from_le_bytes(bytes[entry + 16..entry + 24].try_into().expect("eight"));
+    let (place, length) = (place as usize, length as usize);
+    let (mut refused, mut ran) = (0, 0);
+    for at in place..place + length {
+        for change in [1_u8, 2, 0x7f, 0x80, 0xff] {
+            let mut forged = bytes.clone();
+            forged[at] ^= change;
+            let crc = crc32fast::hash(&forged[place..place + length]);
+            forged[entry + 4..entry + 8].copy_from_slice(&crc.to_le_bytes());
+            let crc = crc32fast::hash(&forged[table..table + 6 * 24]);
+            forged[24..28].copy_from_slice(&crc.to_le_bytes());
+            let crc = crc32fast::hash(&forged[..28]);
+            forged[28..32].copy_from_slice(&crc.to_le_bytes());
+            if runs(&forged) { ran += 1 } else { refused += 1 }
+        }
+    }
+    assert!(refused > 100 && ran > 100, "{refused} refused, {ran} ran");
+}
+
+/// Whether the bytes are a module; if so, everything in it is called.
+fn runs(bytes: &[u8]) -> bool {
+    let Ok(image) = Image::from_bytes(bytes) else { return false };
+    let limits = Limits { bytes: 1 << 20, depth: 50, steps: 1000 };
+    let Ok(module) = Module::with_limits(image, Box::new(programs::Double), limits) else {
+        return false;
+    };
+    let names: Vec<String> = module.functions().map(str::to_owned).collect();
+    for name in names {
+        for args in [&[][..], &[vector(&[1.0, 2.0])]] {
+            drop(call(&module, &name, args));
+        }
+    }
+    true
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let image = Image::from_bytes(&image().to_bytes()).expect("it is whole");
+    let (from_file, direct) =
+        (Module::new(image, Box::new(programs::Double)), module(Limits::default()));
+    let from_file = from_file.expect("it is valid");
+    for module in [&from_file, &direct] {
+        let y = call(module, "main", &[vector(&[1.5])]).expect("it runs");
+        assert_eq!(elements(&y), [6.0]);
+        assert!(module.source().starts_with("def main"));
+        assert_eq!(module.metadata().producer, "a test");
+    }
+}
