@@ -312,6 +312,8 @@ pub enum Instruction {
     KillStorage(Operand),
     /// Releases a tensor.
     KillTensor(Operand),
+    /// Releases a tensor that a function gave, and its storage with the last one in it.
+    KillObject(Operand),
     /// The same elements under another shape.
     View {
         /// Where it goes.
@@ -340,7 +342,10 @@ impl Instruction {
             | I::Field { value, .. }
             | I::CheckKind { value, .. }
             | I::CheckNatural { value, .. } => visit(*value),
-            I::Return(value) | I::KillStorage(value) | I::KillTensor(value) => visit(*value),
+            I::Return(value)
+            | I::KillStorage(value)
+            | I::KillTensor(value)
+            | I::KillObject(value) => visit(*value),
             I::Tuple { items: all, .. }
             | I::Call { args: all, .. }
             | I::CallKernel { args: all, .. } => all.iter().for_each(|operand| visit(*operand)),

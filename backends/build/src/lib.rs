@@ -63,7 +63,7 @@ fn attach(image: &mut Image, source: &Source) -> Result<(), BuildError> {
             return Err(BuildError::Kernel { name, reason });
         };
         let site = |site: &relax_emit::Site| Site {
-            id: site.trap.to_owned(),
+            id: site.trap.to_string(),
             message: site.message.clone(),
             span: Span { start: site.span.start, end: site.span.end },
         };

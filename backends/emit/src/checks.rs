@@ -4,6 +4,7 @@
 use crate::Site;
 use crate::printer::Printer;
 use relax_rewrite::ranges::is_proved;
+use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{BufferId, TExpr};
@@ -34,7 +35,8 @@ impl fmt::Display for Checks {
 
 impl Printer<'_, '_> {
     /// The number that stands for a place where the kernel may stop.
-    pub(crate) fn site(&mut self, trap: &'static str, message: impl Into<String>) -> usize {
+    pub(crate) fn site(&mut self, trap: impl Into<Name>, message: impl Into<String>) -> usize {
+        let trap = trap.into();
         let site = Site { trap, message: message.into(), span: self.span };
         if let Some(known) = self.sites.iter().position(|other| *other == site) {
             return known + 1;
@@ -44,7 +46,7 @@ impl Printer<'_, '_> {
     }
 
     /// Stops where a condition of C holds.
-    pub(crate) fn stop_if(&mut self, condition: &str, trap: &'static str, message: String) {
+    pub(crate) fn stop_if(&mut self, condition: &str, trap: impl Into<Name>, message: String) {
         let site = self.site(trap, message);
         self.line(&format!("if ({condition}) {{ status = {site}; goto done; }}"));
         self.may_stop = true;

@@ -87,6 +87,7 @@ impl Walk<'_> {
             }
             StmtKind::Alloc(buffer) => self.fresh(*buffer),
             StmtKind::Barrier => {}
+            StmtKind::Check(check) => self.read(&check.condition),
         }
     }
 

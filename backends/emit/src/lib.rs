@@ -66,7 +66,7 @@ pub struct Kernel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The trap, or [`OUT_OF_MEMORY`].
-    pub trap: &'static str,
+    pub trap: Name,
     /// What is wrong, without values.
     pub message: String,
     /// The statement, or the header for what a call checks.

@@ -231,7 +231,7 @@ fn written_buffers(body: &[Stmt], written: &mut BTreeSet<BufferId>) {
                 written_buffers(otherwise, written);
             }
             StmtKind::Store { buffer, .. } => _ = written.insert(*buffer),
-            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier => {}
+            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => {}
         }
     }
 }

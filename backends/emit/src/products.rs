@@ -207,6 +207,7 @@ fn uses(program: &TensorProgram, buffer: BufferId) -> usize {
             let parts = axes.iter().flat_map(|axis| [&axis.extent, &axis.value]);
             count += 4 * parts.filter(|part| reads(part, buffer)).count();
         }
+        StmtKind::Check(check) => count += 4 * usize::from(reads(&check.condition, buffer)),
         StmtKind::Alloc(_) | StmtKind::Barrier => {}
     });
     count

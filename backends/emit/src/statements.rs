@@ -17,7 +17,9 @@ pub(crate) fn has_barrier(statements: &[Stmt]) -> bool {
         StmtKind::For { body, .. } => has_barrier(body),
         StmtKind::Block { init, body, .. } => has_barrier(init) || has_barrier(body),
         StmtKind::If { then, otherwise, .. } => has_barrier(then) || has_barrier(otherwise),
-        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) => false,
+        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Check(_) => {
+            false
+        }
     })
 }
 
@@ -61,6 +63,13 @@ impl Printer<'_, '_> {
             }
             StmtKind::Alloc(buffer) => self.alloc(*buffer),
             StmtKind::Barrier => unreachable!("invariant: programs with barriers are left out"),
+            StmtKind::Check(check) => {
+                let holds = self.expr(&check.condition, DType::Bool);
+                // A kernel says where it stopped, and has no place for values.
+                let message = check.message.replace("{}", "…");
+                self.counted(Elided::No);
+                self.stop_if(&format!("!({holds})"), check.trap.clone(), message);
+            }
         }
     }
 

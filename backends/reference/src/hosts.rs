@@ -179,6 +179,14 @@ impl Machine for Host<'_> {
         library::call(name, args, outputs, self.limits)
     }
 
+    fn run_graph(&mut self, _: &Value, _: Vec<Value>) -> Result<Value, Stop> {
+        Err(Stop::Unsupported("a graph of launches".to_owned()))
+    }
+
+    fn static_memory(&mut self, _: &Value) -> Result<Value, Stop> {
+        Err(Stop::Unsupported("memory of a graph of launches".to_owned()))
+    }
+
     fn memory(&mut self) -> &mut Memory {
         &mut self.memory
     }

@@ -239,7 +239,7 @@ fn all_have_values(body: &[Stmt], total: &mut Total, ranges: &Ranges) -> bool {
                 && all_have_values(then, total, &ranges)
                 && all_have_values(otherwise, total, &ranges)
         }
-        StmtKind::Alloc(_) | StmtKind::Barrier => false,
+        StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => false,
     });
     total.facts.pop();
     all

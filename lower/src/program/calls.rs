@@ -236,13 +236,10 @@ impl Code<'_, '_> {
             }
             ("memory.kill_storage", [storage]) => Instruction::KillStorage(self.operand(storage)?),
             ("memory.kill_tensor", [tensor]) => Instruction::KillTensor(self.operand(tensor)?),
+            ("memory.kill_object", [tensor]) => Instruction::KillObject(self.operand(tensor)?),
             ("memory.view", [tensor, shape]) => {
                 let (tensor, shape) = (self.operand(tensor)?, self.operand(shape)?);
                 Instruction::View { to: self.register(var), tensor, shape }
-            }
-            ("builtin.cuda_graph_run_or_capture", [function, args @ ..]) => {
-                let (function, args) = (self.operand(function)?, self.operands(args)?);
-                Instruction::CallValue { to: self.register(var), function, args }
             }
             (name, _) => return Err(self.unsupported(format!("`{name}` has no instruction"))),
         };

@@ -1,7 +1,7 @@
 //! Instructions on explicit memory.
 
 use super::Run;
-use super::memory::Storage;
+use super::memory::{Placed, Storage};
 use super::slots::checked_bytes;
 use crate::dtype::{DType, dense_bytes};
 use crate::instruction::{Instruction, Operand};
@@ -23,14 +23,16 @@ impl Run<'_> {
                 self.set(*to, tensor);
             }
             I::KillStorage(storage) => self.storage(*storage, "memory.kill_storage")?.release()?,
-            I::KillTensor(tensor) => match self.given(*tensor)? {
-                Value::Machine(Machine(Kept::Placed(placed))) => placed.release()?,
-                Value::Tensor(_) => {}
-                other => {
-                    let message = format!("`tensor` must be a tensor, found {}", other.kind());
-                    return Err(Stop::trap("memory.kill_tensor/kind", message));
+            I::KillTensor(tensor) => {
+                if let Some(placed) = self.killed(*tensor, "memory.kill_tensor/kind")? {
+                    placed.release()?;
                 }
-            },
+            }
+            I::KillObject(tensor) => {
+                if let Some(placed) = self.killed(*tensor, "memory.kill_object/kind")? {
+                    placed.release_object()?;
+                }
+            }
             I::View { to, tensor, shape } => {
                 let view = self.view(*tensor, *shape)?;
                 self.set(*to, view);
@@ -38,6 +40,18 @@ impl Run<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The tensor that is released; `None` for one in no storage, which nothing holds.
+    fn killed(&self, tensor: Operand, trap: &str) -> Result<Option<&Placed>, Stop> {
+        match self.given(tensor)? {
+            Value::Machine(Machine(Kept::Placed(placed))) => Ok(Some(placed)),
+            Value::Tensor(_) => Ok(None),
+            other => {
+                let message = format!("`tensor` must be a tensor, found {}", other.kind());
+                Err(Stop::trap(trap, message))
+            }
+        }
     }
 
     fn alloc_storage(&mut self, size: Operand, dtype: DType) -> Result<Value, Stop> {

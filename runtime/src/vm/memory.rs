@@ -108,6 +108,12 @@ impl Storage {
         Ok(Placed { storage: Arc::clone(self), instance, dtype, shape })
     }
 
+    /// Whether it holds memory, and no tensor.
+    fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.block.is_some() && state.instances.is_empty()
+    }
+
     /// Releases it, and every tensor in it.
     pub(super) fn release(&self) -> Result<(), Stop> {
         let mut state = self.state();
@@ -170,6 +176,12 @@ impl Placed {
     /// Whether something was written to it.
     pub(super) fn is_written(&self) -> bool {
         self.state() == HOLDS || self.instance.bytes.is_empty()
+    }
+
+    /// Releases the tensor, and its storage when no other is left in it: what a function gave.
+    pub(super) fn release_object(&self) -> Result<(), Stop> {
+        self.release()?;
+        if self.storage.is_empty() { self.storage.release() } else { Ok(()) }
     }
 
     /// Releases the tensor; its bytes may serve others.

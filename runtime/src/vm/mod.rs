@@ -190,6 +190,7 @@ impl<'m> Run<'m> {
             | I::AllocTensor { .. }
             | I::KillStorage(_)
             | I::KillTensor(_)
+            | I::KillObject(_)
             | I::View { .. } => self.memory(instruction)?,
             _ => self.built_in(instruction)?,
         }

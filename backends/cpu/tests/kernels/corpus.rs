@@ -71,7 +71,7 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
         Err(Stop::Trap(trap)) => {
             tally.traps += 1;
             let stopped = kernel.run(case).err();
-            let found = stopped.as_ref().map(|site| (site.trap, site.span));
+            let found = stopped.as_ref().map(|site| (site.trap.as_str(), site.span));
             let same = found == Some((trap.id.as_str(), trap.span));
             return if same { Ok(()) } else { Err(format!("{trap:?}, but {found:?}")) };
         }

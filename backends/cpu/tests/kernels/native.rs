@@ -128,6 +128,7 @@ fn statements(body: &[Stmt], functions: &[Intrinsic]) -> bool {
                 || statements(then, functions)
                 || statements(otherwise, functions)
         }
+        StmtKind::Check(check) => calls(&check.condition, functions),
         StmtKind::Alloc(_) | StmtKind::Barrier => false,
     })
 }
