@@ -7,6 +7,7 @@ pub mod pass;
 pub mod passes;
 pub mod patterns;
 pub mod pipeline;
+pub mod rules;
 pub mod verify;
 
 pub use mutated::written;
@@ -14,6 +15,7 @@ pub use programs::canonical;
 pub use programs::number::renumber_program;
 
 mod blocks;
+mod denotation;
 pub mod kernels;
 mod known;
 mod matching;

@@ -1,0 +1,41 @@
+//! Rewrite rules: theorems on tensors of all shapes, as text in `rewrite/rules/`.
+//!
+//! A family is a file of [`rule`]s. Loading resolves every operator and attribute by the table;
+//! [`proof`] proves that both sides have the same annotation, stop alike and have equal elements;
+//! [`numeric`] evaluates them; [`mutants`] are false neighbours that must have no proof. `rules.lock`
+//! keeps what was proved of which text.
+
+mod annotate;
+mod expression;
+pub(crate) mod instance;
+mod lock;
+mod mutants;
+mod numeric;
+mod proof;
+pub mod rule;
+mod text;
+
+pub use lock::{Entry as LockEntry, locked, lock_text, status_of};
+pub use mutants::mutants;
+pub use numeric::{Comparison, evaluate};
+pub use proof::{Status, prove};
+pub use rule::{Direction, Kind, Rule};
+pub use text::read_rules;
+
+/// The text of every family, by name.
+pub static FAMILIES: &[(&str, &str)] = &[
+    ("elementwise", include_str!("../../rules/elementwise.rx")),
+];
+
+/// Every rule, in the order of the files.
+///
+/// # Panics
+/// When a rule file that is part of this program is wrong; a test reads them all.
+#[must_use]
+pub fn all() -> Vec<Rule> {
+    let read = FAMILIES.iter().flat_map(|(family, text)| match read_rules(family, text) {
+        Ok(rules) => rules,
+        Err(wrong) => panic!("invariant: the rules are well-formed: {}", wrong.join("\n")),
+    });
+    read.collect()
+}
