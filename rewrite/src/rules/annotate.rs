@@ -23,8 +23,11 @@ pub(super) fn side(
     facts: &mut dyn Facts,
 ) -> Result<Side, String> {
     let mut left = Vec::new();
-    let annotation = annotation(params, types, node, facts, &mut left)?;
-    Ok(Side { annotation, left })
+    // Deduction goes on as if what it leaves to run time held; the other side must not profit from it.
+    facts.push();
+    let annotation = annotation(params, types, node, facts, &mut left);
+    facts.pop();
+    Ok(Side { annotation: annotation?, left })
 }
 
 fn annotation(

@@ -1,6 +1,6 @@
 //! Instances of a rule: its groups of axes with a number of axes each, and element types chosen.
 
-use super::rule::{Arg, Axis, Call, Direction, ElementType, Entry, Node, Operand, Param, Rule, rank_of};
+use super::rule::{Arg, Axis, Call, ElementType, Entry, Node, Operand, Param, Rule, rank_of};
 use relax_semantics::ops::{Kind as ParamKind, Known, Operand as Deduced};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -196,8 +196,3 @@ pub(crate) fn deduced(arg: &Arg, kind: ParamKind, types: &Types) -> Deduced {
     Deduced::of_known(known(arg, kind, types))
 }
 
-/// The rule read from right to left, where it goes both ways.
-pub(crate) fn reversed(rule: &Rule) -> Option<Rule> {
-    let both = rule.direction == Direction::Both;
-    both.then(|| Rule { left: rule.right.clone(), right: rule.left.clone(), ..rule.clone() })
-}

@@ -25,6 +25,17 @@ pub use text::read_rules;
 /// The text of every family, by name.
 pub static FAMILIES: &[(&str, &str)] = &[
     ("elementwise", include_str!("../../rules/elementwise.rx")),
+    ("integers", include_str!("../../rules/integers.rx")),
+    ("reals", include_str!("../../rules/reals.rx")),
+    ("logic", include_str!("../../rules/logic.rx")),
+    ("cast", include_str!("../../rules/cast.rx")),
+    ("movement", include_str!("../../rules/movement.rx")),
+    ("lift", include_str!("../../rules/lift.rx")),
+    ("pieces", include_str!("../../rules/pieces.rx")),
+    ("matmul", include_str!("../../rules/matmul.rx")),
+    ("reduction", include_str!("../../rules/reduction.rx")),
+    ("normalization", include_str!("../../rules/normalization.rx")),
+    ("indexing", include_str!("../../rules/indexing.rx")),
 ];
 
 /// Every rule, in the order of the files.
