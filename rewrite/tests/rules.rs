@@ -9,8 +9,20 @@ fn prover() -> Box<dyn Facts> {
     Box::new(Prover::new())
 }
 
-fn status(rule: &Rule) -> Status {
+fn proved(rule: &Rule) -> Status {
     rules::prove(rule, &mut prover)
+}
+
+/// What has no proof and no counterexample counts as tested.
+fn status(rule: &Rule) -> Status {
+    match proved(rule) {
+        Status::Unproved(why) => {
+            println!("{}: {why}", rule.name);
+            let found = rules::evaluate(rule);
+            if found.difference.is_none() { Status::Tested } else { Status::Unproved(why) }
+        }
+        status => status,
+    }
 }
 
 #[test]
@@ -18,9 +30,7 @@ fn rules_are_proved_as_the_lock_says() {
     let proved: Vec<(Rule, Status)> = rules::all()
         .into_iter()
         .map(|rule| {
-            let start = std::time::Instant::now();
             let status = status(&rule);
-            println!("{} {status:?} {:?}", rule.name, start.elapsed());
             (rule, status)
         })
         .collect();
@@ -47,18 +57,22 @@ fn rules_hold_in_the_interpreter() {
 
 #[test]
 fn mutants_are_refused() {
+    let (mut refused, mut problems) = (0, Vec::new());
     for rule in rules::all() {
-        let (mut wrong, mut total) = (0, 0);
-        for mutant in rules::mutants(&rule) {
-            total += 1;
-            let refuted = rules::evaluate(&mutant).difference;
-            wrong += usize::from(refuted.is_some());
-            if let Some(why) = refuted {
-                let status = status(&mutant);
-                assert!(!status.is_proved(), "{}: {:?} is proved, but {why}", rule.name, mutant.right);
+        let mutants = rules::mutants(&rule);
+        let mut wrong = 0;
+        for mutant in &mutants {
+            let Some(why) = rules::evaluate(mutant).difference else { continue };
+            wrong += 1;
+            if proved(mutant).is_proved() {
+                problems.push(format!("{}: {:?} is proved, but {why}", rule.name, mutant.right));
             }
         }
-        println!("{}: {wrong} of {total} wrong", rule.name);
-        assert!(wrong > 0, "{}: none of {total} mutants is wrong", rule.name);
+        refused += wrong;
+        if wrong == 0 {
+            problems.push(format!("{}: none of {} mutants is wrong", rule.name, mutants.len()));
+        }
     }
+    println!("{refused} mutants are wrong, and refused");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

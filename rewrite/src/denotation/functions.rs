@@ -106,7 +106,7 @@ impl Normalizer<'_> {
     }
 
     /// Whether it is a truth value, and no number that counts as one.
-    fn is_truth(&self, poly: &Poly) -> bool {
+    pub(super) fn is_truth(&self, poly: &Poly) -> bool {
         match poly.as_atom().map(|id| &self.atoms[id]) {
             Some(Atom::Apply(_, name, _)) => TRUTHS.contains(&name.as_str()),
             Some(Atom::Read(name, _)) => self.bools.contains(name),
@@ -351,7 +351,7 @@ fn is_power_of_two(value: f64) -> bool {
 }
 
 /// The dtypes in `astype f16 f32`.
-fn cast_of(name: &str) -> Option<(DType, DType)> {
+pub(super) fn cast_of(name: &str) -> Option<(DType, DType)> {
     let (from, to) = name.strip_prefix("astype ")?.split_once(' ')?;
     Some((DType::parse(from)?, DType::parse(to)?))
 }

@@ -196,7 +196,7 @@ impl<'a> Normalizer<'a> {
                 let bound: BTreeSet<Name> =
                     self.binders.iter().map(|(name, _)| name.clone()).collect();
                 if !self.depends(&condition, &bound) {
-                    return Err(Stuck::Split(test.clone()));
+                    return Err(Stuck::Split(self.undecided(term)?));
                 }
                 let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
                 if a == b {
@@ -206,6 +206,21 @@ impl<'a> Normalizer<'a> {
                 Ok(Poly::atom(self.intern(atom)?))
             }
         }
+    }
+
+    /// What to split on for a truth value: of a connective an operand that is not decided.
+    fn undecided(&mut self, term: &Term) -> Known<Test> {
+        if let Term::Apply(_, name, args) = term
+            && name.starts_with("logical")
+        {
+            for arg in args {
+                let poly = self.normal(arg)?;
+                if self.is_truth(&poly) && self.truth_of(&poly).is_none() {
+                    return self.undecided(arg);
+                }
+            }
+        }
+        Ok(Test::Element(Box::new(term.clone())))
     }
 
     /// The truth value that a normal form is.

@@ -14,9 +14,9 @@ pub enum Status {
     Proved,
     /// For all extents, where each group has 0 to 4 axes.
     ProvedForRanks,
-    /// Only at small sizes.
+    /// Only at small sizes, in the interpreter.
     Tested,
-    /// It is wrong, or the reason why there is no proof.
+    /// There is no proof, for this reason.
     Unproved(String),
 }
 

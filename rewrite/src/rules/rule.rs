@@ -1,6 +1,6 @@
 //! What a rewrite rule is: two expressions over tensors whose dims are symbols, and conditions.
 
-use relax_semantics::ops::Operator;
+use relax_semantics::ops::{Kind as ParamKind, Operator};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -200,10 +200,11 @@ impl Rule {
         groups
     }
 
-    /// The symbolic dims of the operands, in order of appearance.
+    /// The symbolic dims of the operands and of the shapes that the left side names, in order of
+    /// appearance. Each is at least 0.
     #[must_use]
     pub fn dims(&self) -> Vec<Name> {
-        let mut dims: Vec<Name> = Vec::new();
+        let mut dims: Vec<Name> = self.shape_dims();
         for param in &self.params {
             let Operand::Tensor(axes, _) = &param.what else { continue };
             for axis in axes {
@@ -215,6 +216,26 @@ impl Rule {
                 });
             }
         }
+        dims
+    }
+
+    /// The dims in the shapes that the left side names.
+    fn shape_dims(&self) -> Vec<Name> {
+        let mut dims: Vec<Name> = Vec::new();
+        self.left.visit(&mut |node| {
+            let Node::Call(call) = node else { return };
+            for (param, arg) in call.row.params.iter().zip(&call.args) {
+                let (ParamKind::Shape, Arg::List(entries)) = (param.kind, arg) else { continue };
+                for entry in entries {
+                    let Entry::One(dim) = entry else { continue };
+                    dim.visit_vars(&mut |name| {
+                        if !dims.contains(name) {
+                            dims.push(name.clone());
+                        }
+                    });
+                }
+            }
+        });
         dims
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Meaning, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, Stops, extent, tensor};
+use crate::denotation::functions::{cast_of, widens};
 use crate::denotation::term::{Domain, Known, Term, Test, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::Dim;
@@ -28,6 +29,19 @@ fn fast(call: &Call) -> Known<()> {
     if *call.arg("mode") == Arg::Str("fast".into()) { Ok(()) } else { unknown("a mode of `take`") }
 }
 
+/// An index in a dtype that holds every number of another is the same index.
+fn without_casts(index: Term) -> Term {
+    if let Term::Apply(Domain::Ring, name, args) = &index
+        && let Some((from, to)) = cast_of(name)
+        && from.is_integer()
+        && widens(from, to)
+        && let [inner] = args.as_slice()
+    {
+        return without_casts(inner.clone());
+    }
+    index
+}
+
 fn take_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
     fast(call)?;
     let (mut shape, axis) = axis_of(denoter, call, "x")?;
@@ -41,7 +55,7 @@ fn take(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let (shape, axis) = axis_of(denoter, call, "x")?;
     let indices = tensor(call, "indices")?;
     let width = denoter.shape(indices)?.len();
-    let index = denoter.element(indices, &at[axis..axis + width])?;
+    let index = without_casts(denoter.element(indices, &at[axis..axis + width])?);
     let var = denoter.fresh("@");
     let mut place = at[..axis].to_vec();
     place.push(Dim::Var(var.clone()));
@@ -62,7 +76,8 @@ fn note(denoter: &mut Denoter, call: &Call, axis: &Axis, what: &str) -> Known<()
     let own = denoter.shape(indices)?;
     let over = denoter.indices(&own);
     let at: Vec<Dim> = over.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
-    let terms = vec![denoter.element(indices, &at)?, Term::Extent(extent(axis))];
+    let index = without_casts(denoter.element(indices, &at)?);
+    let terms = vec![index, Term::Extent(extent(axis))];
     denoter.stops.push(Stops { what: what.to_owned(), over, terms });
     Ok(())
 }
@@ -73,7 +88,7 @@ fn gather_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
 
 fn gather(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let (shape, axis) = axis_of(denoter, call, "data")?;
-    let index = denoter.element(tensor(call, "indices")?, at)?;
+    let index = without_casts(denoter.element(tensor(call, "indices")?, at)?);
     let var = denoter.fresh("@");
     let mut place = at.to_vec();
     place[axis] = Dim::Var(var.clone());
