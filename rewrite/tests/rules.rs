@@ -76,3 +76,42 @@ fn mutants_are_refused() {
     println!("{refused} mutants are wrong, and refused");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
+
+/// Neighbours that people take for rules: wrong in the interpreter, and without a proof.
+#[test]
+fn false_rules_are_refused() {
+    let rules = rules::read_rules("refused", include_str!("../rules/refused.rx"));
+    let (mut problems, rules) = (Vec::new(), rules.expect("the false rules are well-formed"));
+    for rule in &rules {
+        if proved(rule).is_proved() {
+            problems.push(format!("{} is proved", rule.name));
+        }
+        if rules::evaluate(rule).difference.is_none() {
+            problems.push(format!("{}: no difference was found", rule.name));
+        }
+    }
+    assert!(rules.len() >= 60, "{} false rules", rules.len());
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn what_is_no_rule_is_refused_with_its_place() {
+    let text = |left: &str| {
+        format!(
+            "@rewrite_rule(\"exact\", reason=\"r\")\ndef a(x: Tensor((\"*s\",), \"float\")):\n    \
+             left = {left}\n    right = x\n"
+        )
+    };
+    let wrong = |left: &str| match rules::read_rules("f", &text(left)) {
+        Ok(_) => String::new(),
+        Err(found) => found.join("\n"),
+    };
+    assert_eq!(wrong("exq(x)"), "f.rx:3: `exq` is no operator");
+    assert_eq!(wrong("softmax(x, axs=1)"), "f.rx:3: `softmax`: it has no parameter `axs`");
+    assert_eq!(wrong("exp(y)"), "f.rx:3: there is no tensor `y` in this rule");
+    assert_eq!(
+        wrong("astype(x, \"floot\")"),
+        "f.rx:3: `floot` is no dtype and none of the classes float, int, number, bool, any"
+    );
+    assert_eq!(wrong("exp(x)"), "");
+}

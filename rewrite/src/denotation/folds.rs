@@ -3,6 +3,7 @@
 
 use super::normal::Normalizer;
 use super::poly::{Atom, AtomId, Monomial, Poly};
+use super::ranges::factors;
 use super::ratio::Ratio;
 use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, unknown};
 use relax_syntax::Name;
@@ -121,7 +122,7 @@ impl Normalizer<'_> {
     }
 
     /// The index from which on a claim has another truth value, or for which it holds.
-    fn point(&mut self, claim: &Claim, k: &Name) -> Option<Dim> {
+    pub(super) fn point(&mut self, claim: &Claim, k: &Name) -> Option<Dim> {
         let difference = Dim::op(DimOp::Sub, claim.right.clone(), claim.left.clone());
         let at_zero = difference.substitute(&BTreeMap::from([(k.clone(), Dim::Int(0))]));
         let var = Dim::Var(k.clone());
@@ -377,18 +378,6 @@ impl Normalizer<'_> {
 fn about(claim: &Claim, binders: &[Binder]) -> bool {
     let own = |name: &Name| binders.iter().any(|(binder, _)| binder == name);
     mentions(&claim.left, &own) || mentions(&claim.right, &own)
-}
-
-/// The factors of a product.
-fn factors(dim: &Dim) -> Vec<Dim> {
-    match dim {
-        Dim::Op(DimOp::Mul, operands) => {
-            let mut all = factors(&operands.0);
-            all.extend(factors(&operands.1));
-            all
-        }
-        other => vec![other.clone()],
-    }
 }
 
 /// An index below a product of extents that the body divides by one of them: as two indices.

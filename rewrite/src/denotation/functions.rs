@@ -110,6 +110,7 @@ impl Normalizer<'_> {
         match poly.as_atom().map(|id| &self.atoms[id]) {
             Some(Atom::Apply(_, name, _)) => TRUTHS.contains(&name.as_str()),
             Some(Atom::Read(name, _)) => self.bools.contains(name),
+            Some(Atom::Literal(bits)) => [0.0_f64, 1.0].iter().any(|known| known.to_bits() == *bits),
             _ => false,
         }
     }

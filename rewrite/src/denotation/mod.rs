@@ -13,6 +13,7 @@ mod functions;
 mod meanings;
 mod normal;
 mod poly;
+mod ranges;
 mod ratio;
 mod reals;
 mod term;

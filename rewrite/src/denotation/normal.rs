@@ -1,10 +1,11 @@
 //! The normal form of terms: what is equal under the laws of a domain becomes the same sum of atoms.
 //!
 //! An atom is found in the table when the prover shows it equal to one that is there, so that equality of
-//! normal forms is equality of sums. Within a reduction the range of its variable is known; a tests that
+//! normal forms is equality of sums. Within a reduction the range of its variable is known; a test that
 //! depends on free indices only is passed up, for the caller to split on.
 
 use super::poly::{Atom, AtomId, Monomial, Poly};
+use super::ranges::assume_index;
 use super::ratio::Ratio;
 use super::term::{Binder, Domain, Known, Stuck, Term, Test, mentions, unknown};
 use relax_syntax::Name;
@@ -94,11 +95,7 @@ impl<'a> Normalizer<'a> {
         run: impl FnOnce(&mut Self) -> Known<T>,
     ) -> Known<T> {
         self.facts.push();
-        for (name, extent) in binders {
-            let var = Dim::Var(name.clone());
-            self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
-            self.facts.assume(Claim::new(var, Relation::Less, extent.clone()));
-        }
+        binders.iter().for_each(|binder| assume_index(binder, &mut *self.facts));
         let outer = self.binders.len();
         self.binders.extend_from_slice(binders);
         let result = run(self);

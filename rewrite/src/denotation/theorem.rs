@@ -1,9 +1,12 @@
 //! Proofs of rules: both sides have the same extents, demand the same, and have equal elements.
 
-use super::denoter::{Denoter, extent};
+use super::denoter::{Denoter, Stops, extent};
 use super::normal::{Demand, Normalizer};
 use super::poly::{Atom, Poly};
-use super::term::{Binder, FoldOp, Known, Reals, Stuck, Term, Test, unknown};
+use super::ranges::assume_index;
+use super::term::{
+    Binder, Domain, FoldOp, Known, Reals, Stuck, Term, Test, mentions, unknown,
+};
 use crate::rules::instance::{Types, dtype_of};
 use crate::rules::rule::{Axis, Kind, Node, Operand, Rule};
 use relax_syntax::Name;
@@ -95,11 +98,7 @@ pub(crate) fn prove_equal(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> 
         return Err("the dtypes differ".to_owned());
     }
     let at = denoter.indices(&shape);
-    for (name, extent) in &at {
-        let var = Dim::Var(name.clone());
-        denoter.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
-        denoter.facts.assume(Claim::new(var, Relation::Less, extent.clone()));
-    }
+    at.iter().for_each(|binder| assume_index(binder, &mut *denoter.facts));
     let index: Vec<Dim> = at.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
     let left = denoter.element(&rule.left, &index).map_err(said)?;
     let right = denoter.element(&rule.right, &index).map_err(said)?;
@@ -269,10 +268,7 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
         return Ok(());
     }
     let mut own = Normalizer::new(facts, &bools);
-    let mut folded = |stops: &[super::denoter::Stops]| -> Known<Vec<Atom>> {
-        stops.iter().map(|stop| stop_atom(&mut own, stop)).collect()
-    };
-    let (left, right) = (folded(left).map_err(said)?, folded(right).map_err(said)?);
+    let (left, right) = (stop_atoms(&mut own, left)?, stop_atoms(&mut own, right)?);
     for (these, those) in [(&left, &right), (&right, &left)] {
         for stop in these {
             let mut met = false;
@@ -280,7 +276,6 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
                 met |= own.same_atom(stop, other).map_err(said)?;
             }
             if !met {
-                let Atom::Fold(_, _, _, _) = stop else { continue };
                 return Err("only one side stops the program for some elements".to_owned());
             }
         }
@@ -288,25 +283,61 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
     Ok(())
 }
 
-/// A condition on all elements, as an atom: equal atoms are equal conditions.
-fn stop_atom(own: &mut Normalizer, stop: &super::denoter::Stops) -> Known<Atom> {
-    use super::term::Domain;
-    let over = stop.over.clone();
-    let body = own.within(&over, |own| {
-        let terms = stop.terms.iter().map(|term| own.normal(term)).collect::<Known<Vec<_>>>()?;
-        let atom = Atom::Apply(Domain::Ring, stop.what.as_str().into(), terms);
+/// Conditions on all elements, as atoms: equal atoms are equal conditions.
+fn stop_atoms(own: &mut Normalizer, stops: &[Stops]) -> Result<Vec<Atom>, String> {
+    let mut atoms = Vec::new();
+    for stop in stops {
+        atoms.extend(stop_parts(own, &stop.what, &stop.over, &stop.terms, 4).map_err(said)?);
+    }
+    Ok(atoms)
+}
+
+/// A condition on all elements; where it is another from some index on, one for each part.
+fn stop_parts(
+    own: &mut Normalizer,
+    what: &str,
+    over: &[Binder],
+    terms: &[Term],
+    depth: usize,
+) -> Known<Vec<Atom>> {
+    let claim = match stop_atom(own, what, over, terms) {
+        Err(Stuck::Split(Test::Dims(claim))) if depth > 0 => claim,
+        other => return other.map(|atom| vec![atom]),
+    };
+    for (at, (k, n)) in over.iter().enumerate() {
+        let about = mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
+        let Some(point) = (if about { own.point(&claim, k) } else { None }) else { continue };
+        let inside = own.proves(&Claim::new(0, Relation::AtMost, point.clone()))
+            && own.proves(&Claim::new(point.clone(), Relation::AtMost, n.clone()));
+        if claim.relation == Relation::Equal || mentions(&point, &|name| name == k) || !inside {
+            continue;
+        }
+        let (mut first, mut second) = (over.to_vec(), over.to_vec());
+        first[at].1 = point.clone();
+        second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
+        let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
+        let map = std::iter::once((k.clone(), moved)).collect();
+        let shifted: Vec<Term> = terms.iter().map(|term| term.substitute(&map)).collect();
+        let mut parts = stop_parts(own, what, &first, terms, depth - 1)?;
+        parts.extend(stop_parts(own, what, &second, &shifted, depth - 1)?);
+        return Ok(parts);
+    }
+    unknown(format!("where the program stops depends on {claim}"))
+}
+
+fn stop_atom(own: &mut Normalizer, what: &str, over: &[Binder], terms: &[Term]) -> Known<Atom> {
+    let body = own.within(over, |own| {
+        let terms = terms.iter().map(|term| own.normal(term)).collect::<Known<Vec<_>>>()?;
+        let atom = Atom::Apply(Domain::Ring, what.into(), terms);
         Ok(Poly::atom(own.intern(atom)?))
     })?;
-    let used: Vec<Binder> = {
-        let mut used = Vec::new();
-        for binder in &stop.over {
-            let names = std::iter::once(binder.0.clone()).collect();
-            if own.depends(&body, &names) || !own.at_least(&binder.1, 1) {
-                used.push(binder.clone());
-            }
+    let mut used = Vec::new();
+    for binder in over {
+        let names = std::iter::once(binder.0.clone()).collect();
+        if own.depends(&body, &names) || !own.at_least(&binder.1, 1) {
+            used.push(binder.clone());
         }
-        used
-    };
+    }
     if used.len() > 4 {
         return unknown("many indices");
     }

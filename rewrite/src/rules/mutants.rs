@@ -66,6 +66,7 @@ fn changed(node: &Node, params: usize) -> Vec<Node> {
         Node::Call(call) => {
             let mut found = renamed(call);
             found.extend(swapped(call));
+            found.extend(peeled(call));
             for (at, arg) in call.args.iter().enumerate() {
                 for other in changed_arg(arg, params) {
                     let mut args = call.args.clone();
@@ -82,6 +83,14 @@ fn renamed(call: &Call) -> Vec<Node> {
     let neighbour = NEIGHBOURS.iter().find(|(name, _)| *name == call.row.name);
     let row = neighbour.and_then(|(_, other)| ops::lookup(other));
     row.map(|row| Node::Call(Call { row, args: call.args.clone() })).into_iter().collect()
+}
+
+/// The first operand alone.
+fn peeled(call: &Call) -> Option<Node> {
+    call.args.iter().find_map(|arg| match arg {
+        Arg::Node(node) => Some(node.clone()),
+        _ => None,
+    })
 }
 
 /// The first two operands in the other order.
