@@ -176,10 +176,8 @@ impl Denoter<'_> {
 
 /// What is known of an operator.
 pub(super) fn meaning(call: &Call) -> Known<&'static Meaning> {
-    meaning_of(call.row.name).map_or_else(
-        || unknown(format!("`{}` has no denotation", call.row.short_name())),
-        Ok,
-    )
+    meaning_of(call.row.name)
+        .map_or_else(|| unknown(format!("`{}` has no denotation", call.row.short_name())), Ok)
 }
 
 /// The tensor argument of a parameter.

@@ -155,7 +155,8 @@ impl Normalizer<'_> {
             Atom::Fold(domain, op, binders, body) => {
                 let op = match op {
                     FoldOp::Row(name, at) => {
-                        let at = at.iter().map(|dim| substitute(self, dim)).collect::<Known<_>>()?;
+                        let at =
+                            at.iter().map(|dim| substitute(self, dim)).collect::<Known<_>>()?;
                         FoldOp::Row(name, at)
                     }
                     other => other,

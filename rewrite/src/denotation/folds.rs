@@ -77,7 +77,8 @@ impl Normalizer<'_> {
         }
         let outer: BTreeSet<&Name> = binders.iter().map(|(name, _)| name).collect();
         for (at, (k, n)) in binders.iter().enumerate() {
-            if !mentions(&claim.left, &|name| name == k) && !mentions(&claim.right, &|name| name == k)
+            if !mentions(&claim.left, &|name| name == k)
+                && !mentions(&claim.right, &|name| name == k)
             {
                 continue;
             }
@@ -102,10 +103,8 @@ impl Normalizer<'_> {
             second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
             let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
             let shifted = body.substitute(&BTreeMap::from([(k.clone(), moved)]));
-            let (a, b) = (
-                self.fold(domain, op, &first, body)?,
-                self.fold(domain, op, &second, &shifted)?,
-            );
+            let (a, b) =
+                (self.fold(domain, op, &first, body)?, self.fold(domain, op, &second, &shifted)?);
             return self.joined(domain, op, (a, b));
         }
         unknown(format!("a reduction over an index with the test {claim}"))
@@ -230,7 +229,8 @@ impl Normalizer<'_> {
         for (&id, &power) in monomial {
             if !self.atom_depends(id, &names) {
                 outside.insert(id, power);
-            } else if let (1, Atom::Fold(_, FoldOp::Add, inner, body)) = (power, self.atoms[id].clone())
+            } else if let (1, Atom::Fold(_, FoldOp::Add, inner, body)) =
+                (power, self.atoms[id].clone())
                 && let Some((product, coefficient)) = body.as_monomial()
                 && coefficient == Ratio::ONE
             {
@@ -240,6 +240,16 @@ impl Normalizer<'_> {
                 inside = super::poly::joined(&inside, &product);
             } else {
                 inside = super::poly::joined(&inside, &Monomial::from([(id, power)]));
+            }
+        }
+        // What has no value at some places may stand before the sum only where the sum has summands: a sum
+        // of nothing is 0 whatever its summands would be.
+        if outside.values().any(|&power| power < 0) {
+            for (_, extent) in &binders {
+                if !self.at_least(extent, 1) {
+                    let claim = Claim::new(1, Relation::AtMost, extent.clone());
+                    return Err(Stuck::Split(Test::Dims(claim)));
+                }
             }
         }
         let mut result = Poly::monomial(outside, Ratio::ONE);
@@ -316,8 +326,7 @@ impl Normalizer<'_> {
         {
             let mut result = Poly::number(Ratio::ONE);
             for (&id, &power) in &monomial.clone() {
-                let atom =
-                    Atom::Fold(domain, FoldOp::Multiply, binders.clone(), Poly::atom(id));
+                let atom = Atom::Fold(domain, FoldOp::Multiply, binders.clone(), Poly::atom(id));
                 let factor = Poly::atom(self.intern(atom)?);
                 let factor = self.power(&factor, power)?;
                 result = self.times(&result, &factor)?;
@@ -341,7 +350,8 @@ impl Normalizer<'_> {
         if some && !self.depends(&body, names) {
             return Ok(body);
         }
-        if let Some(Atom::Fold(_, inner, more, under)) = body.as_atom().map(|id| self.atoms[id].clone())
+        if let Some(Atom::Fold(_, inner, more, under)) =
+            body.as_atom().map(|id| self.atoms[id].clone())
             && inner == op
         {
             binders.extend(more);
@@ -350,9 +360,9 @@ impl Normalizer<'_> {
         let own = if op == FoldOp::Max { "maximum" } else { "minimum" };
         if let Some(Atom::Apply(_, name, args)) = body.as_atom().map(|id| self.atoms[id].clone()) {
             if some && name == own {
-                let parts = args.into_iter().map(|arg| {
-                    self.folded(domain, op.clone(), binders.clone(), arg)
-                });
+                let parts = args
+                    .into_iter()
+                    .map(|arg| self.folded(domain, op.clone(), binders.clone(), arg));
                 let parts = parts.collect::<Known<Vec<_>>>()?;
                 return self.function(domain, own, parts);
             }

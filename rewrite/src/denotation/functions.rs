@@ -12,8 +12,19 @@ use relax_syntax::dtype::{Class, DType};
 
 /// Functions for which the order of operands does not matter.
 const COMMUTATIVE: [&str; 13] = [
-    "add", "multiply", "unrounded product", "maximum", "minimum", "equal", "logical_and",
-    "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "log_add_exp",
+    "add",
+    "multiply",
+    "unrounded product",
+    "maximum",
+    "minimum",
+    "equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "log_add_exp",
 ];
 
 /// Those of them that may be regrouped, and of which an operand counts once.
@@ -32,18 +43,22 @@ const ROUNDING: [&str; 4] = ["floor", "ceil", "round", "trunc"];
 
 /// Results that are truth values.
 pub(super) const TRUTHS: [&str; 11] = [
-    "less", "less_equal", "equal", "logical_and", "logical_or", "logical_xor", "logical_not",
-    "isnan", "isinf", "isfinite", "not_equal",
+    "less",
+    "less_equal",
+    "equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "not_equal",
 ];
 
 impl Normalizer<'_> {
     /// The normal form of a function of normal forms.
-    pub(super) fn function(
-        &mut self,
-        domain: Domain,
-        name: &str,
-        args: Vec<Poly>,
-    ) -> Known<Poly> {
+    pub(super) fn function(&mut self, domain: Domain, name: &str, args: Vec<Poly>) -> Known<Poly> {
         self.spend(1)?;
         let known = match domain {
             Domain::Ring => self.of_integers(name, &args)?,
@@ -59,7 +74,9 @@ impl Normalizer<'_> {
     /// Laws that hold in every domain; then an atom.
     fn plain(&mut self, domain: Domain, name: &str, mut args: Vec<Poly>) -> Known<Poly> {
         match (name, args.as_slice()) {
-            ("greater", [a, b]) => return self.function(domain, "less", vec![b.clone(), a.clone()]),
+            ("greater", [a, b]) => {
+                return self.function(domain, "less", vec![b.clone(), a.clone()]);
+            }
             ("greater_equal", [a, b]) => {
                 return self.function(domain, "less_equal", vec![b.clone(), a.clone()]);
             }
@@ -110,7 +127,9 @@ impl Normalizer<'_> {
         match poly.as_atom().map(|id| &self.atoms[id]) {
             Some(Atom::Apply(_, name, _)) => TRUTHS.contains(&name.as_str()),
             Some(Atom::Read(name, _)) => self.bools.contains(name),
-            Some(Atom::Literal(bits)) => [0.0_f64, 1.0].iter().any(|known| known.to_bits() == *bits),
+            Some(Atom::Literal(bits)) => {
+                [0.0_f64, 1.0].iter().any(|known| known.to_bits() == *bits)
+            }
             _ => false,
         }
     }

@@ -165,8 +165,10 @@ impl Normalizer<'_> {
 
     /// 1 / a: of a sum, with a number and common factors taken out, an atom with the power -1.
     pub(super) fn inverse(&mut self, a: &Poly) -> Known<Poly> {
+        // Whoever divides has noted the demand, which nothing meets.
         if a.is_zero() {
-            return unknown("a division by 0");
+            let atom = Atom::Apply(Domain::Real, "1 / 0".into(), Vec::new());
+            return Ok(Poly::atom(self.intern(atom)?));
         }
         let (content, rest) = content(a)?;
         let (monomial, coefficient) = content;
@@ -289,10 +291,7 @@ impl Normalizer<'_> {
             total = Some(match total {
                 None => own,
                 Some(Sign::Any) => Sign::Any,
-                Some(before) if own == Sign::Any => {
-                    let _ = before;
-                    Sign::Any
-                }
+                Some(_) if own == Sign::Any => Sign::Any,
                 Some(before) => before.max(own),
             });
         }
@@ -307,9 +306,7 @@ impl Normalizer<'_> {
             let scope = binders.clone();
             let parts = self.within(&scope, |own| own.opened(what, &poly))?;
             for (what, poly) in parts {
-                let names = |own: &Self, name| {
-                    own.depends(&poly, &std::iter::once(name).collect())
-                };
+                let names = |own: &Self, name| own.depends(&poly, &std::iter::once(name).collect());
                 // A variable that does not occur only says that there are such elements.
                 let kept = binders.iter().filter(|(name, extent)| {
                     names(self, name.clone())

@@ -1,12 +1,10 @@
 //! Proofs of rules: both sides have the same extents, demand the same, and have equal elements.
 
 use super::denoter::{Denoter, Stops, extent};
-use super::normal::{Demand, Normalizer};
+use super::normal::{Demand, Normalizer, What};
 use super::poly::{Atom, Poly};
 use super::ranges::assume_index;
-use super::term::{
-    Binder, Domain, FoldOp, Known, Reals, Stuck, Term, Test, mentions, unknown,
-};
+use super::term::{Binder, Domain, FoldOp, Known, Reals, Stuck, Term, Test, mentions, unknown};
 use crate::rules::instance::{Types, dtype_of};
 use crate::rules::rule::{Axis, Kind, Node, Operand, Rule};
 use relax_syntax::Name;
@@ -89,8 +87,8 @@ pub(crate) fn prove_equal(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> 
     let mut denoter = denoter(rule, types, facts);
     let shape = denoter.shape(&rule.left).map_err(said)?;
     let other = denoter.shape(&rule.right).map_err(said)?;
-    let alike = shape.len() == other.len()
-        && shape.iter().zip(&other).all(|(a, b)| denoter.same(a, b));
+    let alike =
+        shape.len() == other.len() && shape.iter().zip(&other).all(|(a, b)| denoter.same(a, b));
     if !alike {
         return Err(format!("the extents are {shape:?} and {other:?}"));
     }
@@ -180,6 +178,13 @@ fn leaf(
     if let Some(why) = differing(&mut own, &demanded, &others)? {
         return Ok(Some(why));
     }
+    // Neither has a value: both divide by 0, whatever the operands are.
+    let never = |demand: &Demand| {
+        demand.what == What::NonZero && demand.binders.is_empty() && demand.poly.is_zero()
+    };
+    if demanded.iter().any(never) {
+        return Ok(None);
+    }
     let difference = a.subtract(&b)?;
     if own.is_zero(&difference)? || split_sums(&mut own, &difference, 2)? {
         return Ok(None);
@@ -222,12 +227,14 @@ fn split_sums(own: &mut Normalizer, difference: &Poly, depth: usize) -> Known<bo
     for (id, binders, body) in &sums {
         for (_, others, _) in &sums {
             let ([(k, n)], [(_, part)]) = (binders.as_slice(), others.as_slice()) else { continue };
-            let inside = part != n && own.proves(&Claim::new(part.clone(), Relation::AtMost, n.clone()));
+            let inside =
+                part != n && own.proves(&Claim::new(part.clone(), Relation::AtMost, n.clone()));
             if !inside || own.equal_dims(part, n) {
                 continue;
             }
             let Atom::Fold(domain, ..) = own.atoms[*id].clone() else { continue };
-            let first = own.folded(domain, FoldOp::Add, vec![(k.clone(), part.clone())], body.clone())?;
+            let first =
+                own.folded(domain, FoldOp::Add, vec![(k.clone(), part.clone())], body.clone())?;
             let fresh = own.fresh("k");
             let rest = vec![(fresh.clone(), Dim::op(DimOp::Sub, n.clone(), part.clone()))];
             let place = Dim::op(DimOp::Add, Dim::Var(fresh), part.clone());
@@ -305,7 +312,8 @@ fn stop_parts(
         other => return other.map(|atom| vec![atom]),
     };
     for (at, (k, n)) in over.iter().enumerate() {
-        let about = mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
+        let about =
+            mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
         let Some(point) = (if about { own.point(&claim, k) } else { None }) else { continue };
         let inside = own.proves(&Claim::new(0, Relation::AtMost, point.clone()))
             && own.proves(&Claim::new(point.clone(), Relation::AtMost, n.clone()));

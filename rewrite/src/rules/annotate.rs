@@ -80,8 +80,9 @@ fn infer(
 ) -> Result<Annotation, String> {
     let row = call.row;
     let mut infer = Infer { row, operands, facts, obligations: Vec::new(), module: None };
-    let found = (row.infer)(&mut infer)
-        .map_err(|reject| format!("{}/{}: {}", row.short_name(), reject.constraint, reject.message))?;
+    let found = (row.infer)(&mut infer).map_err(|reject| {
+        format!("{}/{}: {}", row.short_name(), reject.constraint, reject.message)
+    })?;
     left.extend(infer.obligations.into_iter().map(|obligation| obligation.claim));
     Ok(found)
 }

@@ -195,4 +195,3 @@ pub(crate) const SCALAR: f64 = 0.0625;
 pub(crate) fn deduced(arg: &Arg, kind: ParamKind, types: &Types) -> Deduced {
     Deduced::of_known(known(arg, kind, types))
 }
-

@@ -3,7 +3,7 @@
 //! A family is a file of [`rule`]s. Loading resolves every operator and attribute by the table;
 //! [`proof`] proves that both sides have the same annotation, stop alike and have equal elements;
 //! [`numeric`] evaluates them; [`mutants`] are false neighbours that must have no proof. `rules.lock`
-//! keeps what was proved of which text.
+//! keeps what was proved of which text; only what is proved may be used without being asked for.
 
 mod annotate;
 mod expression;
@@ -15,7 +15,7 @@ mod proof;
 pub mod rule;
 mod text;
 
-pub use lock::{Entry as LockEntry, locked, lock_text, status_of};
+pub use lock::{Entry as LockEntry, lock_text, locked, status_of};
 pub use mutants::mutants;
 pub use numeric::{Comparison, evaluate};
 pub use proof::{Status, prove};
@@ -49,4 +49,16 @@ pub fn all() -> Vec<Rule> {
         Err(wrong) => panic!("invariant: the rules are well-formed: {}", wrong.join("\n")),
     });
     read.collect()
+}
+
+/// The text of a rule, as it stands in its file.
+#[must_use]
+pub fn source(rule: &Rule) -> &'static str {
+    let family = FAMILIES.iter().find(|(family, _)| *family == rule.family);
+    let Some((_, text)) = family else { return "" };
+    let head = format!("\ndef {}(", rule.name);
+    let Some(at) = text.find(&head) else { return "" };
+    let begin = text[..at].rfind("@rewrite_rule").unwrap_or(at);
+    let end = text[at..].find("\n\n").map_or(text.len(), |length| at + length);
+    &text[begin..end]
 }

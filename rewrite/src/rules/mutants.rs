@@ -95,9 +95,8 @@ fn peeled(call: &Call) -> Option<Node> {
 
 /// The first two operands in the other order.
 fn swapped(call: &Call) -> Option<Node> {
-    let tensors: Vec<usize> = (0..call.args.len())
-        .filter(|&at| matches!(call.args[at], Arg::Node(_)))
-        .collect();
+    let tensors: Vec<usize> =
+        (0..call.args.len()).filter(|&at| matches!(call.args[at], Arg::Node(_))).collect();
     let [first, second, ..] = tensors[..] else { return None };
     let mut args = call.args.clone();
     args.swap(first, second);

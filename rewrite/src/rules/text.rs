@@ -111,7 +111,8 @@ fn header(def: &Def) -> Read<(Kind, Direction, String)> {
 
 fn param(parameter: &Parameter) -> Read<Param> {
     let name = parameter.name.name.clone();
-    let wrong = |span| (span, "expected `Tensor((\"*s\", \"n\"), \"float\")` or `Float`".to_owned());
+    let wrong =
+        |span| (span, "expected `Tensor((\"*s\", \"n\"), \"float\")` or `Float`".to_owned());
     let Some(annotation) = &parameter.annotation else { return Err(wrong(parameter.name.span)) };
     let what = match &annotation.kind {
         ExprKind::Name(class) if class == "Float" => Operand::Float,

@@ -20,11 +20,7 @@ pub(super) static MEANINGS: &[Meaning] = &[
     meaning("triu", shape_of_first, |d, call, at| triangle(d, call, at, Relation::Less)),
 ];
 
-const fn made(
-    name: &'static str,
-    shape: super::ShapeOf,
-    element: super::ElementOf,
-) -> Meaning {
+const fn made(name: &'static str, shape: super::ShapeOf, element: super::ElementOf) -> Meaning {
     Meaning { dtype, ..meaning(name, shape, element) }
 }
 

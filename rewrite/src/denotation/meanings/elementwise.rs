@@ -68,11 +68,7 @@ fn shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
 }
 
 /// What two shapes broadcast to, aligned at the last axis.
-pub(super) fn broadcast(
-    denoter: &mut Denoter,
-    a: &[Axis],
-    b: &[Axis],
-) -> Known<Vec<Axis>> {
+pub(super) fn broadcast(denoter: &mut Denoter, a: &[Axis], b: &[Axis]) -> Known<Vec<Axis>> {
     let mut shape = Vec::new();
     let (mut left, mut right) = (a.iter().rev(), b.iter().rev());
     loop {
@@ -155,8 +151,8 @@ fn where_element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> 
 fn fma(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let terms = arguments(denoter, call, at)?;
     let domain = domain(denoter, call)?;
-    let [a, b, c] = <[Term; 3]>::try_from(terms)
-        .or_else(|_| unknown("`ewise_fma` takes three tensors"))?;
+    let [a, b, c] =
+        <[Term; 3]>::try_from(terms).or_else(|_| unknown("`ewise_fma` takes three tensors"))?;
     if domain == Domain::Bits {
         return Ok(Term::apply(domain, "fma", vec![a, b, c]));
     }

@@ -87,10 +87,8 @@ fn unravel(shape: &[Axis], place: &Dim) -> Vec<Dim> {
 fn reshaped(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let x = tensor(call, "x")?;
     let from = denoter.shape(x)?;
-    let to = super::meaning_of(call.row.name).map_or_else(
-        || unknown("no meaning"),
-        |meaning| (meaning.shape)(denoter, call),
-    )?;
+    let to = super::meaning_of(call.row.name)
+        .map_or_else(|| unknown("no meaning"), |meaning| (meaning.shape)(denoter, call))?;
     if to.contains(&Axis::Dim(Dim::Int(-1))) {
         return unknown("an inferred dim");
     }
@@ -125,7 +123,9 @@ fn new_axes(denoter: &mut Denoter, call: &Call) -> Known<Vec<usize>> {
         Arg::Integer(dim) => vec![dim.clone()],
         Arg::List(entries) => entries
             .iter()
-            .map(|entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("axes") })
+            .map(
+                |entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("axes") },
+            )
             .collect::<Known<_>>()?,
         _ => return unknown("no axis"),
     };

@@ -23,7 +23,12 @@ fn sum(binders: Vec<Binder>, body: Term) -> Term {
 }
 
 /// A row: fresh variables at these axes of an index.
-fn row(denoter: &mut Denoter, shape: &[Axis], axes: &[usize], at: &[Dim]) -> (Vec<Binder>, Vec<Dim>) {
+fn row(
+    denoter: &mut Denoter,
+    shape: &[Axis],
+    axes: &[usize],
+    at: &[Dim],
+) -> (Vec<Binder>, Vec<Dim>) {
     let (mut binders, mut index) = (Vec::new(), at.to_vec());
     for &axis in axes {
         let name = denoter.fresh("k");
@@ -38,7 +43,11 @@ fn opaque(name: &str, place: Vec<Dim>, binders: Vec<Binder>, body: Term) -> Term
     Term::Fold(Domain::Bits, FoldOp::Row(name.into(), place), binders, Box::new(body))
 }
 
-fn softmax_row(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<(Vec<usize>, Vec<Binder>, Term)> {
+fn softmax_row(
+    denoter: &mut Denoter,
+    call: &Call,
+    at: &[Dim],
+) -> Known<(Vec<usize>, Vec<Binder>, Term)> {
     let x = first(call)?;
     let shape = denoter.shape(x)?;
     let axes = denoter.axes(&shape, call.arg("axis"))?;
@@ -89,7 +98,13 @@ fn epsilon(call: &Call, denoter: &Denoter) -> Known<Term> {
 }
 
 /// An operand whose axes are those of the data that are normalized over.
-fn weight(denoter: &mut Denoter, call: &Call, param: &str, axes: &[usize], at: &[Dim]) -> Known<Term> {
+fn weight(
+    denoter: &mut Denoter,
+    call: &Call,
+    param: &str,
+    axes: &[usize],
+    at: &[Dim],
+) -> Known<Term> {
     let index: Vec<Dim> = axes.iter().map(|&axis| at[axis].clone()).collect();
     denoter.element(tensor(call, param)?, &index)
 }

@@ -89,7 +89,8 @@ fn stacked_axis(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, usize)>
     let shape = denoter.shape(&parts[0])?;
     for part in &parts[1..] {
         let other = denoter.shape(part)?;
-        if other.len() != shape.len() || !(0..shape.len()).all(|i| denoter.same(&shape[i], &other[i]))
+        if other.len() != shape.len()
+            || !(0..shape.len()).all(|i| denoter.same(&shape[i], &other[i]))
         {
             return unknown("parts of other dims");
         }
@@ -142,8 +143,10 @@ fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize,
         Arg::Integer(Dim::Int(sections)) if *sections > 0 => {
             let sections = *sections;
             let size = Dim::op(DimOp::FloorDiv, whole.clone(), Dim::Int(sections));
-            let (size_times, total) = (Dim::op(DimOp::Mul, size.clone(), Dim::Int(sections)), &whole);
-            if !denoter.equal(&size_times, total) || part >= usize::try_from(sections).unwrap_or(0) {
+            let (size_times, total) =
+                (Dim::op(DimOp::Mul, size.clone(), Dim::Int(sections)), &whole);
+            if !denoter.equal(&size_times, total) || part >= usize::try_from(sections).unwrap_or(0)
+            {
                 return unknown("parts of different sizes");
             }
             let at = i64::try_from(part).unwrap_or(i64::MAX);
@@ -198,7 +201,9 @@ fn dims_of(arg: &Arg) -> Known<Vec<Dim>> {
         Arg::Integer(dim) => Ok(vec![dim.clone()]),
         Arg::List(entries) => entries
             .iter()
-            .map(|entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("dims") })
+            .map(
+                |entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("dims") },
+            )
             .collect(),
         _ => unknown("expected dims"),
     }

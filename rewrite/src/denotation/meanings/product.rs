@@ -28,11 +28,9 @@ fn single(axis: &Axis) -> Known<Axis> {
 fn left(shape: &[Axis]) -> Known<Sides> {
     match shape {
         [inner] => Ok(Sides { batch: Vec::new(), kept: None, inner: single(inner)? }),
-        [batch @ .., rows, inner] => Ok(Sides {
-            batch: batch.to_vec(),
-            kept: Some(single(rows)?),
-            inner: single(inner)?,
-        }),
+        [batch @ .., rows, inner] => {
+            Ok(Sides { batch: batch.to_vec(), kept: Some(single(rows)?), inner: single(inner)? })
+        }
         [] => unknown("a product of a scalar"),
     }
 }
@@ -40,11 +38,9 @@ fn left(shape: &[Axis]) -> Known<Sides> {
 fn right(shape: &[Axis]) -> Known<Sides> {
     match shape {
         [inner] => Ok(Sides { batch: Vec::new(), kept: None, inner: single(inner)? }),
-        [batch @ .., inner, columns] => Ok(Sides {
-            batch: batch.to_vec(),
-            kept: Some(single(columns)?),
-            inner: single(inner)?,
-        }),
+        [batch @ .., inner, columns] => {
+            Ok(Sides { batch: batch.to_vec(), kept: Some(single(columns)?), inner: single(inner)? })
+        }
         [] => unknown("a product of a scalar"),
     }
 }
