@@ -17,7 +17,7 @@ fn proved(rule: &Rule) -> Status {
 fn status(rule: &Rule) -> Status {
     match proved(rule) {
         Status::Unproved(why) => {
-            println!("{}: {why}", rule.name);
+            eprintln!("{}: {why}", rule.name);
             let found = rules::evaluate(rule);
             if found.difference.is_none() { Status::Tested } else { Status::Unproved(why) }
         }
@@ -73,7 +73,7 @@ fn mutants_are_refused() {
             problems.push(format!("{}: none of {} mutants is wrong", rule.name, mutants.len()));
         }
     }
-    println!("{refused} mutants are wrong, and refused");
+    eprintln!("{refused} mutants are wrong, and refused");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 

@@ -97,7 +97,7 @@ fn compare(
     comparison: &mut Comparison,
 ) {
     let Some(inputs) = inputs(rule, types, sizes, random, data) else { return };
-    let run = |node: &Node| value(rule, types, sizes, &inputs, node);
+    let run = |node: &Node| value(types, sizes, &inputs, node);
     let outcome = match (run(&rule.left), run(&rule.right)) {
         (Ok(a), Ok(b)) => {
             comparison.equal += 1;
@@ -198,7 +198,6 @@ fn made_wild(tensor: Tensor, random: &mut Random) -> Tensor {
 }
 
 fn value(
-    rule: &Rule,
     types: &Types,
     sizes: &Sizes,
     inputs: &[Option<Tensor>],
@@ -213,7 +212,7 @@ fn value(
                 if dtype.is_float() { Number::Float(*value) } else { Number::Int(*value as i128) };
             Ok(Value::Tensor(Tensor::scalar(dtype, number)))
         }
-        Node::Part(whole, at) => match self::value(rule, types, sizes, inputs, whole)? {
+        Node::Part(whole, at) => match self::value(types, sizes, inputs, whole)? {
             Value::Tuple(items) => items.into_iter().nth(*at).ok_or_else(unsupported),
             _ => Err(unsupported()),
         },
@@ -221,11 +220,11 @@ fn value(
             let mut args = Vec::with_capacity(call.args.len());
             for (param, arg) in call.row.params.iter().zip(&call.args) {
                 args.push(match arg {
-                    Arg::Node(node) => self::value(rule, types, sizes, inputs, node)?,
+                    Arg::Node(node) => self::value(types, sizes, inputs, node)?,
                     Arg::Nodes(nodes) => Value::Tuple(
                         nodes
                             .iter()
-                            .map(|node| self::value(rule, types, sizes, inputs, node))
+                            .map(|node| self::value(types, sizes, inputs, node))
                             .collect::<Result<_, _>>()?,
                     ),
                     Arg::Scalar(_) => Value::Prim(DType::F64, Number::Float(SCALAR)),

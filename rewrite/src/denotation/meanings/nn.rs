@@ -7,8 +7,8 @@ use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::Dim;
 
 pub(super) static MEANINGS: &[Meaning] = &[
-    meaning("nn.softmax", shape_of_first, |d, call, at| softmax(d, call, at)),
-    meaning("nn.log_softmax", shape_of_first, |d, call, at| log_softmax(d, call, at)),
+    meaning("nn.softmax", shape_of_first, softmax),
+    meaning("nn.log_softmax", shape_of_first, log_softmax),
     meaning("nn.layer_norm", shape_of_first, layer_norm),
     meaning("nn.rms_norm", shape_of_first, rms_norm),
     meaning("nn.attention", attention_shape, attention),

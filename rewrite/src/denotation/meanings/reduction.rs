@@ -2,7 +2,7 @@
 
 use super::{Meaning, is_true, meaning, shape_of_first};
 use crate::denotation::denoter::{Denoter, extent, first};
-use crate::denotation::term::{Domain, FoldOp, Known, Term, unknown};
+use crate::denotation::term::{Binder, Domain, FoldOp, Known, Term, unknown};
 use crate::rules::rule::{Arg, Axis, Call};
 use relax_syntax::dim::{Dim, DimOp};
 
@@ -15,8 +15,8 @@ pub(super) static MEANINGS: &[Meaning] = &[
     meaning("variance", shape, variance),
     meaning("std", shape, deviation),
     meaning("cumsum", shape_of_first, cumsum),
-    meaning("argmax", arg_shape, |d, call, at| place_of(d, call, at)),
-    meaning("argmin", arg_shape, |d, call, at| place_of(d, call, at)),
+    meaning("argmax", shape, place_of),
+    meaning("argmin", shape, place_of),
 ];
 
 fn reduced_axes(denoter: &mut Denoter, call: &Call) -> Known<Vec<usize>> {
@@ -44,11 +44,7 @@ fn unit_axes(own: &[Axis], axes: &[usize], unit: Option<Dim>) -> Vec<Axis> {
 }
 
 /// The index of an element that is reduced: fresh variables on the reduced axes.
-fn inner(
-    denoter: &mut Denoter,
-    call: &Call,
-    at: &[Dim],
-) -> Known<(Vec<(relax_syntax::Name, Dim)>, Vec<Dim>)> {
+fn inner(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<(Vec<Binder>, Vec<Dim>)> {
     let own = denoter.shape(first(call)?)?;
     let axes = reduced_axes(denoter, call)?;
     let keep = is_true(call, "keepdims");
@@ -84,13 +80,13 @@ fn reduced(denoter: &mut Denoter, call: &Call, at: &[Dim], op: FoldOp) -> Known<
     Ok(Term::Fold(domain, op, binders, Box::new(body)))
 }
 
-fn count(binders: &[(relax_syntax::Name, Dim)]) -> Term {
+fn count(binders: &[Binder]) -> Term {
     let dims: Vec<Dim> = binders.iter().map(|(_, extent)| extent.clone()).collect();
     Term::Extent(Dim::product(&dims))
 }
 
 /// The mean of what `body` gives.
-fn mean_of(domain: Domain, binders: Vec<(relax_syntax::Name, Dim)>, body: Term) -> Term {
+fn mean_of(domain: Domain, binders: Vec<Binder>, body: Term) -> Term {
     if domain != Domain::Real {
         return Term::Fold(domain, FoldOp::Row("mean".into(), Vec::new()), binders, Box::new(body));
     }
@@ -152,10 +148,6 @@ fn cumsum(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
         _ => FoldOp::Add,
     };
     Ok(Term::Fold(domain, op, vec![(name, extent)], Box::new(body)))
-}
-
-fn arg_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
-    shape(denoter, call)
 }
 
 /// The place of the greatest or least element: some function of the row.
