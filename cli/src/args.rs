@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),
+    Rules(RulesArgs),
     Explain(ExplainArgs),
     Verify(VerifyArgs),
 }
@@ -367,6 +368,22 @@ pub(crate) struct OpsArgs {
     /// The operator reference as Markdown
     #[arg(long, conflicts_with = "name")]
     pub(crate) markdown: bool,
+}
+
+/// List rewrite rules and how far each is proved, or tell about one
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    /// The rule
+    pub(crate) name: Option<String>,
+    /// Only those of a family, such as matmul
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) family: Option<String>,
+    /// Only those that are not proved
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) unproved: bool,
+    /// Prove them now, instead of telling what is on record
+    #[arg(long)]
+    pub(crate) prove: bool,
 }
 
 /// Explain a code: of a diagnostic, a trap or a constraint

@@ -10,6 +10,7 @@ mod nearest;
 mod ops;
 mod opt;
 mod prove;
+mod rules;
 mod run;
 mod verify;
 
@@ -33,6 +34,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),
+        Command::Rules(args) => rules::rules(&args, terminal),
         Command::Explain(args) => explain::explain(&args, terminal),
         Command::Verify(args) => verify::verify(&args, terminal),
     }

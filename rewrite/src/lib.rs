@@ -11,6 +11,7 @@ pub mod passes;
 pub mod patterns;
 pub mod pipeline;
 pub mod references;
+pub mod rules;
 pub mod verify;
 
 pub use mutated::written;
@@ -20,6 +21,7 @@ pub use programs::ranges;
 pub use programs::total;
 pub use programs::walk;
 
+mod denotation;
 pub mod kernels;
 mod known;
 mod matching;

@@ -2,6 +2,7 @@
 
 mod codes;
 mod operators;
+mod rules;
 
 pub use operators::missing;
 
@@ -25,5 +26,6 @@ pub fn pages(planned: &str) -> Vec<Page> {
     vec![
         Page { path: "docs/OPERATORS.md", text: operators::page(planned) },
         Page { path: "docs/CODES.md", text: codes::page() },
+        Page { path: "docs/RULES.md", text: rules::page() },
     ]
 }

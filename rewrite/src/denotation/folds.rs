@@ -1,0 +1,456 @@
+//! Lemmas on reductions: nothing, one element, split at a point, a product of extents, linearity, and
+//! that sums over independent indices are products.
+
+use super::normal::Normalizer;
+use super::poly::{Atom, AtomId, Monomial, Poly};
+use super::ranges::factors;
+use super::ratio::Ratio;
+use super::term::{Binder, Domain, FoldOp, Known, Stuck, Term, Test, mentions, unknown};
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Normalizer<'_> {
+    /// The normal form of a reduction.
+    pub(super) fn fold(
+        &mut self,
+        domain: Domain,
+        op: &FoldOp,
+        binders: &[Binder],
+        body: &Term,
+    ) -> Known<Poly> {
+        self.spend(5)?;
+        let ordered = matches!(op, FoldOp::Row(..));
+        for (at, (name, extent)) in binders.iter().enumerate() {
+            if ordered {
+                break;
+            }
+            if self.equal_dims(extent, &Dim::Int(0)) {
+                return self.of_nothing(op);
+            }
+            if self.equal_dims(extent, &Dim::Int(1)) {
+                let mut rest = binders.to_vec();
+                rest.remove(at);
+                let body = body.substitute(&BTreeMap::from([(name.clone(), Dim::Int(0))]));
+                if rest.is_empty() {
+                    return self.normal(&body);
+                }
+                return self.fold(domain, op, &rest, &body);
+            }
+        }
+        if !matches!(op, FoldOp::Row(_, at) if !at.is_empty())
+            && let Some((binders, body)) = by_rows(binders, body)
+        {
+            return self.fold(domain, op, &binders, &body);
+        }
+        let inner = self.within(binders, |own| own.normal(body));
+        match inner {
+            Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
+            Err(Stuck::Split(Test::Dims(claim))) if about(&claim, binders) => {
+                self.split_fold(domain, op, binders, body, &claim)
+            }
+            Err(stuck) => Err(stuck),
+        }
+    }
+
+    fn of_nothing(&mut self, op: &FoldOp) -> Known<Poly> {
+        match op {
+            FoldOp::Add => Ok(Poly::default()),
+            FoldOp::Multiply => Ok(Poly::number(Ratio::ONE)),
+            FoldOp::Max | FoldOp::Min | FoldOp::Row(..) => unknown("a reduction of nothing"),
+        }
+    }
+
+    /// A reduction of which a test on its index is not decided: in two parts at the point where the
+    /// test changes, or the one element for which it holds.
+    fn split_fold(
+        &mut self,
+        domain: Domain,
+        op: &FoldOp,
+        binders: &[Binder],
+        body: &Term,
+        claim: &Claim,
+    ) -> Known<Poly> {
+        if matches!(op, FoldOp::Row(..)) {
+            return unknown("a row that consists of parts");
+        }
+        let outer: BTreeSet<&Name> = binders.iter().map(|(name, _)| name).collect();
+        for (at, (k, n)) in binders.iter().enumerate() {
+            if !mentions(&claim.left, &|name| name == k)
+                && !mentions(&claim.right, &|name| name == k)
+            {
+                continue;
+            }
+            let Some(point) = self.point(claim, k) else { continue };
+            if mentions(&point, &|name| outer.contains(name)) {
+                continue;
+            }
+            if claim.relation == Relation::Equal {
+                return self.pick(domain, op, (binders, at), body, &point);
+            }
+            for side in [
+                Claim::new(0, Relation::AtMost, point.clone()),
+                Claim::new(point.clone(), Relation::AtMost, n.clone()),
+            ] {
+                if !self.proves(&side) {
+                    return Err(Stuck::Split(Test::Dims(side)));
+                }
+            }
+            let mut first = binders.to_vec();
+            first[at].1 = point.clone();
+            let mut second = binders.to_vec();
+            second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
+            let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
+            let shifted = body.substitute(&BTreeMap::from([(k.clone(), moved)]));
+            let (a, b) =
+                (self.fold(domain, op, &first, body)?, self.fold(domain, op, &second, &shifted)?);
+            return self.joined(domain, op, (a, b));
+        }
+        unknown(format!("a reduction over an index with the test {claim}"))
+    }
+
+    fn joined(&mut self, domain: Domain, op: &FoldOp, (a, b): (Poly, Poly)) -> Known<Poly> {
+        match op {
+            FoldOp::Add => a.add(&b),
+            FoldOp::Multiply => self.times(&a, &b),
+            FoldOp::Max => self.function(domain, "maximum", vec![a, b]),
+            FoldOp::Min => self.function(domain, "minimum", vec![a, b]),
+            FoldOp::Row(..) => unknown("a row that consists of parts"),
+        }
+    }
+
+    /// The index from which on a claim has another truth value, or for which it holds.
+    pub(super) fn point(&mut self, claim: &Claim, k: &Name) -> Option<Dim> {
+        let difference = Dim::op(DimOp::Sub, claim.right.clone(), claim.left.clone());
+        let at_zero = difference.substitute(&BTreeMap::from([(k.clone(), Dim::Int(0))]));
+        let var = Dim::Var(k.clone());
+        let rising = Dim::op(DimOp::Add, at_zero.clone(), var.clone());
+        let falling = Dim::op(DimOp::Sub, at_zero.clone(), var);
+        let minus = |a: Dim, b: i64| Dim::op(DimOp::Sub, a, Dim::Int(b));
+        let zero_minus = |a: Dim| Dim::op(DimOp::Sub, Dim::Int(0), a);
+        // `left <= right` is `0 <= difference`: true up to the point, or from it on.
+        let point = if self.equal_dims(&difference, &falling) {
+            match claim.relation {
+                Relation::Less => at_zero,
+                Relation::AtMost => minus(at_zero, -1),
+                Relation::Equal => at_zero,
+                _ => return None,
+            }
+        } else if self.equal_dims(&difference, &rising) {
+            match claim.relation {
+                Relation::Less => minus(zero_minus(at_zero), -1),
+                Relation::AtMost | Relation::Equal => zero_minus(at_zero),
+                _ => return None,
+            }
+        } else {
+            return None;
+        };
+        Some(self.facts.simplify(&point))
+    }
+
+    /// A sum of which all but one element are 0.
+    fn pick(
+        &mut self,
+        domain: Domain,
+        op: &FoldOp,
+        (binders, at): (&[Binder], usize),
+        body: &Term,
+        point: &Dim,
+    ) -> Known<Poly> {
+        let (k, n) = binders[at].clone();
+        let elsewhere = self.within(binders, |own| {
+            let var = Dim::Var(k.clone());
+            own.facts.assume(Claim::new(var, Relation::NotEqual, point.clone()));
+            own.normal(body)
+        })?;
+        if *op != FoldOp::Add || !elsewhere.is_zero() {
+            return unknown("an element of a reduction apart from the others");
+        }
+        for side in [
+            Claim::new(0, Relation::AtMost, point.clone()),
+            Claim::new(point.clone(), Relation::Less, n),
+        ] {
+            if self.proves(&side.opposite()) {
+                return Ok(Poly::default());
+            }
+            if !self.proves(&side) {
+                return Err(Stuck::Split(Test::Dims(side)));
+            }
+        }
+        let mut rest = binders.to_vec();
+        rest.remove(at);
+        let body = body.substitute(&BTreeMap::from([(k, point.clone())]));
+        if rest.is_empty() { self.normal(&body) } else { self.fold(domain, op, &rest, &body) }
+    }
+
+    /// A reduction of a normal form.
+    pub(super) fn folded(
+        &mut self,
+        domain: Domain,
+        op: FoldOp,
+        binders: Vec<Binder>,
+        body: Poly,
+    ) -> Known<Poly> {
+        let names: BTreeSet<Name> = binders.iter().map(|(name, _)| name.clone()).collect();
+        match op {
+            FoldOp::Add if domain != Domain::Bits => self.sum(domain, &binders, &body),
+            FoldOp::Multiply if domain != Domain::Bits => self.product(domain, binders, &body),
+            FoldOp::Min if domain == Domain::Real => {
+                let greatest = self.folded(domain, FoldOp::Max, binders, body.negated()?)?;
+                greatest.negated()
+            }
+            FoldOp::Max | FoldOp::Min => self.extreme(domain, op, binders, body, &names),
+            _ => Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?)),
+        }
+    }
+
+    /// Sums are linear. A factor that does not change with the index stands before the sum, and a sum
+    /// over independent indices is a product.
+    fn sum(&mut self, domain: Domain, binders: &[Binder], body: &Poly) -> Known<Poly> {
+        let mut total = Poly::default();
+        for (monomial, &coefficient) in &body.0 {
+            let term = self.sum_of_product(domain, binders, monomial)?;
+            total = total.add(&term.scaled(coefficient)?)?;
+        }
+        Ok(total)
+    }
+
+    fn sum_of_product(
+        &mut self,
+        domain: Domain,
+        binders: &[Binder],
+        monomial: &Monomial,
+    ) -> Known<Poly> {
+        self.spend(5)?;
+        let mut binders = binders.to_vec();
+        let names: BTreeSet<Name> = binders.iter().map(|(name, _)| name.clone()).collect();
+        let (mut outside, mut inside) = (Monomial::new(), Monomial::new());
+        for (&id, &power) in monomial {
+            if !self.atom_depends(id, &names) {
+                outside.insert(id, power);
+            } else if let (1, Atom::Fold(_, FoldOp::Add, inner, body)) =
+                (power, self.atoms[id].clone())
+                && let Some((product, coefficient)) = body.as_monomial()
+                && coefficient == Ratio::ONE
+            {
+                // A sum in a sum: one over both indices, which get names of their own.
+                let (fresh, product) = self.apart(&inner, product, &binders)?;
+                binders.extend(fresh);
+                inside = super::poly::joined(&inside, &product);
+            } else {
+                inside = super::poly::joined(&inside, &Monomial::from([(id, power)]));
+            }
+        }
+        // What has no value at some places may stand before the sum only where the sum has summands: a sum
+        // of nothing is 0 whatever its summands would be.
+        if outside.values().any(|&power| power < 0) {
+            for (_, extent) in &binders {
+                if !self.at_least(extent, 1) {
+                    let claim = Claim::new(1, Relation::AtMost, extent.clone());
+                    return Err(Stuck::Split(Test::Dims(claim)));
+                }
+            }
+        }
+        let mut result = Poly::monomial(outside, Ratio::ONE);
+        for (own, product) in self.components(&binders, &inside) {
+            let factor = if product.is_empty() {
+                let mut count = Poly::number(Ratio::ONE);
+                for (_, extent) in &own {
+                    let extent = self.extent(extent)?;
+                    count = self.times(&count, &extent)?;
+                }
+                count
+            } else {
+                let body = Poly::monomial(product, Ratio::ONE);
+                Poly::atom(self.intern(Atom::Fold(domain, FoldOp::Add, own, body))?)
+            };
+            result = self.times(&result, &factor)?;
+        }
+        Ok(result)
+    }
+
+    /// The body of an inner sum with fresh names for its indices.
+    fn apart(
+        &mut self,
+        inner: &[Binder],
+        product: &Monomial,
+        outer: &[Binder],
+    ) -> Known<(Vec<Binder>, Monomial)> {
+        let mut renaming = BTreeMap::new();
+        let mut fresh: Vec<Binder> = Vec::new();
+        for (name, extent) in inner {
+            let own = self.fresh("k");
+            renaming.insert(name.clone(), Dim::Var(own.clone()));
+            fresh.push((own, extent.clone()));
+        }
+        let poly = Poly::monomial(product.clone(), Ratio::ONE);
+        let scope: Vec<Binder> = outer.iter().chain(&fresh).cloned().collect();
+        let renamed = self.within(&scope, |own| own.renamed(&poly, &renaming))?;
+        match renamed.as_monomial() {
+            Some((monomial, coefficient)) if coefficient == Ratio::ONE => {
+                Ok((fresh, monomial.clone()))
+            }
+            _ => unknown("a sum in a sum"),
+        }
+    }
+
+    /// Factors and indices, those together that depend on each other.
+    fn components(&self, binders: &[Binder], product: &Monomial) -> Vec<(Vec<Binder>, Monomial)> {
+        let mut parts: Vec<(Vec<Binder>, Monomial)> = Vec::new();
+        for binder in binders {
+            parts.push((vec![binder.clone()], Monomial::new()));
+        }
+        for (&id, &power) in product {
+            let (mut own, mut rest): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+            for part in parts {
+                let names = part.0.iter().map(|(name, _)| name.clone()).collect();
+                if self.atom_depends(id, &names) { own.push(part) } else { rest.push(part) }
+            }
+            let mut merged = (Vec::new(), Monomial::from([(id, power)]));
+            for (names, factors) in own {
+                merged.0.extend(names);
+                merged.1.extend(factors);
+            }
+            rest.push(merged);
+            parts = rest;
+        }
+        parts
+    }
+
+    fn product(&mut self, domain: Domain, binders: Vec<Binder>, body: &Poly) -> Known<Poly> {
+        let names: BTreeSet<Name> = binders.iter().map(|(name, _)| name.clone()).collect();
+        if let Some((monomial, coefficient)) = body.as_monomial()
+            && coefficient == Ratio::ONE
+            && monomial.keys().all(|&id| self.atom_depends(id, &names))
+        {
+            let mut result = Poly::number(Ratio::ONE);
+            for (&id, &power) in &monomial.clone() {
+                let atom = Atom::Fold(domain, FoldOp::Multiply, binders.clone(), Poly::atom(id));
+                let factor = Poly::atom(self.intern(atom)?);
+                let factor = self.power(&factor, power)?;
+                result = self.times(&result, &factor)?;
+            }
+            return Ok(result);
+        }
+        let atom = Atom::Fold(domain, FoldOp::Multiply, binders, body.clone());
+        Ok(Poly::atom(self.intern(atom)?))
+    }
+
+    /// The greatest or least: of several at once, of what does not change, of greatest ones.
+    fn extreme(
+        &mut self,
+        domain: Domain,
+        op: FoldOp,
+        mut binders: Vec<Binder>,
+        mut body: Poly,
+        names: &BTreeSet<Name>,
+    ) -> Known<Poly> {
+        let some = binders.clone().iter().all(|(_, extent)| self.at_least(extent, 1));
+        if some && !self.depends(&body, names) {
+            return Ok(body);
+        }
+        if let Some(Atom::Fold(_, inner, more, under)) =
+            body.as_atom().map(|id| self.atoms[id].clone())
+            && inner == op
+        {
+            binders.extend(more);
+            body = under;
+        }
+        let own = if op == FoldOp::Max { "maximum" } else { "minimum" };
+        if let Some(Atom::Apply(_, name, args)) = body.as_atom().map(|id| self.atoms[id].clone()) {
+            if some && name == own {
+                let parts = args
+                    .into_iter()
+                    .map(|arg| self.folded(domain, op.clone(), binders.clone(), arg));
+                let parts = parts.collect::<Known<Vec<_>>>()?;
+                return self.function(domain, own, parts);
+            }
+            if name == "negative" {
+                let other = if op == FoldOp::Max { FoldOp::Min } else { FoldOp::Max };
+                let inner = self.folded(domain, other, binders, args[0].clone())?;
+                return self.function(domain, "negative", vec![inner]);
+            }
+        }
+        if some && domain == Domain::Real {
+            let (inside, outside): (Vec<_>, Vec<_>) =
+                body.0.into_iter().partition(|(monomial, _)| {
+                    monomial.keys().any(|&id: &AtomId| self.atom_depends(id, names))
+                });
+            let inside = Poly(inside.into_iter().collect());
+            let atom = self.intern(Atom::Fold(domain, op, binders, inside))?;
+            return Poly::atom(atom).add(&Poly(outside.into_iter().collect()));
+        }
+        Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?))
+    }
+}
+
+fn about(claim: &Claim, binders: &[Binder]) -> bool {
+    let own = |name: &Name| binders.iter().any(|(binder, _)| binder == name);
+    mentions(&claim.left, &own) || mentions(&claim.right, &own)
+}
+
+/// An index below a product of extents that the body divides by one of them: as two indices.
+fn by_rows(binders: &[Binder], body: &Term) -> Option<(Vec<Binder>, Term)> {
+    for (at, (name, extent)) in binders.iter().enumerate() {
+        let whole = factors(extent);
+        if whole.len() < 2 {
+            continue;
+        }
+        let mut divisors = Vec::new();
+        divisors_of(body, name, &mut divisors);
+        for divisor in divisors {
+            let mut rest = whole.clone();
+            let inside = factors(&divisor).into_iter().all(|factor| {
+                let place = rest.iter().position(|other| *other == factor);
+                place.map(|place| rest.remove(place)).is_some()
+            });
+            if !inside || rest.is_empty() {
+                continue;
+            }
+            let (outer, inner): (Name, Name) =
+                (format!("{name}.0").into(), format!("{name}.1").into());
+            let row = Dim::op(DimOp::Mul, Dim::Var(outer.clone()), divisor.clone());
+            let place = Dim::op(DimOp::Add, row, Dim::Var(inner.clone()));
+            let mut own = binders.to_vec();
+            own.splice(at..=at, [(outer, Dim::product(&rest)), (inner, divisor)]);
+            return Some((own, body.substitute(&BTreeMap::from([(name.clone(), place)]))));
+        }
+    }
+    None
+}
+
+/// What the indices of a term divide something with `name` in it by.
+fn divisors_of(term: &Term, name: &Name, found: &mut Vec<Dim>) {
+    fn of_dim(dim: &Dim, name: &Name, found: &mut Vec<Dim>) {
+        let Dim::Op(op, operands) = dim else { return };
+        let (a, b) = (&operands.0, &operands.1);
+        let plain = matches!(a, Dim::Var(own) if own == name);
+        if matches!(op, DimOp::FloorDiv | DimOp::FloorMod) && plain && !found.contains(b) {
+            found.push(b.clone());
+        }
+        of_dim(a, name, found);
+        of_dim(b, name, found);
+    }
+    match term {
+        Term::Read(_, at) => at.iter().for_each(|dim| of_dim(dim, name, found)),
+        Term::Number(..) | Term::Scalar(_) | Term::Extent(_) => {}
+        Term::Apply(_, _, args) => args.iter().for_each(|arg| divisors_of(arg, name, found)),
+        Term::If(test, then, otherwise) => {
+            match test {
+                Test::Dims(claim) => {
+                    of_dim(&claim.left, name, found);
+                    of_dim(&claim.right, name, found);
+                }
+                Test::Element(term) => divisors_of(term, name, found),
+            }
+            divisors_of(then, name, found);
+            divisors_of(otherwise, name, found);
+        }
+        Term::Fold(_, _, _, body) => divisors_of(body, name, found),
+        Term::Lookup(index, _, body) => {
+            divisors_of(index, name, found);
+            divisors_of(body, name, found);
+        }
+    }
+}

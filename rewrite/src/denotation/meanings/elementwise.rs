@@ -1,0 +1,218 @@
+//! Functions of single elements, with broadcasting.
+
+use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
+use crate::denotation::denoter::{Denoter, Stops, tensor};
+use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
+use crate::rules::rule::{Arg, Axis, Call, Node};
+use relax_semantics::ops::{self, Family};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+
+pub(super) static MEANINGS: &[Meaning] = &[
+    Meaning { dtype: like_x1, ..meaning("where", shape, where_element) },
+    meaning("ewise_fma", shape, fma),
+    Meaning {
+        dtype: |denoter, call| type_argument(denoter, call, "dtype"),
+        ..meaning("astype", shape_of_first, astype)
+    },
+    meaning("clip", shape_of_first, clip),
+    meaning("nn.relu", shape_of_first, relu),
+    meaning("nn.leakyrelu", shape_of_first, leaky_relu),
+    meaning("nn.gelu", shape_of_first, element),
+    meaning("nn.gelu_tanh", shape_of_first, element),
+    meaning("nn.silu", shape_of_first, element),
+    meaning("nn.selu", shape_of_first, element),
+];
+
+static PLAIN: Meaning = meaning("", shape, element);
+static TRUTH: Meaning = Meaning { dtype: |_, _| Ok(DType::Bool), ..meaning("", shape, element) };
+static PARTIAL: Meaning = Meaning { stops, ..meaning("", shape, element) };
+
+/// Operators on integers that have no result for some.
+const PARTIAL_NAMES: [&str; 7] =
+    ["divide", "floor_divide", "floor_mod", "mod", "power", "left_shift", "right_shift"];
+
+/// The rows of the families in which an element depends on one element of each operand.
+pub(super) fn by_family(name: &str) -> Option<&'static Meaning> {
+    let row = ops::lookup(name)?;
+    let truth = name.starts_with("is")
+        || name.starts_with("logical")
+        || ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"].contains(&name);
+    match row.family {
+        Family::Unary | Family::Binary if truth => Some(&TRUTH),
+        Family::Binary if PARTIAL_NAMES.contains(&name) => Some(&PARTIAL),
+        Family::Unary | Family::Binary => Some(&PLAIN),
+        _ => None,
+    }
+}
+
+fn like_x1(denoter: &Denoter, call: &Call) -> Known<DType> {
+    denoter.dtype(tensor(call, "x1")?)
+}
+
+fn operands(call: &Call) -> Vec<&Node> {
+    let nodes = call.args.iter().filter_map(|arg| match arg {
+        Arg::Node(node) => Some(node),
+        _ => None,
+    });
+    nodes.collect()
+}
+
+fn shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let mut shape = Vec::new();
+    for node in operands(call) {
+        let other = denoter.shape(node)?;
+        shape = broadcast(denoter, &shape, &other)?;
+    }
+    Ok(shape)
+}
+
+/// What two shapes broadcast to, aligned at the last axis.
+pub(super) fn broadcast(denoter: &mut Denoter, a: &[Axis], b: &[Axis]) -> Known<Vec<Axis>> {
+    let mut shape = Vec::new();
+    let (mut left, mut right) = (a.iter().rev(), b.iter().rev());
+    loop {
+        let axis = match (left.next(), right.next()) {
+            (None, None) => break,
+            (Some(axis), None) | (None, Some(axis)) => axis.clone(),
+            (Some(a), Some(b)) if denoter.same(a, b) => a.clone(),
+            (Some(Axis::Dim(a)), Some(axis @ Axis::Dim(b)))
+            | (Some(axis @ Axis::Dim(b)), Some(Axis::Dim(a)))
+                if *a == Dim::Int(1) && *b != Dim::Int(1) =>
+            {
+                axis.clone()
+            }
+            (Some(a), Some(b)) => return unknown(format!("{a:?} and {b:?} do not broadcast")),
+        };
+        shape.push(axis);
+    }
+    shape.reverse();
+    Ok(shape)
+}
+
+/// The index into an operand that is stretched to `out`.
+pub(super) fn stretched(
+    denoter: &mut Denoter,
+    own: &[Axis],
+    out: &[Axis],
+    at: &[Dim],
+) -> Known<Vec<Dim>> {
+    let Some(lead) = out.len().checked_sub(own.len()) else {
+        return unknown("an operand of a higher rank than the result");
+    };
+    let pairs = own.iter().zip(out[lead..].iter().zip(&at[lead..]));
+    pairs
+        .map(|(own, (axis, index))| {
+            if denoter.same(own, axis) {
+                Ok(index.clone())
+            } else if denoter.is_one(own) && matches!(axis, Axis::Dim(_)) {
+                Ok(Dim::Int(0))
+            } else {
+                unknown(format!("{own:?} is not stretched to {axis:?}"))
+            }
+        })
+        .collect()
+}
+
+/// The elements of all operands at an index of the result.
+fn arguments(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Vec<Term>> {
+    let out = shape(denoter, call)?;
+    let nodes = operands(call);
+    let mut terms = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let own = denoter.shape(node)?;
+        let index = stretched(denoter, &own, &out, at)?;
+        terms.push(denoter.element(node, &index)?);
+    }
+    Ok(terms)
+}
+
+/// The domain in which an operator computes: that of its first operand.
+fn domain(denoter: &Denoter, call: &Call) -> Known<Domain> {
+    Ok(domain_of(like_first(denoter, call)?, denoter.reals))
+}
+
+fn element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let terms = arguments(denoter, call, at)?;
+    let domain = domain(denoter, call)?;
+    Ok(Term::apply(domain, call.row.short_name(), terms))
+}
+
+fn where_element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let mut terms = arguments(denoter, call, at)?.into_iter();
+    match (terms.next(), terms.next(), terms.next()) {
+        (Some(condition), Some(a), Some(b)) => {
+            Ok(Term::If(Test::Element(Box::new(condition)), Box::new(a), Box::new(b)))
+        }
+        _ => unknown("`where` takes three tensors"),
+    }
+}
+
+fn fma(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let terms = arguments(denoter, call, at)?;
+    let domain = domain(denoter, call)?;
+    let [a, b, c] =
+        <[Term; 3]>::try_from(terms).or_else(|_| unknown("`ewise_fma` takes three tensors"))?;
+    if domain == Domain::Bits {
+        return Ok(Term::apply(domain, "fma", vec![a, b, c]));
+    }
+    Ok(Term::apply(domain, "add", vec![Term::apply(domain, "multiply", vec![a, b]), c]))
+}
+
+fn astype(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "x")?;
+    let (from, to) = (denoter.dtype(x)?, type_argument(denoter, call, "dtype")?);
+    let term = denoter.element(x, at)?;
+    // A rule says the same of every dtype of a class: only one and the same type is known to be equal.
+    if from == to {
+        return Ok(term);
+    }
+    let domain = domain_of(to, denoter.reals);
+    Ok(Term::apply(domain, &format!("astype {from} {to}"), vec![term]))
+}
+
+fn clip(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "x")?;
+    let domain = denoter.domain(x)?;
+    let bound = |param| match call.arg(param) {
+        Arg::Float(value) => Ok(Term::Number(domain, *value)),
+        Arg::Integer(Dim::Int(value)) => Ok(Term::Number(domain, *value as f64)),
+        _ => unknown("a bound that is not written out"),
+    };
+    let (low, high) = (bound("min")?, bound("max")?);
+    let below = Term::apply(domain, "minimum", vec![denoter.element(x, at)?, high]);
+    Ok(Term::apply(domain, "maximum", vec![below, low]))
+}
+
+fn relu(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "data")?;
+    let domain = denoter.domain(x)?;
+    let term = denoter.element(x, at)?;
+    Ok(Term::apply(domain, "maximum", vec![term, Term::Number(domain, 0.0)]))
+}
+
+fn leaky_relu(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "data")?;
+    let domain = denoter.domain(x)?;
+    let alpha = match call.arg("alpha") {
+        Arg::Float(value) => Term::Number(domain, *value),
+        _ => return unknown("a slope that is not written out"),
+    };
+    Ok(Term::apply(domain, "leakyrelu", vec![denoter.element(x, at)?, alpha]))
+}
+
+/// Integers that have no result: noted for all elements of the result.
+fn stops(denoter: &mut Denoter, call: &Call) -> Known<()> {
+    if !like_first(denoter, call)?.is_integer() {
+        return Ok(());
+    }
+    let out = shape(denoter, call)?;
+    let over = denoter.indices(&out);
+    let at: Vec<Dim> = over.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
+    let mut terms = arguments(denoter, call, &at)?;
+    // What stops depends on the second operand alone: a divisor, an exponent, an amount.
+    let terms = terms.split_off(1);
+    let what = format!("{}/C3", call.row.short_name());
+    denoter.stops.push(Stops { what, over, terms });
+    Ok(())
+}

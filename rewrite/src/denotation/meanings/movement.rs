@@ -1,0 +1,202 @@
+//! Operators that only say where an element comes from.
+
+use super::elementwise::stretched;
+use super::{Meaning, meaning, shape_of_first};
+use crate::denotation::denoter::{Denoter, extent, place, tensor};
+use crate::denotation::term::{Known, Term, unknown};
+use crate::rules::rule::{Arg, Axis, Call, Entry};
+use relax_syntax::dim::{Dim, DimOp};
+
+pub(super) static MEANINGS: &[Meaning] = &[
+    meaning("permute_dims", permuted_shape, permuted),
+    meaning("reshape", |d, call| d.extents(call.arg("shape")), reshaped),
+    meaning("flatten", flat_shape, reshaped),
+    meaning("broadcast_to", |d, call| d.extents(call.arg("shape")), broadcast),
+    meaning("expand_dims", expanded_shape, expanded),
+    meaning("squeeze", squeezed_shape, squeezed),
+    meaning("flip", shape_of_first, flipped),
+];
+
+fn order(denoter: &mut Denoter, call: &Call) -> Known<Vec<usize>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    let grouped = shape.iter().any(|axis| matches!(axis, Axis::Group(_)));
+    let order: Vec<usize> = match call.arg("axes") {
+        Arg::None if grouped => return unknown("the axes of a group would be reversed"),
+        Arg::None => (0..shape.len()).rev().collect(),
+        axes => denoter.axes(&shape, axes)?,
+    };
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if sorted == (0..shape.len()).collect::<Vec<_>>() {
+        Ok(order)
+    } else {
+        unknown("the axes are not each named once")
+    }
+}
+
+fn permuted_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    Ok(order(denoter, call)?.into_iter().map(|at| shape[at].clone()).collect())
+}
+
+fn permuted(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let order = order(denoter, call)?;
+    let mut index = vec![Dim::Int(0); order.len()];
+    for (axis, from) in order.into_iter().enumerate() {
+        index[from] = at[axis].clone();
+    }
+    denoter.element(tensor(call, "x")?, &index)
+}
+
+fn flat_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    Ok(vec![Axis::Dim(volume(&shape))])
+}
+
+fn volume(shape: &[Axis]) -> Dim {
+    let dims: Vec<Dim> = shape.iter().map(extent).collect();
+    Dim::product(&dims)
+}
+
+/// The place in row-major order.
+fn linear(shape: &[Axis], at: &[Dim]) -> Dim {
+    let step = |total, (axis, index): (&Axis, &Dim)| {
+        Dim::op(DimOp::Add, Dim::op(DimOp::Mul, total, extent(axis)), index.clone())
+    };
+    shape.iter().zip(at).fold(Dim::Int(0), |total, pair| {
+        if total == Dim::Int(0) { pair.1.clone() } else { step(total, pair) }
+    })
+}
+
+/// The index at a place in row-major order.
+fn unravel(shape: &[Axis], place: &Dim) -> Vec<Dim> {
+    let mut index = Vec::with_capacity(shape.len());
+    for (axis, own) in shape.iter().enumerate() {
+        let inner = volume(&shape[axis + 1..]);
+        let quotient = Dim::op(DimOp::FloorDiv, place.clone(), inner);
+        index.push(if axis == 0 {
+            quotient
+        } else {
+            Dim::op(DimOp::FloorMod, quotient, extent(own))
+        });
+    }
+    index
+}
+
+/// A reshape keeps the row-major place. Axes that both shapes begin or end with keep their index.
+fn reshaped(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "x")?;
+    let from = denoter.shape(x)?;
+    let to = super::meaning_of(call.row.name)
+        .map_or_else(|| unknown("no meaning"), |meaning| (meaning.shape)(denoter, call))?;
+    if to.contains(&Axis::Dim(Dim::Int(-1))) {
+        return unknown("an inferred dim");
+    }
+    let (volume_from, volume_to) = (volume(&from), volume(&to));
+    if !denoter.equal(&volume_from, &volume_to) {
+        return unknown("the sizes of a reshape are not known to be equal");
+    }
+    let pairs = from.iter().zip(&to);
+    let lead = pairs.take_while(|(a, b)| a == b).count();
+    let pairs = from[lead..].iter().rev().zip(to[lead..].iter().rev());
+    let tail = pairs.take_while(|(a, b)| a == b).count();
+    let (from_end, to_end) = (from.len() - tail, to.len() - tail);
+    let place = linear(&to[lead..to_end], &at[lead..to_end]);
+    let mut index = at[..lead].to_vec();
+    index.extend(unravel(&from[lead..from_end], &place));
+    index.extend_from_slice(&at[to_end..]);
+    denoter.element(x, &index)
+}
+
+fn broadcast(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "x")?;
+    let (own, out) = (denoter.shape(x)?, denoter.extents(call.arg("shape"))?);
+    let index = stretched(denoter, &own, &out, at)?;
+    denoter.element(x, &index)
+}
+
+/// Where the result of `expand_dims` has its new axes. Only one axis is put in at a time where there
+/// are groups.
+fn new_axes(denoter: &mut Denoter, call: &Call) -> Known<Vec<usize>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    let positions: Vec<Dim> = match call.arg("axis") {
+        Arg::Integer(dim) => vec![dim.clone()],
+        Arg::List(entries) => entries
+            .iter()
+            .map(
+                |entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("axes") },
+            )
+            .collect::<Known<_>>()?,
+        _ => return unknown("no axis"),
+    };
+    match positions.as_slice() {
+        [] => Ok(Vec::new()),
+        [position] => {
+            // Counted from behind, the new axis itself is one of those that are counted.
+            let mut longer = shape.clone();
+            longer.push(Axis::Dim(Dim::Int(1)));
+            let found = (0..=shape.len()).find(|&at| {
+                let mut result = shape.clone();
+                result.insert(at, Axis::Dim(Dim::Int(1)));
+                place(&result, position).ok() == Some(at)
+            });
+            found.map_or_else(|| unknown("no place for a new axis"), |at| Ok(vec![at]))
+        }
+        _ if shape.iter().all(|axis| matches!(axis, Axis::Dim(_))) => {
+            let rank = shape.len() + positions.len();
+            let blank = vec![Axis::Dim(Dim::Int(1)); rank];
+            positions.iter().map(|position| denoter.axis(&blank, position)).collect()
+        }
+        _ => unknown("several new axes beside a group"),
+    }
+}
+
+fn expanded_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    let new = new_axes(denoter, call)?;
+    let mut old = shape.into_iter();
+    let rank = old.len() + new.len();
+    let axis = |at| if new.contains(&at) { Some(Axis::Dim(Dim::Int(1))) } else { old.next() };
+    Ok((0..rank).map_while(axis).collect())
+}
+
+fn expanded(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let new = new_axes(denoter, call)?;
+    let kept = at.iter().enumerate().filter(|(axis, _)| !new.contains(axis));
+    let index: Vec<Dim> = kept.map(|(_, index)| index.clone()).collect();
+    denoter.element(tensor(call, "x")?, &index)
+}
+
+fn dropped(denoter: &mut Denoter, call: &Call) -> Known<Vec<usize>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    match call.arg("axis") {
+        Arg::None => unknown("which axes are dropped depends on dims"),
+        axes => denoter.axes(&shape, axes),
+    }
+}
+
+fn squeezed_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let dropped = dropped(denoter, call)?;
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    let kept = shape.into_iter().enumerate().filter(|(axis, _)| !dropped.contains(axis));
+    Ok(kept.map(|(_, axis)| axis).collect())
+}
+
+fn squeezed(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let dropped = dropped(denoter, call)?;
+    let mut rest = at.iter().cloned();
+    let rank = at.len() + dropped.len();
+    let axis = |axis| if dropped.contains(&axis) { Some(Dim::Int(0)) } else { rest.next() };
+    let index: Vec<Dim> = (0..rank).map_while(axis).collect();
+    denoter.element(tensor(call, "x")?, &index)
+}
+
+fn flipped(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "data")?;
+    let shape = denoter.shape(x)?;
+    let [axis] = denoter.axes(&shape, call.arg("axis"))?[..] else { return unknown("one axis") };
+    let mut index = at.to_vec();
+    let last = Dim::op(DimOp::Sub, extent(&shape[axis]), Dim::Int(1));
+    index[axis] = Dim::op(DimOp::Sub, last, at[axis].clone());
+    denoter.element(x, &index)
+}

@@ -1,0 +1,343 @@
+//! Tensors put together and taken apart: conditions on an index say where an element lies.
+
+use super::{Meaning, meaning};
+use crate::denotation::denoter::{Denoter, extent, first, tensor};
+use crate::denotation::term::{Known, Term, unknown};
+use crate::rules::rule::{Arg, Axis, Call, Entry, Node};
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+
+pub(super) static MEANINGS: &[Meaning] = &[
+    meaning("concat", joined_shape, joined),
+    meaning("stack", stacked_shape, stacked),
+    meaning("split", |_, _| unknown("a tuple"), |_, _, _| unknown("a tuple")),
+    meaning("strided_slice", sliced_shape, sliced),
+    meaning("repeat", repeated_shape, repeated),
+    meaning("tile", tiled_shape, tiled),
+    meaning("nn.pad", padded_shape, padded),
+];
+
+fn sub(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Sub, a, b)
+}
+
+fn add(a: Dim, b: Dim) -> Dim {
+    Dim::op(DimOp::Add, a, b)
+}
+
+fn parts(call: &Call) -> Known<&[Node]> {
+    match call.arg("tensors") {
+        Arg::Nodes(nodes) if !nodes.is_empty() => Ok(nodes),
+        _ => unknown("expected a list of tensors"),
+    }
+}
+
+fn the_axis(denoter: &Denoter, shape: &[Axis], call: &Call) -> Known<usize> {
+    match call.arg("axis") {
+        Arg::Integer(position) => denoter.axis(shape, position),
+        Arg::None if shape.len() == 1 => Ok(0),
+        _ => unknown("expected an axis"),
+    }
+}
+
+fn joined_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let parts = parts(call)?;
+    let mut shape = denoter.shape(&parts[0])?;
+    let axis = the_axis(denoter, &shape, call)?;
+    for part in &parts[1..] {
+        let other = denoter.shape(part)?;
+        let alike = other.len() == shape.len()
+            && (0..shape.len()).all(|at| at == axis || denoter.same(&shape[at], &other[at]));
+        if !alike {
+            return unknown("parts of other dims");
+        }
+        shape[axis] = Axis::Dim(add(extent(&shape[axis]), extent(&other[axis])));
+    }
+    Ok(shape)
+}
+
+fn joined(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let parts = parts(call)?;
+    let axis = {
+        let shape = denoter.shape(&parts[0])?;
+        the_axis(denoter, &shape, call)?
+    };
+    let mut begins = vec![Dim::Int(0)];
+    for part in parts {
+        let shape = denoter.shape(part)?;
+        let end = add(begins[begins.len() - 1].clone(), extent(&shape[axis]));
+        begins.push(end);
+    }
+    let mut result = None;
+    for (part, (begin, end)) in parts.iter().zip(begins.iter().zip(&begins[1..])).rev() {
+        let mut index = at.to_vec();
+        index[axis] = sub(at[axis].clone(), begin.clone());
+        let term = denoter.element(part, &index)?;
+        result = Some(match result {
+            None => term,
+            Some(after) => {
+                Term::choose(Claim::new(at[axis].clone(), Relation::Less, end.clone()), term, after)
+            }
+        });
+    }
+    result.map_or_else(|| unknown("no parts"), Ok)
+}
+
+/// Where `stack` puts its axis.
+fn stacked_axis(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, usize)> {
+    let parts = parts(call)?;
+    let shape = denoter.shape(&parts[0])?;
+    for part in &parts[1..] {
+        let other = denoter.shape(part)?;
+        if other.len() != shape.len()
+            || !(0..shape.len()).all(|i| denoter.same(&shape[i], &other[i]))
+        {
+            return unknown("parts of other dims");
+        }
+    }
+    let count = Axis::Dim(Dim::Int(i64::try_from(parts.len()).unwrap_or(i64::MAX)));
+    for at in 0..=shape.len() {
+        let mut result = shape.clone();
+        result.insert(at, count.clone());
+        if let Arg::Integer(position) = call.arg("axis")
+            && denoter.axis(&result, position).ok() == Some(at)
+        {
+            return Ok((result, at));
+        }
+    }
+    unknown("no place for the new axis")
+}
+
+fn stacked_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    Ok(stacked_axis(denoter, call)?.0)
+}
+
+fn stacked(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let (_, axis) = stacked_axis(denoter, call)?;
+    let mut index = at.to_vec();
+    let which = index.remove(axis);
+    let mut result = None;
+    for (place, part) in parts(call)?.iter().enumerate().rev() {
+        let term = denoter.element(part, &index)?;
+        let own = Dim::Int(i64::try_from(place).unwrap_or(i64::MAX));
+        result = Some(match result {
+            None => term,
+            Some(after) => {
+                Term::choose(Claim::new(which.clone(), Relation::AtMost, own), term, after)
+            }
+        });
+    }
+    result.map_or_else(|| unknown("no parts"), Ok)
+}
+
+/// Where a part of `split` begins and ends on the axis.
+fn part_range(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<(usize, Dim, Dim)> {
+    let Node::Call(call) = whole else { return unknown("no tuple") };
+    if call.row.name != "split" {
+        return unknown("only parts of `split` have a denotation");
+    }
+    let shape = denoter.shape(first(call)?)?;
+    let axis = the_axis(denoter, &shape, call)?;
+    let whole = extent(&shape[axis]);
+    let (begin, end) = match call.arg("indices_or_sections") {
+        Arg::Integer(Dim::Int(sections)) if *sections > 0 => {
+            let sections = *sections;
+            let size = Dim::op(DimOp::FloorDiv, whole.clone(), Dim::Int(sections));
+            let (size_times, total) =
+                (Dim::op(DimOp::Mul, size.clone(), Dim::Int(sections)), &whole);
+            if !denoter.equal(&size_times, total) || part >= usize::try_from(sections).unwrap_or(0)
+            {
+                return unknown("parts of different sizes");
+            }
+            let at = i64::try_from(part).unwrap_or(i64::MAX);
+            let place = |n| Dim::op(DimOp::Mul, size.clone(), Dim::Int(n));
+            (place(at), place(at + 1))
+        }
+        Arg::List(cuts) => {
+            let mut places = vec![Dim::Int(0)];
+            for cut in cuts {
+                let Entry::One(cut) = cut else { return unknown("cuts") };
+                places.push(cut.clone());
+            }
+            places.push(whole);
+            for pair in places.windows(2) {
+                if !denoter.at_most(pair[0].clone(), pair[1].clone()) {
+                    return unknown("cuts that may not be in order");
+                }
+            }
+            match places.get(part..part + 2) {
+                Some([begin, end]) => (begin.clone(), end.clone()),
+                _ => return unknown("no such part"),
+            }
+        }
+        _ => return unknown("sections that are not written out"),
+    };
+    Ok((axis, begin, end))
+}
+
+pub(super) fn part_shape(denoter: &mut Denoter, whole: &Node, part: usize) -> Known<Vec<Axis>> {
+    let (axis, begin, end) = part_range(denoter, whole, part)?;
+    let Node::Call(call) = whole else { return unknown("no tuple") };
+    let mut shape = denoter.shape(first(call)?)?;
+    shape[axis] = Axis::Dim(sub(end, begin));
+    Ok(shape)
+}
+
+pub(super) fn part_element(
+    denoter: &mut Denoter,
+    whole: &Node,
+    part: usize,
+    at: &[Dim],
+) -> Known<Term> {
+    let (axis, begin, _) = part_range(denoter, whole, part)?;
+    let Node::Call(call) = whole else { return unknown("no tuple") };
+    let mut index = at.to_vec();
+    index[axis] = add(begin, at[axis].clone());
+    denoter.element(first(call)?, &index)
+}
+
+fn dims_of(arg: &Arg) -> Known<Vec<Dim>> {
+    match arg {
+        Arg::Integer(dim) => Ok(vec![dim.clone()]),
+        Arg::List(entries) => entries
+            .iter()
+            .map(
+                |entry| if let Entry::One(dim) = entry { Ok(dim.clone()) } else { unknown("dims") },
+            )
+            .collect(),
+        _ => unknown("expected dims"),
+    }
+}
+
+/// Axis, begin, stride and extent of every cut of a `strided_slice`, which must lie in the axis.
+fn cuts(denoter: &mut Denoter, call: &Call) -> Known<Vec<(usize, Dim, Dim, Dim)>> {
+    let shape = denoter.shape(tensor(call, "x")?)?;
+    let axes = denoter.axes(&shape, call.arg("axes"))?;
+    let (begins, ends) = (dims_of(call.arg("begin"))?, dims_of(call.arg("end"))?);
+    let strides = match call.arg("strides") {
+        Arg::None => vec![Dim::Int(1); axes.len()],
+        strides => dims_of(strides)?,
+    };
+    if begins.len() != axes.len() || ends.len() != axes.len() || strides.len() != axes.len() {
+        return unknown("not one cut an axis");
+    }
+    let mut cuts = Vec::new();
+    for (at, axis) in axes.into_iter().enumerate() {
+        let (begin, end, stride) = (begins[at].clone(), ends[at].clone(), strides[at].clone());
+        let inside = denoter.at_most(0, begin.clone())
+            && denoter.at_most(begin.clone(), end.clone())
+            && denoter.at_most(end.clone(), extent(&shape[axis]))
+            && denoter.at_most(1, stride.clone());
+        if !inside {
+            return unknown("a slice that may leave its axis");
+        }
+        let extent = Dim::op(DimOp::CeilDiv, sub(end, begin.clone()), stride.clone());
+        cuts.push((axis, begin, stride, extent));
+    }
+    Ok(cuts)
+}
+
+fn sliced_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let mut shape = denoter.shape(tensor(call, "x")?)?;
+    for (axis, _, _, extent) in cuts(denoter, call)? {
+        shape[axis] = Axis::Dim(extent);
+    }
+    Ok(shape)
+}
+
+fn sliced(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let mut index = at.to_vec();
+    for (axis, begin, stride, _) in cuts(denoter, call)? {
+        index[axis] = add(begin, Dim::op(DimOp::Mul, at[axis].clone(), stride));
+    }
+    denoter.element(tensor(call, "x")?, &index)
+}
+
+fn repeats(call: &Call) -> Known<Dim> {
+    match call.arg("repeats") {
+        Arg::Integer(dim) => Ok(dim.clone()),
+        _ => unknown("a number of repeats"),
+    }
+}
+
+fn repeated_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let mut shape = denoter.shape(tensor(call, "data")?)?;
+    let axis = the_axis(denoter, &shape, call)?;
+    shape[axis] = Axis::Dim(Dim::op(DimOp::Mul, extent(&shape[axis]), repeats(call)?));
+    Ok(shape)
+}
+
+fn repeated(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let x = tensor(call, "data")?;
+    let shape = denoter.shape(x)?;
+    let axis = the_axis(denoter, &shape, call)?;
+    let mut index = at.to_vec();
+    index[axis] = Dim::op(DimOp::FloorDiv, at[axis].clone(), repeats(call)?);
+    denoter.element(x, &index)
+}
+
+/// One number of repeats an axis, for tensors without groups.
+fn tiles(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<Dim>)> {
+    let shape = denoter.shape(tensor(call, "data")?)?;
+    let repeats = dims_of(call.arg("repeats"))?;
+    let plain = shape.iter().all(|axis| matches!(axis, Axis::Dim(_)));
+    if plain && repeats.len() == shape.len() {
+        Ok((shape, repeats))
+    } else {
+        unknown("not one number of repeats an axis")
+    }
+}
+
+fn tiled_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let (shape, repeats) = tiles(denoter, call)?;
+    let pairs = shape.iter().zip(repeats);
+    Ok(pairs.map(|(axis, n)| Axis::Dim(Dim::op(DimOp::Mul, extent(axis), n))).collect())
+}
+
+fn tiled(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let (shape, _) = tiles(denoter, call)?;
+    let pairs = shape.iter().zip(at);
+    let index: Vec<Dim> =
+        pairs.map(|(axis, at)| Dim::op(DimOp::FloorMod, at.clone(), extent(axis))).collect();
+    denoter.element(tensor(call, "data")?, &index)
+}
+
+/// The widths before and after each axis of a constant padding.
+fn widths(denoter: &mut Denoter, call: &Call) -> Known<(Vec<Axis>, Vec<Dim>)> {
+    let shape = denoter.shape(tensor(call, "data")?)?;
+    let widths = dims_of(call.arg("pad_width"))?;
+    let plain = shape.iter().all(|axis| matches!(axis, Axis::Dim(_)));
+    let constant = *call.arg("pad_mode") == Arg::Str("constant".into());
+    if plain && constant && widths.len() == 2 * shape.len() {
+        Ok((shape, widths))
+    } else {
+        unknown("a padding of this kind")
+    }
+}
+
+fn padded_shape(denoter: &mut Denoter, call: &Call) -> Known<Vec<Axis>> {
+    let (shape, widths) = widths(denoter, call)?;
+    let pairs = shape.iter().zip(widths.chunks(2));
+    Ok(pairs
+        .map(|(axis, pair)| Axis::Dim(add(add(extent(axis), pair[0].clone()), pair[1].clone())))
+        .collect())
+}
+
+fn padded(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
+    let (shape, widths) = widths(denoter, call)?;
+    let x = tensor(call, "data")?;
+    let Arg::Float(value) = call.arg("pad_value") else { return unknown("a value to pad with") };
+    let fill = Term::Number(denoter.domain(x)?, *value);
+    let pairs = at.iter().zip(widths.chunks(2));
+    let index: Vec<Dim> = pairs.map(|(at, pair)| sub(at.clone(), pair[0].clone())).collect();
+    let mut term = denoter.element(x, &index)?;
+    for ((axis, pair), at) in shape.iter().zip(widths.chunks(2)).zip(at).rev() {
+        let end = add(pair[0].clone(), extent(axis));
+        term = Term::choose(Claim::new(at.clone(), Relation::Less, end), term, fill.clone());
+        if pair[0] != Dim::Int(0) {
+            let before = Claim::new(at.clone(), Relation::Less, pair[0].clone());
+            term = Term::choose(before, fill.clone(), term);
+        }
+    }
+    Ok(term)
+}

@@ -1,0 +1,20 @@
+//! The meaning of expressions over tensors as index functions, and proofs that two are equal for all
+//! shapes.
+//!
+//! A tensor denotes its extents and, for an index in them, a term over elements of the operands
+//! ([`term`]). The [`meanings`] of operators are said once. Two terms are equal when their [`normal`] forms
+//! are: what is known of functions ([`functions`], [`reals`]) and reductions ([`folds`]) is applied, and
+//! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
+
+mod denoter;
+mod equality;
+mod folds;
+mod functions;
+mod meanings;
+mod normal;
+mod poly;
+mod ranges;
+mod ratio;
+mod reals;
+mod term;
+pub(crate) mod theorem;

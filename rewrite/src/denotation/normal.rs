@@ -1,0 +1,296 @@
+//! The normal form of terms: what is equal under the laws of a domain becomes the same sum of atoms.
+//!
+//! An atom is found in the table when the prover shows it equal to one that is there, so that equality of
+//! normal forms is equality of sums. Within a reduction the range of its variable is known; a test that
+//! depends on free indices only is passed up, for the caller to split on.
+
+use super::poly::{Atom, AtomId, Monomial, Poly};
+use super::ranges::assume_index;
+use super::ratio::Ratio;
+use super::term::{Binder, Domain, Known, Stuck, Term, Test, mentions, unknown};
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What makes normal forms, and compares them.
+pub(super) struct Normalizer<'a> {
+    pub(super) facts: &'a mut dyn Facts,
+    pub(super) atoms: Vec<Atom>,
+    /// Truth values that are known here.
+    pub(super) truths: Vec<(Poly, bool)>,
+    /// The operands whose elements are truth values.
+    pub(super) bools: &'a BTreeSet<Name>,
+    /// Variables that stand for elements used as an index.
+    pub(super) gathered: BTreeMap<Name, Poly>,
+    /// What must hold for a real number to be there.
+    pub(super) demands: Vec<Demand>,
+    /// The variables of the reductions around.
+    pub(super) binders: Vec<Binder>,
+    fresh: usize,
+    /// How many more steps it may take.
+    fuel: usize,
+}
+
+/// A condition on the elements: for all values of the binders.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    pub(super) what: What,
+    pub(super) binders: Vec<Binder>,
+    pub(super) poly: Poly,
+}
+
+/// What is demanded of a real number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    NonZero,
+    NonNegative,
+    Positive,
+}
+
+/// Steps that normal forms of one comparison may take.
+const FUEL: usize = 60_000;
+
+impl<'a> Normalizer<'a> {
+    pub(super) fn new(facts: &'a mut dyn Facts, bools: &'a BTreeSet<Name>) -> Self {
+        Self {
+            facts,
+            atoms: Vec::new(),
+            truths: Vec::new(),
+            bools,
+            gathered: BTreeMap::new(),
+            demands: Vec::new(),
+            binders: Vec::new(),
+            fresh: 0,
+            fuel: FUEL,
+        }
+    }
+
+    pub(super) fn spend(&mut self, steps: usize) -> Known<()> {
+        self.fuel = self.fuel.saturating_sub(steps);
+        if self.fuel == 0 { unknown("the search takes too long") } else { Ok(()) }
+    }
+
+    pub(super) fn fresh(&mut self, kind: &str) -> Name {
+        self.fresh += 1;
+        format!("{kind}##{}", self.fresh).into()
+    }
+
+    pub(super) fn proves(&mut self, claim: &Claim) -> bool {
+        self.facts.decide(claim) == Answer::Proved
+    }
+
+    pub(super) fn at_least(&mut self, dim: &Dim, bound: i64) -> bool {
+        self.proves(&Claim::new(bound, Relation::AtMost, dim.clone()))
+    }
+
+    pub(super) fn equal_dims(&mut self, a: &Dim, b: &Dim) -> bool {
+        a == b || self.facts.equal(a, b) == Answer::Proved
+    }
+
+    /// Runs with the ranges of variables known.
+    pub(super) fn within<T>(
+        &mut self,
+        binders: &[Binder],
+        run: impl FnOnce(&mut Self) -> Known<T>,
+    ) -> Known<T> {
+        self.facts.push();
+        binders.iter().for_each(|binder| assume_index(binder, &mut *self.facts));
+        let outer = self.binders.len();
+        self.binders.extend_from_slice(binders);
+        let result = run(self);
+        self.binders.truncate(outer);
+        self.facts.pop();
+        result
+    }
+
+    /// The normal form of a term.
+    pub(super) fn normal(&mut self, term: &Term) -> Known<Poly> {
+        self.spend(1)?;
+        match term {
+            Term::Read(name, at) => {
+                let at = at.iter().map(|dim| self.facts.simplify(dim)).collect();
+                let atom = self.intern(Atom::Read(name.clone(), at))?;
+                Ok(self.as_truth(Poly::atom(atom)))
+            }
+            Term::Number(domain, value) => self.number(*domain, *value),
+            Term::Extent(dim) => self.extent(dim),
+            Term::Scalar(name) => Ok(Poly::atom(self.intern(Atom::Scalar(name.clone()))?)),
+            Term::Apply(domain, name, args) => {
+                let args = args.iter().map(|arg| self.normal(arg)).collect::<Known<Vec<_>>>()?;
+                let result = self.function(*domain, name, args)?;
+                Ok(self.as_truth(result))
+            }
+            Term::If(test, then, otherwise) => self.choice(test, then, otherwise),
+            Term::Fold(domain, op, binders, body) => self.fold(*domain, op, binders, body),
+            Term::Lookup(index, binder, body) => self.lookup(index, binder, body),
+        }
+    }
+
+    /// A truth value that is known is written out.
+    fn as_truth(&self, poly: Poly) -> Poly {
+        let known = self.truths.iter().find(|(truth, _)| *truth == poly);
+        match known {
+            Some((_, value)) => {
+                let bits = f64::from(u8::from(*value)).to_bits();
+                let literal = self.atoms.iter().position(|atom| *atom == Atom::Literal(bits));
+                literal.map_or(poly, Poly::atom)
+            }
+            None => poly,
+        }
+    }
+
+    pub(super) fn literal(&mut self, value: f64) -> Known<Poly> {
+        Ok(Poly::atom(self.intern(Atom::Literal(value.to_bits()))?))
+    }
+
+    pub(super) fn number(&mut self, domain: Domain, value: f64) -> Known<Poly> {
+        match (domain, Ratio::of_float(value)) {
+            (Domain::Bits, _) | (_, None) => self.literal(value),
+            (_, Some(number)) => Ok(Poly::number(number)),
+        }
+    }
+
+    /// A dim as a number: sums and products of it as such.
+    pub(super) fn extent(&mut self, dim: &Dim) -> Known<Poly> {
+        let dim = self.facts.simplify(dim);
+        self.extent_of(&dim)
+    }
+
+    fn extent_of(&mut self, dim: &Dim) -> Known<Poly> {
+        match dim {
+            Dim::Int(value) => Ok(Poly::number(Ratio::int(i128::from(*value)))),
+            Dim::Op(op @ (DimOp::Add | DimOp::Sub | DimOp::Mul), operands) => {
+                let (a, b) = (self.extent_of(&operands.0)?, self.extent_of(&operands.1)?);
+                match op {
+                    DimOp::Add => a.add(&b),
+                    DimOp::Sub => a.subtract(&b),
+                    _ => a.mul(&b),
+                }
+            }
+            _ => Ok(Poly::atom(self.intern(Atom::Extent(dim.clone()))?)),
+        }
+    }
+
+    fn choice(&mut self, test: &Test, then: &Term, otherwise: &Term) -> Known<Poly> {
+        match test {
+            Test::Dims(claim) => {
+                if self.proves(claim) {
+                    self.normal(then)
+                } else if self.proves(&claim.opposite()) {
+                    self.normal(otherwise)
+                } else {
+                    Err(Stuck::Split(test.clone()))
+                }
+            }
+            Test::Element(term) => {
+                let condition = self.normal(term)?;
+                match self.truth_of(&condition) {
+                    Some(true) => return self.normal(then),
+                    Some(false) => return self.normal(otherwise),
+                    None => {}
+                }
+                let bound: BTreeSet<Name> =
+                    self.binders.iter().map(|(name, _)| name.clone()).collect();
+                if !self.depends(&condition, &bound) {
+                    return Err(Stuck::Split(self.undecided(term)?));
+                }
+                let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
+                if a == b {
+                    return Ok(a);
+                }
+                let atom = Atom::Apply(Domain::Bits, "where".into(), vec![condition, a, b]);
+                Ok(Poly::atom(self.intern(atom)?))
+            }
+        }
+    }
+
+    /// What to split on for a truth value: of a connective an operand that is not decided.
+    fn undecided(&mut self, term: &Term) -> Known<Test> {
+        if let Term::Apply(_, name, args) = term
+            && name.starts_with("logical")
+        {
+            for arg in args {
+                let poly = self.normal(arg)?;
+                if self.is_truth(&poly) && self.truth_of(&poly).is_none() {
+                    return self.undecided(arg);
+                }
+            }
+        }
+        Ok(Test::Element(Box::new(term.clone())))
+    }
+
+    /// The truth value that a normal form is.
+    pub(super) fn truth_of(&self, poly: &Poly) -> Option<bool> {
+        match &self.atoms[poly.as_atom()?] {
+            Atom::Literal(bits) => Some(f64::from_bits(*bits) != 0.0),
+            _ => None,
+        }
+    }
+
+    fn lookup(&mut self, index: &Term, binder: &Binder, body: &Term) -> Known<Poly> {
+        let index = self.normal(index)?;
+        let known = self.gathered.iter().find(|(_, poly)| **poly == index);
+        let name = match known.map(|(name, _)| name.clone()) {
+            Some(name) => name,
+            None => {
+                let name = self.fresh("@");
+                self.gathered.insert(name.clone(), index);
+                name
+            }
+        };
+        let var = Dim::Var(name);
+        self.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
+        self.facts.assume(Claim::new(var.clone(), Relation::Less, binder.1.clone()));
+        self.normal(&body.substitute(&BTreeMap::from([(binder.0.clone(), var)])))
+    }
+
+    /// The atom in the table that is equal to this one.
+    pub(super) fn intern(&mut self, atom: Atom) -> Known<AtomId> {
+        for id in 0..self.atoms.len() {
+            let known = self.atoms[id].clone();
+            if self.same_atom(&known, &atom)? {
+                return Ok(id);
+            }
+        }
+        self.atoms.push(atom);
+        Ok(self.atoms.len() - 1)
+    }
+
+    /// Whether the value of a normal form changes with one of these variables.
+    pub(super) fn depends(&self, poly: &Poly, names: &BTreeSet<Name>) -> bool {
+        poly.0.keys().any(|monomial| self.monomial_depends(monomial, names))
+    }
+
+    fn monomial_depends(&self, monomial: &Monomial, names: &BTreeSet<Name>) -> bool {
+        monomial.keys().any(|&id| self.atom_depends(id, names))
+    }
+
+    pub(super) fn atom_depends(&self, id: AtomId, names: &BTreeSet<Name>) -> bool {
+        match &self.atoms[id] {
+            Atom::Read(_, at) => at.iter().any(|dim| self.dim_depends(dim, names)),
+            Atom::Literal(_) | Atom::Scalar(_) => false,
+            Atom::Extent(dim) => self.dim_depends(dim, names),
+            Atom::Apply(_, _, args) => args.iter().any(|arg| self.depends(arg, names)),
+            Atom::Fold(_, op, binders, body) => {
+                let place = match op {
+                    super::term::FoldOp::Row(_, at) => {
+                        at.iter().any(|dim| self.dim_depends(dim, names))
+                    }
+                    _ => false,
+                };
+                place
+                    || binders.iter().any(|(_, extent)| self.dim_depends(extent, names))
+                    || self.depends(body, names)
+            }
+            Atom::Sum(poly) => self.depends(poly, names),
+        }
+    }
+
+    pub(super) fn dim_depends(&self, dim: &Dim, names: &BTreeSet<Name>) -> bool {
+        mentions(dim, &|name| {
+            names.contains(name)
+                || self.gathered.get(name).is_some_and(|poly| self.depends(poly, names))
+        })
+    }
+}

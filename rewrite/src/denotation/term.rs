@@ -1,0 +1,152 @@
+//! What a tensor is: the value of each element as a term over elements of the operands.
+
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::Claim;
+use std::collections::BTreeMap;
+
+/// Which laws the numbers of a term obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Domain {
+    /// Floats and truth values as they are: rounding, NaN, two zeros.
+    Bits,
+    /// Integers that wrap: a commutative ring.
+    Ring,
+    /// The real numbers.
+    Real,
+}
+
+/// The value of one element.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Term {
+    /// An element of an operand of the rule.
+    Read(Name, Vec<Dim>),
+    /// A number as it is written.
+    Number(Domain, f64),
+    /// An extent, as a real number or an integer.
+    Extent(Dim),
+    /// A float operand of the rule.
+    Scalar(Name),
+    /// A function of elements.
+    Apply(Domain, Name, Vec<Term>),
+    /// The one or the other.
+    If(Test, Box<Term>, Box<Term>),
+    /// A reduction over indices, each from 0 to below its extent.
+    Fold(Domain, FoldOp, Vec<Binder>, Box<Term>),
+    /// `body` where the variable of the binder is the value of an integer element, which is below the
+    /// extent of the binder.
+    Lookup(Box<Term>, Binder, Box<Term>),
+}
+
+/// A variable and its extent.
+pub(super) type Binder = (Name, Dim);
+
+/// What decides between two terms.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Test {
+    /// A claim on dims and indices.
+    Dims(Claim),
+    /// A truth value.
+    Element(Box<Term>),
+}
+
+/// What a reduction does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum FoldOp {
+    Add,
+    Multiply,
+    Max,
+    Min,
+    /// Some function of all elements in their order, and of a place among them.
+    Row(Name, Vec<Dim>),
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stuck {
+    /// It depends on this, which is neither true nor false.
+    Split(Test),
+    /// It is not known here.
+    Unknown(String),
+}
+
+pub(super) type Known<T> = Result<T, Stuck>;
+
+pub(super) fn unknown<T>(why: impl Into<String>) -> Known<T> {
+    Err(Stuck::Unknown(why.into()))
+}
+
+/// The laws that elements of a dtype obey in a rule.
+pub(super) fn domain_of(dtype: DType, reals: Reals) -> Domain {
+    match (dtype, reals) {
+        (dtype, _) if dtype.is_integer() => Domain::Ring,
+        (dtype, Reals::InsteadOfFloats) if dtype.is_float() => Domain::Real,
+        _ => Domain::Bits,
+    }
+}
+
+/// Whether floats count as real numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reals {
+    /// In rules that are approximate.
+    InsteadOfFloats,
+    /// In exact ones.
+    Nowhere,
+}
+
+impl Term {
+    pub(super) fn apply(domain: Domain, name: &str, args: Vec<Term>) -> Term {
+        Term::Apply(domain, name.into(), args)
+    }
+
+    pub(super) fn choose(claim: Claim, then: Term, otherwise: Term) -> Term {
+        Term::If(Test::Dims(claim), Box::new(then), Box::new(otherwise))
+    }
+
+    /// With dims for variables of indices. Binders are unique, so nothing is captured.
+    pub(super) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Term {
+        let dims = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(map)).collect::<Vec<_>>();
+        let inner = |term: &Term| Box::new(term.substitute(map));
+        match self {
+            Term::Read(name, at) => Term::Read(name.clone(), dims(at)),
+            Term::Number(..) | Term::Scalar(_) => self.clone(),
+            Term::Extent(dim) => Term::Extent(dim.substitute(map)),
+            Term::Apply(domain, name, args) => {
+                let args = args.iter().map(|arg| arg.substitute(map)).collect();
+                Term::Apply(*domain, name.clone(), args)
+            }
+            Term::If(test, then, otherwise) => {
+                Term::If(test.substitute(map), inner(then), inner(otherwise))
+            }
+            Term::Fold(domain, op, binders, body) => {
+                let op = match op {
+                    FoldOp::Row(name, at) => FoldOp::Row(name.clone(), dims(at)),
+                    other => other.clone(),
+                };
+                let binders = binders.iter().map(|(k, n)| (k.clone(), n.substitute(map)));
+                Term::Fold(*domain, op, binders.collect(), inner(body))
+            }
+            Term::Lookup(index, (var, extent), body) => {
+                Term::Lookup(inner(index), (var.clone(), extent.substitute(map)), inner(body))
+            }
+        }
+    }
+}
+
+impl Test {
+    pub(super) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
+        match self {
+            Test::Dims(claim) => Test::Dims(substitute_claim(claim, map)),
+            Test::Element(term) => Test::Element(Box::new(term.substitute(map))),
+        }
+    }
+}
+
+pub(super) fn substitute_claim(claim: &Claim, map: &BTreeMap<Name, Dim>) -> Claim {
+    Claim::new(claim.left.substitute(map), claim.relation, claim.right.substitute(map))
+}
+
+pub(super) fn mentions(dim: &Dim, names: &dyn Fn(&Name) -> bool) -> bool {
+    !dim.vars_all(&|name| !names(name))
+}

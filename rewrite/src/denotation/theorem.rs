@@ -1,0 +1,358 @@
+//! Proofs of rules: both sides have the same extents, demand the same, and have equal elements.
+
+use super::denoter::{Denoter, Stops, extent};
+use super::normal::{Demand, Normalizer, What};
+use super::poly::{Atom, Poly};
+use super::ranges::assume_index;
+use super::term::{Binder, Domain, FoldOp, Known, Reals, Stuck, Term, Test, mentions, unknown};
+use crate::rules::instance::{Types, dtype_of};
+use crate::rules::rule::{Axis, Kind, Node, Operand, Rule};
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use std::collections::BTreeSet;
+
+/// What a denotation says of one side: compared with deduction by the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deduced {
+    /// The axes.
+    pub(crate) shape: Vec<Axis>,
+    /// The element type.
+    pub(crate) dtype: DType,
+}
+
+/// Splits that one proof may take.
+const MAX_DEPTH: usize = 8;
+
+/// Assumes what a rule assumes of its dims.
+pub(crate) fn assume_conditions(rule: &Rule, facts: &mut dyn Facts) {
+    let assume = |facts: &mut dyn Facts, name: Name| {
+        facts.assume(Claim::new(0, Relation::AtMost, Dim::Var(name)));
+    };
+    for name in rule.dims() {
+        assume(facts, name);
+    }
+    for group in rule.groups() {
+        assume(facts, format!("*{group}").into());
+    }
+    // An extent that is an expression is one of a tensor that there is.
+    for param in &rule.params {
+        let Operand::Tensor(axes, _) = &param.what else { continue };
+        for axis in axes {
+            if let Axis::Dim(dim @ Dim::Op(..)) = axis {
+                facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+            }
+        }
+    }
+    for condition in &rule.conditions {
+        facts.assume(condition.clone());
+    }
+}
+
+/// The meaning of a side, as far as deduction tells it too.
+pub(crate) fn deduced(
+    rule: &Rule,
+    types: &Types,
+    node: &Node,
+    facts: &mut dyn Facts,
+) -> Result<Deduced, String> {
+    let mut denoter = denoter(rule, types, facts);
+    let found = denoter.shape(node).and_then(|shape| Ok((shape, denoter.dtype(node)?)));
+    found.map(|(shape, dtype)| Deduced { shape, dtype }).map_err(said)
+}
+
+fn denoter<'a>(rule: &'a Rule, types: &'a Types, facts: &'a mut dyn Facts) -> Denoter<'a> {
+    let reals = match rule.kind {
+        Kind::Exact => Reals::Nowhere,
+        Kind::Approximate => Reals::InsteadOfFloats,
+    };
+    Denoter { params: &rule.params, types, reals, facts, fresh: 0, stops: Vec::new() }
+}
+
+fn said(stuck: Stuck) -> String {
+    match stuck {
+        Stuck::Unknown(why) => why,
+        Stuck::Split(Test::Dims(claim)) => format!("it is not known whether {claim}"),
+        Stuck::Split(Test::Element(_)) => "it depends on an element".to_owned(),
+    }
+}
+
+/// Proves that both sides of a rule are equal, under facts in which its conditions are assumed.
+///
+/// # Errors
+/// Why there is no proof.
+pub(crate) fn prove_equal(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), String> {
+    same_stops(rule, types, facts)?;
+    let mut denoter = denoter(rule, types, facts);
+    let shape = denoter.shape(&rule.left).map_err(said)?;
+    let other = denoter.shape(&rule.right).map_err(said)?;
+    let alike =
+        shape.len() == other.len() && shape.iter().zip(&other).all(|(a, b)| denoter.same(a, b));
+    if !alike {
+        return Err(format!("the extents are {shape:?} and {other:?}"));
+    }
+    if denoter.dtype(&rule.left) != denoter.dtype(&rule.right) {
+        return Err("the dtypes differ".to_owned());
+    }
+    let at = denoter.indices(&shape);
+    at.iter().for_each(|binder| assume_index(binder, &mut *denoter.facts));
+    let index: Vec<Dim> = at.iter().map(|(name, _)| Dim::Var(name.clone())).collect();
+    let left = denoter.element(&rule.left, &index).map_err(said)?;
+    let right = denoter.element(&rule.right, &index).map_err(said)?;
+    let bools = bools(rule, types);
+    compare(&left, &right, facts, &bools, &mut Vec::new())
+}
+
+fn bools(rule: &Rule, types: &Types) -> BTreeSet<Name> {
+    let truth = |kind| dtype_of(kind, types) == DType::Bool;
+    let params = rule.params.iter().filter_map(|param| match &param.what {
+        Operand::Tensor(_, kind) if truth(kind) => Some(param.name.clone()),
+        _ => None,
+    });
+    params.collect()
+}
+
+/// Compares two elements, split on what is not decided.
+fn compare(
+    left: &Term,
+    right: &Term,
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+    truths: &mut Vec<(Term, bool)>,
+) -> Result<(), String> {
+    if facts.decide(&Claim::new(1, Relation::AtMost, 0)) == Answer::Proved {
+        return Ok(());
+    }
+    facts.push();
+    let outcome = leaf(left, right, facts, bools, truths);
+    facts.pop();
+    let test = match outcome {
+        Ok(None) => return Ok(()),
+        Ok(Some(why)) => return Err(why),
+        Err(Stuck::Split(test)) if truths.len() < MAX_DEPTH => test,
+        Err(stuck) => return Err(said(stuck)),
+    };
+    match test {
+        Test::Dims(claim) => {
+            for claim in [claim.clone(), claim.opposite()] {
+                facts.push();
+                facts.assume(claim);
+                let outcome = compare(left, right, facts, bools, truths);
+                facts.pop();
+                outcome?;
+            }
+        }
+        Test::Element(term) => {
+            for value in [true, false] {
+                truths.push(((*term).clone(), value));
+                let outcome = compare(left, right, facts, bools, truths);
+                truths.pop();
+                outcome?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares two elements; gives why they are not known to be equal.
+fn leaf(
+    left: &Term,
+    right: &Term,
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+    truths: &[(Term, bool)],
+) -> Known<Option<String>> {
+    let mut own = Normalizer::new(facts, bools);
+    own.literal(0.0)?;
+    own.literal(1.0)?;
+    for (term, value) in truths {
+        let poly = own.normal(term)?;
+        own.truths.push((poly, *value));
+    }
+    own.demands.clear();
+    let a = own.normal(left)?;
+    let demanded = own.open_demands()?;
+    let b = own.normal(right)?;
+    let others = own.open_demands()?;
+    if let Some(why) = differing(&mut own, &demanded, &others)? {
+        return Ok(Some(why));
+    }
+    // Neither has a value: both divide by 0, whatever the operands are.
+    let never = |demand: &Demand| {
+        demand.what == What::NonZero && demand.binders.is_empty() && demand.poly.is_zero()
+    };
+    if demanded.iter().any(never) {
+        return Ok(None);
+    }
+    let difference = a.subtract(&b)?;
+    if own.is_zero(&difference)? || split_sums(&mut own, &difference, 2)? {
+        return Ok(None);
+    }
+    Ok(Some("the elements are not known to be equal".to_owned()))
+}
+
+/// A demand that the other side does not have.
+fn differing(own: &mut Normalizer, a: &[Demand], b: &[Demand]) -> Known<Option<String>> {
+    for (these, those) in [(a, b), (b, a)] {
+        for demand in these {
+            let mut met = false;
+            for other in those {
+                met |= own.same_demand(demand, other)?;
+            }
+            if !met {
+                let what = demand.what;
+                return Ok(Some(format!("one side demands that a number is {what:?}")));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Splits sums of which another sum may be a part: at the extent of that one.
+fn split_sums(own: &mut Normalizer, difference: &Poly, depth: usize) -> Known<bool> {
+    if depth == 0 {
+        return Ok(false);
+    }
+    let sums: Vec<(usize, Vec<Binder>, Poly)> = own
+        .atoms
+        .iter()
+        .enumerate()
+        .filter(|(id, _)| difference.0.keys().any(|monomial| monomial.contains_key(id)))
+        .filter_map(|(id, atom)| match atom {
+            Atom::Fold(_, FoldOp::Add, binders, body) => Some((id, binders.clone(), body.clone())),
+            _ => None,
+        })
+        .collect();
+    for (id, binders, body) in &sums {
+        for (_, others, _) in &sums {
+            let ([(k, n)], [(_, part)]) = (binders.as_slice(), others.as_slice()) else { continue };
+            let inside =
+                part != n && own.proves(&Claim::new(part.clone(), Relation::AtMost, n.clone()));
+            if !inside || own.equal_dims(part, n) {
+                continue;
+            }
+            let Atom::Fold(domain, ..) = own.atoms[*id].clone() else { continue };
+            let first =
+                own.folded(domain, FoldOp::Add, vec![(k.clone(), part.clone())], body.clone())?;
+            let fresh = own.fresh("k");
+            let rest = vec![(fresh.clone(), Dim::op(DimOp::Sub, n.clone(), part.clone()))];
+            let place = Dim::op(DimOp::Add, Dim::Var(fresh), part.clone());
+            let moved = own.within(&rest, |own| {
+                own.renamed(body, &std::iter::once((k.clone(), place)).collect())
+            })?;
+            let second = own.folded(domain, FoldOp::Add, rest, moved)?;
+            let whole = first.add(&second)?;
+            let mut split = Poly::default();
+            for (monomial, &coefficient) in &difference.0 {
+                let mut rest = monomial.clone();
+                let power = rest.remove(id).unwrap_or(0);
+                let factor = own.power(&whole, power)?;
+                let term = own.times(&Poly::monomial(rest, coefficient), &factor)?;
+                split = split.add(&term)?;
+            }
+            if own.is_zero(&split)? || split_sums(own, &split, depth - 1)? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Both sides stop the program for the same elements.
+fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), String> {
+    let bools = bools(rule, types);
+    let mut sides = Vec::new();
+    for (at, node) in [&rule.left, &rule.right].into_iter().enumerate() {
+        let mut denoter = denoter(rule, types, &mut *facts);
+        // The names of one side are not those of the other.
+        denoter.fresh = at * 10_000;
+        denoter.note_stops(node).map_err(said)?;
+        sides.push(denoter.stops);
+    }
+    let (left, right) = (&sides[0], &sides[1]);
+    if left.is_empty() && right.is_empty() {
+        return Ok(());
+    }
+    let mut own = Normalizer::new(facts, &bools);
+    let (left, right) = (stop_atoms(&mut own, left)?, stop_atoms(&mut own, right)?);
+    for (these, those) in [(&left, &right), (&right, &left)] {
+        for stop in these {
+            let mut met = false;
+            for other in those {
+                met |= own.same_atom(stop, other).map_err(said)?;
+            }
+            if !met {
+                return Err("only one side stops the program for some elements".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Conditions on all elements, as atoms: equal atoms are equal conditions.
+fn stop_atoms(own: &mut Normalizer, stops: &[Stops]) -> Result<Vec<Atom>, String> {
+    let mut atoms = Vec::new();
+    for stop in stops {
+        atoms.extend(stop_parts(own, &stop.what, &stop.over, &stop.terms, 4).map_err(said)?);
+    }
+    Ok(atoms)
+}
+
+/// A condition on all elements; where it is another from some index on, one for each part.
+fn stop_parts(
+    own: &mut Normalizer,
+    what: &str,
+    over: &[Binder],
+    terms: &[Term],
+    depth: usize,
+) -> Known<Vec<Atom>> {
+    let claim = match stop_atom(own, what, over, terms) {
+        Err(Stuck::Split(Test::Dims(claim))) if depth > 0 => claim,
+        other => return other.map(|atom| vec![atom]),
+    };
+    for (at, (k, n)) in over.iter().enumerate() {
+        let about =
+            mentions(&claim.left, &|name| name == k) || mentions(&claim.right, &|name| name == k);
+        let Some(point) = (if about { own.point(&claim, k) } else { None }) else { continue };
+        let inside = own.proves(&Claim::new(0, Relation::AtMost, point.clone()))
+            && own.proves(&Claim::new(point.clone(), Relation::AtMost, n.clone()));
+        if claim.relation == Relation::Equal || mentions(&point, &|name| name == k) || !inside {
+            continue;
+        }
+        let (mut first, mut second) = (over.to_vec(), over.to_vec());
+        first[at].1 = point.clone();
+        second[at].1 = Dim::op(DimOp::Sub, n.clone(), point.clone());
+        let moved = Dim::op(DimOp::Add, Dim::Var(k.clone()), point);
+        let map = std::iter::once((k.clone(), moved)).collect();
+        let shifted: Vec<Term> = terms.iter().map(|term| term.substitute(&map)).collect();
+        let mut parts = stop_parts(own, what, &first, terms, depth - 1)?;
+        parts.extend(stop_parts(own, what, &second, &shifted, depth - 1)?);
+        return Ok(parts);
+    }
+    unknown(format!("where the program stops depends on {claim}"))
+}
+
+fn stop_atom(own: &mut Normalizer, what: &str, over: &[Binder], terms: &[Term]) -> Known<Atom> {
+    let body = own.within(over, |own| {
+        let terms = terms.iter().map(|term| own.normal(term)).collect::<Known<Vec<_>>>()?;
+        let atom = Atom::Apply(Domain::Ring, what.into(), terms);
+        Ok(Poly::atom(own.intern(atom)?))
+    })?;
+    let mut used = Vec::new();
+    for binder in over {
+        let names = std::iter::once(binder.0.clone()).collect();
+        if own.depends(&body, &names) || !own.at_least(&binder.1, 1) {
+            used.push(binder.clone());
+        }
+    }
+    if used.len() > 4 {
+        return unknown("many indices");
+    }
+    Ok(Atom::Fold(Domain::Ring, FoldOp::Max, used, body))
+}
+
+/// The extents of a shape, those of groups as the product of their dims.
+pub(crate) fn extents(shape: &[Axis]) -> Vec<Dim> {
+    shape.iter().map(extent).collect()
+}

@@ -1,0 +1,117 @@
+//! Every rule is proved as `rules.lock` says, holds in the interpreter, and has mutants, none of which is
+//! proved. `RELAX_BLESS=1` writes the lock.
+
+use relax_rewrite::rules::{self, Rule, Status};
+use relax_symbolic::Prover;
+use relax_syntax::facts::Facts;
+
+fn prover() -> Box<dyn Facts> {
+    Box::new(Prover::new())
+}
+
+fn proved(rule: &Rule) -> Status {
+    rules::prove(rule, &mut prover)
+}
+
+/// What has no proof and no counterexample counts as tested.
+fn status(rule: &Rule) -> Status {
+    match proved(rule) {
+        Status::Unproved(why) => {
+            eprintln!("{}: {why}", rule.name);
+            let found = rules::evaluate(rule);
+            if found.difference.is_none() { Status::Tested } else { Status::Unproved(why) }
+        }
+        status => status,
+    }
+}
+
+#[test]
+fn rules_are_proved_as_the_lock_says() {
+    let proved: Vec<(Rule, Status)> = rules::all()
+        .into_iter()
+        .map(|rule| {
+            let status = status(&rule);
+            (rule, status)
+        })
+        .collect();
+    let text = rules::lock_text(&proved);
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/rules/rules.lock");
+        std::fs::write(path, &text).expect("the lock can be written");
+        return;
+    }
+    for (rule, status) in &proved {
+        assert_eq!(rules::status_of(rule).word(), status.word(), "{}: {status:?}", rule.name);
+    }
+    assert_eq!(rules::locked().len(), proved.len(), "the lock has lines of rules that are gone");
+}
+
+#[test]
+fn rules_hold_in_the_interpreter() {
+    for rule in rules::all() {
+        let found = rules::evaluate(&rule);
+        assert_eq!(found.difference, None, "{}", rule.name);
+        assert!(found.equal > 0, "{}: no case", rule.name);
+    }
+}
+
+#[test]
+fn mutants_are_refused() {
+    let (mut refused, mut problems) = (0, Vec::new());
+    for rule in rules::all() {
+        let mutants = rules::mutants(&rule);
+        let mut wrong = 0;
+        for mutant in &mutants {
+            let Some(why) = rules::evaluate(mutant).difference else { continue };
+            wrong += 1;
+            if proved(mutant).is_proved() {
+                problems.push(format!("{}: {:?} is proved, but {why}", rule.name, mutant.right));
+            }
+        }
+        refused += wrong;
+        if wrong == 0 {
+            problems.push(format!("{}: none of {} mutants is wrong", rule.name, mutants.len()));
+        }
+    }
+    eprintln!("{refused} mutants are wrong, and refused");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Neighbours that people take for rules: wrong in the interpreter, and without a proof.
+#[test]
+fn false_rules_are_refused() {
+    let rules = rules::read_rules("refused", include_str!("../rules/refused.rx"));
+    let (mut problems, rules) = (Vec::new(), rules.expect("the false rules are well-formed"));
+    for rule in &rules {
+        if proved(rule).is_proved() {
+            problems.push(format!("{} is proved", rule.name));
+        }
+        if rules::evaluate(rule).difference.is_none() {
+            problems.push(format!("{}: no difference was found", rule.name));
+        }
+    }
+    assert!(rules.len() >= 60, "{} false rules", rules.len());
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn what_is_no_rule_is_refused_with_its_place() {
+    let text = |left: &str| {
+        format!(
+            "@rewrite_rule(\"exact\", reason=\"r\")\ndef a(x: Tensor((\"*s\",), \"float\")):\n    \
+             left = {left}\n    right = x\n"
+        )
+    };
+    let wrong = |left: &str| match rules::read_rules("f", &text(left)) {
+        Ok(_) => String::new(),
+        Err(found) => found.join("\n"),
+    };
+    assert_eq!(wrong("exq(x)"), "f.rx:3: `exq` is no operator");
+    assert_eq!(wrong("softmax(x, axs=1)"), "f.rx:3: `softmax`: it has no parameter `axs`");
+    assert_eq!(wrong("exp(y)"), "f.rx:3: there is no tensor `y` in this rule");
+    assert_eq!(
+        wrong("astype(x, \"floot\")"),
+        "f.rx:3: `floot` is no dtype and none of the classes float, int, number, bool, any"
+    );
+    assert_eq!(wrong("exp(x)"), "");
+}

@@ -1,0 +1,92 @@
+//! `docs/RULES.md`: how rewrite rules are written, and every one with how far it is proved.
+
+use super::GENERATED;
+use relax_rewrite::rules::{self, Direction, FAMILIES, Kind, Rule, Status};
+use std::fmt::Write;
+
+/// What stands before the tables.
+const ABOUT: &str = r#"
+A rule says that two expressions have the same value, for all extents, and with `"*s"` for any number of
+axes. It is text in `rewrite/rules/`, a file a family:
+
+```
+@rewrite_rule("exact", direction="both", reason="a product transposed")
+def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", "k", "n"), "number")):
+    swap = [span(0, s), len(s) + 1, len(s)]
+    left = permute_dims(matmul(a, b), swap)
+    right = matmul(permute_dims(b, swap), permute_dims(a, swap))
+```
+
+- `left` is found and `right` put in its place; with `direction="both"` also the other way. `where = [n >= 1]` lists
+  conditions on dims (comparisons and `divides(a, b)`), `mutant = …` is a false right side; any other name stands for
+  its expression.
+- A dtype is one of them, or a class that ranges over several: `float`, `int`, `number`, `bool`, `any`. The same class is
+  the same dtype; `any.a` and `any.b` may differ. `eps: Float` is a float attribute.
+- `len(s)` is the number of axes in `*s`, `span(p, s)` are its axes, the first of which is `p`.
+- *exact*: bit for bit, NaNs being all alike. *approximate*: equal over the real numbers, and without a value for the
+  same inputs; floats are rounded elsewhere, and may overflow where the other side does not.
+
+## What is proved
+
+1. Deduction gives both sides the same annotation under the conditions, and leaves the same checks to run time (with
+   0 to 3 axes in each group).
+2. Both stop the program for the same elements (a divisor of 0, an index out of range).
+3. Both demand the same of real numbers: what is divided by, or has its root or logarithm taken.
+4. At every index the elements are equal. A tensor denotes its extents and, for an index, a term over elements of the
+   operands; terms are brought to a normal form by the laws of their domain (floats as they are, integers that wrap, real
+   numbers) and lemmas on reductions (nothing, one element, split at a point, sums of sums, independent indices, linearity),
+   with the prover of dims deciding every question on indices.
+
+A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by what stands
+before them. What is proved so holds for any number of axes. The meanings of operators (`rewrite/src/denotation/meanings/`)
+and the laws of elements (`functions.rs`, `reals.rs`) are trusted; tests hold them against deduction and the interpreter
+(every rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros), and every false mutant of every rule and the
+false neighbours in `rewrite/rules/refused.rx` must be without a proof. That the dims of a right side fit i64 is
+not part of a proof. A rule that does not use an operand of its left side may be applied only where computing that operand
+never stops the program.
+
+`RELAX_BLESS=1 cargo test -p relax-rewrite --test rules` proves all and notes the outcome in `rewrite/rules/rules.lock`,
+with a digest of each rule; a rule that was changed since counts as unproved. *tested*: no proof was found, and no
+counterexample at small sizes; such a rule is off.
+"#;
+
+pub(super) fn page() -> String {
+    let all: Vec<(Rule, Status)> = rules::all()
+        .into_iter()
+        .map(|rule| {
+            let status = rules::status_of(&rule);
+            (rule, status)
+        })
+        .collect();
+    let mut text = format!("# Rewrite rules\n\n{GENERATED}\n{ABOUT}\n## The rules\n\n");
+    text.push_str("| family | rules | exact | proved for all ranks | for ranks 0-4 | tested |\n|---|---|---|---|---|---|\n");
+    for (family, _) in FAMILIES {
+        count(
+            &mut text,
+            family,
+            &all.iter().filter(|(rule, _)| rule.family == *family).collect::<Vec<_>>(),
+        );
+    }
+    count(&mut text, "all", &all.iter().collect::<Vec<_>>());
+    for (family, _) in FAMILIES {
+        let _ = writeln!(
+            text,
+            "\n### {family}\n\n| rule | | | status | reason |\n|---|---|---|---|---|"
+        );
+        for (rule, status) in all.iter().filter(|(rule, _)| rule.family == *family) {
+            let arrow = if rule.direction == Direction::Both { "↔" } else { "→" };
+            let (name, kind, reason) = (&rule.name, rule.kind.word(), &rule.reason);
+            let _ = writeln!(text, "| `{name}` | {arrow} | {kind} | {status} | {reason} |");
+        }
+    }
+    text
+}
+
+fn count(text: &mut String, name: &str, rules: &[&(Rule, Status)]) {
+    let of = |status: &Status| rules.iter().filter(|(_, own)| own == status).count();
+    let exact = rules.iter().filter(|(rule, _)| rule.kind == Kind::Exact).count();
+    let (proved, ranks, tested) =
+        (of(&Status::Proved), of(&Status::ProvedForRanks), of(&Status::Tested));
+    let total = rules.len();
+    let _ = writeln!(text, "| {name} | {total} | {exact} | {proved} | {ranks} | {tested} |");
+}
