@@ -141,7 +141,7 @@ fn multiplies(body: &[Stmt]) -> bool {
             ..
         } = &stmt.kind
         {
-            let buffers = [&both.0, &both.1].map(|factor| loaded(factor));
+            let buffers = [&both.0, &both.1].map(loaded);
             found |= matches!(buffers, [Some(a), Some(b)] if a != b);
         }
     });
