@@ -53,7 +53,7 @@ impl Printer<'_, '_> {
     fn accumulated(
         &mut self,
         item: &Loop,
-        (start, stop): &(String, String),
+        bounds: &(String, String),
         found: &Accumulation,
         dtype: DType,
     ) -> Vec<String> {
@@ -62,6 +62,10 @@ impl Printer<'_, '_> {
         let at = self.element(found.buffer, found.indices, values);
         let element = format!("{}[{at}]", self.buffers[&found.buffer]);
         self.ranges.enter(self.facts, item);
+        if let Some(inner) = self.narrow_extremum(found, dtype) {
+            return self.extremum(item, bounds, found, &element, inner);
+        }
+        let (start, stop) = bounds;
         let quick = if dtype == DType::F64 { self.quick(found.value) } else { None };
         let value = match quick {
             Some(text) => format!("(double){text}"),
@@ -80,6 +84,45 @@ impl Printer<'_, '_> {
         ));
         lines.push(format!("{element} = {sum};"));
         lines
+    }
+
+    /// What is converted to f64 only to be compared there.
+    fn narrow_extremum<'s>(&self, found: &Accumulation<'s>, dtype: DType) -> Option<&'s TExpr> {
+        let compares = matches!(found.op, BinOp::Max | BinOp::Min);
+        let any_order = self.sums == Sums::AnyOrder && dtype == DType::F64;
+        match found.value {
+            TExpr::Cast(DType::F64, inner)
+                if compares && any_order && self.typing.dtype(inner) == DType::F32 =>
+            {
+                Some(inner)
+            }
+            _ => None,
+        }
+    }
+
+    /// The greatest of f32s is the same in f32.
+    fn extremum(
+        &mut self,
+        item: &Loop,
+        (start, stop): &(String, String),
+        found: &Accumulation,
+        element: &str,
+        inner: &TExpr,
+    ) -> Vec<String> {
+        let value = self.expr(inner, DType::F32);
+        let (name, limit, lanes) = match found.op {
+            BinOp::Max => ("max", "-INFINITY", "rx_most"),
+            _ => ("min", "INFINITY", "rx_least"),
+        };
+        let (most, var) = (self.names.fresh("most"), self.scalars[&item.var].clone());
+        vec![
+            format!("float {most} = {limit};"),
+            format!("#pragma omp simd reduction({lanes} : {most})"),
+            format!(
+                "for (int64_t {var} = {start}; {var} < {stop}; {var}++) {most} = rx_{name}_f32({most}, {value});"
+            ),
+            format!("{element} = rx_{name}_f64({element}, (double){most});"),
+        ]
     }
 
     /// How lanes are combined, where they may be.
