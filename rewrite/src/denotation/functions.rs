@@ -1,7 +1,7 @@
 //! What functions of elements are known to obey, in every domain.
 //!
-//! Laws of floats as they are hold bit for bit, with both zeros, infinities and NaN (all NaNs are alike);
-//! the test of the laws runs each through the evaluation of the operators. Everything else is a function of
+//! Laws of floats as they are hold bit for bit, with both zeros, infinities and NaN (all NaNs are alike):
+//! the rules that rest on them are run in the interpreter by the tests. Everything else is a function of
 //! which nothing is known.
 
 use super::normal::{Normalizer, What};
