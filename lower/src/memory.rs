@@ -2,6 +2,7 @@
 //! a storage they may lie.
 
 pub(crate) mod aliases;
+mod apart;
 pub(crate) mod extents;
 pub(crate) mod packing;
 pub(crate) mod timeline;

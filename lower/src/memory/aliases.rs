@@ -4,10 +4,10 @@
 //! values of both branches, of a view the tensor. A call of a graph function may give back any of its
 //! arguments that it does not keep for itself; tensor programs and library functions give new memory.
 
+use crate::memory::apart::gives_apart;
 use crate::memory::timeline::{Position, Timeline};
 use relax_semantics::ops::{Family, called_by_name, lookup};
 use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,15 +44,15 @@ impl Returns {
                 };
                 let returned = function.lambda.params.iter().map(is_returned).collect();
                 next.insert(function.name.clone(), returned);
-                if gives_apart(function, &aliases) {
+                if gives_apart(module, function, &aliases, &returns.apart) {
                     apart.insert(function.name.clone());
                 }
             }
-            returns.apart = apart;
-            if next == returns.known {
+            let settled = next == returns.known && apart == returns.apart;
+            (returns.known, returns.apart) = (next, apart);
+            if settled {
                 break;
             }
-            returns.known = next;
         }
         returns
     }
@@ -65,36 +65,6 @@ impl Returns {
 
     fn may_return(&self, function: &Name, index: usize) -> bool {
         self.known.get(function).and_then(|params| params.get(index)).copied().unwrap_or(true)
-    }
-}
-
-/// A parameter is not new, and what a class holds besides the result could be given twice.
-fn gives_apart(function: &Function, aliases: &Aliases) -> bool {
-    let Some(body) = &function.lambda.body else { return false };
-    let items = match &body.result {
-        Atom::Tuple(items) => items.as_slice(),
-        result => std::slice::from_ref(result),
-    };
-    // What lies in a storage that the function was given is not its own either.
-    let holds_storage = |&param: &VarId| !is_plain(function.param_annotation(param));
-    if function.lambda.params.iter().any(holds_storage) {
-        return false;
-    }
-    let params: BTreeSet<VarId> = function.lambda.params.iter().map(|&p| aliases.root(p)).collect();
-    let mut seen = BTreeSet::new();
-    items.iter().all(|item| {
-        let Atom::Var(var) = item else { return false };
-        let root = aliases.root(*var);
-        !params.contains(&root) && seen.insert(root)
-    })
-}
-
-/// Whether no storage can be in a value.
-fn is_plain(annotation: &Annotation) -> bool {
-    match annotation {
-        Annotation::Tensor(_) | Annotation::Shape(_) | Annotation::Prim(_) => true,
-        Annotation::Tuple(items) => items.iter().all(is_plain),
-        _ => false,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tensors that are not in use at the same time share memory (paper, §4.2 and Algorithm 3).
 //!
 //! Every tensor that has a storage to itself is planned: those whose size is known where the function
-//! begins together, those whose size a `match_cast` binds together. A storage is taken before the first of its
-//! tensors, for functions that are called before then have memory of their own. Where they lie is [`crate::memory::packing`]'s business: offsets are expressions of the dims,
+//! begins together, those whose size a `match_cast` binds together. A storage is
+//! taken where the function begins, or before the first of its tensors when functions are called until then,
+//! which have memory of their own. Where they lie is [`crate::memory::packing`]'s business: offsets are expressions of the dims,
 //! and what the prover does not show to be apart is put apart. A tensor that may be part of the result
 //! keeps a storage to itself after the function ends, which others may use before. Storages that the
 //! program manages itself, because it uses them twice or releases them, stay as they are.
@@ -22,7 +23,7 @@ use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::extents::{Extents, declared};
 use crate::memory::timeline::Timeline;
 use emit::rebuild;
-use given::given;
+use given::{calls, given};
 use groups::groups;
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
@@ -70,8 +71,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         storages += plans.iter().map(|plan| plan.storages.len()).sum::<usize>();
         let fresh = Fresh::of(&defined, function);
         let annotations = &context.checked.annotations[&function.name];
+        let calls = calls(module, function, &timeline);
         let given = given(module, function, annotations, &timeline, &aliases, &returns);
-        rebuild(function, fresh, &timeline, &plans, &alone, &given, sizes);
+        rebuild(function, fresh, &timeline, &plans, &alone, &given, &calls, sizes);
     }
     context.count("planned", tensors, "tensors");
     context.count("in", storages, "storages");

@@ -3,7 +3,7 @@
 use super::Sizes;
 use super::given::Given;
 use super::groups::Alone;
-use super::storages::Plan;
+use super::storages::{Plan, Storage};
 use crate::fresh::{Fresh, built_in};
 use crate::memory::timeline::{Position, Timeline};
 use relax_syntax::Name;
@@ -20,6 +20,7 @@ pub(super) fn rebuild(
     plans: &[Plan],
     alone: &[Alone],
     given: &[Given],
+    calls: &[Position],
     sizes: Sizes,
 ) {
     let mut emit = Emit {
@@ -28,6 +29,7 @@ pub(super) fn rebuild(
         span: function.span,
         begin: Vec::new(),
         sizes,
+        calls,
         before: BTreeMap::new(),
         after: BTreeMap::new(),
         old: BTreeSet::new(),
@@ -63,6 +65,8 @@ struct Emit<'t> {
     /// Bindings where the function begins.
     begin: Vec<Binding>,
     sizes: Sizes,
+    /// The positions of calls of functions.
+    calls: &'t [Position],
     /// Bindings that stand before those of these variables.
     before: BTreeMap<VarId, Vec<Binding>>,
     /// Bindings that follow those of these variables.
@@ -81,14 +85,24 @@ impl Emit<'_> {
             let (size, dtype) = (Atom::Shape(vec![storage.bytes.clone()]), Name::new("u8"));
             let taken = built_in(var, "memory.alloc_storage", vec![size, Atom::Str(dtype)]);
             let place = plan.after.and_then(|position| self.timeline.binding_at(position));
-            match (self.sizes, place, self.timeline.binding_at(storage.born)) {
-                (Sizes::Exact, _, Some(first)) => self.before.entry(first).or_default().push(taken),
-                (_, Some(binding), _) => self.after.entry(binding).or_default().push(taken),
-                (_, None, _) => self.begin.push(taken),
+            let waits = self.sizes == Sizes::Exact && self.calls_before(plan, storage);
+            let first = self.timeline.binding_at(storage.born).filter(|_| waits);
+            match (first, place) {
+                (Some(first), _) => self.before.entry(first).or_default().push(taken),
+                (None, Some(binding)) => self.after.entry(binding).or_default().push(taken),
+                (None, None) => self.begin.push(taken),
             }
             vars.push(var);
         }
         vars
+    }
+
+    /// Whether functions with memory of their own are called between the place where memory may be taken and
+    /// the first tensor in it.
+    fn calls_before(&self, plan: &Plan, storage: &Storage) -> bool {
+        let from = plan.after.unwrap_or(0);
+        let next = self.calls.partition_point(|&call| call < from);
+        self.calls.get(next).is_some_and(|&call| call < storage.born)
     }
 
     fn tensors(&mut self, plan: &Plan, storages: &[VarId]) {

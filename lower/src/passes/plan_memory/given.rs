@@ -59,6 +59,29 @@ fn gives_new(name: &Name, args: &[Atom]) -> bool {
     lookup(name).is_some_and(|row| !allocates(row)) && !keeps(name, args)
 }
 
+/// The positions of the calls of functions, which have memory of their own.
+pub(super) fn calls(module: &Module, function: &Function, timeline: &Timeline) -> Vec<Position> {
+    fn of_body(body: &Body, module: &Module, timeline: &Timeline, calls: &mut Vec<Position>) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::Call { callee: Callee::Global(name), .. }
+                    if module.tensor_program(name).is_some() => {}
+                Expr::Call { callee: Callee::Global(_) | Callee::Var(_), .. } => {
+                    calls.push(timeline.bound(binding.var));
+                }
+                Expr::If { then, otherwise, .. } => {
+                    of_body(then, module, timeline, calls);
+                    of_body(otherwise, module, timeline, calls);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut calls = Vec::new();
+    function.lambda.body.iter().for_each(|body| of_body(body, module, timeline, &mut calls));
+    calls
+}
+
 struct Found<'a> {
     module: &'a Module,
     aliases: &'a Aliases,
