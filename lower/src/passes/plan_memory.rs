@@ -22,7 +22,7 @@ use crate::fresh::Fresh;
 use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::extents::{Extents, declared};
 use crate::memory::timeline::Timeline;
-use emit::rebuild;
+use emit::{Found, rebuild};
 use given::{calls, given};
 use groups::groups;
 use relax_rewrite::names::Defined;
@@ -73,7 +73,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let annotations = &context.checked.annotations[&function.name];
         let calls = calls(module, function, &timeline);
         let given = given(module, function, annotations, &timeline, &aliases, &returns);
-        rebuild(function, fresh, &timeline, &plans, &alone, &given, &calls, sizes);
+        let (plans, alone, given, calls) = (&plans, &alone, &given, &calls);
+        rebuild(function, fresh, &timeline, &Found { plans, alone, given, calls, sizes });
     }
     context.count("planned", tensors, "tensors");
     context.count("in", storages, "storages");

@@ -12,17 +12,19 @@ use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Body, Expr, Function, Va
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What was found of the memory of a function.
+pub(super) struct Found<'a> {
+    pub(super) plans: &'a [Plan],
+    pub(super) alone: &'a [Alone],
+    pub(super) given: &'a [Given],
+    /// The positions of calls of functions.
+    pub(super) calls: &'a [Position],
+    pub(super) sizes: Sizes,
+}
+
 /// Rewrites a function to its plans.
-pub(super) fn rebuild(
-    function: &mut Function,
-    fresh: Fresh,
-    timeline: &Timeline,
-    plans: &[Plan],
-    alone: &[Alone],
-    given: &[Given],
-    calls: &[Position],
-    sizes: Sizes,
-) {
+pub(super) fn rebuild(function: &mut Function, fresh: Fresh, timeline: &Timeline, found: &Found) {
+    let Found { plans, alone, given, calls, sizes } = *found;
     let mut emit = Emit {
         fresh,
         timeline,
