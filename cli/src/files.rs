@@ -86,20 +86,29 @@ pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
     read_npz(&bytes, member).map_err(|why| format!("{file}: {why}"))
 }
 
-/// Writes a whole file or none: the new content appears under its name in one step.
+/// Writes a whole file or none: the new content appears under its name in one step. A link stays
+/// one, its target is replaced; what is no file (a pipe, a device such as `/dev/null`) cannot be
+/// replaced and is written to as it is.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed =
-        |error: &io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    write_to(path, content)
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
+}
+
+fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
+    let path = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => fs::canonicalize(path)?,
+        Ok(metadata) if !metadata.is_dir() => {
+            return fs::OpenOptions::new().write(true).open(path)?.write_all(content);
+        }
+        _ => path.to_owned(),
+    };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".relax-")
-        .tempfile_in(folder)
-        .map_err(|error| failed(&error))?;
-    keep_permissions(path, file.as_file()).map_err(|error| failed(&error))?;
-    file.write_all(content).map_err(|error| failed(&error))?;
-    file.as_file().sync_all().map_err(|error| failed(&error))?;
-    file.persist(path).map_err(|error| failed(&error.error))?;
+    let mut file =
+        tempfile::Builder::new().prefix(".relax-").tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    keep_permissions(&path, file.as_file())?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -68,3 +68,31 @@ fn output_is_whole_and_reads_back() {
     let ended = relax(&["run", &program, "--input", &again]).output().expect("the command ends");
     assert!(String::from_utf8_lossy(&ended.stdout).contains("[ 4. 10.]"), "{ended:?}");
 }
+
+/// A device or a pipe is written to, never replaced; a link to a file stays a link.
+#[cfg(unix)]
+#[test]
+fn output_to_what_is_no_file() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let program = folder.path().join("double.rx");
+    let text = "def main(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
+    std::fs::write(&program, text).expect("the program is written");
+    let program = program.display().to_string();
+    let opt = |path: &std::path::Path| {
+        let ended = relax(&["opt", &program, "-o"]).arg(path).output().expect("the command ends");
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    };
+
+    let pipe = folder.path().join("pipe");
+    std::os::unix::fs::symlink("/dev/stdout", &pipe).expect("the link is made");
+    assert!(opt(&pipe).contains("add(x, x)"));
+    assert!(pipe.is_symlink());
+
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    std::fs::write(&file, "old").expect("the file is written");
+    std::os::unix::fs::symlink("file", &link).expect("the link is made");
+    assert_eq!(opt(&link), "");
+    assert!(link.is_symlink());
+    assert!(std::fs::read_to_string(&file).is_ok_and(|text| text.contains("add(x, x)")));
+}
