@@ -8,7 +8,6 @@ pub mod files;
 pub mod generate;
 pub mod harness;
 pub mod pipeline;
-pub mod random;
 pub mod replay;
 pub mod signature;
 pub mod spec;

@@ -1,6 +1,6 @@
 //! Values that satisfy a signature: dims for its symbolic variables, random data in these dims.
 
-use crate::random::{Random, Range};
+use relax_semantics::random::{Random, Range};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;

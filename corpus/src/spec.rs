@@ -12,7 +12,7 @@ mod literal;
 pub(crate) use fill::shape_within;
 pub use literal::{Typing, literal};
 
-use crate::random::Random;
+use relax_semantics::random::Random;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;

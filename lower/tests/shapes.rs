@@ -5,7 +5,6 @@
 use relax_corpus::files;
 use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print};
-use relax_corpus::random::Random;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::passes::{lower_builtins, lower_shapes, to_non_dataflow};
 use relax_lower::pipeline::PIPELINE;
@@ -14,6 +13,7 @@ use relax_rewrite::pipeline::{Unwatched, run};
 use relax_rewrite::verify::{Effort, Tally, verify};
 use relax_semantics::check::{Phase, check};
 use relax_semantics::ops::{Kind, lookup};
+use relax_semantics::random::Random;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Module};
 use relax_syntax::parse::read_source;

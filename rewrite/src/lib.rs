@@ -11,7 +11,6 @@ pub mod passes;
 pub mod patterns;
 pub mod pipeline;
 pub mod references;
-pub mod rules;
 pub mod verify;
 
 pub use mutated::written;
@@ -21,7 +20,6 @@ pub use programs::ranges;
 pub use programs::total;
 pub use programs::walk;
 
-mod denotation;
 pub mod kernels;
 mod known;
 mod matching;

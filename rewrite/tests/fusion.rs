@@ -2,12 +2,12 @@
 //! fusion: the module means the same, every group is one that the rules admit, and groups are made.
 
 use relax_corpus::pipeline::{Program, print, print_and_parse};
-use relax_corpus::random::Random;
 use relax_corpus::structure::count;
 use relax_rewrite::pass::Exactness;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, PIPELINE, Unwatched, run};
 use relax_rewrite::verify::{Effort, is_private, verify};
+use relax_semantics::random::Random;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;

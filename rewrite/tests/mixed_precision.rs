@@ -2,10 +2,10 @@
 //! it, so that the bound says something.
 
 use relax_corpus::pipeline::{Program, RunOptions, run as interpret};
-use relax_corpus::random::Random;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::to_mixed_precision;
 use relax_rewrite::pipeline::{Route, Unwatched, run};
+use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_symbolic::Prover;

@@ -10,6 +10,7 @@ pub mod interp;
 pub mod library;
 pub mod memory;
 pub mod ops;
+pub mod random;
 pub mod round;
 pub mod scalar;
 pub mod show;

@@ -91,13 +91,18 @@ impl Memory {
             let message = format!("the {} is released already", shown(storage.id, region));
             return Err(Stop::trap("memory/released", message));
         }
+        self.free(storage.id);
+        Ok(())
+    }
+
+    /// Releases a storage that is not.
+    fn free(&mut self, storage: usize) {
+        let region = &mut self.storages[storage];
         self.live = self.live.saturating_sub(region.bytes.unsigned_abs());
-        let region = &mut self.storages[storage.id];
         region.released = true;
         for instance in std::mem::take(&mut region.instances) {
             self.instances[instance].state = State::Released;
         }
-        Ok(())
     }
 
     /// Releases a tensor; its bytes may serve others.
@@ -118,10 +123,9 @@ impl Memory {
     pub(crate) fn release_object(&mut self, placed: &Placed) -> Result<(), Stop> {
         self.release_tensor(placed)?;
         let storage = self.instances[placed.instance].storage;
-        let region = &mut self.storages[storage];
-        if region.instances.is_empty() && !region.released {
-            region.released = true;
-            self.live = self.live.saturating_sub(region.bytes.unsigned_abs());
+        // The tensor was not released, so the storage was not.
+        if self.storages[storage].instances.is_empty() {
+            self.free(storage);
         }
         Ok(())
     }

@@ -6,12 +6,13 @@ use crate::initialized::unproved;
 use crate::names::Names;
 use crate::{Kernel, Site, Sums};
 use relax_rewrite::ranges::Ranges;
+use relax_rewrite::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
@@ -200,8 +201,7 @@ impl<'p, 'f> Printer<'p, 'f> {
 
     /// Parameters of the function with the loops, in C.
     fn parameters(&self, body: &[Stmt]) -> Vec<String> {
-        let mut written = BTreeSet::new();
-        written_buffers(body, &mut written);
+        let written = stored(body);
         let buffers = self.program_buffers().into_iter().map(|id| {
             let of = dtypes::stored(self.program.buffer(id).dtype);
             let constant = if written.contains(&id) { "" } else { "const " };
@@ -214,24 +214,5 @@ impl<'p, 'f> Printer<'p, 'f> {
         });
         let all: Vec<String> = buffers.chain(dims).chain(scalars).collect();
         if all.is_empty() { vec!["void".to_owned()] } else { all }
-    }
-}
-
-/// The buffers that statements store to.
-fn written_buffers(body: &[Stmt], written: &mut BTreeSet<BufferId>) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::For { body, .. } => written_buffers(body, written),
-            StmtKind::Block { init, body, .. } => {
-                written_buffers(init, written);
-                written_buffers(body, written);
-            }
-            StmtKind::If { then, otherwise, .. } => {
-                written_buffers(then, written);
-                written_buffers(otherwise, written);
-            }
-            StmtKind::Store { buffer, .. } => _ = written.insert(*buffer),
-            StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => {}
-        }
     }
 }

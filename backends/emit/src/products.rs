@@ -1,6 +1,8 @@
 //! Nests that multiply matrices, found in the text: `T[i, j] = 0; T[i, j] += f64(X[i, k]) * f64(W[k, j]);
 //! Y[i, j] = f(f32(T[i, j]))`, with any indices, a batch, vectors, or sums in f32 in the output itself.
 
+use relax_rewrite::patterns::visit;
+use relax_rewrite::walk::{visit_own, visit_statements};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Param, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};
@@ -192,62 +194,13 @@ fn loads_beside(value: &TExpr, sum: &TExpr, total: BufferId) -> bool {
 /// How many accesses to a buffer there are in the text: stores, and loads at one place each counted once.
 fn uses(program: &TensorProgram, buffer: BufferId) -> usize {
     let mut count = 0;
-    walk(program.body.as_deref().unwrap_or(&[]), &mut |stmt| match &stmt.kind {
-        StmtKind::Store { buffer: to, indices, value, .. } => {
-            let loads = reads(value, buffer) || indices.iter().any(|index| reads(index, buffer));
-            count += usize::from(*to == buffer) + usize::from(loads);
-        }
-        StmtKind::Let { value, .. } => count += 4 * usize::from(reads(value, buffer)),
-        StmtKind::If { condition, .. } => count += 4 * usize::from(reads(condition, buffer)),
-        StmtKind::For { loops, .. } => {
-            let bounds = loops.iter().flat_map(|item| [&item.start, &item.stop]);
-            count += 4 * bounds.filter(|bound| reads(bound, buffer)).count();
-        }
-        StmtKind::Block { axes, .. } => {
-            let parts = axes.iter().flat_map(|axis| [&axis.extent, &axis.value]);
-            count += 4 * parts.filter(|part| reads(part, buffer)).count();
-        }
-        StmtKind::Check(check) => count += 4 * usize::from(reads(&check.condition, buffer)),
-        StmtKind::Alloc(_) | StmtKind::Barrier => {}
+    visit_statements(program.body.as_deref().unwrap_or(&[]), &mut |stmt| {
+        let mut reading = 0;
+        visit_own(stmt, &mut |expr| reading += usize::from(reads(expr, buffer)));
+        count += match &stmt.kind {
+            StmtKind::Store { buffer: to, .. } => usize::from(*to == buffer) + reading.min(1),
+            _ => 4 * reading,
+        };
     });
     count
-}
-
-fn walk(body: &[Stmt], seen: &mut dyn FnMut(&Stmt)) {
-    for stmt in body {
-        seen(stmt);
-        match &stmt.kind {
-            StmtKind::For { body, .. } => walk(body, seen),
-            StmtKind::Block { init, body, .. } => {
-                walk(init, seen);
-                walk(body, seen);
-            }
-            StmtKind::If { then, otherwise, .. } => {
-                walk(then, seen);
-                walk(otherwise, seen);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Calls `seen` on an expression and each part of it.
-pub(crate) fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
-    seen(expr);
-    match expr {
-        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
-            operands.iter().for_each(|operand| visit(operand, seen));
-        }
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
-        TExpr::Binary(_, operands) => {
-            visit(&operands.0, seen);
-            visit(&operands.1, seen);
-        }
-        TExpr::Select(parts) => {
-            visit(&parts.0, seen);
-            visit(&parts.1, seen);
-            visit(&parts.2, seen);
-        }
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
-    }
 }

@@ -6,7 +6,7 @@
 use crate::Sums;
 use crate::dtypes;
 use crate::printer::Printer;
-use crate::products::visit;
+use relax_rewrite::patterns::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
 

@@ -4,6 +4,7 @@ use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
+use relax_rewrite::walk::visit_statements;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -12,15 +13,9 @@ use relax_syntax::ir::tensor::{Axis, AxisKind, BinOp, BufferId, Loop, Stmt, Stmt
 
 /// Whether a barrier stands among statements, at any depth.
 pub(crate) fn has_barrier(statements: &[Stmt]) -> bool {
-    statements.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Barrier => true,
-        StmtKind::For { body, .. } => has_barrier(body),
-        StmtKind::Block { init, body, .. } => has_barrier(init) || has_barrier(body),
-        StmtKind::If { then, otherwise, .. } => has_barrier(then) || has_barrier(otherwise),
-        StmtKind::Store { .. } | StmtKind::Let { .. } | StmtKind::Alloc(_) | StmtKind::Check(_) => {
-            false
-        }
-    })
+    let mut found = false;
+    visit_statements(statements, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Barrier));
+    found
 }
 
 impl Printer<'_, '_> {

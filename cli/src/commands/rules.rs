@@ -4,8 +4,8 @@ use super::nearest::unknown;
 use crate::args::{Format, RulesArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
-use relax_rewrite::rules::{self, Rule, Status};
 use relax_symbolic::Prover;
+use relax_theorems::rules::{self, Rule, Status};
 use serde_json::json;
 use std::fmt::Write;
 

@@ -1,13 +1,14 @@
 //! Calls of built-ins get every operand at the place of its parameter, under the full name: a machine
 //! that runs them needs no operator table.
 
+use relax_rewrite::blocks::for_each_binding;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Literal, Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Module};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -28,32 +29,25 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         if let Definition::Graph(function) = definition
             && let Some(body) = &mut function.lambda.body
         {
-            visit(body, &mut lowered);
+            for_each_binding(body, &mut |binding| lowered += usize::from(write_out(binding)));
         }
     }
     context.count("wrote out", lowered, "calls of built-ins");
     Ok(result)
 }
 
-fn visit(body: &mut Body, lowered: &mut usize) {
-    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-        match &mut binding.expr {
-            Expr::If { then, otherwise, .. } => {
-                visit(then, lowered);
-                visit(otherwise, lowered);
-            }
-            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
-                let Some(row) = lookup(name).filter(|row| is_lowered(row)) else { continue };
-                if let Some(all) = by_position(row, args, attrs) {
-                    *lowered += usize::from(!attrs.is_empty() || all.len() != args.len());
-                    *name = Name::new(row.name);
-                    *args = all;
-                    attrs.clear();
-                }
-            }
-            _ => {}
-        }
-    }
+/// Whether the call changed.
+fn write_out(binding: &mut Binding) -> bool {
+    let Expr::Call { callee: Callee::Operator(name), args, attrs } = &mut binding.expr else {
+        return false;
+    };
+    let Some(row) = lookup(name).filter(|row| is_lowered(row)) else { return false };
+    let Some(all) = by_position(row, args, attrs) else { return false };
+    let changed = !attrs.is_empty() || all.len() != args.len();
+    *name = Name::new(row.name);
+    *args = all;
+    attrs.clear();
+    changed
 }
 
 /// Rows that take further operands have no place for those with a default.

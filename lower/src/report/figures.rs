@@ -28,13 +28,15 @@ pub fn figures(
     dims: &BTreeMap<Name, i64>,
 ) -> Option<Figures> {
     let functions = functions.iter().map(|function| (&function.function, function)).collect();
-    Reader { functions, within: Vec::new() }.of(name, dims)
+    Reader { functions, within: Vec::new(), known: BTreeMap::new() }.of(name, dims)
 }
 
 struct Reader<'r> {
     functions: BTreeMap<&'r Name, &'r FunctionMemory>,
     /// Those that are being looked at.
     within: Vec<&'r Name>,
+    /// What was found: functions that call others twice would be looked at again and again.
+    known: BTreeMap<(&'r Name, BTreeMap<Name, i64>), Option<Figures>>,
 }
 
 /// Bytes from one position to another.
@@ -48,12 +50,16 @@ impl<'r> Reader<'r> {
         let Some((&name, &function)) = self.functions.get_key_value(name) else {
             return Some(NOTHING);
         };
+        if let Some(known) = self.known.get(&(name, dims.clone())) {
+            return *known;
+        }
         if self.within.contains(&name) {
             return None;
         }
         self.within.push(name);
         let figures = self.function(function, dims);
         self.within.pop();
+        self.known.insert((name, dims.clone()), figures);
         figures
     }
 

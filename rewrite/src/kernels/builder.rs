@@ -2,7 +2,7 @@
 
 use super::scalar::Scalar;
 use super::{Request, TensorSpec};
-use crate::patterns::visit;
+use crate::programs::walk::loaded;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -12,7 +12,6 @@ use relax_syntax::ir::tensor::{
 };
 use relax_syntax::ir::{DimVar, TensorProgram};
 use relax_syntax::span::Span;
-use std::collections::BTreeSet;
 
 /// A buffer of the program that is being written.
 #[derive(Clone, Debug)]
@@ -253,50 +252,11 @@ impl Builder {
 
     /// The program, and the positions of the inputs that it does not read.
     pub(super) fn finish(mut self) -> (TensorProgram, Vec<usize>) {
-        let read = reads(&self.body);
+        let read = loaded(&self.body);
         let inputs = self.inputs.iter().enumerate();
         let unread = inputs.filter(|(_, (_, buffer))| !read.contains(&buffer.id));
         let unread = unread.map(|(at, _)| at).collect();
         self.program.body = Some(self.body);
         (self.program, unread)
     }
-}
-
-/// The buffers that are loaded from.
-fn reads(body: &[Stmt]) -> BTreeSet<BufferId> {
-    let mut found = BTreeSet::new();
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::For { body, loops, .. } => {
-                loops.iter().for_each(|item| {
-                    loads(&item.start, &mut found);
-                    loads(&item.stop, &mut found);
-                });
-                found.extend(reads(body));
-            }
-            StmtKind::Block { body, .. } => found.extend(reads(body)),
-            StmtKind::Store { indices, value, .. } => {
-                indices.iter().chain([value]).for_each(|expr| loads(expr, &mut found));
-            }
-            StmtKind::Let { value, .. } => loads(value, &mut found),
-            StmtKind::If { condition, then, otherwise } => {
-                loads(condition, &mut found);
-                found.extend(reads(then));
-                found.extend(reads(otherwise));
-            }
-            StmtKind::Check(check) => {
-                check.values.iter().chain([&check.condition]).for_each(|e| loads(e, &mut found));
-            }
-            StmtKind::Alloc(_) | StmtKind::Barrier => {}
-        }
-    }
-    found
-}
-
-fn loads(expr: &TExpr, found: &mut BTreeSet<BufferId>) {
-    visit(expr, &mut |part| {
-        if let TExpr::Load { buffer, .. } = part {
-            found.insert(*buffer);
-        }
-    });
 }

@@ -1,8 +1,10 @@
 //! Expressions and statements of a tensor program, rebuilt with parts of them replaced.
 
+use crate::patterns::visit;
 use relax_syntax::ir::tensor::{
     Axis, BinOp, BufferId, Check, Loop, ScalarId, Stmt, StmtKind, TExpr,
 };
+use std::collections::BTreeSet;
 
 /// Where an expression stands: a literal without a dtype of its own takes that of what is around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,4 +175,29 @@ pub fn visit_own<'s>(stmt: &'s Stmt, seen: &mut dyn FnMut(&'s TExpr)) {
         }
         StmtKind::Alloc(_) | StmtKind::Barrier => {}
     }
+}
+
+/// The buffers that expressions of statements load from, at any depth.
+#[must_use]
+pub fn loaded(body: &[Stmt]) -> BTreeSet<BufferId> {
+    let mut found = BTreeSet::new();
+    let mut load = |part: &TExpr| {
+        if let TExpr::Load { buffer, .. } = part {
+            found.insert(*buffer);
+        }
+    };
+    visit_statements(body, &mut |stmt| visit_own(stmt, &mut |expr| visit(expr, &mut load)));
+    found
+}
+
+/// The buffers that statements store to, at any depth.
+#[must_use]
+pub fn stored(body: &[Stmt]) -> BTreeSet<BufferId> {
+    let mut found = BTreeSet::new();
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::Store { buffer, .. } = &stmt.kind {
+            found.insert(*buffer);
+        }
+    });
+    found
 }

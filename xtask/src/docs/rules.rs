@@ -1,13 +1,13 @@
 //! `docs/RULES.md`: how rewrite rules are written, and every one with how far it is proved.
 
 use super::GENERATED;
-use relax_rewrite::rules::{self, Direction, FAMILIES, Kind, Rule, Status};
+use relax_theorems::rules::{self, Direction, FAMILIES, Kind, Rule, Status};
 use std::fmt::Write;
 
 /// What stands before the tables.
 const ABOUT: &str = r#"
 A rule says that two expressions have the same value, for all extents, and with `"*s"` for any number of
-axes. It is text in `rewrite/rules/`, a file a family:
+axes. It is text in `theorems/rules/`, a file a family:
 
 ```
 @rewrite_rule("exact", direction="both", reason="a product transposed")
@@ -38,14 +38,14 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
    with the prover of dims deciding every question on indices.
 
 A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by what stands
-before them. What is proved so holds for any number of axes. The meanings of operators (`rewrite/src/denotation/meanings/`)
+before them. What is proved so holds for any number of axes. The meanings of operators (`theorems/src/denotation/meanings/`)
 and the laws of elements (`functions.rs`, `reals.rs`) are trusted; tests hold them against deduction and the interpreter
 (every rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros), and every false mutant of every rule and the
-false neighbours in `rewrite/rules/refused.rx` must be without a proof. That the dims of a right side fit i64 is
+false neighbours in `theorems/rules/refused.rx` must be without a proof. That the dims of a right side fit i64 is
 not part of a proof. A rule that does not use an operand of its left side may be applied only where computing that operand
 never stops the program.
 
-`RELAX_BLESS=1 cargo test -p relax-rewrite --test rules` proves all and notes the outcome in `rewrite/rules/rules.lock`,
+`RELAX_BLESS=1 cargo test -p relax-theorems --test rules` proves all and notes the outcome in `theorems/rules/rules.lock`,
 with a digest of each rule. What has no `"*s"` is a theorem on the ranks that it states. A rule that was changed since counts as unproved. *tested*: no proof was found, and no
 counterexample at small sizes; such a rule is off.
 "#;

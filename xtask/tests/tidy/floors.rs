@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("symbolic", 1),
     ("corpus", 2),
     ("proofs", 2),
+    ("theorems", 2),
     ("rewrite", 3),
     ("lower", 4),
     ("backends/emit", 5),

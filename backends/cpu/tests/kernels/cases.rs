@@ -1,13 +1,14 @@
 //! Which programs are run, and on what.
 
+use relax_corpus::files;
 use relax_corpus::pipeline::Program;
-use relax_corpus::random::Random;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::canonical::canonical_program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_semantics::check::Phase;
+use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -15,7 +16,6 @@ use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 /// Extents at and around those of vectors and tiles.
 const SIZES: [i64; 8] = [0, 1, 2, 3, 5, 7, 16, 17];
@@ -24,12 +24,9 @@ const MOST: i64 = 60_000;
 
 /// Every tensor program of the corpus and of what the passes make of it, once up to names.
 pub(super) fn programs() -> Vec<TensorProgram> {
-    let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus"), &mut files);
-    files.sort();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    for path in files {
+    for path in files::programs() {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let program = Program::load(Source::new("corpus", text.as_str()));
         let part = well_formed_part(&program);
@@ -68,18 +65,6 @@ fn placeless(program: &TensorProgram) -> String {
         rest = rest[at..].find('}').map_or("", |end| &rest[at + end + 1..]);
     }
     plain + rest
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rx") {
-            files.push(path);
-        }
-    }
 }
 
 /// The arguments of one call.

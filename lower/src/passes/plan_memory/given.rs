@@ -36,11 +36,14 @@ pub(super) fn given(
     found.body(body);
     found.others.extend(aliases.roots(&body.result));
     let last_uses = aliases.last_uses(timeline);
+    let mut calls_of: BTreeMap<VarId, usize> = BTreeMap::new();
+    for &call in &found.calls {
+        *calls_of.entry(aliases.root(call)).or_default() += 1;
+    }
     let mut given = Vec::new();
     for &call in &found.calls {
         let root = aliases.root(call);
-        let alone = found.calls.iter().filter(|&&other| aliases.root(other) == root).count() == 1;
-        if !alone || found.others.contains(&root) {
+        if calls_of[&root] > 1 || found.others.contains(&root) {
             continue;
         }
         for var in found.tensors(call, annotations) {

@@ -1,5 +1,6 @@
 //! Calls of primitive functions, as calls of the programs that are made of them.
 
+use crate::blocks::for_each_binding;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -68,26 +69,15 @@ pub(super) fn replace_calls(
     annotations: &[Annotation],
     merged: &BTreeMap<Name, Call>,
 ) {
-    if let Some(body) = &mut function.lambda.body {
-        in_body(body, annotations, merged);
-    }
-}
-
-fn in_body(body: &mut Body, annotations: &[Annotation], merged: &BTreeMap<Name, Call>) {
-    for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-        match &mut binding.expr {
-            Expr::Call { callee: Callee::Global(name), args, .. } => {
-                let Some(call) = merged.get(name) else { continue };
-                let result = annotations[binding.var.0 as usize].clone();
-                binding.expr = call.of(args, result);
-            }
-            Expr::If { then, otherwise, .. } => {
-                in_body(then, annotations, merged);
-                in_body(otherwise, annotations, merged);
-            }
-            _ => {}
+    let Some(body) = &mut function.lambda.body else { return };
+    for_each_binding(body, &mut |binding| {
+        if let Expr::Call { callee: Callee::Global(name), args, .. } = &binding.expr
+            && let Some(call) = merged.get(name)
+        {
+            let result = annotations[binding.var.0 as usize].clone();
+            binding.expr = call.of(args, result);
         }
-    }
+    });
 }
 
 impl Call {

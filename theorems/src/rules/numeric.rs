@@ -4,8 +4,8 @@
 use super::annotate::ranks_up_to;
 use super::instance::{Ranks, SCALAR, Types, dtype_of, expanded, known, samples, type_choices};
 use super::rule::{Arg, Axis, Kind, Node, Operand, Rule};
-use relax_corpus::random::Random;
 use relax_semantics::ops::{Known, Limits, apply};
+use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;

@@ -1,9 +1,9 @@
 //! Every rule is proved as `rules.lock` says, holds in the interpreter, and has mutants, none of which is
 //! proved. `RELAX_BLESS=1` writes the lock.
 
-use relax_rewrite::rules::{self, Rule, Status};
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
+use relax_theorems::rules::{self, Rule, Status};
 
 fn prover() -> Box<dyn Facts> {
     Box::new(Prover::new())

@@ -2,8 +2,8 @@
 //! Box and Muller's transform for normal numbers, elementary functions from `libm` rather than from
 //! the platform.
 
+use crate::tensor::Tensor;
 use ndarray::{ArrayD, IxDyn};
-use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::{Class, DType};
 
 /// A stream of random numbers.

@@ -1,0 +1,5 @@
+//! Floor 2: rewrite rules as theorems. Their text (`rules/*.rx`) is read by [`rules`], which proves them for all
+//! shapes by what expressions over tensors denote.
+
+mod denotation;
+pub mod rules;
