@@ -140,6 +140,11 @@ fn a_module_traps_as_its_text_does() {
             assert!(message.contains("p.rx:"), "the source line is shown: {message}");
         }
     }
+    // Which dim comes from where is told alike, too.
+    let of_names = &calls[0].0;
+    let told = |file| text(&folder.relax(&[&["run", file], *of_names].concat()).stderr);
+    assert!(told("p.rxm").contains("n = 2 was bound by dim 0 of parameter `x`"));
+    assert_eq!(told("p.rxm"), told("p.rx"));
     let call = ["--entry", "pick", "--input", "x=zeros(1000)", "--input", "c=True"];
     let ended = folder.relax(&[&["run", "p.rxm", "--max-memory", "4001"][..], &call].concat());
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));

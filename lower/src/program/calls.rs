@@ -8,8 +8,10 @@ use relax_runtime::instruction::{
 };
 use relax_semantics::ops::{self, Family, Literal, Operator, called_by_name, lookup};
 use relax_syntax::Name;
+use relax_syntax::ast::{self, ExprKind};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Callee, VarId};
+use relax_syntax::parse::parse_expression;
 
 /// The host function that calls an operator by its name.
 const RUN_OPERATOR: &str = "builtin.run_operator";
@@ -131,6 +133,27 @@ impl Code<'_, '_> {
         })
     }
 
+    /// The dims of an annotation as its text has them; none where it is not one of so many.
+    fn terms(&mut self, texts: &[Atom], rank: usize) -> Result<Box<[Text]>, Unsupported> {
+        let [_, _, expected] = texts else { return Ok(Box::default()) };
+        let expected = self.string(expected)?.to_owned();
+        let Ok(annotation) = parse_expression(&expected, 0) else { return Ok(Box::default()) };
+        let ExprKind::Call { arguments, .. } = annotation.kind else { return Ok(Box::default()) };
+        let Some(ExprKind::Tuple(dims) | ExprKind::List(dims)) =
+            arguments.first().map(|first| &first.value.kind)
+        else {
+            return Ok(Box::default());
+        };
+        if dims.len() != rank {
+            return Ok(Box::default());
+        }
+        let term = |dim: &ast::Expr| match &dim.kind {
+            ExprKind::Str(name) => name.as_str().to_owned(),
+            _ => expected[dim.span.start as usize..dim.span.end as usize].to_owned(),
+        };
+        Ok(dims.iter().map(|dim| self.text(&term(dim))).collect())
+    }
+
     fn text_of(&mut self, atom: &Atom) -> Result<Text, Unsupported> {
         let text = self.string(atom)?.to_owned();
         Ok(self.text(&text))
@@ -183,7 +206,8 @@ impl Code<'_, '_> {
             ("builtin.match_shape", [value, heap, codes, texts @ ..]) => {
                 let (codes, label) = (self.codes(codes)?, self.label(texts)?);
                 let (value, heap) = (self.operand(value)?, self.operand(heap)?);
-                Instruction::MatchShape { value, heap, codes, label }
+                let terms = self.terms(texts, codes.len())?;
+                Instruction::MatchShape { value, heap, codes, terms, label }
             }
             ("builtin.check_bound", [heap, slot, fact, limit, name, about]) => {
                 let (slot, limit) = (self.integer(slot)?, self.integer(limit)?);
@@ -240,6 +264,14 @@ impl Code<'_, '_> {
             ("memory.view", [tensor, shape]) => {
                 let (tensor, shape) = (self.operand(tensor)?, self.operand(shape)?);
                 Instruction::View { to: self.register(var), tensor, shape }
+            }
+            ("builtin.cuda_graph_get_cached_alloc", [function]) => {
+                let function = self.operand(function)?;
+                Instruction::KeepMemory { to: self.register(var), function }
+            }
+            ("builtin.cuda_graph_run_or_capture", [function, args @ ..]) => {
+                let (function, args) = (self.operand(function)?, self.operands(args)?);
+                Instruction::RunGraph { to: self.register(var), function, args }
             }
             (name, _) => return Err(self.unsupported(format!("`{name}` has no instruction"))),
         };

@@ -53,7 +53,13 @@ fn image(object: Vec<u8>) -> Image {
             dtype: Some(DType::F32),
             label,
         },
-        I::MatchShape { value: r(0), heap: r(1), codes: codes(Code::Store(0)), label },
+        I::MatchShape {
+            value: r(0),
+            heap: r(1),
+            codes: codes(Code::Store(0)),
+            terms: Box::default(),
+            label,
+        },
         I::MakeShape { to: Register(2), heap: r(1), codes: codes(Code::Slot(0)) },
         I::AllocStorage { to: Register(3), size: r(2), dtype: DType::F32 },
         I::AllocTensor {

@@ -1,6 +1,6 @@
 //! Calls of functions, closures and host functions, and the values that come and go with them.
 
-use super::{Frame, Run};
+use super::{End, Frame, Run};
 use crate::block::Pool;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register, Text};
@@ -37,8 +37,15 @@ impl Run<'_> {
         let base = self.registers.len();
         self.registers.extend(args);
         self.registers.resize_with(base + called.registers as usize, || Value::EMPTY);
-        self.frames.push(Frame { function: called, next: 0, base, to });
+        self.frames.push(Frame { function: called, next: 0, base, to, end: End::Call });
         Ok(())
+    }
+
+    /// Says what is done with the value of the frame on top.
+    pub(super) fn end_with(&mut self, end: End) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.end = end;
+        }
     }
 
     /// A frame for whatever function a value is.

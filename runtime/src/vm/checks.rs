@@ -64,7 +64,7 @@ impl Run<'_> {
         &self,
         operand: Operand,
         heap: Operand,
-        codes: &[Code],
+        (codes, terms): (&[Code], &[Text]),
         label: Label,
     ) -> Result<(), Stop> {
         let (value, about) = (self.given(operand)?, self.text(label.about));
@@ -76,26 +76,33 @@ impl Run<'_> {
             let message = format!("{about} has {} dims, expected are {}", dims.len(), codes.len());
             return Err(self.failed(label, "rank", message));
         }
-        let heap = self.heap(heap, "match_shape")?;
+        let slots = self.heap(heap, "match_shape")?;
         for (axis, (code, &actual)) in codes.iter().zip(dims).enumerate() {
             let expected = match code {
                 Code::Skip => continue,
                 Code::Store(slot) => {
-                    store(heap, "match_shape", *slot, actual)?;
+                    store(slots, "match_shape", *slot, actual)?;
                     continue;
                 }
                 Code::Literal(value) => Some(*value),
-                Code::Slot(slot) => load(heap, "match_shape", *slot)?,
+                Code::Slot(slot) => load(slots, "match_shape", *slot)?,
             };
             if expected != Some(actual) {
-                let wanted =
-                    expected.map_or_else(|| "what has no value".to_owned(), |v| v.to_string());
+                let wanted = expected.map_or("what has no value".to_owned(), |v| v.to_string());
+                let wanted = match terms.get(axis).map(|term| self.text(*term)) {
+                    Some(term) if term != wanted => format!("{term} = {wanted}"),
+                    _ => wanted,
+                };
                 let message = format!(
                     "dim {axis} of {about} must be {wanted}, found {actual}: expected `{}`, found the shape {}",
                     self.text(label.expected),
                     shown_shape(dims)
                 );
-                return Err(self.failed(label, "dim", message));
+                let failed = self.failed(label, "dim", message);
+                return Err(match code {
+                    Code::Slot(slot) => self.with_origins(failed, heap, *slot),
+                    _ => failed,
+                });
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Run;
+use super::graphs::{Launch, Passed};
 use super::memory::Placed;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
@@ -28,8 +29,8 @@ enum Source {
 }
 
 impl Run<'_> {
-    pub(super) fn call_kernel(&mut self, kernel: u32, args: &[Operand]) -> Result<(), Stop> {
-        let at = kernel as usize;
+    pub(super) fn call_kernel(&mut self, number: u32, args: &[Operand]) -> Result<(), Stop> {
+        let at = number as usize;
         let module = self.module;
         let (Some(kernel), Some(name)) = (module.program.kernels.get(at), module.names.get(at))
         else {
@@ -37,6 +38,11 @@ impl Run<'_> {
         };
         let (mut sources, ints) = self.arguments(kernel, args)?;
         refuse_shared(kernel, &sources)?;
+        if self.graphs.is_recording() {
+            let buffers = sources.iter().map(Source::passed).collect();
+            let launch = Launch { kernel: number, buffers, ints: ints.clone() };
+            self.graphs.launch(launch, writes(kernel), name)?;
+        }
         for (source, is_written) in sources.iter().zip(writes(kernel)) {
             if let Source::Placed(placed) = source {
                 if is_written { placed.writable()? } else { placed.readable()? }
@@ -124,6 +130,13 @@ impl Run<'_> {
 }
 
 impl Source {
+    fn passed(&self) -> Passed {
+        match self {
+            Source::Placed(placed) | Source::Staged(placed, _) => Passed::Bytes(placed.clone()),
+            Source::Own(tensor) | Source::Copied(tensor, _) => Passed::Elements(tensor.clone()),
+        }
+    }
+
     fn signature(&self) -> (DType, &[i64]) {
         match self {
             Source::Placed(placed) => (placed.dtype, &placed.shape),

@@ -134,7 +134,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 impl Placed {
-    fn described(&self) -> String {
+    pub(super) fn described(&self) -> String {
         let Instance { bytes, dtype, shape, .. } = &*self.instance;
         format!(
             "the {dtype} tensor of shape {} at bytes {} to {} of {}",
@@ -143,6 +143,13 @@ impl Placed {
             bytes.end,
             self.storage.shown()
         )
+    }
+
+    /// Whether both name the same bytes of the same storage, with the same dtype and shape.
+    pub(super) fn is_same_place(&self, other: &Placed) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+            && self.instance.bytes == other.instance.bytes
+            && (self.dtype, &self.shape) == (other.dtype, &other.shape)
     }
 
     fn state(&self) -> u8 {

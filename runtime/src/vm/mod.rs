@@ -7,8 +7,10 @@
 mod allocation;
 mod calls;
 mod checks;
+mod graphs;
 mod kernel_call;
 pub(crate) mod memory;
+mod origins;
 mod slots;
 
 use crate::block::Pool;
@@ -46,6 +48,7 @@ pub(crate) struct Run<'m> {
     registers: Vec<Value>,
     /// Storages made so far.
     storages: u64,
+    graphs: graphs::Graphs,
 }
 
 struct Frame<'m> {
@@ -56,6 +59,16 @@ struct Frame<'m> {
     base: usize,
     /// Where its result goes, in the frame below.
     to: Register,
+    end: End,
+}
+
+/// What is done with the value that a frame gives.
+enum End {
+    Call,
+    /// The launches since it began are a graph.
+    Graph(graphs::Key),
+    /// It is kept for the whole run.
+    Memory(u32),
 }
 
 /// What an instruction did.
@@ -69,7 +82,15 @@ enum Flow {
 impl<'m> Run<'m> {
     pub(crate) fn new(module: &'m Loaded, pool: &'m Arc<Pool>, limits: Limits) -> Self {
         let (frames, registers) = (Vec::with_capacity(8), Vec::with_capacity(256));
-        Self { module, pool, limits, frames, registers, storages: 0 }
+        Self {
+            module,
+            pool,
+            limits,
+            frames,
+            registers,
+            storages: 0,
+            graphs: graphs::Graphs::default(),
+        }
     }
 
     /// Calls a function of the module and frees its result of the machine.
@@ -108,7 +129,7 @@ impl<'m> Run<'m> {
                     }
                 }
                 Ok(Flow::Return(value)) => {
-                    if let Some(result) = self.leave(value) {
+                    if let Some(result) = self.leave(value)? {
                         return Ok(result);
                     }
                 }
@@ -118,14 +139,15 @@ impl<'m> Run<'m> {
     }
 
     /// Ends the frame on top; gives the value when it was the last one.
-    fn leave(&mut self, value: Value) -> Option<Value> {
-        let frame = self.frames.pop()?;
+    fn leave(&mut self, value: Value) -> Result<Option<Value>, Stop> {
+        let Some(frame) = self.frames.pop() else { return Ok(Some(value)) };
         self.registers.truncate(frame.base);
         if self.frames.is_empty() {
-            return Some(value);
+            return Ok(Some(value));
         }
+        self.ended(frame.end, &value).map_err(|stop| self.placed(stop))?;
         self.set(frame.to, value);
-        None
+        Ok(None)
     }
 
     /// Says of a stop where it happened, and from where that was called.
@@ -140,6 +162,7 @@ impl<'m> Run<'m> {
 
     fn step(&mut self, instruction: &'m Instruction) -> Result<Flow, Stop> {
         use Instruction as I;
+        self.refuse_recorded(instruction)?;
         match instruction {
             I::Copy { to, value } => self.set(*to, self.value(*value).clone()),
             I::Drop(registers) => {
@@ -184,6 +207,15 @@ impl<'m> Run<'m> {
             I::CallHost { to, name, args, keywords } => {
                 let value = self.call_host(*name, args, keywords)?;
                 self.set(*to, value);
+            }
+            I::RunGraph { to, function, args } => {
+                self.run_graph(*to, *function, args)?;
+                return Ok(Flow::Enter);
+            }
+            I::KeepMemory { to, function } => {
+                if self.keep_memory(*to, *function)? {
+                    return Ok(Flow::Enter);
+                }
             }
             I::Assert { condition, message } => self.assert(*condition, *message)?,
             I::AllocStorage { .. }

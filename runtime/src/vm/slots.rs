@@ -21,8 +21,8 @@ impl Run<'_> {
             I::CheckKind { value, kind, size, dtype, label } => {
                 self.check_kind(*value, *kind, *size, *dtype, *label)?;
             }
-            I::MatchShape { value, heap, codes, label } => {
-                self.match_shape(*value, *heap, codes, *label)?;
+            I::MatchShape { value, heap, codes, terms, label } => {
+                self.match_shape(*value, *heap, (codes, terms), *label)?;
             }
             I::CheckBound { .. } => self.check_bound(instruction)?,
             I::CheckExtent { heap, slot, about } => self.check_extent(*heap, *slot, *about)?,

@@ -6,6 +6,7 @@ use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Expr, VarId};
+use relax_syntax::span::Span;
 
 /// A value and what it must be.
 pub(super) struct Subject<'a> {
@@ -13,6 +14,8 @@ pub(super) struct Subject<'a> {
     pub(super) value: VarId,
     /// "parameter `x`"
     pub(super) about: String,
+    /// Where the text says so.
+    pub(super) span: Span,
 }
 
 /// What a check does with a variable that is not bound.
@@ -29,6 +32,7 @@ struct Pending {
     value: VarId,
     about: String,
     expected: String,
+    span: Span,
     /// `None`: nothing to compare.
     dims: Vec<Option<Dim>>,
 }
@@ -50,7 +54,9 @@ impl Code<'_> {
             .iter()
             .map(|&value| {
                 let about = format!("parameter `{}`", function.var(value).name);
-                Subject { annotation: function.param_annotation(value), value, about }
+                let (annotation, span) =
+                    (function.param_annotation(value), function.var(value).span);
+                Subject { annotation, value, about, span }
             })
             .collect();
         self.check(&subjects, "boundary", Binds::Lone);
@@ -64,7 +70,8 @@ impl Code<'_> {
             Some(annotation) => {
                 let value = self.held(result, "result");
                 let about = "the result".to_owned();
-                self.check(&[Subject { annotation, value, about }], "return", Binds::Nothing);
+                let span = self.span;
+                self.check(&[Subject { annotation, value, about, span }], "return", Binds::Nothing);
                 Atom::Var(value)
             }
         }
@@ -72,12 +79,16 @@ impl Code<'_> {
 
     pub(super) fn check(&mut self, subjects: &[Subject], name: &str, binds: Binds) {
         let mut check = Check { name, binds, pending: Vec::new() };
+        let statement = self.span;
         for subject in subjects {
+            self.span = subject.span;
             self.kind(subject, &mut check);
         }
         for pending in std::mem::take(&mut check.pending) {
+            self.span = pending.span;
             self.compare(&pending, name);
         }
+        self.span = statement;
     }
 
     fn kind(&mut self, subject: &Subject, check: &mut Check) {
@@ -110,7 +121,7 @@ impl Code<'_> {
             }
             let value = self.bound("field", Expr::Get(Atom::Var(subject.value), index));
             let about = format!("field {index} of {}", subject.about);
-            self.kind(&Subject { annotation, value, about }, check);
+            self.kind(&Subject { annotation, value, about, span: subject.span }, check);
         }
     }
 
@@ -159,7 +170,8 @@ impl Code<'_> {
         }
         if pending.iter().any(Option::is_some) {
             let (value, about) = (subject.value, subject.about.clone());
-            check.pending.push(Pending { value, about, expected, dims: pending });
+            let span = subject.span;
+            check.pending.push(Pending { value, about, expected, span, dims: pending });
         }
     }
 

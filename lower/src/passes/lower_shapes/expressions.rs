@@ -31,7 +31,12 @@ impl Code<'_> {
                 let atom = self.atom(atom);
                 let value = self.held(atom, "value");
                 let about = "the value".to_owned();
-                self.check(&[Subject { annotation, value, about }], "match_cast", Binds::Lone);
+                let span = self.span;
+                self.check(
+                    &[Subject { annotation, value, about, span }],
+                    "match_cast",
+                    Binds::Lone,
+                );
                 Expr::Atom(Atom::Var(value))
             }
             Expr::If { condition, then, otherwise } => {
@@ -101,7 +106,8 @@ impl Code<'_> {
         let constraint = row.constraints.last().expect("invariant: it has one").id;
         let check = format!("{}/{constraint}", row.short_name());
         let about = "the result".to_owned();
-        self.check(&[Subject { annotation: declared, value: var, about }], &check, Binds::Nothing);
+        let subject = Subject { annotation: declared, value: var, about, span: self.span };
+        self.check(&[subject], &check, Binds::Nothing);
     }
 
     /// A call through a variable whose signature the text declares.
@@ -121,7 +127,8 @@ impl Code<'_> {
         let args = args.into_iter().map(Atom::Var).collect();
         self.bind(var, Expr::Call { callee: Callee::Var(function), args, attrs: Vec::new() });
         let (annotation, about) = (&signature.result, "the result".to_owned());
-        self.check(&[Subject { annotation, value: var, about }], "call", Binds::Nothing);
+        let span = self.span;
+        self.check(&[Subject { annotation, value: var, about, span }], "call", Binds::Nothing);
         self.scope.slots = slots;
     }
 
@@ -136,6 +143,7 @@ impl Code<'_> {
                 annotation,
                 value,
                 about: format!("argument {}", index + 1),
+                span: self.span,
             })
             .collect();
         self.check(&subjects, "call", Binds::Lone);
