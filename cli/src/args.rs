@@ -1,6 +1,7 @@
 //! The command line. `--help` texts are the documentation comments here.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::num::NonZero;
 use std::path::PathBuf;
 
 /// A compiler for machine-learning models with dynamic shapes.
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     Opt(OptArgs),
     Build(BuildArgs),
+    Bench(BenchArgs),
     Diff(DiffArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),
@@ -171,6 +173,12 @@ pub(crate) struct RunArgs {
     /// Run the iterations of parallel loops in lock step and stop at a data race
     #[arg(long)]
     pub(crate) lock_step: bool,
+    /// Threads that work on a kernel; without it as many as RELAX_THREADS says, or as the machine has
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// Write when each kernel ran, for how long, and on which shapes: for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// What can run a program.
@@ -209,6 +217,46 @@ pub(crate) struct BuildArgs {
     /// the interpreter
     #[arg(long)]
     pub(crate) fast: bool,
+}
+
+/// Time a function of a program, compiled
+///
+/// Parameters without an input get random data; --sym says their dims. Prints the least and the median time
+/// of a call, and for one call which kernels take the time.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// The program, or a module file of `relax build`; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// The function to call
+    #[arg(long, default_value = "main")]
+    pub(crate) entry: String,
+    /// The value of a parameter, as for `relax run`
+    #[arg(long, value_name = "NAME=SPEC")]
+    pub(crate) input: Vec<String>,
+    /// A safetensors file with external constants and parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
+    /// The value of a symbolic variable
+    #[arg(long, value_name = "NAME=INTEGER", allow_hyphen_values = true)]
+    pub(crate) sym: Vec<String>,
+    /// Of random data
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Compile as `relax build --fast` does
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Threads that work on a kernel; without it as many as RELAX_THREADS says, or as the machine has
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// For how long to call it
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) seconds: f64,
+    /// The most memory that the tensors in use may take together: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    pub(crate) max_memory: String,
+    /// Write a trace of one call: for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// Format programs in place

@@ -1,6 +1,8 @@
 //! One file a subcommand.
 
+mod bench;
 mod build;
+mod calls;
 mod check;
 mod constants;
 mod diff;
@@ -31,6 +33,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),
+        Command::Bench(args) => bench::bench(&args, terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),

@@ -15,10 +15,10 @@ mod values;
 
 pub(crate) use nest::{Nest, output_of};
 pub(crate) use product::MatrixProduct;
+pub use relax_semantics::tir::walk::visit;
 pub(crate) use reshape::only_reshapes;
 pub use totals::initializes;
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
-pub use values::visit;
 
 use reads::reads_of;
 use relax_syntax::ir::tensor::BufferId;

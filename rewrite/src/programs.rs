@@ -1,9 +1,8 @@
-//! Tensor programs as passes rewrite them: part by part ([`walk`]), with the numbering of their text
-//! ([`number`]), up to names ([`canonical`]), what is known of their indices ([`ranges`]),
-//! and which expressions never stop a run ([`total`]).
+//! Tensor programs as passes rewrite them: with the numbering of their text ([`number`]), up to names
+//! ([`canonical`]). How they are walked, what is known of their indices, and which expressions never stop a
+//! run, is told in `relax_semantics::tir`, for those who check the passes as well.
 
 pub mod canonical;
 pub(crate) mod number;
-pub mod ranges;
-pub mod total;
-pub mod walk;
+
+pub use relax_semantics::tir::{ranges, total, walk};

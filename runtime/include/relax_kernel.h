@@ -1,4 +1,4 @@
-/* The calling convention of compiled kernels, version 1.
+/* The calling convention of compiled kernels, version 2.
  *
  * A kernel is a function of the shared object in a module file. Rank and dtype of each tensor are fixed by the
  * kernel's signature, which the file has; the kernel binds its symbolic dims from the shapes and checks them. */
@@ -17,9 +17,18 @@ typedef struct rx_tensor {
     const int64_t *shape;
 } rx_tensor;
 
+/* The threads that a kernel may use. `run` calls part(context, 0) to part(context, parts - 1), in any order and at
+ * once, and comes back when all have ended: 0, or what the first of those gave that did not give 0; parts after it may
+ * not have run. A part may call it as well. */
+typedef struct rx_threads {
+    int64_t count;
+    int32_t (*run)(const struct rx_threads *threads, int64_t parts,
+                   int32_t (*part)(void *context, int64_t at), void *context);
+} rx_threads;
+
 /* Tensors in the order of the parameters that are buffers, integers in that of the others. Gives 0 when it is done,
- * k > 0 when it stopped at entry k - 1 of the kernel's table of sites. */
-typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints);
+ * k > 0 when it stopped at entry k - 1 of the kernel's table of sites. `threads` may be null: then there is one. The result does not depend on it. */
+typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@ use crate::dtype::{DType, dense_bytes};
 use crate::file::{Image, LoadError};
 use crate::kernels::Kernels;
 use crate::native::{NativeKernels, NoKernels};
+use crate::observer::Observer;
 use crate::program::{Constant, Function, Metadata, Program};
 use crate::stop::Stop;
 use crate::target;
@@ -35,6 +36,7 @@ pub(crate) struct Loaded {
     /// The names of kernels.
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) hosts: BTreeMap<String, HostFunction>,
+    pub(crate) observer: Option<Box<dyn Observer>>,
 }
 
 /// A program that is ready to run. It may be called from several threads at once.
@@ -87,7 +89,7 @@ impl Module {
         let kernels: Box<dyn Kernels> = if image.object.is_empty() {
             Box::new(NoKernels)
         } else {
-            Box::new(NativeKernels::load(&image.program, &image.object)?)
+            Box::new(NativeKernels::load(&image.program, &image.object, limits.threads)?)
         };
         Self::with_limits(image, kernels, limits)
     }
@@ -118,7 +120,7 @@ impl Module {
         };
         let symbols = program.functions.iter().enumerate().filter_map(symbol).collect();
         let pool = Arc::new(Pool::new(limits.bytes));
-        let loaded = Loaded { program, constants, kernels, names, hosts: BTreeMap::new() };
+        let loaded = Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
         Ok(Self { loaded, metadata, source, symbols, pool, limits })
     }
 
@@ -129,6 +131,11 @@ impl Module {
         function: impl Fn(&HostCall) -> Result<Value, Stop> + Send + Sync + 'static,
     ) {
         self.loaded.hosts.insert(name.into(), Box::new(function));
+    }
+
+    /// Tells somebody of each call of a kernel or host function from now on.
+    pub fn watch(&mut self, observer: Box<dyn Observer>) {
+        self.loaded.observer = Some(observer);
     }
 
     /// The names of the host functions that the program calls and nobody registered.

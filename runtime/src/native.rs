@@ -8,6 +8,7 @@ use crate::file::LoadError;
 use crate::kernels::{KernelTrap, Kernels, TensorArg};
 use crate::program::Program;
 use crate::stop::Stop;
+use crate::workers::{RawThreads, Workers, count};
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,18 +21,23 @@ struct RawTensor {
 }
 
 /// `rx_kernel`
-type Entry = unsafe extern "C" fn(*const RawTensor, *const i64) -> i32;
+type Entry = unsafe extern "C" fn(*const RawTensor, *const i64, *const RawThreads) -> i32;
 
 /// The kernels of a loaded shared object.
 pub(crate) struct NativeKernels {
     entries: Vec<Option<Entry>>,
+    workers: Workers,
     /// What the entries point into.
     _library: libloading::Library,
 }
 
 impl NativeKernels {
-    /// Loads the kernels of a program.
-    pub(crate) fn load(program: &Program, object: &[u8]) -> Result<Self, LoadError> {
+    /// Loads the kernels of a program, for so many threads.
+    pub(crate) fn load(
+        program: &Program,
+        object: &[u8],
+        threads: usize,
+    ) -> Result<Self, LoadError> {
         let path = written(object)?;
         // SAFETY: to load a module is to run what it was compiled to, as `Module::load` says; objects
         // that `relax build` makes have no code that runs when they are loaded.
@@ -52,7 +58,7 @@ impl NativeKernels {
         };
         let symbols = program.kernels.iter().map(|kernel| entry(&kernel.symbol));
         let entries = symbols.collect::<Result<_, _>>()?;
-        Ok(Self { entries, _library: library })
+        Ok(Self { entries, workers: Workers::new(count(threads)), _library: library })
     }
 }
 
@@ -105,8 +111,9 @@ impl Kernels for NativeKernels {
         let raw: Vec<RawTensor> = tensors.iter().map(raw).collect();
         // SAFETY: the library is loaded while `self` lives. The machine has held number, dtypes and ranks of
         // the tensors against the signature that was written with the code, their memory is aligned and
-        // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself.
-        let status = unsafe { entry(raw.as_ptr(), ints.as_ptr()) };
+        // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself. Parts of a
+        // kernel write to different elements, and the workers live as long as `self`.
+        let status = unsafe { entry(raw.as_ptr(), ints.as_ptr(), self.workers.raw()) };
         match usize::try_from(status) {
             Ok(0) => Ok(()),
             Ok(site) => Err(KernelTrap::Site(site - 1)),

@@ -97,7 +97,7 @@ fn forged_code_does_no_harm() {
 /// Whether the bytes are a module; if so, everything in it is called.
 fn runs(bytes: &[u8]) -> bool {
     let Ok(image) = Image::from_bytes(bytes) else { return false };
-    let limits = Limits { bytes: 1 << 20, depth: 50, steps: 1000 };
+    let limits = Limits { bytes: 1 << 20, depth: 50, steps: 1000, threads: 1 };
     let Ok(module) = Module::with_limits(image, Box::new(programs::Double), limits) else {
         return false;
     };

@@ -8,7 +8,7 @@ mod library;
 
 pub use cache::Cache;
 pub use compiler::{Compiler, FLAGS};
-pub use library::{Function, Library, Tensor};
+pub use library::{Function, Library, Part, Tensor, Threads};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -16,8 +16,22 @@ pub struct Tensor {
     pub shape: *const i64,
 }
 
+/// `rx_threads` of the calling convention: who runs the parts of a kernel.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Threads {
+    /// How many there are.
+    pub count: i64,
+    /// Calls the function with its context and each part from 0 on: 0, or what the first part gave that did
+    /// not give 0.
+    pub run: unsafe extern "C" fn(*const Threads, i64, Part, *mut c_void) -> i32,
+}
+
+/// One part of a kernel.
+pub type Part = unsafe extern "C" fn(*mut c_void, i64) -> i32;
+
 /// `rx_kernel` of the calling convention.
-type Entry = unsafe extern "C" fn(*const Tensor, *const i64) -> i32;
+type Entry = unsafe extern "C" fn(*const Tensor, *const i64, *const Threads) -> i32;
 
 /// A loaded shared object.
 #[derive(Debug)]
@@ -67,10 +81,11 @@ impl Function<'_> {
     /// There are as many tensors and integers as the tensor program has parameters of each kind, with
     /// the rank that it declares; each has as many elements of the declared dtype as its shape says,
     /// in memory of the dtype's alignment that nothing else uses during the call. A tensor that the program
-    /// writes overlaps no other one.
+    /// writes overlaps no other one. `threads` runs each part once.
     #[must_use]
-    pub unsafe fn call(&self, tensors: &[Tensor], ints: &[i64]) -> i32 {
+    pub unsafe fn call(&self, tensors: &[Tensor], ints: &[i64], threads: Option<&Threads>) -> i32 {
+        let threads = threads.map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the caller vouches for the tensors; the library is loaded while `self` lives.
-        unsafe { (self.entry)(tensors.as_ptr(), ints.as_ptr()) }
+        unsafe { (self.entry)(tensors.as_ptr(), ints.as_ptr(), threads) }
     }
 }

@@ -13,6 +13,7 @@ use crate::files::read_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
+pub(super) use compiled::{Prepared, prepare_file, prepare_program};
 use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
@@ -81,7 +82,7 @@ fn finish(args: &RunArgs, source: &Source, ran: Ran, terminal: &mut Terminal) ->
     Ok(Exit::Fine)
 }
 
-fn entry<'p>(module: &'p Module, name: &str) -> Result<&'p Function, Failure> {
+pub(super) fn entry<'p>(module: &'p Module, name: &str) -> Result<&'p Function, Failure> {
     module.function(name).ok_or_else(|| {
         if module.tensor_program(name).is_some() {
             return Failure::usage(format!(

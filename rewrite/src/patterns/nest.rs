@@ -6,7 +6,8 @@
 //! reduction loops computes the output. Everything else is not a nest: other allocations, barriers, branches, several stages, sharded loops, ranges that do not
 //! start at 0 or whose bounds are no dims, tiles whose loops together make an index.
 
-use super::values::{Scalars, as_dim, visit};
+use super::values::{Scalars, as_dim};
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{

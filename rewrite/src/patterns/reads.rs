@@ -2,7 +2,7 @@
 
 use super::Read;
 use super::nest::Nest;
-use super::values::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, TExpr};

@@ -3,7 +3,7 @@
 //! So the programs of operators are written, which sum floats in f64.
 
 use super::nest::{Nest, output_of};
-use super::values::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind, TExpr};
 

@@ -2,10 +2,10 @@
 
 use super::nest::{Nest, output_of};
 use super::reads::reads_of;
-use super::values::visit;
 use crate::kernels::extent;
 use crate::programs::ranges::{Ranges, assume_declared};
 use crate::programs::total::Total;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;

@@ -1,5 +1,6 @@
 //! What the scalars of a tensor program come from: loop variables and loads.
 
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,27 +86,6 @@ impl<'p> Scalars<'p> {
     /// Whether it is the literal 0.
     pub(super) fn is_zero(&self, expr: &TExpr) -> bool {
         *self.resolve(expr) == TExpr::Int(0)
-    }
-}
-
-/// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
-pub fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
-    seen(expr);
-    match expr {
-        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
-            operands.iter().for_each(|operand| visit(operand, seen));
-        }
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
-        TExpr::Binary(_, operands) => {
-            visit(&operands.0, seen);
-            visit(&operands.1, seen);
-        }
-        TExpr::Select(parts) => {
-            visit(&parts.0, seen);
-            visit(&parts.1, seen);
-            visit(&parts.2, seen);
-        }
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
     }
 }
 

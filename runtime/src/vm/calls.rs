@@ -5,6 +5,7 @@ use crate::block::Pool;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register, Text};
 use crate::module::HostCall;
+use crate::observer::{Callee, Watch};
 use crate::stop::Stop;
 use crate::value::{Closure, Kept, Machine, Number, Tuple, Value};
 use std::sync::Arc;
@@ -113,7 +114,11 @@ impl Run<'_> {
             .iter()
             .map(|&(key, operand)| Ok((self.text(key).to_owned(), self.lent(operand)?)))
             .collect::<Result<Vec<_>, Stop>>()?;
-        function(&HostCall { args, keywords })
+        let call = HostCall { args, keywords };
+        let watch = Watch::start(self.module.observer.as_deref());
+        let result = function(&call);
+        watch.stop(Callee::Host, name, || shapes(&call));
+        result
     }
 
     /// A value that a host function may keep.
@@ -194,6 +199,15 @@ impl Run<'_> {
         let text = if text.is_empty() { "the condition is false" } else { text };
         Err(Stop::trap("assert_op/C2", text))
     }
+}
+
+/// The extents of the tensors among the arguments.
+fn shapes(call: &HostCall) -> Vec<&[i64]> {
+    let tensors = call.args.iter().filter_map(|value| match value {
+        Value::Tensor(tensor) => Some(tensor.shape()),
+        _ => None,
+    });
+    tensors.collect()
 }
 
 /// Whether something in a value lies in a storage.

@@ -8,6 +8,7 @@ use super::memory::Placed;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
 use crate::kernels::{Access, KernelTrap, TensorArg, located};
+use crate::observer::{Callee, Watch};
 use crate::program::{Kernel, Param};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -57,7 +58,9 @@ impl Run<'_> {
             source.lent(access)
         });
         let tensors = tensors.collect::<Result<Vec<_>, Stop>>()?;
+        let watch = Watch::start(module.observer.as_deref());
         let result = module.kernels.call(at, &tensors, &ints);
+        watch.stop(Callee::Kernel, name, || tensors.iter().map(TensorArg::shape).collect());
         drop(tensors);
         result.map_err(|trap| stop(kernel, trap))?;
         for (source, is_written) in sources.into_iter().zip(writes(kernel)) {

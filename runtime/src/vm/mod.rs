@@ -30,12 +30,15 @@ pub struct Limits {
     pub depth: usize,
     /// Instructions.
     pub steps: u64,
+    /// Threads that work on a kernel; 0 for as many as `RELAX_THREADS` says, or as the machine has. Results do
+    /// not depend on it.
+    pub threads: usize,
 }
 
 impl Default for Limits {
-    /// 8 GiB, 1,000 nested calls, no practical limit on steps.
+    /// 8 GiB, 1,000 nested calls, no practical limit on steps, the threads of the machine.
     fn default() -> Self {
-        Self { bytes: 8 << 30, depth: 1000, steps: u64::MAX }
+        Self { bytes: 8 << 30, depth: 1000, steps: u64::MAX, threads: 0 }
     }
 }
 

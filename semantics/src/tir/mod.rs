@@ -29,10 +29,13 @@ mod floats;
 mod kernels;
 mod machine;
 mod races;
+pub mod ranges;
 mod scalar;
 mod storage;
+pub mod total;
 mod typed;
 mod typing;
+pub mod walk;
 
 pub use axes::{Sources, Vars, reductions};
 pub use check::check;

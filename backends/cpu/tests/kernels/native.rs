@@ -92,7 +92,7 @@ impl Built<'_> {
             .collect();
         let function = self.library.function(&self.kernel.symbol).expect("the kernel is there");
         // SAFETY: the case has a tensor of the declared dtype and rank for each buffer, none shared.
-        let status = unsafe { function.call(&arguments, &case.ints) };
+        let status = unsafe { function.call(&arguments, &case.ints, None) };
         match usize::try_from(status).expect("a status is not negative") {
             0 => Ok(data.into_iter().map(Tensor::from_data).collect()),
             site => Err(self.kernel.sites[site - 1].clone()),

@@ -1,4 +1,4 @@
-/* relax_kernel.h, ABI 1 */
+/* relax_kernel.h, ABI 2 */
 #include <stdint.h>
 
 /* Dense, row-major; rank and dtype are fixed by the kernel's signature. */
@@ -7,6 +7,15 @@ typedef struct rx_tensor {
     const int64_t *shape;
 } rx_tensor;
 
+/* Runs part(context, 0) to part(context, parts - 1), in any order and at once: 0, or what the first of them
+   gave that did not give 0. */
+typedef struct rx_threads {
+    int64_t count;
+    int32_t (*run)(const struct rx_threads *threads, int64_t parts,
+                   int32_t (*part)(void *context, int64_t at), void *context);
+} rx_threads;
+
 /* Buffers in the order of the parameters, then `int` parameters in order. 0: done. k > 0: a trap,
-   site k - 1 of the kernel's table. A buffer that a kernel writes does not overlap another one. */
-typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints);
+   site k - 1 of the kernel's table. A buffer that a kernel writes does not overlap another one.
+   Without threads there is one. */
+typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads);

@@ -1,6 +1,7 @@
 //! Runs on the virtual machine: of a module file, or of a program that is compiled for it.
 
 use super::super::build::{Bound, image};
+use super::super::calls::Calls;
 use super::super::constants::{Constants, load as load_constants};
 use super::super::opt::failed_run;
 use super::arguments::Inputs;
@@ -12,6 +13,7 @@ use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, Ran};
 use relax_emit::Sums;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_rewrite::pipeline::Failed;
 use relax_runtime::file::LoadError;
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::ops;
@@ -19,17 +21,21 @@ use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use std::num::NonZero;
 use std::sync::Arc;
+
+/// A module that is loaded, and the arguments of a call.
+pub(in crate::commands) struct Prepared {
+    pub(in crate::commands) module: machine::Module,
+    pub(in crate::commands) source: Source,
+    entry: String,
+    arguments: Vec<machine::Value>,
+    printed: Printed,
+}
 
 /// Runs a module file.
 pub(super) fn run_file(args: &RunArgs, bytes: &[u8], terminal: &mut Terminal) -> Outcome {
-    let name = shown_name(&args.file);
-    let module = load(args, bytes, &name)?;
-    let signatures = signatures(&module, &name)?;
-    let function = entry(&signatures, &args.entry)?;
-    let constants = load_constants(&signatures, function, args.params.as_deref())?;
-    let source = Source::new(module.metadata().source_name.as_str(), module.source());
-    call(args, module, &signatures, &constants, &source, terminal)
+    run(args, prepare_file(args, bytes)?, terminal)
 }
 
 /// Compiles a program and runs it.
@@ -39,14 +45,49 @@ pub(super) fn run_program(
     constants: &Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    let bound =
-        Bound { params: Arc::new(constants.externals.clone()), binds: false, sums: Sums::Exact };
+    match prepare_program(args, program, constants, Sums::Exact)? {
+        Ok(prepared) => run(args, prepared, terminal),
+        Err(failed) => failed_run(&failed, program, terminal),
+    }
+}
+
+fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
+    let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
+    if let Some((_, calls)) = &calls {
+        prepared.module.watch(Box::new(calls.clone()));
+    }
+    let result = prepared.call()?;
+    if let Some((path, calls)) = calls {
+        calls.write(path)?;
+    }
+    finish(args, &prepared.source, Ran { result, printed: prepared.printed.take() }, terminal)
+}
+
+/// Loads a module file and reads the arguments.
+pub(in crate::commands) fn prepare_file(args: &RunArgs, bytes: &[u8]) -> Result<Prepared, Failure> {
+    let name = shown_name(&args.file);
+    let module = load(args, bytes, &name)?;
+    let signatures = signatures(&module, &name)?;
+    let function = entry(&signatures, &args.entry)?;
+    let constants = load_constants(&signatures, function, args.params.as_deref())?;
+    let source = Source::new(module.metadata().source_name.as_str(), module.source());
+    prepare(args, module, &signatures, &constants, source)
+}
+
+/// Compiles a program and reads the arguments; the inner error is that of a pass.
+pub(in crate::commands) fn prepare_program(
+    args: &RunArgs,
+    program: &Program,
+    constants: &Constants,
+    sums: Sums,
+) -> Result<Result<Prepared, Failed>, Failure> {
+    let bound = Bound { params: Arc::new(constants.externals.clone()), binds: false, sums };
     let image = match image(program, &bound)? {
         Ok(image) => image,
-        Err(failed) => return failed_run(&failed, program, terminal),
+        Err(failed) => return Ok(Err(failed)),
     };
     let module = load(args, &image.to_bytes(), &program.source.name)?;
-    call(args, module, &program.module, constants, &program.source, terminal)
+    prepare(args, module, &program.module, constants, program.source.clone()).map(Ok)
 }
 
 fn load(args: &RunArgs, bytes: &[u8], name: &str) -> Result<machine::Module, Failure> {
@@ -54,6 +95,7 @@ fn load(args: &RunArgs, bytes: &[u8], name: &str) -> Result<machine::Module, Fai
     let limits = Limits {
         bytes: bytes_limit,
         steps: args.max_steps.unwrap_or(u64::MAX),
+        threads: args.threads.map_or(0, NonZero::get),
         ..Limits::default()
     };
     machine::Module::load_with(bytes, limits).map_err(|error| {
@@ -75,40 +117,48 @@ fn signatures(module: &machine::Module, name: &str) -> Result<Module, Failure> {
     Ok(program.module)
 }
 
-fn call(
+fn prepare(
     args: &RunArgs,
     mut module: machine::Module,
     signatures: &Module,
     constants: &Constants,
-    source: &Source,
-    terminal: &mut Terminal,
-) -> Outcome {
+    source: Source,
+) -> Result<Prepared, Failure> {
     let max_bytes = size(&args.max_memory)?;
     let function = entry(signatures, &args.entry)?;
     let arguments = Inputs::new(args, function, max_bytes)?.read(constants)?;
+    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
+    let arguments = arguments.map_err(Failure::usage)?;
     let limits =
         ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
     let printed = Printed::default();
     register(&mut module, &limits, &printed).map_err(Failure::usage)?;
-    let result = perform(&module, &args.entry, &arguments)?;
-    finish(args, source, Ran { result, printed: printed.take() }, terminal)
+    Ok(Prepared { module, source, entry: args.entry.clone(), arguments, printed })
 }
 
-fn perform(
-    module: &machine::Module,
-    name: &str,
-    arguments: &[Value],
-) -> Result<Result<Value, Stop>, Failure> {
-    let function = module.function(name);
-    let function = function.ok_or_else(|| {
-        Failure::usage(format!("the module does not offer `{name}`: it is private"))
-    })?;
-    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
-    let arguments = arguments.map_err(Failure::usage)?;
-    let mut named =
-        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
-    Ok(match function.call(&arguments) {
-        Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
-        Err(stop) => Err(stop_to_semantics(stop)),
-    })
+impl Prepared {
+    fn function(&self) -> Result<machine::Callable<'_>, Failure> {
+        let name = &self.entry;
+        self.module.function(name).ok_or_else(|| {
+            Failure::usage(format!("the module does not offer `{name}`: it is private"))
+        })
+    }
+
+    /// Calls the function.
+    pub(in crate::commands) fn call(&self) -> Result<Result<Value, Stop>, Failure> {
+        let module = &self.module;
+        let mut named =
+            |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
+        Ok(match self.function()?.call(&self.arguments) {
+            Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
+            Err(stop) => Err(stop_to_semantics(stop)),
+        })
+    }
+
+    /// Calls it, and forgets what comes of it.
+    pub(in crate::commands) fn call_only(&self) -> Result<(), Failure> {
+        let _ = self.function()?.call(&self.arguments);
+        let _ = self.printed.take();
+        Ok(())
+    }
 }

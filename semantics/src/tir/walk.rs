@@ -1,6 +1,5 @@
-//! Expressions and statements of a tensor program, rebuilt with parts of them replaced.
+//! Expressions and statements of a tensor program: visited, and rebuilt with parts of them replaced.
 
-use crate::patterns::visit;
 use relax_syntax::ir::tensor::{
     Axis, BinOp, BufferId, Check, Loop, ScalarId, Stmt, StmtKind, TExpr,
 };
@@ -174,6 +173,27 @@ pub fn visit_own<'s>(stmt: &'s Stmt, seen: &mut dyn FnMut(&'s TExpr)) {
             check.values.iter().for_each(&mut *seen);
         }
         StmtKind::Alloc(_) | StmtKind::Barrier => {}
+    }
+}
+
+/// Calls `seen` on an expression and each part of it. The parser limits how deep it goes.
+pub fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
+    seen(expr);
+    match expr {
+        TExpr::Load { indices: operands, .. } | TExpr::Call(_, operands) => {
+            operands.iter().for_each(|operand| visit(operand, seen));
+        }
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => visit(operand, seen),
+        TExpr::Binary(_, operands) => {
+            visit(&operands.0, seen);
+            visit(&operands.1, seen);
+        }
+        TExpr::Select(parts) => {
+            visit(&parts.0, seen);
+            visit(&parts.1, seen);
+            visit(&parts.2, seen);
+        }
+        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) | TExpr::Scalar(_) => {}
     }
 }
 

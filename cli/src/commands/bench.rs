@@ -1,0 +1,87 @@
+//! `relax bench`: how long a function takes, compiled, and which kernels take the time.
+
+use super::calls::Calls;
+use super::constants;
+use super::load;
+use super::run::{Prepared, entry, prepare_file, prepare_program};
+use crate::args::{Backend, BenchArgs, RunArgs};
+use crate::exit::{Exit, Outcome};
+use crate::files::read_module;
+use crate::terminal::Terminal;
+use relax_emit::Sums;
+use relax_semantics::stop::Stop;
+use std::time::{Duration, Instant};
+
+pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
+    let run = as_run(args);
+    let prepared = if let Some(bytes) = read_module(&args.file)? {
+        prepare_file(&run, &bytes)?
+    } else {
+        let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+        let function = entry(&program.module, &args.entry)?;
+        let constants = constants::load(&program.module, function, args.params.as_deref())?;
+        let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+        match prepare_program(&run, &program, &constants, sums)? {
+            Ok(prepared) => prepared,
+            Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
+        }
+    };
+    measure(args, prepared, terminal)
+}
+
+/// What is run: with random data where nothing else is said.
+fn as_run(args: &BenchArgs) -> RunArgs {
+    RunArgs {
+        file: args.file.clone(),
+        entry: args.entry.clone(),
+        backend: Backend::Cpu,
+        input: args.input.clone(),
+        params: args.params.clone(),
+        sym: args.sym.clone(),
+        seed: args.seed,
+        random: true,
+        output: None,
+        max_memory: args.max_memory.clone(),
+        max_steps: None,
+        lock_step: false,
+        threads: args.threads,
+        trace: None,
+    }
+}
+
+fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
+    // The first call also warms caches; what stops, stops here.
+    if let Err(stop) = prepared.call()? {
+        return stopped(&stop, &prepared, terminal);
+    }
+    let mut times = Vec::new();
+    let end = Instant::now() + Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0));
+    while times.is_empty() || Instant::now() < end {
+        let start = Instant::now();
+        prepared.call_only()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let (least, median, count) = (times[0], times[times.len() / 2], times.len());
+    terminal.result(&format!(
+        "{}: {least:.3} ms at least, {median:.3} ms in the median of {count} calls\n",
+        args.entry
+    ))?;
+    let calls = Calls::new();
+    prepared.module.watch(Box::new(calls.clone()));
+    for _ in 0..3 {
+        calls.clear();
+        prepared.call_only()?;
+    }
+    terminal.result(&calls.table())?;
+    if let Some(path) = &args.trace {
+        calls.write(path)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn stopped(stop: &Stop, prepared: &Prepared, terminal: &mut Terminal) -> Outcome {
+    let (finding, exit) = crate::report::finding_of_stop(stop);
+    crate::report::show(terminal, &prepared.source, &[finding]);
+    Ok(exit)
+}
