@@ -11,6 +11,7 @@ pub mod passes;
 pub mod patterns;
 pub mod pipeline;
 pub mod references;
+pub mod saturation;
 pub mod verify;
 
 pub use mutated::written;

@@ -66,6 +66,11 @@ impl Names {
         self.with_number(Name::new(wanted), 0)
     }
 
+    /// A new one: the one that is wanted with a number from 1 on.
+    pub fn numbered_from_one(&mut self, wanted: &str) -> Name {
+        self.with_number(Name::new(wanted), 1)
+    }
+
     fn with_number(&mut self, wanted: Name, first: u32) -> Name {
         let mut number = self.numbers.get(&wanted).copied().unwrap_or(first);
         loop {

@@ -84,6 +84,8 @@ pub struct Settings {
     pub target: Target,
     /// Values that stand for parameters and external constants, by name.
     pub params: Arc<BTreeMap<Name, Tensor>>,
+    /// Which rules are used, and how far.
+    pub saturation: crate::saturation::Options,
 }
 
 /// What a pass may ask, and where it counts.

@@ -24,6 +24,7 @@ pub mod normalize;
 pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;
 pub mod run_codegen;
+pub mod saturate;
 pub mod split_call_tir_by_pattern;
 pub mod to_mixed_precision;
 

@@ -8,7 +8,7 @@ use crate::passes::{
     eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
     merge_composite_functions, normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen,
-    split_call_tir_by_pattern, to_mixed_precision,
+    saturate, split_call_tir_by_pattern, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -75,6 +75,10 @@ pub static OPTIONAL: &[&Pass] = &[
     &bind_params::PASS,
     &inline_private_functions::PASS,
     &outline_blocks::PASS,
+    &saturate::PASS,
+    &saturate::REALS,
+    &saturate::VERSIONS,
+    &saturate::VERSIONS_OF_REALS,
     &combine_parallel_matmul::PASS,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,

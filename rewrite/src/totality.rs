@@ -33,6 +33,9 @@ const FAMILIES: &[Family] = &[
     Family::Shapes,
 ];
 
+/// Rows of other families of which the same holds.
+const BESIDE_FAMILIES: &[&str] = &["strided_slice"];
+
 /// Rows of these families that look at elements, or at values that annotations do not tell, to decide
 /// whether they have a value.
 const BY_ELEMENTS: &[&str] =
@@ -122,12 +125,7 @@ impl<'a> Totality<'a> {
     ) -> bool {
         let annotations = &self.checked.annotations[&function.name];
         let result = &annotations[binding.var.0 as usize];
-        if row.effect == Effect::Impure
-            || !FAMILIES.contains(&row.family)
-            || BY_ELEMENTS.contains(&row.name)
-            || (BY_INTEGERS.contains(&row.name) && !is_float(result))
-            || !is_fully_known(result)
-        {
+        if !gives_a_value(row, result) {
             return false;
         }
         let mut vars = BTreeSet::new();
@@ -158,6 +156,16 @@ impl<'a> Totality<'a> {
         };
         is_bool && vars.is_disjoint(&self.unwritten[&function.name])
     }
+}
+
+/// Whether a call of a row gives a value for any elements, once what it demands of annotations and dims
+/// holds; `result` is what is deduced of it.
+pub(crate) fn gives_a_value(row: &Operator, result: &Annotation) -> bool {
+    row.effect == Effect::Pure
+        && (FAMILIES.contains(&row.family) || BESIDE_FAMILIES.contains(&row.name))
+        && !BY_ELEMENTS.contains(&row.name)
+        && (is_float(result) || !BY_INTEGERS.contains(&row.name))
+        && is_fully_known(result)
 }
 
 /// Whether every dim in an atom has a value, given tensors of these shapes.

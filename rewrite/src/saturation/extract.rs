@@ -1,0 +1,179 @@
+//! One form of a region out of its graph: cheap at given dims, each shared value counted once.
+//!
+//! To find the cheapest form with sharing is hard (it contains set cover). The way here is the greedy one: a class
+//! takes the node whose operands, with all that they need counted once, cost least; a cost never falls below that of
+//! the most expensive operand, so what is found for a class without sharing is the cheapest, and with sharing it is
+//! at most as many times dearer as a value is used. Whoever takes a form compares it with the one at hand.
+
+use super::cost::{Cost, cost_of};
+use super::graph::Graph;
+use super::term::{Head, Term};
+use egg::Id;
+use relax_syntax::Name;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The dims at which costs are compared.
+pub(super) type Values = BTreeMap<Name, i64>;
+
+/// A node for each class that is needed.
+pub(super) type Form = BTreeMap<Id, Term>;
+
+/// Which way a search for a form goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Cheapest,
+    /// The other end: what tests run against the cheapest.
+    Dearest,
+}
+
+/// The node that was chosen for a class, and the cost of each class that it needs, its own included.
+#[derive(Clone, Debug)]
+struct Choice {
+    term: Term,
+    needs: BTreeMap<Id, i128>,
+    total: i128,
+}
+
+/// The graph without what costs nothing to ask again.
+pub(super) struct Forms<'g, 'f> {
+    graph: &'g Graph<'f>,
+    /// Every class with its nodes and their costs, in order.
+    classes: Vec<(Id, Vec<(Term, Cost)>)>,
+    /// The nodes that the program has.
+    written: BTreeSet<Term>,
+}
+
+impl<'g, 'f> Forms<'g, 'f> {
+    /// Of a graph; `written` are the terms of the program.
+    pub(super) fn new(graph: &'g Graph<'f>, written: impl IntoIterator<Item = Term>) -> Self {
+        let canonical = |term: Term| canonical(graph, term);
+        let written = written.into_iter().map(canonical).collect();
+        let mut classes: Vec<(Id, Vec<(Term, Cost)>)> = Vec::new();
+        for class in graph.classes() {
+            let mut nodes: Vec<Term> =
+                class.nodes.iter().map(|term| self::canonical(graph, term.clone())).collect();
+            nodes.sort();
+            nodes.dedup();
+            let with_cost = nodes.into_iter().map(|term| {
+                let cost = cost_in(graph, &term, class.id);
+                (term, cost)
+            });
+            classes.push((class.id, with_cost.collect()));
+        }
+        classes.sort_by_key(|(id, _)| *id);
+        Self { graph, classes, written }
+    }
+
+    /// The form of some classes that is cheap (or dear) at some dims.
+    pub(super) fn at(&self, roots: &[Id], values: &Values, wanted: Wanted) -> Option<Form> {
+        let value = |cost: &Cost| {
+            let sum = |dim: &relax_syntax::dim::Dim| {
+                dim.eval(&|name| values.get(name).copied()).map_or(i128::from(i64::MAX), i128::from)
+            };
+            let total = sum(&cost.total());
+            if wanted == Wanted::Cheapest { total } else { (1_i128 << 40) / (total + 1) }
+        };
+        let priced: Vec<(Id, Vec<(&Term, i128)>)> = self
+            .classes
+            .iter()
+            .map(|(id, nodes)| (*id, nodes.iter().map(|(term, cost)| (term, value(cost))).collect()))
+            .collect();
+        let mut best: BTreeMap<Id, Choice> = BTreeMap::new();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (id, nodes) in &priced {
+                for (term, own) in nodes {
+                    let Some(choice) = self.choice(*id, term, *own, &best) else { continue };
+                    if best.get(id).is_none_or(|known| self.is_better(&choice, known)) {
+                        best.insert(*id, choice);
+                        changed = true;
+                    }
+                }
+            }
+        }
+        self.form(roots, &best)
+    }
+
+    fn choice(
+        &self,
+        id: Id,
+        term: &Term,
+        own: i128,
+        best: &BTreeMap<Id, Choice>,
+    ) -> Option<Choice> {
+        let mut needs = BTreeMap::new();
+        for child in &term.children {
+            let known = best.get(child)?;
+            if known.needs.contains_key(&id) {
+                return None;
+            }
+            needs.extend(known.needs.iter().map(|(id, cost)| (*id, *cost)));
+        }
+        needs.insert(id, own);
+        let total = needs.values().sum();
+        Some(Choice { term: term.clone(), needs, total })
+    }
+
+    /// Cheaper, or as cheap and nearer to the program.
+    fn is_better(&self, a: &Choice, b: &Choice) -> bool {
+        let key = |choice: &Choice| (choice.total, !self.written.contains(&choice.term));
+        key(a) < key(b)
+    }
+
+    fn form(&self, roots: &[Id], best: &BTreeMap<Id, Choice>) -> Option<Form> {
+        let mut form = Form::new();
+        let mut open: Vec<Id> = roots.iter().map(|root| self.graph.find(*root)).collect();
+        while let Some(id) = open.pop() {
+            if form.contains_key(&id) {
+                continue;
+            }
+            let term = &best.get(&id)?.term;
+            open.extend(&term.children);
+            form.insert(id, term.clone());
+        }
+        is_acyclic(&form, roots, self.graph).then_some(form)
+    }
+}
+
+/// The operands of a class may have changed their choice after it took its own: then it is no form.
+fn is_acyclic(form: &Form, roots: &[Id], graph: &Graph) -> bool {
+    fn visit(form: &Form, id: Id, open: &mut BTreeSet<Id>, done: &mut BTreeSet<Id>) -> bool {
+        if done.contains(&id) {
+            return true;
+        }
+        if !open.insert(id) {
+            return false;
+        }
+        let fine = form[&id].children.iter().all(|&child| visit(form, child, open, done));
+        open.remove(&id);
+        done.insert(id);
+        fine
+    }
+    let (mut open, mut done) = (BTreeSet::new(), BTreeSet::new());
+    roots.iter().all(|&root| visit(form, graph.find(root), &mut open, &mut done))
+}
+
+/// A term over the classes as they are now.
+pub(super) fn canonical(graph: &Graph, mut term: Term) -> Term {
+    term.children.iter_mut().for_each(|child| *child = graph.find(*child));
+    term
+}
+
+/// What a term of a class costs.
+pub(super) fn cost_in(graph: &Graph, term: &Term, class: Id) -> Cost {
+    if matches!(term.head, Head::Outputs) {
+        return Cost::zero();
+    }
+    let operands = term.children.iter().map(|&child| graph[child].data.clone());
+    match (operands.collect::<Option<Vec<_>>>(), graph[class].data.as_ref()) {
+        (Some(operands), Some(result)) => cost_of(&term.head, &operands, result),
+        _ => Cost::zero(),
+    }
+}
+
+/// What a form costs altogether.
+pub(super) fn cost_of_form(graph: &Graph, form: &Form) -> Cost {
+    let costs = form.iter().map(|(id, term)| cost_in(graph, term, *id));
+    costs.fold(Cost::zero(), |sum, cost| sum.plus(&cost))
+}

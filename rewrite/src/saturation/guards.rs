@@ -1,0 +1,108 @@
+//! Which form at which dims: a list of guards, learned at samples. A guard is a comparison of two dims, or of one with
+//! a number, or two of these; each takes the samples that no guard before it took.
+
+use super::extract::Values;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::DimVar;
+
+/// Comparisons that must hold together.
+pub type Guard = Vec<Claim>;
+
+/// A guard with the form that it leads to, by its place among the candidates.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    pub(super) guard: Guard,
+    pub(super) form: usize,
+}
+
+/// Guards in order, then what is left.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choices {
+    pub(super) guarded: Vec<Choice>,
+    pub(super) otherwise: usize,
+}
+
+/// Numbers that a dim is compared with.
+const NUMBERS: [i64; 2] = [1, 64];
+/// The mean gain, as a part of the cost, for which one more version is worth its code.
+const WORTH: f64 = 0.05;
+
+/// Learns guards. `costs` has, for each form, the logarithm of its cost at each sample.
+pub(super) fn learn(
+    samples: &[Values],
+    costs: &[Vec<f64>],
+    dims: &[DimVar],
+    most: usize,
+) -> Choices {
+    let guards = guards(dims);
+    let mut left: Vec<usize> = (0..samples.len()).collect();
+    let mut guarded = Vec::new();
+    while guarded.len() + 1 < most {
+        let (_, now) = best(costs, &left);
+        let mut found: Option<(f64, Choice)> = None;
+        for guard in &guards {
+            let (inside, outside): (Vec<usize>, Vec<usize>) =
+                left.iter().partition(|&&at| holds(guard, &samples[at]));
+            if inside.is_empty() || outside.is_empty() {
+                continue;
+            }
+            let ((form, a), (_, b)) = (best(costs, &inside), best(costs, &outside));
+            // A guard of two parts must be worth the second.
+            let cost = a + b + 0.01 * (guard.len() as f64 - 1.0) * left.len() as f64;
+            if found.as_ref().is_none_or(|(known, _)| cost < *known - 1e-9) {
+                found = Some((cost, Choice { guard: guard.clone(), form }));
+            }
+        }
+        let Some((cost, choice)) = found else { break };
+        if now - cost < WORTH * samples.len() as f64 {
+            break;
+        }
+        left.retain(|&at| !holds(&choice.guard, &samples[at]));
+        guarded.push(choice);
+    }
+    let (otherwise, _) = best(costs, &left);
+    Choices { guarded, otherwise }
+}
+
+/// The form that costs least at some samples.
+fn best(costs: &[Vec<f64>], at: &[usize]) -> (usize, f64) {
+    let sum = |form: &Vec<f64>| at.iter().map(|&sample| form[sample]).sum::<f64>();
+    let mut best = (0, f64::INFINITY);
+    for (form, costs) in costs.iter().enumerate() {
+        let cost = sum(costs);
+        if cost < best.1 - 1e-9 {
+            best = (form, cost);
+        }
+    }
+    best
+}
+
+/// Whether all parts of a guard hold.
+pub(super) fn holds(guard: &Guard, values: &Values) -> bool {
+    guard.iter().all(|claim| claim.holds(values) == Some(true))
+}
+
+/// Comparisons of the dims of a signature, alone and in pairs.
+fn guards(dims: &[DimVar]) -> Vec<Guard> {
+    let names: Vec<Dim> =
+        dims.iter().filter(|dim| dim.in_signature).take(5).map(|dim| Dim::var(dim.name.clone())).collect();
+    let mut claims = Vec::new();
+    for a in &names {
+        for b in &names {
+            if a != b {
+                claims.push(Claim::new(a.clone(), Relation::AtMost, b.clone()));
+            }
+        }
+        for number in NUMBERS {
+            claims.push(Claim::new(a.clone(), Relation::AtMost, number));
+        }
+    }
+    let mut guards: Vec<Guard> = claims.iter().map(|claim| vec![claim.clone()]).collect();
+    for (at, a) in claims.iter().enumerate() {
+        for b in &claims[at + 1..] {
+            guards.push(vec![a.clone(), b.clone()]);
+        }
+    }
+    guards
+}

@@ -1,0 +1,90 @@
+//! Equality saturation over graph functions: rules of `theorems/` are applied to regions of calls that never stop
+//! the program, in an e-graph, and a cheap form is taken out.
+//!
+//! A rule is applied where its conditions are proved, where deduction leaves nothing of the other side to run time,
+//! and where both sides have one annotation; all of that is asked of the prover under what is declared of the
+//! function's dims. A form replaces a region where it is proved to cost no more for all dims
+//! ([`cost`]). Regions that differ in names alone are saturated once. Explanations are egg's; matching is our own,
+//! because rules bind dims, groups of axes and element types, of which egg's patterns know nothing.
+
+pub mod cost;
+mod binding;
+mod emit;
+mod emit_guards;
+mod encode;
+pub mod explain;
+mod extract;
+mod graph;
+mod guards;
+mod instantiate;
+mod matching;
+mod polynomial;
+mod questions;
+mod region;
+mod report;
+mod rulebook;
+mod samples;
+mod search;
+mod solve;
+mod spelling;
+mod term;
+mod versions;
+mod walk;
+
+pub use report::{FunctionReport, RegionReport, Report};
+pub use polynomial::Polynomial;
+pub use search::{Limits, Uses};
+pub use guards::Guard;
+pub use versions::{Version, Versioned, version_module};
+pub use walk::{Extraction, saturate_module};
+
+use relax_syntax::Name;
+use relax_theorems::rules::FAMILIES;
+
+/// What a saturation is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The families of rules; all where none is named.
+    pub families: Vec<Name>,
+    /// How far each region goes.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Families by their names, separated by commas.
+    ///
+    /// # Errors
+    /// A name that is none, and those there are.
+    pub fn families(list: &str) -> Result<Vec<Name>, String> {
+        let one = |name: &str| {
+            let name = name.trim();
+            let known = FAMILIES.iter().any(|(family, _)| *family == name);
+            let names = || FAMILIES.iter().map(|(family, _)| *family).collect::<Vec<_>>().join(", ");
+            known
+                .then(|| Name::new(name))
+                .ok_or_else(|| format!("there is no family `{name}` of rules; there are {}", names()))
+        };
+        list.split(',').map(one).collect()
+    }
+
+    /// Sets a limit: `nodes=1000`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn set_limit(&mut self, text: &str) -> Result<(), String> {
+        let expected = "expected nodes=N, iterations=N, classes=N or matches=N";
+        let (name, value) = text.split_once('=').ok_or(expected)?;
+        let value: usize = value.parse().map_err(|_| expected)?;
+        match name {
+            "nodes" => self.limits.nodes = value,
+            "iterations" => self.limits.iterations = value,
+            "classes" => self.limits.classes = value,
+            "matches" => self.limits.matches = value,
+            _ => return Err(expected.to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// How near the rules are that may be used.
+pub use relax_theorems::rules::Kind as RuleKind;

@@ -1,0 +1,75 @@
+//! What a saturation did: per function its regions, and how often each rule was found and used.
+
+use super::cost::Cost;
+use super::explain::Explained;
+use super::search::Uses;
+use relax_syntax::Name;
+use std::collections::BTreeMap;
+
+/// Of a module.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Functions with a region that was rewritten, in text order.
+    pub functions: Vec<FunctionReport>,
+    /// How often each rule was found and used; regions that are alike count once.
+    pub uses: BTreeMap<Name, Uses>,
+    /// Regions that were looked at.
+    pub regions: usize,
+    /// Regions of them that were saturated: the others are like one of these.
+    pub saturated: usize,
+    /// Regions that have another form now.
+    pub rewritten: usize,
+}
+
+/// Of a function.
+#[derive(Clone, Debug)]
+pub struct FunctionReport {
+    /// Which.
+    pub name: Name,
+    /// Those that were rewritten, in text order.
+    pub regions: Vec<RegionReport>,
+}
+
+/// Of a region that was rewritten.
+#[derive(Clone, Debug)]
+pub struct RegionReport {
+    /// The names of the values from outside, by their place.
+    pub leaves: Vec<Name>,
+    /// What is seen after it.
+    pub outputs: Vec<Name>,
+    /// What it cost.
+    pub before: Cost,
+    /// What its form costs.
+    pub after: Cost,
+    /// How the form follows, where that was asked for.
+    pub explained: Vec<Explained>,
+}
+
+impl RegionReport {
+    /// The name of a value from outside.
+    #[must_use]
+    pub fn leaf(&self, at: usize) -> Name {
+        self.leaves.get(at).cloned().unwrap_or_default()
+    }
+}
+
+impl Report {
+    /// Adds what was counted for a region that was saturated.
+    pub(super) fn count(&mut self, uses: &BTreeMap<Name, Uses>) {
+        self.saturated += 1;
+        for (rule, more) in uses {
+            let known = self.uses.entry(rule.clone()).or_default();
+            known.matches += more.matches;
+            known.applications += more.applications;
+        }
+    }
+
+    /// The rules that were found most often.
+    #[must_use]
+    pub fn most_expensive(&self, count: usize) -> Vec<(&Name, Uses)> {
+        let mut all: Vec<(&Name, Uses)> = self.uses.iter().map(|(name, uses)| (name, *uses)).collect();
+        all.sort_by(|(a, x), (b, y)| (y.matches, y.applications, a).cmp(&(x.matches, x.applications, b)));
+        all.truncate(count);
+        all
+    }
+}

@@ -1,0 +1,334 @@
+//! The way through a module to its regions, and the bindings of their forms back into it.
+
+use super::emit::Emit;
+use super::encode::{Encoded, can_encode};
+use super::extract::{Values, Wanted};
+use super::region::regions;
+use super::report::{FunctionReport, RegionReport, Report};
+use super::rulebook::{Directed, select};
+use super::samples;
+use super::solve::{Solved, Task, are_alike, solve};
+use super::{Options, RuleKind};
+use crate::mutated::{mentions, mutated};
+use crate::names::Names;
+use crate::totality::Totality;
+use relax_semantics::check::Checked;
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{
+    Atom, Binding, BlockKind, Body, Definition, DimVar, Expr, Function, Module, VarId, VarInfo,
+};
+use relax_syntax::resolve::{atom_uses, expr_uses};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Which forms are taken, and whether it is said why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extraction {
+    /// A form that is proved to cost no more for all dims.
+    Cheapest,
+    /// The same, with the rules that lead to it.
+    Explained,
+    /// Some dear form: to be run against the others.
+    Dearest,
+    /// The form that is cheap at a sample, whatever it costs at others.
+    Sample(usize),
+}
+
+/// Rewrites every graph function of a checked module.
+pub fn saturate_module(
+    checked: &Checked,
+    facts: &mut dyn Facts,
+    options: &Options,
+    kind: RuleKind,
+    extraction: Extraction,
+) -> (Module, Report) {
+    let module = &checked.module;
+    let mut engine = Engine::new(checked, facts, options, kind, extraction);
+    let definitions = module.definitions.iter().map(|definition| match definition {
+        Definition::Graph(function) if function.lambda.body.is_some() => {
+            Definition::Graph(engine.function(function))
+        }
+        other => other.clone(),
+    });
+    let definitions = definitions.collect();
+    (Module { attrs: module.attrs.clone(), definitions }, engine.report)
+}
+
+/// A region that was saturated, with what was known of dims.
+struct Known {
+    region: Encoded,
+    dims: Vec<DimVar>,
+    solved: Option<Rc<Solved>>,
+}
+
+pub(super) struct Engine<'a> {
+    module: &'a Module,
+    checked: &'a Checked,
+    totality: Totality<'a>,
+    facts: &'a mut dyn Facts,
+    rules: Vec<Directed>,
+    options: &'a Options,
+    extraction: Extraction,
+    names: Names,
+    known: Vec<Known>,
+    /// Where the extraction is at a sample, these.
+    samples: Vec<Values>,
+    /// What came of the regions of the last function, in the order of the walk.
+    visited: Vec<Rc<Solved>>,
+    report: Report,
+}
+
+/// What the regions of a function have in common.
+struct Scope<'s> {
+    function: &'s Function,
+    annotations: &'s [Annotation],
+    mutated: BTreeSet<VarId>,
+    /// How many expressions and results of the function use a variable.
+    uses: BTreeMap<VarId, usize>,
+    samples: Vec<Values>,
+    vars: Vec<VarInfo>,
+    regions: Vec<RegionReport>,
+}
+
+impl<'a> Engine<'a> {
+    /// For a checked module.
+    pub(super) fn new(
+        checked: &'a Checked,
+        facts: &'a mut dyn Facts,
+        options: &'a Options,
+        kind: RuleKind,
+        extraction: Extraction,
+    ) -> Self {
+        let module = &checked.module;
+        Self {
+            module,
+            checked,
+            totality: Totality::new(module, checked),
+            facts,
+            rules: select(&options.families, kind),
+            options,
+            extraction,
+            names: Names::of(module),
+            known: Vec::new(),
+            samples: Vec::new(),
+            visited: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Changes which forms are taken.
+    pub(super) fn take(&mut self, extraction: Extraction, samples: Vec<Values>) {
+        self.extraction = extraction;
+        self.samples = samples;
+    }
+
+    pub(super) fn visited(&self) -> &[Rc<Solved>] {
+        &self.visited
+    }
+
+    pub(super) fn names(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    pub(super) fn function(&mut self, function: &Function) -> Function {
+        let mut rebuilt = function.clone();
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are passed");
+        let checked = self.checked;
+        self.visited.clear();
+        let samples = match self.extraction {
+            Extraction::Sample(_) => self.samples.clone(),
+            _ => samples::alike(&function.dims),
+        };
+        let mut scope = Scope {
+            function,
+            annotations: &checked.annotations[&function.name],
+            mutated: mutated(self.module, function),
+            uses: BTreeMap::new(),
+            samples,
+            vars: std::mem::take(&mut rebuilt.vars),
+            regions: Vec::new(),
+        };
+        count_uses(&body, &mut scope.uses);
+        self.body(&mut scope, &mut body);
+        rebuilt.vars = scope.vars;
+        rebuilt.lambda.body = Some(body);
+        if !scope.regions.is_empty() {
+            let (name, regions) = (function.name.clone(), scope.regions);
+            self.report.functions.push(FunctionReport { name, regions });
+        }
+        rebuilt
+    }
+
+    fn body(&mut self, scope: &mut Scope, body: &mut Body) {
+        for block in &mut body.blocks {
+            for binding in &mut block.bindings {
+                if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+                    self.body(scope, then);
+                    self.body(scope, otherwise);
+                }
+            }
+            let listed = match &block.kind {
+                BlockKind::Dataflow { outputs } => outputs.iter().copied().collect(),
+                BlockKind::Plain => BTreeSet::new(),
+            };
+            self.block(scope, &mut block.bindings, &listed);
+        }
+    }
+
+    fn block(
+        &mut self,
+        scope: &mut Scope,
+        bindings: &mut Vec<Binding>,
+        listed: &BTreeSet<VarId>,
+    ) {
+        let eligible: Vec<bool> =
+            bindings.iter().map(|binding| self.is_eligible(scope, binding)).collect();
+        let seen = scope.seen_after(bindings, listed);
+        let ranges = regions(bindings, &eligible, &seen);
+        for range in ranges.into_iter().rev() {
+            let part = &bindings[range.clone()];
+            let outputs = scope.seen_after(part, listed);
+            if let Some(made) = self.region(scope, part, &outputs) {
+                bindings.splice(range, made);
+            }
+        }
+    }
+
+    fn is_eligible(&mut self, scope: &Scope, binding: &Binding) -> bool {
+        let changes = |atom: &Atom| mentions(atom, &scope.mutated);
+        let is_changed = match &binding.expr {
+            Expr::Atom(atom) | Expr::Get(atom, _) => changes(atom),
+            Expr::Call { args, attrs, .. } => {
+                args.iter().any(changes) || attrs.iter().any(|(_, atom)| changes(atom))
+            }
+            _ => true,
+        };
+        !is_changed
+            && scope.function.var(binding.var).name != "_"
+            && !scope.mutated.contains(&binding.var)
+            && can_encode(binding)
+            && is_known(&scope.annotations[binding.var.0 as usize])
+            && self.totality.only_gives_a_value(scope.function, binding)
+    }
+
+    /// The bindings in the place of those of a region; `None` where they stay.
+    fn region(
+        &mut self,
+        scope: &mut Scope,
+        bindings: &[Binding],
+        outputs: &BTreeSet<VarId>,
+    ) -> Option<Vec<Binding>> {
+        let mut region = Encoded::of(bindings, scope.annotations)?;
+        region.outputs =
+            bindings.iter().map(|binding| binding.var).filter(|var| outputs.contains(var)).collect();
+        self.report.regions += 1;
+        let solved = self.solved(scope, &region)?;
+        self.visited.push(Rc::clone(&solved));
+        let form = match self.extraction {
+            Extraction::Cheapest | Extraction::Explained => solved.always,
+            Extraction::Dearest => solved.at[0],
+            Extraction::Sample(at) => solved.at[at],
+        };
+        if solved.is_unchanged(form) {
+            return None;
+        }
+        let solution = &solved.forms[form];
+        self.report.rewritten += 1;
+        scope.regions.push(RegionReport {
+            leaves: region.leaves.iter().map(|leaf| scope.name_of(&leaf.atom)).collect(),
+            outputs: region.outputs.iter().map(|&var| scope.function.var(var).name.clone()).collect(),
+            before: solved.forms[0].cost.clone(),
+            after: solution.cost.clone(),
+            explained: solution.explained.clone(),
+        });
+        let span = scope.function.span;
+        let mut emit = Emit { names: &mut self.names, vars: &mut scope.vars, span };
+        Some(emit.bindings(&region, bindings, solution))
+    }
+
+    /// What came of a region, or of one that is like it.
+    fn solved(&mut self, scope: &Scope, region: &Encoded) -> Option<Rc<Solved>> {
+        let dims = &scope.function.dims;
+        let alike = |known: &&Known| known.dims == *dims && are_alike(&known.region, region);
+        if let Some(known) = self.known.iter().find(alike) {
+            return known.solved.clone();
+        }
+        let task = Task {
+            rules: &self.rules,
+            limits: &self.options.limits,
+            samples: &scope.samples,
+            wanted: match self.extraction {
+                Extraction::Dearest => Wanted::Dearest,
+                _ => Wanted::Cheapest,
+            },
+            explain: self.extraction == Extraction::Explained,
+        };
+        let solved = solve(region, dims, self.facts, &task).map(Rc::new);
+        if let Some(solved) = &solved {
+            self.report.count(&solved.saturated.uses);
+        }
+        let (region, dims) = (region.clone(), dims.clone());
+        self.known.push(Known { region, dims, solved: solved.clone() });
+        solved
+    }
+}
+
+impl Scope<'_> {
+    /// The variables of some bindings that are used elsewhere.
+    fn seen_after(&self, bindings: &[Binding], listed: &BTreeSet<VarId>) -> BTreeSet<VarId> {
+        let mut own: BTreeMap<VarId, usize> = BTreeMap::new();
+        bindings.iter().for_each(|binding| count_binding(binding, &mut own));
+        let count = |counts: &BTreeMap<VarId, usize>, var| counts.get(&var).copied().unwrap_or(0);
+        let vars = bindings.iter().map(|binding| binding.var);
+        vars.filter(|&var| listed.contains(&var) || count(&self.uses, var) > count(&own, var))
+            .collect()
+    }
+
+    fn name_of(&self, atom: &Atom) -> Name {
+        match atom {
+            Atom::Var(var) => self.vars[var.0 as usize].name.clone(),
+            Atom::External(external) => external.name.clone(),
+            _ => Name::new("const"),
+        }
+    }
+}
+
+/// Whether every dim and dtype of a value is known.
+fn is_known(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => {
+            tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))
+        }
+        Annotation::Tuple(items) => items.iter().all(is_known),
+        _ => false,
+    }
+}
+
+/// Counts the expressions and results that use each variable.
+fn count_uses(body: &Body, uses: &mut BTreeMap<VarId, usize>) {
+    body.bindings().for_each(|binding| count_binding(binding, uses));
+    count_atom(&body.result, uses);
+}
+
+fn count_binding(binding: &Binding, uses: &mut BTreeMap<VarId, usize>) {
+    match &binding.expr {
+        Expr::If { condition, then, otherwise } => {
+            count_atom(condition, uses);
+            count_uses(then, uses);
+            count_uses(otherwise, uses);
+        }
+        expr => {
+            let mut used = BTreeSet::new();
+            expr_uses(expr, &mut used);
+            used.into_iter().for_each(|var| *uses.entry(var).or_default() += 1);
+        }
+    }
+}
+
+fn count_atom(atom: &Atom, uses: &mut BTreeMap<VarId, usize>) {
+    let mut used = BTreeSet::new();
+    atom_uses(atom, &mut used);
+    used.into_iter().for_each(|var| *uses.entry(var).or_default() += 1);
+}
