@@ -5,12 +5,14 @@ mod covers;
 mod distinct;
 mod limits;
 mod scope;
+mod values;
 mod walk;
 
 use crate::answers::Source;
 use crate::obligation::{Kind, Obligation, Outcome};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use scope::Scope;
+use std::collections::BTreeMap;
 use walk::Walk;
 
 /// The obligations of every tensor program of a module that has a body.
@@ -27,7 +29,8 @@ fn of_program(program: &TensorProgram, source: &mut dyn Source) -> Vec<Obligatio
     let Some(body) = &program.body else { return Vec::new() };
     let mut facts = source.facts();
     let scope = Scope::new(program, &mut *facts);
-    let mut walk = Walk { program, scope, found: Vec::new(), stores: Vec::new(), accesses: 0 };
+    let (found, stores, lets) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut walk = Walk { program, scope, found, stores, accesses: 0, lets };
     walk.body(body);
     let Walk { mut scope, mut found, stores, .. } = walk;
     for obligation in distinct::obligations(program, &stores, &mut scope) {

@@ -1,7 +1,8 @@
 //! Every element of what a program gives is written. The witness is the iteration that writes a given element.
 
 use super::Found;
-use super::scope::Scope;
+use super::scope::{Around, Scope};
+use super::values::{is_of_values, substituted};
 use super::walk::Store;
 use crate::obligation::Outcome;
 use relax_syntax::Name;
@@ -67,13 +68,11 @@ fn writes(store: &Store, element: &[Dim], scope: &mut Scope) -> bool {
     if store.guarded || !ranges || indices.len() != element.len() {
         return false;
     }
-    let Some(witness) = witness(store, indices, element) else { return false };
+    let Some(witness) = witness(&store.loops, indices, element) else { return false };
     let own: BTreeSet<&Name> = store.loops.iter().map(|around| &around.name).collect();
-    let known = store.known.iter().map(|claim| Claim {
-        left: claim.left.substitute(&witness),
-        relation: claim.relation,
-        right: claim.right.substitute(&witness),
-    });
+    // What is known of loaded integers is no condition here: a store under such a one is guarded.
+    let known = store.known.iter().filter(|claim| !is_of_values(claim));
+    let known = known.map(|claim| substituted(claim, &witness));
     let equal = indices
         .iter()
         .zip(element)
@@ -85,17 +84,18 @@ fn writes(store: &Store, element: &[Dim], scope: &mut Scope) -> bool {
 
 /// The iteration that writes an element: loop variables in terms of it. A variable that no index mentions is at its
 /// first value.
-fn witness(store: &Store, indices: &[Dim], element: &[Dim]) -> Option<BTreeMap<Name, Dim>> {
+pub(super) fn witness(
+    around: &[Around],
+    indices: &[Dim],
+    element: &[Dim],
+) -> Option<BTreeMap<Name, Dim>> {
     let mut witness = BTreeMap::new();
-    let loops: BTreeMap<&Name, &Dim> = store
-        .loops
-        .iter()
-        .filter_map(|around| Some((&around.name, around.stop.as_ref()?)))
-        .collect();
+    let stops = around.iter().filter_map(|around| Some((&around.name, around.stop.as_ref()?)));
+    let loops: BTreeMap<&Name, &Dim> = stops.collect();
     for (index, at) in indices.iter().zip(element) {
         solve(index, at.clone(), &loops, &mut witness);
     }
-    for around in &store.loops {
+    for around in around {
         if !witness.contains_key(&around.name) {
             let start = around.start.clone()?.substitute(&witness);
             witness.insert(around.name.clone(), start);
@@ -225,14 +225,17 @@ fn in_parts(stores: &[&Store], element: &[Dim], scope: &mut Scope) -> bool {
 /// Stores of one buffer that are looked at as parts.
 const MOST_PARTS: usize = 12;
 
-/// One past the last index that a store writes along an axis, where that is a sum of a loop variable and what no
-/// loop changes.
+/// One past the last index that a store writes along an axis, where it is a sum of a loop variable and what no
+/// loop changes, or has no loop variable.
 fn end(store: &Store, axis: usize) -> Option<Dim> {
     let index = store.indices.as_ref()?.get(axis)?;
+    let own = |name: &Name| store.loops.iter().any(|around| around.name == *name);
+    if index.vars_all(&|name| !own(name)) {
+        return Some(Dim::op(DimOp::Add, index.clone(), Dim::Int(1)));
+    }
     let stops =
         store.loops.iter().filter_map(|around| Some((around.name.clone(), around.stop.clone()?)));
     let end = index.substitute(&stops.collect());
-    let own = |name: &Name| store.loops.iter().any(|around| around.name == *name);
     match index {
         Dim::Op(DimOp::Add, _) | Dim::Var(_) => end.vars_all(&|name| !own(name)).then_some(end),
         _ => None,

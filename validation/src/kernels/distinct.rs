@@ -3,6 +3,7 @@
 
 use super::Found;
 use super::scope::Scope;
+use super::values::{is_of_values, substituted};
 use super::walk::Store;
 use crate::obligation::Outcome;
 use relax_syntax::Name;
@@ -54,15 +55,12 @@ fn tells_apart(store: &Store, at: usize, scope: &mut Scope) -> Outcome {
         .map(|around| (around.name.clone(), Dim::Var(Name::new(format!("{}{OTHER}", around.name)))))
         .collect();
     scope.facts.push();
-    for claim in &store.known {
+    for claim in store.known.iter().filter(|claim| !is_of_values(claim)) {
         scope.facts.assume(claim.clone());
     }
-    for claim in &store.known[store.loops[at].known..] {
-        scope.facts.assume(Claim {
-            left: claim.left.substitute(&other),
-            relation: claim.relation,
-            right: claim.right.substitute(&other),
-        });
+    let inner = store.known[store.loops[at].known..].iter();
+    for claim in inner.filter(|claim| !is_of_values(claim)) {
+        scope.facts.assume(substituted(claim, &other));
     }
     for index in indices {
         scope.facts.assume(Claim::new(index.clone(), Relation::Equal, index.substitute(&other)));

@@ -19,11 +19,13 @@ pub(super) struct Limits {
     limits: Vec<Dim>,
     /// Values of the symbolic variables: what is above a limit there is not asked.
     samples: Vec<BTreeMap<Name, i64>>,
+    /// Values near the end of i64.
+    highest: BTreeMap<Name, i64>,
 }
 
 impl Limits {
     pub(super) fn of(program: &TensorProgram) -> Self {
-        let mut limits = vec![Dim::Int(HIGHEST)];
+        let mut limits = Vec::new();
         for param in &program.params {
             let Param::Buffer(id) = param else { continue };
             let shape = &program.buffer(*id).shape;
@@ -38,26 +40,34 @@ impl Limits {
                 seen.push(limit);
             }
         }
-        let sample = |base: i64| {
+        let sample = |bases: [i64; 2]| {
             let dims = program.dims.iter().enumerate();
             dims.map(|(at, dim)| {
                 let step = dim.multiple_of.unwrap_or(1).max(1);
-                let value = (base + i64::try_from(at).unwrap_or(0) * 3) / step * step + step;
+                let value =
+                    (bases[at % 2] + i64::try_from(at).unwrap_or(0) * 3) / step * step + step;
                 let value = value.min(dim.upper.unwrap_or(i64::MAX)).max(dim.lower.unwrap_or(0));
                 (dim.name.clone(), value)
             })
             .collect()
         };
-        Self { limits: seen, samples: vec![sample(1), sample(1_000_000_007)] }
+        let (small, large) = (1, 1_000_000_007);
+        let samples = [[small, small], [large, large], [small, large], [large, small]].map(sample);
+        Self { limits: seen, samples: samples.into(), highest: sample([1 << 61, 1 << 61]) }
     }
 
     /// Limits that may be above a number, the most promising first.
     pub(super) fn above(&self, dim: &Dim, loops: &[Around]) -> Vec<Dim> {
+        if self.limits.contains(dim) {
+            return vec![dim.clone()];
+        }
         let samples = self.samples.iter().map(|sample| last_iteration(sample, loops));
         let samples: Vec<BTreeMap<Name, i64>> = samples.collect();
         let value = |dim: &Dim, sample: &BTreeMap<Name, i64>| {
             dim.eval(&|name| sample.get(name).copied()).ok()
         };
+        let highest = value(dim, &last_iteration(&self.highest, loops));
+        let number = highest.filter(|value| *value <= HIGHEST).map(|_| Dim::Int(HIGHEST));
         let fits = |limit: &&Dim| {
             samples.iter().all(|sample| match (value(dim, sample), value(limit, sample)) {
                 (Some(dim), Some(limit)) => dim <= limit,
@@ -65,7 +75,7 @@ impl Limits {
                 _ => limit.as_int().is_none(),
             })
         };
-        self.limits.iter().filter(fits).take(MOST).cloned().collect()
+        number.into_iter().chain(self.limits.iter().filter(fits).take(MOST).cloned()).collect()
     }
 }
 

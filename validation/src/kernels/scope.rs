@@ -1,10 +1,11 @@
 //! What is known at a place of a tensor program: the ranges of the loops around it and the conditions that it is
 //! under, as claims that can be said again of another iteration.
 
-use super::limits::Limits;
+use super::limits::{LOWEST, Limits};
+use super::values::Values;
 use relax_semantics::tir::ranges::{Ranges, assume_declared};
 use relax_syntax::Name;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, TExpr, UnOp};
@@ -32,6 +33,7 @@ pub(super) struct Scope<'f> {
     /// What holds here beside what is declared, in the order in which it came to hold.
     pub(super) known: Vec<Claim>,
     pub(super) limits: Limits,
+    pub(super) values: Values,
     marks: Vec<(usize, usize)>,
 }
 
@@ -40,7 +42,8 @@ impl<'f> Scope<'f> {
         assume_declared(facts, &program.dims);
         let limits = Limits::of(program);
         let (ranges, loops, known, marks) = (Ranges::default(), Vec::new(), Vec::new(), Vec::new());
-        Self { facts, ranges, loops, known, limits, marks }
+        let values = Values::of(program);
+        Self { facts, ranges, loops, known, limits, values, marks }
     }
 
     pub(super) fn push(&mut self) {
@@ -87,6 +90,11 @@ impl<'f> Scope<'f> {
         self.loops.push(Around { var: item.var, name, start, stop, concurrent, known });
     }
 
+    /// An index: arithmetic on loop variables, symbolic variables and literals, or an integer that was loaded.
+    pub(super) fn dim(&self, expr: &TExpr) -> Option<Dim> {
+        self.values.name(expr).or_else(|| self.ranges.dim(expr))
+    }
+
     /// Assumes a condition that holds, or one that does not, as far as it compares indices.
     pub(super) fn suppose(&mut self, condition: &TExpr, holds: bool) {
         match condition {
@@ -115,7 +123,7 @@ impl<'f> Scope<'f> {
             BinOp::LessEqual | BinOp::GreaterEqual => Relation::AtMost,
             _ => return None,
         };
-        let (a, b) = (self.ranges.dim(&operands.0)?, self.ranges.dim(&operands.1)?);
+        let (a, b) = (self.dim(&operands.0)?, self.dim(&operands.1)?);
         let turned = matches!(op, BinOp::Greater | BinOp::GreaterEqual);
         let (a, b) = if turned { (b, a) } else { (a, b) };
         Some(Claim::new(a, relation, b))
@@ -127,10 +135,20 @@ impl<'f> Scope<'f> {
 
     /// Whether index arithmetic stays in i64.
     pub(super) fn stays_in_i64(&mut self, dim: &Dim) -> bool {
-        let limits = self.limits.above(dim, &self.loops);
-        let low = Claim::new(super::limits::LOWEST, Relation::AtMost, dim.clone());
-        let mut limits =
-            limits.into_iter().map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
-        limits.any(|claim| self.facts.decide(&claim) == Answer::Proved) && self.proves(&low)
+        self.is_below_a_limit(dim) && self.is_above_a_limit(dim)
+    }
+
+    fn is_below_a_limit(&mut self, dim: &Dim) -> bool {
+        let limits = self.limits.above(dim, &self.loops).into_iter();
+        let mut claims = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
+        claims.any(|claim| self.proves(&claim))
+    }
+
+    fn is_above_a_limit(&mut self, dim: &Dim) -> bool {
+        let low = Claim::new(LOWEST, Relation::AtMost, dim.clone());
+        self.proves(&low) || {
+            let opposite = Dim::op(DimOp::Sub, Dim::Int(0), dim.clone());
+            self.is_below_a_limit(&opposite)
+        }
     }
 }

@@ -2,14 +2,15 @@
 
 use super::Found;
 use super::scope::{Around, Scope};
+use super::values::is_of_values;
 use crate::obligation::Outcome;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr, UnOp,
+    Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where something is written.
 #[derive(Clone, Debug)]
@@ -36,12 +37,17 @@ pub(super) struct Walk<'p, 'f> {
     pub(super) found: Vec<Found>,
     pub(super) stores: Vec<Store>,
     pub(super) accesses: usize,
+    /// What names were bound to.
+    pub(super) lets: BTreeMap<ScalarId, TExpr>,
 }
 
 /// What surrounds a statement beside loops.
 #[derive(Clone, Default)]
 struct Inside {
+    /// Under a condition that is no comparison of indices.
     guarded: bool,
+    /// Under any condition.
+    conditional: bool,
     spatial: Vec<Dim>,
 }
 
@@ -77,7 +83,7 @@ impl Walk<'_, '_> {
                 let mut within = inside.clone();
                 axes.iter().for_each(|axis| self.axis(axis, &mut within));
                 // It runs in some iterations only.
-                let first = Inside { guarded: true, ..within.clone() };
+                let first = Inside { guarded: true, conditional: true, ..within.clone() };
                 self.statements(init, &first, allocated);
                 self.statements(body, &within, allocated);
                 self.scope.pop();
@@ -91,14 +97,19 @@ impl Walk<'_, '_> {
             StmtKind::Let { var, value } => {
                 self.whole(value);
                 self.scope.ranges.bind(*var, value);
+                self.scope.load(self.program, *var, value);
+                self.lets.insert(*var, value.clone());
             }
             StmtKind::If { condition, then, otherwise } => {
                 self.whole(condition);
                 for (branch, holds) in [(then, true), (otherwise, false)] {
                     self.scope.push();
+                    let before = self.scope.known.len();
                     self.scope.suppose(condition, holds);
                     let mut within = inside.clone();
-                    within.guarded |= !self.is_comparison(condition, holds);
+                    within.conditional = true;
+                    within.guarded |= !self.is_comparison(condition, holds)
+                        || self.scope.known[before..].iter().any(is_of_values);
                     self.statements(branch, &within, allocated);
                     self.scope.pop();
                 }
@@ -108,7 +119,12 @@ impl Walk<'_, '_> {
             StmtKind::Check(check) => {
                 self.whole(&check.condition);
                 self.exprs(&check.values);
+                let before = self.scope.known.len();
                 self.scope.suppose(&check.condition, true);
+                if !inside.conditional {
+                    let claims = self.scope.known[before..].to_vec();
+                    self.scope.checked(&claims);
+                }
             }
         }
     }
@@ -164,15 +180,36 @@ impl Walk<'_, '_> {
         Outcome::Proved
     }
 
+    /// An index that is chosen is looked at in both cases.
+    fn index_within(&mut self, index: &TExpr, extent: &Dim) -> Outcome {
+        if let Some(index) = self.scope.dim(index) {
+            return self.within(&index, extent);
+        }
+        let bound = match index {
+            TExpr::Scalar(id) => self.lets.get(id).cloned(),
+            _ => None,
+        };
+        let TExpr::Select(parts) = bound.as_ref().unwrap_or(index) else {
+            return Outcome::Unproved("an index is no index arithmetic".to_owned());
+        };
+        for (holds, part) in [(true, &parts.1), (false, &parts.2)] {
+            self.scope.push();
+            self.scope.suppose(&parts.0, holds);
+            let outcome = self.index_within(part, extent);
+            self.scope.pop();
+            if outcome != Outcome::Proved {
+                return outcome;
+            }
+        }
+        Outcome::Proved
+    }
+
     fn access(&mut self, buffer: BufferId, indices: &[TExpr], how: &str) {
         self.accesses += 1;
         let shape = self.program.buffer(buffer).shape.clone();
         let mut outcome = Outcome::Proved;
         for (index, extent) in indices.iter().zip(&shape) {
-            let found = match self.scope.ranges.dim(index) {
-                Some(index) => self.within(&index, extent),
-                None => Outcome::Unproved("an index is no index arithmetic".to_owned()),
-            };
+            let found = self.index_within(index, extent);
             if outcome == Outcome::Proved {
                 outcome = found;
             }
@@ -189,6 +226,7 @@ impl Walk<'_, '_> {
         inside: &Inside,
         allocated: &[(BufferId, usize)],
     ) {
+        // Not what was loaded: that differs from iteration to iteration in ways that no claim tells.
         let indices = indices.iter().map(|index| self.scope.ranges.dim(index)).collect();
         let allocated = allocated.iter().rev().find(|(id, _)| *id == buffer);
         self.stores.push(Store {

@@ -28,15 +28,26 @@ pub(super) struct Life {
     pub(super) path: Path,
     /// The last position at which it is used.
     pub(super) last: usize,
-    /// Whether each is a release, and whether it is certain to be of this one.
     events: Vec<Event>,
 }
 
 #[derive(Clone, Debug)]
 struct Event {
     path: Path,
-    releases: bool,
+    how: How,
+    /// Whether it is certain to be of this one.
     certain: bool,
+}
+
+/// What happens to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// It is used.
+    Used,
+    /// It is released by its name, which may happen once.
+    Released,
+    /// Its storage is released; it may have been released before.
+    Freed,
 }
 
 impl Life {
@@ -44,24 +55,25 @@ impl Life {
         Self { made, path: path.clone(), last: made, events: Vec::new() }
     }
 
-    fn note(&mut self, at: usize, path: &Path, releases: bool, certain: bool) {
-        if !releases {
+    fn note(&mut self, at: usize, path: &Path, how: How, certain: bool) {
+        if how == How::Used {
             self.last = self.last.max(at);
         }
-        self.events.push(Event { path: path.clone(), releases, certain });
+        self.events.push(Event { path: path.clone(), how, certain });
     }
 
     /// Whether some run uses or releases it after it was released.
     pub(super) fn used_after_release(&self) -> Outcome {
         let mut outcome = Outcome::Proved;
-        for (index, release) in self.events.iter().enumerate().filter(|(_, event)| event.releases) {
-            for later in &self.events[index + 1..] {
-                if exclude(&release.path, &later.path) {
-                    continue;
-                }
+        for (index, release) in self.events.iter().enumerate() {
+            if release.how == How::Used {
+                continue;
+            }
+            let later = self.events[index + 1..].iter().filter(|later| later.how != How::Freed);
+            for later in later.filter(|later| !exclude(&release.path, &later.path)) {
                 let always = later.path.starts_with(&release.path);
                 if release.certain && later.certain && always {
-                    let how = if later.releases { "released again" } else { "used" };
+                    let how = if later.how == How::Released { "released again" } else { "used" };
                     return Outcome::Refuted(format!("it is {how} after its release"));
                 }
                 outcome = Outcome::Unproved("it may be used after its release".to_owned());
@@ -173,12 +185,25 @@ impl Walk<'_> {
                 let mut points = self.branch(then, (number, true));
                 let after = std::mem::replace(&mut self.written, before);
                 points.add(&self.branch(otherwise, (number, false)));
-                self.written.retain(|tensor| after.contains(tensor));
+                self.meet(number, &after);
                 self.at += 1;
                 points
             }
             Expr::Closure(_) => self.closure(binding),
         }
+    }
+
+    /// What is written after both branches: what each has written that made it, or that was made before.
+    fn meet(&mut self, number: usize, then: &BTreeSet<usize>) {
+        let made_in = |tensor: usize, side: bool| {
+            self.sites.tensors[tensor].life.path.contains(&(number, side))
+        };
+        let otherwise = &self.written;
+        let both = then.union(otherwise).copied().filter(|&tensor| {
+            (then.contains(&tensor) || made_in(tensor, false))
+                && (otherwise.contains(&tensor) || made_in(tensor, true))
+        });
+        self.written = both.collect();
     }
 
     fn branch(&mut self, body: &Body, way: (usize, bool)) -> Points {
@@ -281,7 +306,7 @@ impl Walk<'_> {
         let home = self.named.atom(storage);
         for &index in &home.storages {
             let certain = home.storages.len() == 1;
-            self.sites.storages[index].life.note(self.at, &self.path, false, certain);
+            self.sites.storages[index].life.note(self.at, &self.path, How::Used, certain);
         }
         let of_storage = home.storages.first().and_then(|&index| self.sites.storages[index].dtype);
         let dtype = match rest.get(1) {
@@ -319,7 +344,7 @@ impl Walk<'_> {
         let points = self.named.atom(atom);
         let certain = points.tensors.len() == 1 && points.params.is_empty();
         for &tensor in &points.tensors {
-            self.sites.tensors[tensor].life.note(self.at, &self.path, true, certain);
+            self.sites.tensors[tensor].life.note(self.at, &self.path, How::Released, certain);
         }
         if !points.params.is_empty() {
             self.open(Name::new("kill"), "what the function was given is released");
@@ -331,19 +356,12 @@ impl Walk<'_> {
         let points = self.named.atom(atom);
         let certain = points.storages.len() == 1 && points.params.is_empty();
         for &storage in &points.storages {
-            self.sites.storages[storage].life.note(self.at, &self.path, true, certain);
+            self.sites.storages[storage].life.note(self.at, &self.path, How::Released, certain);
         }
         for tensor in &mut self.sites.tensors {
-            // Whoever releases a tensor with its storage may have released it alone before.
-            let within = tensor.storages.intersection(&points.storages).next().is_some();
-            let released = tensor
-                .life
-                .events
-                .iter()
-                .any(|event| event.releases && self.path.starts_with(&event.path));
-            if within && !released {
+            if tensor.storages.intersection(&points.storages).next().is_some() {
                 let certain = certain && tensor.storages.len() == 1;
-                tensor.life.note(self.at, &self.path, true, certain);
+                tensor.life.note(self.at, &self.path, How::Freed, certain);
             }
         }
         if points.storages.is_empty() || !points.params.is_empty() {
@@ -419,7 +437,7 @@ impl Walk<'_> {
             let points = self.named.var(var);
             let certain = points.tensors.len() == 1 && points.params.is_empty();
             for tensor in points.tensors {
-                self.sites.tensors[tensor].life.note(self.at, &self.path, false, certain);
+                self.sites.tensors[tensor].life.note(self.at, &self.path, How::Used, certain);
             }
         }
     }
