@@ -329,6 +329,13 @@ pub(crate) struct OptArgs {
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Show that memory, tensor programs and passes are right, for all dims, and write why. Nothing is written where
+    /// something is shown to be wrong
+    #[arg(long, requires = "certificate", requires = "output", conflicts_with_all = ["memory_report", "emit"])]
+    pub(crate) certify: bool,
+    /// Where to write the certificate, which `relax verify` replays
+    #[arg(long, value_name = "FILE", requires = "certify")]
+    pub(crate) certificate: Option<PathBuf>,
 }
 
 /// The forms of a memory report.
@@ -452,4 +459,7 @@ pub(crate) struct VerifyArgs {
     /// Refuse what was decided by a solver and has no proof to replay
     #[arg(long)]
     pub(crate) no_trust: bool,
+    /// The program that the certificate of a compilation must be about
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
 }

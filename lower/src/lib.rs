@@ -1,6 +1,7 @@
 //! Floor 4: from graphs to explicit memory, and on to what a virtual machine runs (paper §4.2 to
 //! §4.4). The [`pipeline`] here is the whole one: its first stages are those of `relax-rewrite`.
 
+pub mod certify;
 pub mod passes;
 pub mod pipeline;
 pub mod program;

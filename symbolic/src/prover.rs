@@ -1,6 +1,6 @@
 //! The front: scopes of facts, questions, and counts of what was decided.
 
-use crate::certificate;
+use crate::certificate::{self, Keep};
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::counterexample::Effort;
@@ -104,17 +104,29 @@ impl Prover {
     /// `None` where that is not proved, or none is found. What only the solver proves is trusted, not
     /// shown.
     pub fn certificate(&mut self, formula: &Formula) -> Option<String> {
-        let Verdict { answer: Answer::Proved, stage } = self.judge(formula) else {
-            return None;
-        };
+        self.certified(formula, Keep::All).1
+    }
+
+    /// The answer to a claim; with a certificate, whose hypotheses are only those facts that its proof needs,
+    /// where it is proved and one is found.
+    pub fn decide_certified(&mut self, claim: &Claim) -> (Answer, Option<String>) {
+        self.certified(&Formula::Claim(claim.clone()), Keep::Needed)
+    }
+
+    fn certified(&mut self, formula: &Formula, keep: Keep) -> (Answer, Option<String>) {
+        let Verdict { answer, stage } = self.judge(formula);
+        if answer != Answer::Proved {
+            return (answer, None);
+        }
         let facts = &self.context.claims;
-        match stage {
-            Stage::Polynomial => certificate::written(facts, formula),
-            Stage::EGraph => certificate::written_with_rules(facts, formula),
+        let certificate = match stage {
+            Stage::Polynomial => certificate::written(facts, formula, keep),
+            Stage::EGraph => certificate::written_with_rules(facts, formula, keep),
             Stage::Solver => {
                 self.trusted.as_ref().map(|trusted| certificate::trusting(facts, formula, trusted))
             }
-        }
+        };
+        (answer, certificate)
     }
 
     /// The answer of one stage; `None` where it is not there.

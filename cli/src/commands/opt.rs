@@ -1,5 +1,6 @@
 //! `relax opt`: passes on a program, and the program as text.
 
+mod certify;
 mod memory;
 mod watch;
 
@@ -38,8 +39,12 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
         return Err(failure);
     }
     reporter.end();
+    let (stages, tested) = (reporter.stages.take(), reporter.tested());
     match result {
         Ok(module) => {
+            if let Some(stages) = stages {
+                return certify::certify(stages, &module, tested, args, terminal);
+            }
             if let Some(format) = args.memory_report {
                 if let Some(path) = &args.output {
                     write_whole(path, print(&module).as_bytes())?;

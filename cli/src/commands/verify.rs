@@ -7,7 +7,13 @@ use crate::files::{read_text, shown_name};
 use crate::terminal::Terminal;
 use relax_proofs::Outcome::{Proved, Trusted};
 use relax_proofs::{Checked, Refused, check_all};
+use relax_validation::certificate::Header;
+use relax_validation::check::is_compilation;
+use relax_validation::derive::Counts;
+use relax_validation::obligation::{Kind, Outcome as Ended};
+use relax_validation::report;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The text of the rules that certificates may use.
 const RULES: Option<&str> = Some(relax_symbolic::RULES);
@@ -17,7 +23,14 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     let mut exit = Exit::Fine;
     for path in &args.files {
         let name = shown_name(path);
-        for result in check_all(&read_text(path)?, RULES) {
+        let text = read_text(path)?;
+        if is_compilation(&text) {
+            if compilation(&name, &text, args, terminal)? != Exit::Fine {
+                exit = Exit::Wrong;
+            }
+            continue;
+        }
+        for result in check_all(&text, RULES) {
             let accepted = match &result {
                 Ok(checked) => checked.outcome == Proved || !args.no_trust,
                 Err(_) => false,
@@ -32,6 +45,56 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     Ok(exit)
+}
+
+/// The certificate of a compilation.
+fn compilation(name: &str, text: &str, args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
+    let program = args.program.as_ref().map(|path| read_text(path)).transpose()?;
+    let verified = match relax_validation::check::verify(text, program.as_deref()) {
+        Ok(verified) => verified,
+        Err(why) if terminal.format == Format::Json => {
+            let line = json!({ "file": name, "verdict": "refused", "why": why });
+            terminal.result(&format!("{line}\n"))?;
+            return Ok(Exit::Wrong);
+        }
+        Err(why) => {
+            terminal.message(format!("error: {name}: {why}\n").as_bytes());
+            return Ok(Exit::Wrong);
+        }
+    };
+    let counts = Counts::of(&verified.obligations);
+    let Header { route, target, tested } = &verified.header;
+    if terminal.format == Format::Json {
+        let of = |kind: Kind| {
+            let each = Ended::WORDS.iter().map(|word| (*word, counts.count(kind, word)));
+            (kind.name(), each.collect::<BTreeMap<_, _>>())
+        };
+        let obligations: BTreeMap<_, _> = Kind::ALL.into_iter().map(of).collect();
+        let line = json!({
+            "file": name,
+            "verdict": "verified",
+            "route": route,
+            "target": target,
+            "tested": tested,
+            "claims": verified.claims,
+            "obligations": obligations,
+        });
+        terminal.result(&format!("{line}\n"))?;
+    } else {
+        let claims = verified.claims;
+        let head = format!("verified: {route} for {target}, by {claims} proofs on dims\n");
+        terminal.result(&format!("{head}{}", report::table(&counts, *tested)))?;
+        for line in report::unproved(&verified.obligations) {
+            terminal.detail(&line);
+        }
+    }
+    let trusts = Kind::ALL.into_iter().any(|kind| counts.count(kind, Ended::Trusted.word()) > 0);
+    if args.no_trust && trusts {
+        terminal
+            .message(format!("error: {name}: trusted only, which --no-trust refuses\n").as_bytes());
+        return Ok(Exit::Wrong);
+    }
+    Ok(Exit::Fine)
 }
 
 type Replayed = Result<Checked, Refused>;

@@ -147,7 +147,7 @@ impl End {
 
 impl Proof {
     /// The facts that are used, also those that the proof itself derives.
-    fn needs(&self) -> BTreeSet<Id> {
+    pub(crate) fn needs(&self) -> BTreeSet<Id> {
         let mut needed: BTreeSet<Id> = match &self.end {
             End::Closed(id) | End::Sides(id, _) | End::Cases(id, _) => [*id].into(),
             End::Split(..) | End::Choose(..) => BTreeSet::new(),

@@ -22,31 +22,42 @@ use lines::{Case, Writer};
 use prove::Author;
 use relax_syntax::facts::Claim;
 use statements::{Pending, Status};
+use std::collections::BTreeSet;
 
 /// Steps of the engine for all lemmas: of a first attempt, and of a last one.
 const FUEL: [u32; 2] = [100_000, 1_000_000];
 /// Steps of the engine to read the facts.
 const READING_FUEL: u32 = 20_000;
 
+/// Which hypotheses a certificate has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// All that were given.
+    All,
+    /// Those that its proof needs.
+    Needed,
+}
+
 /// A proof that `facts` imply `goal`, as text; `None` where none was found.
-pub(crate) fn written(facts: &[Claim], goal: &Formula) -> Option<String> {
+pub(crate) fn written(facts: &[Claim], goal: &Formula, keep: Keep) -> Option<String> {
     let text = Statement::new(facts, goal);
-    FUEL.iter().find_map(|fuel| text.proved(*fuel, &[]))
+    FUEL.iter().find_map(|fuel| text.proved(*fuel, &[], keep))
 }
 
 /// The same, with rules of the e-graph.
-pub(crate) fn written_with_rules(facts: &[Claim], goal: &Formula) -> Option<String> {
+pub(crate) fn written_with_rules(facts: &[Claim], goal: &Formula, keep: Keep) -> Option<String> {
     let (mut engine, mut context) = (Engine::default(), Context::default());
     engine.fuel = READING_FUEL;
     facts.iter().for_each(|fact| engine.assume(&mut context, fact));
     let instances = egraph::instances(&mut engine, &context, goal)?.instances;
     let text = Statement::new(facts, goal);
-    FUEL.iter().find_map(|fuel| text.proved(*fuel, &instances))
+    FUEL.iter().find_map(|fuel| text.proved(*fuel, &instances, keep))
 }
 
 /// The text that says that nothing is replayed, because the solver decided.
 pub(crate) fn trusting(facts: &[Claim], goal: &Formula, trusted: &Trusted) -> String {
-    let header = Statement::new(facts, goal).header(&[]);
+    let text = Statement::new(facts, goal);
+    let header = text.header(&text.hypotheses.iter().collect::<Vec<_>>(), &[]);
     let Trusted { version, rlimit, question, .. } = trusted;
     format!(
         "{header}\n{{\"trust\": \"z3\", \"version\": \"{version}\", \"rlimit\": {rlimit}, \"question\": \"{question}\"}}\n"
@@ -65,7 +76,7 @@ impl Statement {
         Self { hypotheses, goal: nested(goal) }
     }
 
-    fn proved(&self, fuel: u32, instances: &[Instance]) -> Option<String> {
+    fn proved(&self, fuel: u32, instances: &[Instance], keep: Keep) -> Option<String> {
         let mut engine = Engine::default();
         let mut author = Author::new(&mut engine, fuel);
         let ids: Vec<u32> = self.hypotheses.iter().map(|_| author.fresh()).collect();
@@ -81,12 +92,16 @@ impl Statement {
             Some(Case { ids: vec![id], proof: proof.pruned() })
         });
         let cases: Vec<Case> = cases.into_iter().collect::<Option<_>>()?;
+        let needs: BTreeSet<u32> = cases.iter().flat_map(|case| case.proof.needs()).collect();
+        let known = ids.into_iter().zip(&self.hypotheses);
+        let (ids, hypotheses): (Vec<u32>, Vec<&Formula>) =
+            known.filter(|(id, _)| keep == Keep::All || needs.contains(id)).unzip();
         let proof = Writer::new(&engine.atoms, &ids).cases(&cases);
-        Some(format!("{}\n{proof}", self.header(instances)))
+        Some(format!("{}\n{proof}", self.header(&hypotheses, instances)))
     }
 
-    fn header(&self, instances: &[Instance]) -> String {
-        let hypotheses = self.hypotheses.iter().map(|fact| format!("\"{fact}\""));
+    fn header(&self, hypotheses: &[&Formula], instances: &[Instance]) -> String {
+        let hypotheses = hypotheses.iter().map(|fact| format!("\"{fact}\""));
         let hypotheses = hypotheses.collect::<Vec<String>>().join(", ");
         let rules = if instances.is_empty() {
             String::new()

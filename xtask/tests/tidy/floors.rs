@@ -3,7 +3,7 @@
 
 use crate::project::{report, root};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("corpus", 2),
     ("proofs", 2),
     ("theorems", 2),
+    ("validation", 3),
     ("rewrite", 3),
     ("lower", 4),
     ("backends/emit", 5),
@@ -38,6 +39,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("semantics", &["egg", "z3", "z3-sys"]),
     ("symbolic", &["ndarray"]),
     ("proofs", &["egg", "z3", "z3-sys", "relax-symbolic"]),
+    ("validation", &["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"]),
     ("backends/", &["egg", "z3", "z3-sys", "lalrpop", "lalrpop-util"]),
 ];
 
@@ -137,4 +139,30 @@ fn strangers_stay_out() {
         }
     }
     report("must not know", &findings);
+}
+
+/// What checks certificates must not reach what searches for them, by any way but that of tests.
+#[test]
+fn the_checker_of_compilations_reaches_no_prover() {
+    let reached = reached_from("relax-validation");
+    for stranger in ["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"] {
+        assert!(!reached.contains(stranger), "`relax-validation` reaches `{stranger}`");
+    }
+    for expected in ["relax-proofs", "relax-theorems", "relax-semantics", "relax-syntax"] {
+        assert!(reached.contains(expected), "`relax-validation` does not reach `{expected}`");
+    }
+}
+
+/// The crates that a crate is built from, third-party ones included.
+fn reached_from(name: &str) -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "--offline", "--package", name, "--edges", "normal,build"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .expect("tidy asks cargo for what a crate is built from");
+    assert!(output.status.success(), "cargo: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }

@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::print;
+use relax_lower::certify::Stages;
 use relax_rewrite::pass::{Counter, Exactness, Pass};
 use relax_rewrite::pipeline::{Applied, Watch};
 use relax_rewrite::verify::{Effort, Remembered, Tally, verify_again};
@@ -38,6 +39,8 @@ pub(super) struct Reporter<'a> {
     /// What the input came to.
     remembered: Remembered,
     exactness: Exactness,
+    /// The texts that a certificate is about.
+    pub(super) stages: Option<Stages>,
     /// What could not be written.
     pub(super) failure: Option<Failure>,
 }
@@ -61,6 +64,7 @@ impl<'a> Reporter<'a> {
             tally: Tally::default(),
             remembered: Remembered::default(),
             exactness: Exactness::Exact,
+            stages: args.certify.then(|| Stages::of(input)),
             failure: None,
         }
     }
@@ -90,6 +94,11 @@ impl<'a> Reporter<'a> {
             self.terminal.message(text.as_bytes());
         }
         self.verdict();
+    }
+
+    /// Runs in which no difference was seen.
+    pub(super) fn tested(&self) -> u64 {
+        self.tally.compared.into()
     }
 
     /// What verification came to.
@@ -179,6 +188,9 @@ impl Watch for Reporter<'_> {
         self.times.push((applied.pass.name, time));
         self.told(applied, time);
         self.shown(applied);
+        if let Some(stages) = &mut self.stages {
+            stages.note(applied);
+        }
         if let Err(failure) = self.dump(applied.pass.name, applied.after) {
             self.failure = Some(failure);
             return Err("the program could not be written".to_owned());

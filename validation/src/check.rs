@@ -1,0 +1,66 @@
+//! Verification: the obligations are derived from the texts again, and answered by the certificate alone.
+
+use crate::answers::replaying::Replayer;
+use crate::certificate::{Header, Said, read};
+use crate::derive::{hash, obligations};
+use crate::obligation::{Obligation, Outcome};
+
+/// A certificate that was accepted.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// What the compilation was.
+    pub header: Header,
+    /// Every obligation, and how far it is known.
+    pub obligations: Vec<Obligation>,
+    /// How many claims on dims were proved.
+    pub claims: usize,
+    /// The text that was made.
+    pub output: String,
+}
+
+/// Whether a text is a certificate of a compilation.
+#[must_use]
+pub fn is_compilation(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or("");
+    serde_json::from_str::<serde_json::Value>(first)
+        .is_ok_and(|line| line["relax"] == "compilation")
+}
+
+/// Verifies a certificate; with a program, that it is the one that was made.
+///
+/// # Errors
+/// Why it is refused.
+pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, String> {
+    let read = read(certificate)?;
+    let output = read.stages.last().map(|stage| stage.text.clone()).unwrap_or_default();
+    if program.is_some_and(|program| hash(program) != hash(&output)) {
+        return Err("the program is not the one that the certificate is about".to_owned());
+    }
+    let (claims, _) = read.answers.counts();
+    let mut replayer = Replayer::new(read.answers);
+    let obligations = obligations(&read.stages, &mut replayer);
+    let refuted = obligations.iter().find(|each| matches!(each.outcome, Outcome::Refuted(_)));
+    if let Some(refuted) = refuted {
+        let why = refuted.why();
+        return Err(format!("{refuted} is refuted: {why}"));
+    }
+    let derived = Said::of(&obligations);
+    if let Some((open, _)) = derived.open.iter().find(|open| !read.said.open.contains(open)) {
+        return Err(format!("{open} is not proved, and the certificate does not say so"));
+    }
+    if derived != read.said {
+        return Err("the certificate does not say of its obligations what is derived".to_owned());
+    }
+    Ok(Verified { header: read.header, obligations, claims, output })
+}
+
+impl Obligation {
+    /// The reason of an outcome that is no proof.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match &self.outcome {
+            Outcome::Proved | Outcome::Trusted => "",
+            Outcome::Unproved(why) | Outcome::Refuted(why) => why,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! All obligations of a compilation, from the texts of its stages.
+
+use crate::answers::Source;
+use crate::applications;
+use crate::kernels;
+use crate::memory;
+use crate::obligation::{Kind, Obligation, Outcome};
+use relax_syntax::Name;
+use relax_syntax::ir::Module;
+use relax_syntax::parse::parse_file;
+use relax_syntax::resolve::resolve_file;
+use relax_syntax::span;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// The module at one time: as it was given, or as a pass left it.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// `input`, or the pass that made it.
+    pub name: String,
+    /// The module as text.
+    pub text: String,
+    pub(crate) module: Module,
+}
+
+impl Stage {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(name: &str, text: &str) -> Result<Self, String> {
+        let source = span::Source::new(name, text);
+        let (file, mut diagnostics) = parse_file(&source);
+        let (module, resolved) = resolve_file(&file);
+        diagnostics.extend(resolved);
+        match diagnostics.first() {
+            Some(first) => Err(format!("the text of stage `{name}` is wrong: {}", first.message)),
+            None => Ok(Self { name: name.to_owned(), text: text.to_owned(), module }),
+        }
+    }
+
+    /// The hash of its text.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        hash(&self.text)
+    }
+}
+
+/// SHA-256, hexadecimal.
+#[must_use]
+pub fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What must be shown: of each pass that changed the module, and of memory and tensor programs of the last stage.
+pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
+    let mut found = Vec::new();
+    for pair in stages.windows(2) {
+        found.extend(application(&pair[0], &pair[1], source));
+    }
+    if let Some(last) = stages.last() {
+        found.extend(memory::obligations(&last.module, source));
+        found.extend(kernels::obligations(&last.module, source));
+    }
+    found
+}
+
+fn application(before: &Stage, after: &Stage, source: &mut dyn Source) -> Vec<Obligation> {
+    let findings = applications::validate(&before.module, &after.module, &mut || source.facts());
+    let trusted = source.was_trusted();
+    let obligation = |finding: applications::Finding| {
+        let between = if finding.place.is_empty() { "" } else { ", " };
+        let outcome = match finding.outcome {
+            applications::Outcome::Proved if trusted => Outcome::Trusted,
+            applications::Outcome::Proved => Outcome::Proved,
+            applications::Outcome::Unproved(why) => Outcome::Unproved(why),
+        };
+        Obligation {
+            kind: Kind::Pass,
+            function: finding.function,
+            place: format!("after `{}`{between}{}", after.name, finding.place),
+            what: finding.what,
+            outcome,
+        }
+    };
+    findings.into_iter().map(obligation).collect()
+}
+
+/// How many obligations of each kind ended how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    counts: BTreeMap<(Kind, &'static str), usize>,
+}
+
+impl Counts {
+    /// Of these.
+    #[must_use]
+    pub fn of(obligations: &[Obligation]) -> Self {
+        let mut counts = BTreeMap::new();
+        for obligation in obligations {
+            *counts.entry((obligation.kind, obligation.outcome.word())).or_default() += 1;
+        }
+        Self { counts }
+    }
+
+    /// Those of a kind that ended so.
+    #[must_use]
+    pub fn count(&self, kind: Kind, word: &str) -> usize {
+        let same = self.counts.iter().filter(|((of, ended), _)| *of == kind && *ended == word);
+        same.map(|(_, count)| count).sum()
+    }
+
+    /// All of a kind.
+    #[must_use]
+    pub fn all(&self, kind: Kind) -> usize {
+        self.counts.iter().filter(|((of, _), _)| *of == kind).map(|(_, count)| count).sum()
+    }
+
+    /// Adds those of another compilation.
+    pub fn add(&mut self, other: &Counts) {
+        for (key, count) in &other.counts {
+            *self.counts.entry(*key).or_default() += count;
+        }
+    }
+}
+
+impl Outcome {
+    /// The ways in which an obligation ends.
+    pub const WORDS: [&'static str; 4] = ["proved (rules)", "proved (z3)", "unproved", "refuted"];
+
+    /// As certificates write it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Proved => Self::WORDS[0],
+            Outcome::Trusted => Self::WORDS[1],
+            Outcome::Unproved(_) => Self::WORDS[2],
+            Outcome::Refuted(_) => Self::WORDS[3],
+        }
+    }
+}
+
+/// The function that an obligation is about and what it says, as one line.
+#[must_use]
+pub fn told(obligation: &Obligation) -> (Name, String) {
+    (obligation.function.clone(), obligation.to_string())
+}

@@ -1,0 +1,243 @@
+//! Every element of what a program gives is written. The witness is the iteration that writes a given element.
+
+use super::Found;
+use super::scope::{Around, Scope};
+use super::values::{is_of_values, substituted};
+use super::walk::Store;
+use crate::obligation::Outcome;
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{BufferId, Param};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn obligations(
+    program: &TensorProgram,
+    stores: &[Store],
+    scope: &mut Scope,
+) -> Vec<Found> {
+    let params = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(*id),
+        _ => None,
+    });
+    let reads = program.body.as_deref().map(relax_semantics::tir::walk::loaded).unwrap_or_default();
+    let mut found = Vec::new();
+    for buffer in params {
+        let own: Vec<&Store> = stores.iter().filter(|store| store.buffer == buffer).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let place = format!("`{}`", program.buffer(buffer).name);
+        let outcome = match covered(program, buffer, &own, scope) {
+            true => Outcome::Proved,
+            // What is read as well may have been written by whoever calls.
+            false if reads.contains(&buffer) || own.iter().all(|store| store.updates) => continue,
+            false => Outcome::Unproved("an element may stay as it was".to_owned()),
+        };
+        found.push((place, "every element is written".to_owned(), outcome));
+    }
+    found
+}
+
+/// Whether for each element some iteration of one of the stores writes it.
+fn covered(
+    program: &TensorProgram,
+    buffer: BufferId,
+    stores: &[&Store],
+    scope: &mut Scope,
+) -> bool {
+    let shape = &program.buffer(buffer).shape;
+    let element: Vec<Dim> =
+        (0..shape.len()).map(|at| Dim::Var(Name::new(format!("element {at}")))).collect();
+    scope.facts.push();
+    for (var, extent) in element.iter().zip(shape) {
+        scope.facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
+        scope.facts.assume(Claim::new(var.clone(), Relation::Less, extent.clone()));
+    }
+    let whole = stores.iter().any(|store| writes(store, &element, scope));
+    let covered = whole || in_parts(stores, &element, scope);
+    scope.facts.pop();
+    covered
+}
+
+/// Whether a store writes the element, by one of the witnesses that its indices suggest.
+fn writes(store: &Store, element: &[Dim], scope: &mut Scope) -> bool {
+    let Some(indices) = &store.indices else { return false };
+    let ranges = store.loops.iter().all(|around| around.start.is_some() && around.stop.is_some());
+    if store.guarded || !ranges || indices.len() != element.len() {
+        return false;
+    }
+    let Some(witness) = witness(&store.loops, indices, element) else { return false };
+    let own: BTreeSet<&Name> = store.loops.iter().map(|around| &around.name).collect();
+    // What is known of loaded integers is no condition here: a store under such a one is guarded.
+    let known = store.known.iter().filter(|claim| !is_of_values(claim));
+    let known = known.map(|claim| substituted(claim, &witness));
+    let equal = indices
+        .iter()
+        .zip(element)
+        .map(|(index, at)| Claim::new(index.substitute(&witness), Relation::Equal, at.clone()));
+    let claims: Vec<Claim> = known.chain(equal).collect();
+    let speaks = |claim: &Claim| claim.vars().iter().all(|name| !own.contains(name));
+    claims.iter().all(|claim| speaks(claim) && scope.proves(claim))
+}
+
+/// The iteration that writes an element: loop variables in terms of it. A variable that no index mentions is at its
+/// first value.
+pub(super) fn witness(
+    around: &[Around],
+    indices: &[Dim],
+    element: &[Dim],
+) -> Option<BTreeMap<Name, Dim>> {
+    let mut witness = BTreeMap::new();
+    let stops = around.iter().filter_map(|around| Some((&around.name, around.stop.as_ref()?)));
+    let loops: BTreeMap<&Name, &Dim> = stops.collect();
+    for (index, at) in indices.iter().zip(element) {
+        solve(index, at.clone(), &loops, &mut witness);
+    }
+    for around in around {
+        if !witness.contains_key(&around.name) {
+            let start = around.start.clone()?.substitute(&witness);
+            witness.insert(around.name.clone(), start);
+        }
+    }
+    Some(witness)
+}
+
+/// Takes an index apart so that it has a value.
+fn solve(
+    index: &Dim,
+    value: Dim,
+    loops: &BTreeMap<&Name, &Dim>,
+    witness: &mut BTreeMap<Name, Dim>,
+) {
+    match index {
+        Dim::Var(name) if loops.contains_key(name) => {
+            witness.entry(name.clone()).or_insert(value);
+        }
+        Dim::Op(op, operands) => {
+            let (a, b) = (&operands.0, &operands.1);
+            let (has_a, has_b) = (mentions(a, loops), mentions(b, loops));
+            match (op, has_a, has_b) {
+                // `a + 3` is v: a is v - 3.
+                (DimOp::Add, true, false) => {
+                    solve(a, Dim::op(DimOp::Sub, value, b.clone()), loops, witness)
+                }
+                (DimOp::Add, false, true) => {
+                    solve(b, Dim::op(DimOp::Sub, value, a.clone()), loops, witness)
+                }
+                (DimOp::Sub, true, false) => {
+                    solve(a, Dim::op(DimOp::Add, value, b.clone()), loops, witness)
+                }
+                (DimOp::Sub, false, true) => {
+                    solve(b, Dim::op(DimOp::Sub, a.clone(), value), loops, witness)
+                }
+                (DimOp::Mul, true, false) => {
+                    solve(a, Dim::op(DimOp::FloorDiv, value, b.clone()), loops, witness)
+                }
+                (DimOp::Mul, false, true) => {
+                    solve(b, Dim::op(DimOp::FloorDiv, value, a.clone()), loops, witness)
+                }
+                // `a * c + b` with b below c is v: a is v // c, b is v % c.
+                (DimOp::Add, true, true) => {
+                    let (outer, inner, factor) = match (factor(a, loops), factor(b, loops)) {
+                        (Some(factor), _) => (a, b, factor),
+                        (None, Some(factor)) => (b, a, factor),
+                        (None, None) => return,
+                    };
+                    let rest = Dim::op(DimOp::FloorMod, value.clone(), factor.clone());
+                    solve(inner, rest.clone(), loops, witness);
+                    solve(outer, Dim::op(DimOp::Sub, value, rest), loops, witness);
+                }
+                // `x // c` is v and `x % c` is w: x is v * c + w.
+                (DimOp::FloorDiv, true, false) => joined(a, b, value, true, loops, witness),
+                (DimOp::FloorMod, true, false) => joined(a, b, value, false, loops, witness),
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A quotient and a remainder of one variable come one after the other: what is there is added to.
+fn joined(
+    of: &Dim,
+    by: &Dim,
+    value: Dim,
+    is_quotient: bool,
+    loops: &BTreeMap<&Name, &Dim>,
+    witness: &mut BTreeMap<Name, Dim>,
+) {
+    let Dim::Var(name) = of else {
+        if is_quotient {
+            solve(of, Dim::op(DimOp::Mul, value, by.clone()), loops, witness);
+        }
+        return;
+    };
+    let part = if is_quotient { Dim::op(DimOp::Mul, value, by.clone()) } else { value };
+    let sum = match witness.remove(name) {
+        Some(other) => Dim::op(DimOp::Add, other, part),
+        None => part,
+    };
+    witness.insert(name.clone(), sum);
+}
+
+/// What a product with a loop variable multiplies it by.
+fn factor<'d>(dim: &'d Dim, loops: &BTreeMap<&Name, &Dim>) -> Option<&'d Dim> {
+    let Dim::Op(DimOp::Mul, operands) = dim else { return None };
+    match (mentions(&operands.0, loops), mentions(&operands.1, loops)) {
+        (true, false) => Some(&operands.1),
+        (false, true) => Some(&operands.0),
+        _ => None,
+    }
+}
+
+fn mentions(dim: &Dim, loops: &BTreeMap<&Name, &Dim>) -> bool {
+    !dim.vars_all(&|name| !loops.contains_key(name))
+}
+
+/// Whether stores write all parts between them: for a border that an index begins at, what is below it and what is
+/// not.
+fn in_parts(stores: &[&Store], element: &[Dim], scope: &mut Scope) -> bool {
+    let [first, rest @ ..] = stores else { return false };
+    if rest.is_empty() || stores.len() > MOST_PARTS {
+        return false;
+    }
+    for (axis, at) in element.iter().enumerate() {
+        let Some(border) = end(first, axis) else { continue };
+        let below = Claim::new(at.clone(), Relation::Less, border.clone());
+        let above = below.opposite();
+        let mut holds = |claim: Claim, stores: &[&Store]| {
+            scope.facts.push();
+            scope.facts.assume(claim);
+            let covered = stores.iter().any(|store| writes(store, element, scope))
+                || in_parts(stores, element, scope);
+            scope.facts.pop();
+            covered
+        };
+        if holds(below, &stores[..1]) && holds(above, rest) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Stores of one buffer that are looked at as parts.
+const MOST_PARTS: usize = 12;
+
+/// One past the last index that a store writes along an axis, where it is a sum of a loop variable and what no
+/// loop changes, or has no loop variable.
+fn end(store: &Store, axis: usize) -> Option<Dim> {
+    let index = store.indices.as_ref()?.get(axis)?;
+    let own = |name: &Name| store.loops.iter().any(|around| around.name == *name);
+    if index.vars_all(&|name| !own(name)) {
+        return Some(Dim::op(DimOp::Add, index.clone(), Dim::Int(1)));
+    }
+    let stops =
+        store.loops.iter().filter_map(|around| Some((around.name.clone(), around.stop.clone()?)));
+    let end = index.substitute(&stops.collect());
+    match index {
+        Dim::Op(DimOp::Add, _) | Dim::Var(_) => end.vars_all(&|name| !own(name)).then_some(end),
+        _ => None,
+    }
+}

@@ -1,0 +1,215 @@
+//! Plans of memory: for all dims, tensors that are in use together lie apart, each lies inside its storage, nothing
+//! is used after its release, nothing is read before it is written. When tensors are in use is found out from the
+//! text ([sites]), whatever the pass that made the plan believed.
+
+mod names;
+mod sites;
+
+use crate::answers::Source;
+use crate::obligation::{Kind, Obligation, Outcome};
+use names::Returns;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
+use relax_syntax::ir::{Function, Module};
+use sites::{Sites, Tensor};
+
+/// The obligations of every function that places tensors in storages.
+pub(crate) fn obligations(module: &Module, source: &mut dyn Source) -> Vec<Obligation> {
+    let returns = Returns::of(module);
+    let mut found = Vec::new();
+    for function in module.functions() {
+        let sites = Sites::of(function, module, &returns);
+        if sites.tensors.is_empty() && sites.storages.is_empty() {
+            continue;
+        }
+        let mut facts = source.facts();
+        assume_signature(function, &mut *facts);
+        let mut plan = Plan { function, sites: &sites, facts: &mut *facts, found: Vec::new() };
+        plan.derive();
+        let trusted = source.was_trusted();
+        found.extend(plan.found.into_iter().map(|mut obligation| {
+            if trusted && obligation.outcome == Outcome::Proved {
+                obligation.outcome = Outcome::Trusted;
+            }
+            obligation
+        }));
+    }
+    found
+}
+
+/// What is declared of the variables of a function, and that tensors that it is given have no negative dims:
+/// calls are checked for it.
+fn assume_signature(function: &Function, facts: &mut dyn Facts) {
+    relax_semantics::tir::ranges::assume_declared(facts, &function.dims);
+    for &param in &function.lambda.params {
+        function.param_annotation(param).visit_dims(&mut |dim| {
+            if matches!(dim, Dim::Op(..)) {
+                facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+            }
+        });
+    }
+}
+
+struct Plan<'a> {
+    function: &'a Function,
+    sites: &'a Sites,
+    facts: &'a mut dyn Facts,
+    found: Vec<Obligation>,
+}
+
+impl Plan<'_> {
+    fn derive(&mut self) {
+        for (at, tensor) in self.sites.tensors.iter().enumerate() {
+            let inside = self.lies_inside(tensor);
+            self.note(&tensor.name, "lies inside its storage", inside);
+            let apart = self.lies_apart(at, tensor);
+            self.note(&tensor.name, "shares no byte with what is in use with it", apart);
+            let released = tensor.life.used_after_release();
+            self.note(&tensor.name, "is not used after its release", released);
+            self.note(&tensor.name, "is written before it is read", tensor.unwritten.clone());
+        }
+        for storage in &self.sites.storages {
+            let released = storage.life.used_after_release();
+            self.note(&storage.name, "is not used after its release", released);
+        }
+        for (place, why) in &self.sites.open {
+            self.note(place, "nobody else uses its bytes", Outcome::Unproved(why.clone()));
+        }
+    }
+
+    fn note(&mut self, place: &str, what: &str, outcome: Outcome) {
+        let (function, place) = (self.function.name.clone(), format!("`{place}`"));
+        self.found.push(Obligation {
+            kind: Kind::Memory,
+            function,
+            place,
+            what: what.to_owned(),
+            outcome,
+        });
+    }
+
+    fn lies_inside(&mut self, tensor: &Tensor) -> Outcome {
+        let (Some(offset), Some(end)) = (&tensor.offset, tensor.end()) else {
+            return Outcome::Unproved("its size or place is not written as dims".to_owned());
+        };
+        if tensor.foreign || tensor.storages.is_empty() {
+            return Outcome::Unproved("its storage is not one of this function".to_owned());
+        }
+        self.facts.push();
+        self.assume_allocated(tensor);
+        let mut claims = vec![Claim::new(0, Relation::AtMost, offset.clone())];
+        let mut outcome = Outcome::Proved;
+        for &storage in &tensor.storages {
+            match &self.sites.storages[storage].bytes {
+                Some(bytes) => {
+                    claims.push(Claim::new(end.clone(), Relation::AtMost, bytes.clone()))
+                }
+                None => {
+                    outcome = Outcome::Unproved("the size of its storage is not written".to_owned())
+                }
+            }
+        }
+        for claim in claims {
+            match self.facts.decide(&claim) {
+                Answer::Proved => {}
+                Answer::Refuted(values) => {
+                    outcome = Outcome::Refuted(failure(&claim, &values));
+                    break;
+                }
+                Answer::Unknown => outcome = Outcome::Unproved(format!("`{claim}`")),
+            }
+        }
+        self.facts.pop();
+        outcome
+    }
+
+    /// A tensor that is made has no negative dims, or the program stops there.
+    fn assume_allocated(&mut self, tensor: &Tensor) {
+        for dim in tensor.dims.iter().flatten().filter(|dim| matches!(dim, Dim::Op(..))) {
+            self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+        }
+    }
+
+    /// Beside each tensor that was made before it and is in use with it.
+    fn lies_apart(&mut self, at: usize, tensor: &Tensor) -> Outcome {
+        let mut open = Outcome::Proved;
+        for other in &self.sites.tensors[..at] {
+            if !tensor.meets(other) || !tensor.may_share_storage(other) {
+                continue;
+            }
+            match self.are_apart(tensor, other) {
+                Outcome::Proved | Outcome::Trusted => {}
+                Outcome::Unproved(why) => {
+                    open = Outcome::Unproved(format!("`{}`: {why}", other.name))
+                }
+                Outcome::Refuted(why) => {
+                    return Outcome::Refuted(format!("`{}`: {why}", other.name));
+                }
+            }
+        }
+        open
+    }
+
+    fn are_apart(&mut self, a: &Tensor, b: &Tensor) -> Outcome {
+        let parts = (&a.offset, a.end(), &b.offset, b.end());
+        let (Some(a_from), Some(a_to), Some(b_from), Some(b_to)) = parts else {
+            return Outcome::Unproved("its size or place is not written as dims".to_owned());
+        };
+        if a.foreign || b.foreign {
+            return Outcome::Unproved("both lie in storages of other functions".to_owned());
+        }
+        self.facts.push();
+        self.assume_allocated(a);
+        self.assume_allocated(b);
+        let before = Claim::new(a_to, Relation::AtMost, b_from.clone());
+        let after = Claim::new(b_to, Relation::AtMost, a_from.clone());
+        let outcome = match (self.facts.decide(&before), &after) {
+            (Answer::Proved, _) => Outcome::Proved,
+            (Answer::Refuted(values), after)
+                if after.holds(&values) == Some(false)
+                    && a.has_bytes(&values)
+                    && b.has_bytes(&values) =>
+            {
+                Outcome::Refuted(failure(after, &values))
+            }
+            _ => match self.facts.decide(&after) {
+                Answer::Proved => Outcome::Proved,
+                _ => Outcome::Unproved(format!("neither `{before}` nor `{after}`")),
+            },
+        };
+        self.facts.pop();
+        outcome
+    }
+}
+
+impl Tensor {
+    fn end(&self) -> Option<Dim> {
+        Some(Dim::op(DimOp::Add, self.offset.clone()?, self.bytes()?))
+    }
+
+    fn bytes(&self) -> Option<Dim> {
+        let dims = self.dims.as_ref()?;
+        let size = Dim::Int(i64::try_from(self.dtype?.size()).ok()?);
+        Some(dims.iter().fold(size, |acc, dim| Dim::op(DimOp::Mul, acc, dim.clone())))
+    }
+
+    fn has_bytes(&self, values: &Counterexample) -> bool {
+        let bytes = self.bytes().map(|bytes| Claim::new(0, Relation::Less, bytes));
+        bytes.is_some_and(|claim| claim.holds(values) == Some(true))
+    }
+
+    /// Both in use at the same time, in some run.
+    fn meets(&self, other: &Tensor) -> bool {
+        let (a, b) = (&self.life, &other.life);
+        a.made <= b.last && b.made <= a.last && !sites::exclude(&a.path, &b.path)
+    }
+
+    fn may_share_storage(&self, other: &Tensor) -> bool {
+        (self.foreign && other.foreign)
+            || self.storages.intersection(&other.storages).next().is_some()
+    }
+}
+
+fn failure(claim: &Claim, values: &Counterexample) -> String {
+    claim.failure(values).unwrap_or_else(|| format!("`{claim}` does not hold"))
+}
