@@ -42,11 +42,8 @@ pub fn validate(
     for function in before.functions() {
         let Some(other) = after.function(&function.name) else { continue };
         let same = function == other && before.definitions == after.definitions;
-        let outcome = if same {
-            Outcome::Proved
-        } else {
-            Outcome::Unproved("the texts differ".to_owned())
-        };
+        let outcome =
+            if same { Outcome::Proved } else { Outcome::Unproved("the texts differ".to_owned()) };
         findings.push(Finding {
             function: function.name.clone(),
             place: String::new(),
