@@ -6,6 +6,7 @@
 //! are: what is known of functions ([`functions`], [`reals`]) and reductions ([`folds`]) is applied, and
 //! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
 
+pub(crate) mod computed;
 pub(crate) mod denoter;
 mod equality;
 mod folds;
@@ -14,7 +15,7 @@ mod meanings;
 mod normal;
 mod poly;
 pub(crate) mod program;
-mod ranges;
+pub(crate) mod ranges;
 mod ratio;
 mod reals;
 pub(crate) mod term;

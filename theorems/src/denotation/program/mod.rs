@@ -12,6 +12,7 @@ mod region;
 mod scalar;
 
 pub(crate) use folding::iterated;
+pub(crate) use loops::rebuilt;
 pub(crate) use scalar::{applied, cast, float, integer};
 
 use super::denoter::Stops;
