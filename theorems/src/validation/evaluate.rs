@@ -226,7 +226,7 @@ impl<'a> Side<'a> {
         let stop = if self.branch.is_empty() {
             stop
         } else {
-            Stop::Opaque(format!("{}: {stop:?}", self.branch.join(": ")))
+            Stop::Opaque(format!("{}: {}", self.branch.join(": "), stop.key()))
         };
         if !self.stops.contains(&stop) {
             self.stops.push(stop);

@@ -111,29 +111,23 @@ impl Side<'_> {
             let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
             own.table.entry(format!("{key}#{at}"), || (annotation, def))
         };
-        let (first, value) = match annotation {
+        let value = match annotation {
             Annotation::Tuple(fields) if call.is_some() => {
                 let items: Vec<Id> = fields
                     .into_iter()
                     .enumerate()
                     .map(|(at, field)| entry(self, at, field))
                     .collect();
-                (
-                    items.first().copied(),
-                    Value::Tuple(items.into_iter().map(Value::Entry).collect()),
-                )
+                Value::Tuple(items.into_iter().map(Value::Entry).collect())
             }
-            Annotation::Tuple(_) => (None, self.results_of(&key, &annotation)),
-            other => {
-                let id = entry(self, 0, other);
-                (Some(id), Value::Entry(id))
-            }
+            Annotation::Tuple(_) => self.results_of(&key, &annotation),
+            other => Value::Entry(entry(self, 0, other)),
         };
         if !total {
-            match first {
-                Some(id) if call.is_some() => self.stop(Stop::Operator(id)),
-                _ => self.stop(Stop::Opaque(key)),
-            }
+            self.stop(match call {
+                Some(call) => Stop::Operator(key, call),
+                None => Stop::Opaque(key),
+            });
         }
         Ok(value)
     }
@@ -271,11 +265,7 @@ impl Side<'_> {
                 None
             });
         }
-        if let Some(id) = results.iter().flatten().next() {
-            self.stop(Stop::Program(*id));
-        } else {
-            self.stop(Stop::Opaque(key));
-        }
+        self.stop(Stop::Program(key, call));
         Ok(results)
     }
 

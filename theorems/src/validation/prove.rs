@@ -2,7 +2,7 @@
 
 use super::evaluate::Side;
 use super::stops::Stop;
-use super::values::{Applied, Argument, Def, Id, Table, Value};
+use super::values::{Applied, Argument, Call, Def, Id, Table, Value};
 use crate::denotation::computed::{self, Op, Tensor};
 use crate::denotation::denoter::{Denoter, Stops};
 use crate::denotation::program::{self, Called, Written};
@@ -56,10 +56,9 @@ impl<'a> Elements<'a> {
             Def::Operator(applied, part) => self.of_operator(&applied, part, at)?,
             Def::Program(call, buffer) => {
                 if !self.ran.contains_key(&id) {
-                    let written = self.run(id)?;
+                    let written = self.run(&call)?;
                     self.ran.insert(id, written);
                 }
-                let _ = call;
                 program::element(&self.ran[&id], buffer, at, &mut *self.facts, &mut *self.fresh)?
             }
             Def::Choice(condition, a, b) => {
@@ -77,8 +76,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    fn run(&mut self, id: Id) -> Known<Written> {
-        let Def::Program(call, _) = &self.table.get(id).def else { return unknown("no program") };
+    fn run(&mut self, call: &Call) -> Known<Written> {
         let held = |id: &Option<Id>| match id {
             Some(id) if !matches!(self.table.get(*id).def, Def::Unwritten) => {
                 Some(self.table.name(*id))
@@ -179,16 +177,11 @@ impl<'a> Elements<'a> {
     /// Where an entry may stop the program.
     fn stops(&mut self, stop: &Stop) -> Known<Vec<Stops>> {
         match stop {
-            Stop::Program(id) => Ok(self.run(self.table.find(*id))?.stops),
-            Stop::Operator(id) => {
-                let Def::Operator(applied, _) = self.table.get(*id).def.clone() else {
-                    return unknown("no operator");
-                };
-                self.with_denoter(&applied, |denoter, node| {
-                    denoter.note_stops(node)?;
-                    Ok(std::mem::take(&mut denoter.stops))
-                })
-            }
+            Stop::Program(_, call) => Ok(self.run(call)?.stops),
+            Stop::Operator(_, applied) => self.with_denoter(applied, |denoter, node| {
+                denoter.note_stops(node)?;
+                Ok(std::mem::take(&mut denoter.stops))
+            }),
             Stop::Claim(claim) => unknown(format!("only one side checks {claim}")),
             Stop::Opaque(what) => unknown(format!("only one side may stop: {what}")),
         }
@@ -322,13 +315,6 @@ pub(super) fn same_stops(
     before: &[Stop],
     after: &[Stop],
 ) -> Result<(), String> {
-    let normal = |stop: &Stop| match stop {
-        Stop::Program(id) => Stop::Program(elements.table.find(*id)),
-        Stop::Operator(id) => Stop::Operator(elements.table.find(*id)),
-        other => other.clone(),
-    };
-    let (before, after): (Vec<_>, Vec<_>) =
-        (before.iter().map(normal).collect(), after.iter().map(normal).collect());
     let only = |these: &[Stop], those: &[Stop]| -> Vec<Stop> {
         these.iter().filter(|stop| !those.contains(stop)).cloned().collect()
     };
@@ -339,7 +325,7 @@ pub(super) fn same_stops(
         }
     }
     let mut lists = Vec::new();
-    for stops in [only(&before, &after), only(&after, &before)] {
+    for stops in [only(before, after), only(after, before)] {
         let mut list = Vec::new();
         for stop in stops {
             if let Stop::Claim(claim) = &stop

@@ -1,21 +1,38 @@
 //! What may stop a program, and which operators do so for what elements are.
 
-use super::values::Id;
+use super::values::{Applied, Call};
 use relax_semantics::ops::{Family, Operator};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Claim;
+use std::sync::Arc;
 
 /// One way to stop.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(super) enum Stop {
     /// Unless this holds.
     Claim(Claim),
     /// A tensor program, for what elements or dims are.
-    Program(Id),
+    Program(String, Arc<Call>),
     /// An operator, for what elements are.
-    Operator(Id),
+    Operator(String, Arc<Applied>),
     /// Something else, told by what it is asked of.
     Opaque(String),
+}
+
+impl Stop {
+    /// What tells it from others.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Stop::Claim(claim) => claim.to_string(),
+            Stop::Program(key, _) | Stop::Operator(key, _) | Stop::Opaque(key) => key.clone(),
+        }
+    }
+}
+
+impl PartialEq for Stop {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.key() == other.key()
+    }
 }
 
 /// Families whose rows give a value for any elements, but for those of [`BY_ELEMENTS`].
