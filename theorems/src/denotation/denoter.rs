@@ -15,44 +15,44 @@ use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use std::collections::BTreeMap;
 
 /// What gives expressions their meaning.
-pub(super) struct Denoter<'a> {
-    pub(super) params: &'a [Param],
-    pub(super) types: &'a Types,
-    pub(super) reals: Reals,
-    pub(super) facts: &'a mut dyn Facts,
-    pub(super) fresh: usize,
-    pub(super) stops: Vec<Stops>,
+pub(crate) struct Denoter<'a> {
+    pub(crate) params: &'a [Param],
+    pub(crate) types: &'a Types,
+    pub(crate) reals: Reals,
+    pub(crate) facts: &'a mut dyn Facts,
+    pub(crate) fresh: usize,
+    pub(crate) stops: Vec<Stops>,
 }
 
 /// Where evaluation of an operator stops the program unless something holds of all elements.
-pub(super) struct Stops {
+pub(crate) struct Stops {
     /// The constraint, such as `divide/C3`.
-    pub(super) what: String,
+    pub(crate) what: String,
     /// The elements: all indices in these extents.
-    pub(super) over: Vec<Binder>,
+    pub(crate) over: Vec<Binder>,
     /// What it is about.
-    pub(super) terms: Vec<Term>,
+    pub(crate) terms: Vec<Term>,
 }
 
 impl Denoter<'_> {
-    pub(super) fn fresh(&mut self, kind: &str) -> Name {
+    pub(crate) fn fresh(&mut self, kind: &str) -> Name {
         self.fresh += 1;
         format!("{kind}#{}", self.fresh).into()
     }
 
-    pub(super) fn proves(&mut self, claim: &Claim) -> bool {
+    pub(crate) fn proves(&mut self, claim: &Claim) -> bool {
         self.facts.decide(claim) == Answer::Proved
     }
 
-    pub(super) fn equal(&mut self, a: &Dim, b: &Dim) -> bool {
+    pub(crate) fn equal(&mut self, a: &Dim, b: &Dim) -> bool {
         a == b || self.facts.equal(a, b) == Answer::Proved
     }
 
-    pub(super) fn at_most(&mut self, a: impl Into<Dim>, b: impl Into<Dim>) -> bool {
+    pub(crate) fn at_most(&mut self, a: impl Into<Dim>, b: impl Into<Dim>) -> bool {
         self.proves(&Claim::new(a, Relation::AtMost, b))
     }
 
-    pub(super) fn shape(&mut self, node: &Node) -> Known<Vec<Axis>> {
+    pub(crate) fn shape(&mut self, node: &Node) -> Known<Vec<Axis>> {
         match node {
             Node::Param(at) => match &self.params[*at].what {
                 Operand::Tensor(axes, _) => Ok(axes.clone()),
@@ -64,7 +64,7 @@ impl Denoter<'_> {
         }
     }
 
-    pub(super) fn dtype(&self, node: &Node) -> Known<DType> {
+    pub(crate) fn dtype(&self, node: &Node) -> Known<DType> {
         match node {
             Node::Param(at) => match &self.params[*at].what {
                 Operand::Tensor(_, kind) => Ok(dtype_of(kind, self.types)),
@@ -76,12 +76,12 @@ impl Denoter<'_> {
         }
     }
 
-    pub(super) fn domain(&self, node: &Node) -> Known<Domain> {
+    pub(crate) fn domain(&self, node: &Node) -> Known<Domain> {
         Ok(domain_of(self.dtype(node)?, self.reals))
     }
 
     /// The value of the element at an index.
-    pub(super) fn element(&mut self, node: &Node, at: &[Dim]) -> Known<Term> {
+    pub(crate) fn element(&mut self, node: &Node, at: &[Dim]) -> Known<Term> {
         match node {
             Node::Param(place) => Ok(Term::Read(self.params[*place].name.clone(), at.to_vec())),
             Node::Constant(value, _) => Ok(Term::Number(self.domain(node)?, *value)),
@@ -91,7 +91,7 @@ impl Denoter<'_> {
     }
 
     /// Notes where evaluation of a node, or of one in it, may stop for what elements are.
-    pub(super) fn note_stops(&mut self, node: &Node) -> Known<()> {
+    pub(crate) fn note_stops(&mut self, node: &Node) -> Known<()> {
         match node {
             Node::Param(_) | Node::Constant(..) => Ok(()),
             Node::Part(whole, _) => self.note_stops(whole),
@@ -111,12 +111,12 @@ impl Denoter<'_> {
     }
 
     /// A fresh index for every axis, with its extent.
-    pub(super) fn indices(&mut self, shape: &[Axis]) -> Vec<Binder> {
+    pub(crate) fn indices(&mut self, shape: &[Axis]) -> Vec<Binder> {
         shape.iter().map(|axis| (self.fresh("i"), extent(axis))).collect()
     }
 
     /// The place of an axis that a number names: by what stands before it, or behind it.
-    pub(super) fn axis(&self, shape: &[Axis], position: &Dim) -> Known<usize> {
+    pub(crate) fn axis(&self, shape: &[Axis], position: &Dim) -> Known<usize> {
         let place = place(shape, position)?;
         match shape.get(place) {
             Some(Axis::Dim(_)) => Ok(place),
@@ -125,7 +125,7 @@ impl Denoter<'_> {
     }
 
     /// The axes that a list names, groups included.
-    pub(super) fn axes(&self, shape: &[Axis], arg: &Arg) -> Known<Vec<usize>> {
+    pub(crate) fn axes(&self, shape: &[Axis], arg: &Arg) -> Known<Vec<usize>> {
         match arg {
             Arg::None => Ok((0..shape.len()).collect()),
             Arg::Integer(dim) => Ok(vec![self.axis(shape, dim)?]),
@@ -149,7 +149,7 @@ impl Denoter<'_> {
     }
 
     /// A list of dims as axes.
-    pub(super) fn extents(&self, arg: &Arg) -> Known<Vec<Axis>> {
+    pub(crate) fn extents(&self, arg: &Arg) -> Known<Vec<Axis>> {
         let Arg::List(entries) = arg else { return unknown("expected a list of dims") };
         entries
             .iter()
@@ -162,26 +162,26 @@ impl Denoter<'_> {
     }
 
     /// Whether two axes have the same extent.
-    pub(super) fn same(&mut self, a: &Axis, b: &Axis) -> bool {
+    pub(crate) fn same(&mut self, a: &Axis, b: &Axis) -> bool {
         match (a, b) {
             (Axis::Dim(a), Axis::Dim(b)) => self.equal(a, b),
             (a, b) => a == b,
         }
     }
 
-    pub(super) fn is_one(&mut self, axis: &Axis) -> bool {
+    pub(crate) fn is_one(&mut self, axis: &Axis) -> bool {
         matches!(axis, Axis::Dim(dim) if self.equal(dim, &Dim::Int(1)))
     }
 }
 
 /// What is known of an operator.
-pub(super) fn meaning(call: &Call) -> Known<&'static Meaning> {
+pub(crate) fn meaning(call: &Call) -> Known<&'static Meaning> {
     meaning_of(call.row.name)
         .map_or_else(|| unknown(format!("`{}` has no denotation", call.row.short_name())), Ok)
 }
 
 /// The tensor argument of a parameter.
-pub(super) fn tensor<'c>(call: &'c Call, param: &str) -> Known<&'c Node> {
+pub(crate) fn tensor<'c>(call: &'c Call, param: &str) -> Known<&'c Node> {
     match call.arg(param) {
         Arg::Node(node) => Ok(node),
         _ => unknown(format!("`{param}` of `{}` is no tensor", call.row.short_name())),
@@ -189,7 +189,7 @@ pub(super) fn tensor<'c>(call: &'c Call, param: &str) -> Known<&'c Node> {
 }
 
 /// The first tensor argument.
-pub(super) fn first(call: &Call) -> Known<&Node> {
+pub(crate) fn first(call: &Call) -> Known<&Node> {
     let found = call.args.iter().find_map(|arg| match arg {
         Arg::Node(node) => Some(node),
         Arg::Nodes(nodes) => nodes.first(),
@@ -199,7 +199,7 @@ pub(super) fn first(call: &Call) -> Known<&Node> {
 }
 
 /// The extent of an axis; of a group the product of its dims.
-pub(super) fn extent(axis: &Axis) -> Dim {
+pub(crate) fn extent(axis: &Axis) -> Dim {
     match axis {
         Axis::Dim(dim) => dim.clone(),
         Axis::Group(name) => Dim::Var(format!("*{name}").into()),
@@ -240,7 +240,7 @@ fn count_of(axes: &[Axis]) -> Count {
 }
 
 /// Where the axis with this number is, counted from the front or, negative, from behind.
-pub(super) fn place(shape: &[Axis], position: &Dim) -> Known<usize> {
+pub(crate) fn place(shape: &[Axis], position: &Dim) -> Known<usize> {
     let wanted = count(position)?;
     let found = if wanted.0 < 0 {
         let behind = (-1 - wanted.0, wanted.1);

@@ -6,15 +6,17 @@
 //! are: what is known of functions ([`functions`], [`reals`]) and reductions ([`folds`]) is applied, and
 //! indices are compared by the prover of dims. [`theorem`] puts this together for a rule.
 
-mod denoter;
+pub(crate) mod computed;
+pub(crate) mod denoter;
 mod equality;
 mod folds;
 mod functions;
 mod meanings;
 mod normal;
 mod poly;
-mod ranges;
+pub(crate) mod program;
+pub(crate) mod ranges;
 mod ratio;
 mod reals;
-mod term;
+pub(crate) mod term;
 pub(crate) mod theorem;

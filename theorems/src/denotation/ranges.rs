@@ -5,7 +5,7 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 
 /// Assumes that a variable is an index in its extent.
-pub(super) fn assume_index((name, extent): &Binder, facts: &mut dyn Facts) {
+pub(crate) fn assume_index((name, extent): &Binder, facts: &mut dyn Facts) {
     let var = Dim::Var(name.clone());
     facts.assume(Claim::new(0, Relation::AtMost, var.clone()));
     // There is an index, so the product is at least 1, and each factor that is not negative as well.

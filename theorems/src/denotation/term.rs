@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Which laws the numbers of a term obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Domain {
+pub(crate) enum Domain {
     /// Floats and truth values as they are: rounding, NaN, two zeros.
     Bits,
     /// Integers that wrap: a commutative ring.
@@ -19,7 +19,7 @@ pub(super) enum Domain {
 
 /// The value of one element.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Term {
+pub(crate) enum Term {
     /// An element of an operand of the rule.
     Read(Name, Vec<Dim>),
     /// A number as it is written.
@@ -40,11 +40,11 @@ pub(super) enum Term {
 }
 
 /// A variable and its extent.
-pub(super) type Binder = (Name, Dim);
+pub(crate) type Binder = (Name, Dim);
 
 /// What decides between two terms.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Test {
+pub(crate) enum Test {
     /// A claim on dims and indices.
     Dims(Claim),
     /// A truth value.
@@ -53,7 +53,7 @@ pub(super) enum Test {
 
 /// What a reduction does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum FoldOp {
+pub(crate) enum FoldOp {
     Add,
     Multiply,
     Max,
@@ -64,21 +64,21 @@ pub(super) enum FoldOp {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Stuck {
+pub(crate) enum Stuck {
     /// It depends on this, which is neither true nor false.
     Split(Test),
     /// It is not known here.
     Unknown(String),
 }
 
-pub(super) type Known<T> = Result<T, Stuck>;
+pub(crate) type Known<T> = Result<T, Stuck>;
 
-pub(super) fn unknown<T>(why: impl Into<String>) -> Known<T> {
+pub(crate) fn unknown<T>(why: impl Into<String>) -> Known<T> {
     Err(Stuck::Unknown(why.into()))
 }
 
 /// The laws that elements of a dtype obey in a rule.
-pub(super) fn domain_of(dtype: DType, reals: Reals) -> Domain {
+pub(crate) fn domain_of(dtype: DType, reals: Reals) -> Domain {
     match (dtype, reals) {
         (dtype, _) if dtype.is_integer() => Domain::Ring,
         (dtype, Reals::InsteadOfFloats) if dtype.is_float() => Domain::Real,
@@ -88,7 +88,7 @@ pub(super) fn domain_of(dtype: DType, reals: Reals) -> Domain {
 
 /// Whether floats count as real numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reals {
+pub(crate) enum Reals {
     /// In rules that are approximate.
     InsteadOfFloats,
     /// In exact ones.
@@ -96,16 +96,16 @@ pub(super) enum Reals {
 }
 
 impl Term {
-    pub(super) fn apply(domain: Domain, name: &str, args: Vec<Term>) -> Term {
+    pub(crate) fn apply(domain: Domain, name: &str, args: Vec<Term>) -> Term {
         Term::Apply(domain, name.into(), args)
     }
 
-    pub(super) fn choose(claim: Claim, then: Term, otherwise: Term) -> Term {
+    pub(crate) fn choose(claim: Claim, then: Term, otherwise: Term) -> Term {
         Term::If(Test::Dims(claim), Box::new(then), Box::new(otherwise))
     }
 
     /// With dims for variables of indices. Binders are unique, so nothing is captured.
-    pub(super) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Term {
+    pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Term {
         let dims = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(map)).collect::<Vec<_>>();
         let inner = |term: &Term| Box::new(term.substitute(map));
         match self {
@@ -135,7 +135,7 @@ impl Term {
 }
 
 impl Test {
-    pub(super) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
+    pub(crate) fn substitute(&self, map: &BTreeMap<Name, Dim>) -> Test {
         match self {
             Test::Dims(claim) => Test::Dims(substitute_claim(claim, map)),
             Test::Element(term) => Test::Element(Box::new(term.substitute(map))),
@@ -143,10 +143,10 @@ impl Test {
     }
 }
 
-pub(super) fn substitute_claim(claim: &Claim, map: &BTreeMap<Name, Dim>) -> Claim {
+pub(crate) fn substitute_claim(claim: &Claim, map: &BTreeMap<Name, Dim>) -> Claim {
     Claim::new(claim.left.substitute(map), claim.relation, claim.right.substitute(map))
 }
 
-pub(super) fn mentions(dim: &Dim, names: &dyn Fn(&Name) -> bool) -> bool {
+pub(crate) fn mentions(dim: &Dim, names: &dyn Fn(&Name) -> bool) -> bool {
     !dim.vars_all(&|name| !names(name))
 }

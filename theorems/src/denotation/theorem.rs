@@ -70,7 +70,7 @@ fn denoter<'a>(rule: &'a Rule, types: &'a Types, facts: &'a mut dyn Facts) -> De
     Denoter { params: &rule.params, types, reals, facts, fresh: 0, stops: Vec::new() }
 }
 
-fn said(stuck: Stuck) -> String {
+pub(crate) fn said(stuck: Stuck) -> String {
     match stuck {
         Stuck::Unknown(why) => why,
         Stuck::Split(Test::Dims(claim)) => format!("it is not known whether {claim}"),
@@ -114,7 +114,7 @@ fn bools(rule: &Rule, types: &Types) -> BTreeSet<Name> {
 }
 
 /// Compares two elements, split on what is not decided.
-fn compare(
+pub(crate) fn compare(
     left: &Term,
     right: &Term,
     facts: &mut dyn Facts,
@@ -270,11 +270,20 @@ fn same_stops(rule: &Rule, types: &Types, facts: &mut dyn Facts) -> Result<(), S
         denoter.note_stops(node).map_err(said)?;
         sides.push(denoter.stops);
     }
-    let (left, right) = (&sides[0], &sides[1]);
+    alike_stops(&sides[0], &sides[1], facts, &bools)
+}
+
+/// Two lists of stops are the same conditions on the same elements.
+pub(crate) fn alike_stops(
+    left: &[Stops],
+    right: &[Stops],
+    facts: &mut dyn Facts,
+    bools: &BTreeSet<Name>,
+) -> Result<(), String> {
     if left.is_empty() && right.is_empty() {
         return Ok(());
     }
-    let mut own = Normalizer::new(facts, &bools);
+    let mut own = Normalizer::new(facts, bools);
     let (left, right) = (stop_atoms(&mut own, left)?, stop_atoms(&mut own, right)?);
     for (these, those) in [(&left, &right), (&right, &left)] {
         for stop in these {

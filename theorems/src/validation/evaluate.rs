@@ -1,0 +1,543 @@
+//! A function run on names: every binding becomes an entry of the table, and what may stop the program is noted.
+
+use super::stops::Stop;
+use super::values::{Def, Id, Table, Value};
+use relax_semantics::ops::Known;
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::ir::{
+    Atom, AttrValue, Binding, Body, Callee, Constant, DimVar, Expr, Function, Module, VarId, attr,
+};
+use std::collections::BTreeMap;
+
+/// Why a function could not be run.
+pub(super) type Ran<T> = Result<T, String>;
+
+/// What one module's side of the comparison knows.
+pub(super) struct Side<'a> {
+    pub(super) module: &'a Module,
+    /// The other module: what both have and nobody may look into is called alike.
+    pub(super) other: &'a Module,
+    pub(super) table: &'a mut Table,
+    pub(super) facts: &'a mut dyn Facts,
+    pub(super) stops: Vec<Stop>,
+    /// Calls with an effect, in order.
+    pub(super) effects: Vec<String>,
+    /// What each memory holds.
+    pub(super) cells: Vec<Id>,
+    /// Functions that are being run.
+    stack: Vec<Name>,
+    /// The branches around.
+    branch: Vec<String>,
+    /// Results of calls of functions.
+    called: BTreeMap<String, Value>,
+    /// What the bindings of the function itself hold, by their names.
+    pub(super) bound: BTreeMap<Name, Value>,
+    /// Is told of each binding of the function itself.
+    pub(super) cut: Option<&'a BTreeMap<Name, Value>>,
+    pub(super) fresh: usize,
+}
+
+/// The variables of one run of a function.
+pub(super) struct Scope<'f> {
+    function: &'f Function,
+    vars: BTreeMap<VarId, Value>,
+    pub(super) dims: BTreeMap<Name, Dim>,
+    declared: BTreeMap<Name, &'f DimVar>,
+}
+
+/// Entries that one comparison may make.
+const MAX_ENTRIES: usize = 50_000;
+
+impl<'a> Side<'a> {
+    pub(super) fn new(
+        module: &'a Module,
+        other: &'a Module,
+        table: &'a mut Table,
+        facts: &'a mut dyn Facts,
+        cut: Option<&'a BTreeMap<Name, Value>>,
+        fresh: usize,
+    ) -> Self {
+        Self {
+            module,
+            other,
+            table,
+            facts,
+            stops: Vec::new(),
+            effects: Vec::new(),
+            cells: Vec::new(),
+            stack: Vec::new(),
+            branch: Vec::new(),
+            called: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            cut,
+            fresh,
+        }
+    }
+
+    /// Runs a function of the module on its own parameters.
+    pub(super) fn run(&mut self, function: &Function) -> Ran<Value> {
+        let mut scope = Scope::of(function);
+        for dim in function.dims.iter().filter(|dim| dim.in_signature) {
+            scope.dims.insert(dim.name.clone(), Dim::Var(dim.name.clone()));
+            let var = Dim::Var(dim.name.clone());
+            declared(dim, &var).into_iter().for_each(|claim| self.facts.assume(claim));
+        }
+        for (at, &param) in function.lambda.params.iter().enumerate() {
+            let annotation = function.param_annotation(param).clone();
+            let value = self.parameter(&format!("parameter {at}"), &annotation);
+            scope.vars.insert(param, value);
+        }
+        self.function(&mut scope)
+    }
+
+    fn parameter(&mut self, key: &str, annotation: &Annotation) -> Value {
+        match annotation {
+            Annotation::Tuple(fields) => {
+                let fields = fields.iter().enumerate();
+                Value::Tuple(
+                    fields
+                        .map(|(at, field)| self.parameter(&format!("{key}.{at}"), field))
+                        .collect(),
+                )
+            }
+            Annotation::Shape(Extents::Known(dims)) => {
+                self.extents(dims);
+                Value::Shape(dims.clone())
+            }
+            _ => {
+                if let Annotation::Tensor(TensorType { extents: Extents::Known(dims), .. }) =
+                    annotation
+                {
+                    self.extents(dims);
+                }
+                let annotation = annotation.clone();
+                Value::Entry(self.table.entry(key.to_owned(), || (annotation, Def::Opaque)))
+            }
+        }
+    }
+
+    fn extents(&mut self, dims: &[Dim]) {
+        for dim in dims {
+            self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+        }
+    }
+
+    fn function(&mut self, scope: &mut Scope) -> Ran<Value> {
+        let function = scope.function;
+        let Some(body) = &function.lambda.body else { return Err("an external function".into()) };
+        if self.stack.len() > 40 {
+            return Err("calls nest too deep".into());
+        }
+        self.stack.push(function.name.clone());
+        let result = self.body(scope, body);
+        self.stack.pop();
+        let result = result?;
+        if let Some(annotation) = &function.lambda.result {
+            self.fits(scope, &result, annotation)?;
+        }
+        Ok(result)
+    }
+
+    fn body(&mut self, scope: &mut Scope, body: &Body) -> Ran<Value> {
+        for binding in body.bindings() {
+            self.binding(scope, binding)?;
+        }
+        self.atom(scope, &body.result)
+    }
+
+    fn binding(&mut self, scope: &mut Scope, binding: &Binding) -> Ran<()> {
+        if self.table.entries.len() > MAX_ENTRIES {
+            return Err("the function is too large".into());
+        }
+        let value = self.expr(scope, &binding.expr)?;
+        if self.stack.len() == 1 && self.branch.is_empty() {
+            let name = &scope.function.var(binding.var).name;
+            if let Some(known) = self.cut.and_then(|cut| cut.get(name)) {
+                self.meet(known, &value);
+            }
+            self.bound.insert(name.clone(), value.clone());
+        }
+        scope.vars.insert(binding.var, value);
+        Ok(())
+    }
+
+    fn expr(&mut self, scope: &mut Scope, expr: &Expr) -> Ran<Value> {
+        match expr {
+            Expr::Atom(atom) => self.atom(scope, atom),
+            Expr::Get(atom, at) => match self.atom(scope, atom)? {
+                Value::Tuple(mut items) if *at < items.len() => Ok(items.swap_remove(*at)),
+                whole => {
+                    let key = format!("part {at} of {}", self.key(&whole));
+                    Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
+                }
+            },
+            Expr::MatchCast(atom, annotation) => {
+                let value = self.atom(scope, atom)?;
+                self.fits(scope, &value, annotation)?;
+                Ok(value)
+            }
+            Expr::If { condition, then, otherwise } => {
+                let condition = self.atom(scope, condition)?;
+                self.choice(scope, &condition, then, otherwise)
+            }
+            Expr::Closure(_) => Err("a closure".into()),
+            Expr::Call { callee, args, attrs } => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(self.argument(scope, arg)?);
+                }
+                match callee {
+                    Callee::Operator(name) => {
+                        let attrs = attrs
+                            .iter()
+                            .map(|(key, atom)| Ok((key.clone(), self.argument(scope, atom)?)));
+                        let attrs = attrs.collect::<Ran<Vec<_>>>()?;
+                        self.operator(scope, name, values, attrs)
+                    }
+                    Callee::Global(name) => self.global(name, &values),
+                    Callee::Var(var) => {
+                        let callee = scope.vars.get(var).cloned().ok_or("a function")?;
+                        let args = Value::Tuple(values);
+                        let key = format!("call {} {}", self.key(&callee), self.key(&args));
+                        Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// A value of which nothing is known but how it came to be; it may stop the program.
+    pub(super) fn opaque(
+        &mut self,
+        key: String,
+        annotation: Annotation,
+        stops: Option<String>,
+    ) -> Value {
+        if let Some(stop) = stops {
+            self.stop(Stop::Opaque(stop));
+        }
+        Value::Entry(self.table.entry(key, || (annotation, Def::Opaque)))
+    }
+
+    pub(super) fn stop(&mut self, stop: Stop) {
+        let stop = if self.branch.is_empty() {
+            stop
+        } else {
+            Stop::Opaque(format!("{}: {}", self.branch.join(": "), stop.key()))
+        };
+        if !self.stops.contains(&stop) {
+            self.stops.push(stop);
+        }
+    }
+
+    pub(super) fn effect(&mut self, key: &str) {
+        let place = self.branch.join(": ");
+        self.effects.push(format!("{place} {key}"));
+    }
+
+    fn choice(
+        &mut self,
+        scope: &mut Scope,
+        condition: &Value,
+        then: &Body,
+        otherwise: &Body,
+    ) -> Ran<Value> {
+        let key = self.key(condition);
+        let mut results = Vec::new();
+        for (holds, body) in [(true, then), (false, otherwise)] {
+            self.branch.push(format!("{key} is {holds}"));
+            self.facts.push();
+            let (dims, cells) = (scope.dims.clone(), self.cells.clone());
+            let result = self.body(scope, body);
+            if self.cells != cells {
+                return Err("a branch that writes to memory".into());
+            }
+            scope.dims = dims;
+            self.facts.pop();
+            self.branch.pop();
+            results.push(result?);
+        }
+        self.chosen(condition, &results[0], &results[1])
+    }
+
+    fn chosen(&mut self, condition: &Value, a: &Value, b: &Value) -> Ran<Value> {
+        if self.key(a) == self.key(b) {
+            return Ok(a.clone());
+        }
+        let (a, b) = (self.settled(a.clone()), self.settled(b.clone()));
+        match (&a, &b) {
+            (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
+                let pairs = x.iter().zip(y);
+                let items = pairs.map(|(x, y)| self.chosen(condition, x, y));
+                Ok(Value::Tuple(items.collect::<Ran<_>>()?))
+            }
+            (Value::Entry(x), Value::Entry(y)) => {
+                let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
+                let annotation = self.table.get(*x).annotation.clone();
+                let alike = annotation == self.table.get(*y).annotation;
+                let annotation = if alike { annotation } else { Annotation::Object };
+                let def = match condition {
+                    Value::Entry(id) if alike => Def::Choice(*id, *x, *y),
+                    _ => Def::Opaque,
+                };
+                Ok(Value::Entry(self.table.entry(key, || (annotation, def))))
+            }
+            _ => {
+                let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
+                Ok(self.opaque(key, Annotation::Object, None))
+            }
+        }
+    }
+
+    /// What memory holds now, in the place of the memory.
+    pub(super) fn settled(&self, value: Value) -> Value {
+        match value {
+            Value::Cell(cell) => Value::Entry(self.cells[cell]),
+            Value::Tuple(items) => {
+                Value::Tuple(items.into_iter().map(|item| self.settled(item)).collect())
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn key(&self, value: &Value) -> String {
+        self.table.key(value, &self.cells)
+    }
+
+    fn argument(&mut self, scope: &Scope, atom: &Atom) -> Ran<Value> {
+        self.atom(scope, atom)
+    }
+
+    fn atom(&mut self, scope: &Scope, atom: &Atom) -> Ran<Value> {
+        let each = |own: &mut Self, items: &[Atom]| -> Ran<Value> {
+            let items = items.iter().map(|item| own.atom(scope, item));
+            Ok(Value::Tuple(items.collect::<Ran<_>>()?))
+        };
+        Ok(match atom {
+            Atom::Var(var) => scope.vars.get(var).cloned().ok_or("a variable without a value")?,
+            Atom::Global(name) => Value::Function(name.clone()),
+            Atom::Dim(dim) => Value::Known(Known::Dim(scope.dim(dim))),
+            Atom::Float(value) => Value::Known(Known::Float(*value)),
+            Atom::Bool(value) => Value::Known(Known::Bool(*value)),
+            Atom::Str(text) => Value::Known(Known::Str(text.clone())),
+            Atom::None => Value::Known(Known::None),
+            Atom::Constant(constant) => self.constant(constant),
+            Atom::External(external) => {
+                let annotation = external.annotation.clone();
+                let key = format!("external {external:?}");
+                Value::Entry(self.table.entry(key, || (annotation, Def::Opaque)))
+            }
+            Atom::Tuple(items) | Atom::List(items) => each(self, items)?,
+            Atom::Shape(dims) => Value::Shape(dims.iter().map(|dim| scope.dim(dim)).collect()),
+            Atom::Annotation(annotation) => {
+                let annotation = annotation.map_dims(&mut |dim| scope.dim(dim));
+                Value::Known(Known::Annotation(annotation.into()))
+            }
+        })
+    }
+
+    fn constant(&mut self, constant: &std::sync::Arc<Constant>) -> Value {
+        let dims = constant.shape.iter().map(|&n| Dim::Int(i64::try_from(n).unwrap_or(i64::MAX)));
+        let annotation = Annotation::tensor(dims.collect(), constant.dtype);
+        let def = Def::Constant(constant.clone());
+        Value::Entry(self.table.entry(super::constants::key(constant), || (annotation, def)))
+    }
+
+    /// Notes a claim that must hold for the program to go on, and takes it for granted from there on.
+    pub(super) fn demand(&mut self, claim: Claim) {
+        if self.facts.decide(&claim) != Answer::Proved {
+            self.stop(Stop::Claim(claim.clone()));
+            self.facts.assume(claim);
+        }
+    }
+
+    /// The check that a value has an annotation, which binds dims.
+    pub(super) fn fits(
+        &mut self,
+        scope: &mut Scope,
+        value: &Value,
+        annotation: &Annotation,
+    ) -> Ran<()> {
+        match (self.settled(value.clone()), annotation) {
+            (_, Annotation::Object) => Ok(()),
+            (Value::Tuple(items), Annotation::Tuple(fields)) if items.len() == fields.len() => {
+                let pairs = items.iter().zip(fields);
+                pairs.map(|(item, field)| self.fits(scope, item, field)).collect()
+            }
+            (Value::Shape(dims), Annotation::Shape(extents)) => match extents {
+                Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),
+                Extents::Rank(rank) if *rank == dims.len() => Ok(()),
+                Extents::Unknown => Ok(()),
+                Extents::Rank(_) => Err("a shape of another rank".into()),
+            },
+            (Value::Entry(id), Annotation::Tensor(wanted)) => {
+                let own = self.table.get(id).annotation.as_tensor().cloned();
+                let (known, dtype) = match own {
+                    Some(tensor) => (tensor.extents, tensor.dtype),
+                    None => (Extents::Unknown, None),
+                };
+                let dims = match (known, &wanted.extents) {
+                    (Extents::Known(dims), _) => Some(dims),
+                    (known, Extents::Known(wanted)) => {
+                        if known != Extents::Rank(wanted.len()) {
+                            let rank = wanted.len();
+                            self.stop(Stop::Opaque(format!("rank of v{id} is {rank}")));
+                        }
+                        let name = |at| Dim::Var(format!("v{id}.{at}").into());
+                        let dims: Vec<Dim> = (0..wanted.len()).map(name).collect();
+                        self.extents(&dims);
+                        Some(dims)
+                    }
+                    _ => None,
+                };
+                if dtype != wanted.dtype && wanted.dtype.is_some() {
+                    self.stop(Stop::Opaque(format!("dtype of v{id} is {:?}", wanted.dtype)));
+                }
+                let dtype = dtype.or(wanted.dtype);
+                if let Some(dims) = dims {
+                    let refined = Extents::Known(dims.clone());
+                    let id = self.table.find(id);
+                    self.table.entries[id].annotation =
+                        Annotation::Tensor(TensorType { extents: refined, dtype });
+                    if let Extents::Known(wanted) = &wanted.extents {
+                        self.same_dims(scope, &dims, wanted)?;
+                    }
+                }
+                Ok(())
+            }
+            (value, annotation) => {
+                let annotation = annotation.map_dims(&mut |dim| scope.dim(dim));
+                let mut bound = true;
+                annotation.visit_dims(&mut |dim| {
+                    bound &= dim.vars_all(&|name| {
+                        !scope.declared.contains_key(name) || scope.dims.contains_key(name)
+                    })
+                });
+                if !bound {
+                    return Err("a check that binds dims of a value that is not known".into());
+                }
+                let exact = match &value {
+                    Value::Entry(id) => self.table.get(*id).annotation == annotation,
+                    _ => false,
+                };
+                if !exact {
+                    let stop = format!("{} is {annotation}", self.key(&value));
+                    self.stop(Stop::Opaque(stop));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn same_dims(&mut self, scope: &mut Scope, known: &[Dim], wanted: &[Dim]) -> Ran<()> {
+        if known.len() != wanted.len() {
+            return Err("a tensor of another rank".into());
+        }
+        // Variables that stand alone are bound first.
+        for (known, wanted) in known.iter().zip(wanted) {
+            let Dim::Var(name) = wanted else { continue };
+            if !scope.dims.contains_key(name) {
+                scope.dims.insert(name.clone(), known.clone());
+                if let Some(dim) = scope.declared.get(name) {
+                    declared(dim, known).into_iter().for_each(|claim| self.demand(claim));
+                }
+            }
+        }
+        for (known, wanted) in known.iter().zip(wanted) {
+            let wanted = scope.dim(wanted);
+            if *known != wanted {
+                self.demand(Claim::new(known.clone(), Relation::Equal, wanted));
+            }
+        }
+        Ok(())
+    }
+
+    /// A call of a function of the module: its result, where it may be looked into.
+    fn global(&mut self, name: &Name, args: &[Value]) -> Ran<Value> {
+        if let Some(program) = self.module.tensor_program(name) {
+            return self.in_place(program, args);
+        }
+        let Some(function) = self.module.function(name) else {
+            return Err(format!("there is no `{name}`"));
+        };
+        let key = format!("call {name} {}", self.key(&Value::Tuple(args.to_vec())));
+        let hidden = attr(&function.lambda.attrs, "private") == Some(&AttrValue::Bool(true))
+            || self.other.function(name).is_none()
+            || attr(&function.lambda.attrs, "primitive").is_some();
+        let has_body = function.lambda.body.is_some();
+        if !hidden || !has_body || self.stack.contains(name) {
+            self.effect(&key);
+            let annotation = function.lambda.result.clone().unwrap_or(Annotation::Object);
+            let plain = {
+                let mut plain = true;
+                annotation.visit_dims(&mut |dim| plain &= dim.as_int().is_some());
+                plain
+            };
+            let annotation = if plain { annotation } else { Annotation::Object };
+            let key = format!("{key} {}", self.effects.len());
+            return Ok(self.results_of(&key, &annotation));
+        }
+        if let Some(known) = self.called.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut scope = Scope::of(function);
+        if function.lambda.params.len() != args.len() {
+            return Err("a call with other arguments".into());
+        }
+        let before = self.effects.len();
+        for (&param, value) in function.lambda.params.iter().zip(args) {
+            self.fits(&mut scope, value, function.param_annotation(param))?;
+            scope.vars.insert(param, value.clone());
+        }
+        let result = self.function(&mut scope)?;
+        if self.effects.len() == before && self.branch.is_empty() && !has_cell(args) {
+            self.called.insert(key, result.clone());
+        }
+        Ok(result)
+    }
+
+    /// Entries for each tensor of an annotation.
+    pub(super) fn results_of(&mut self, key: &str, annotation: &Annotation) -> Value {
+        match annotation {
+            Annotation::Tuple(fields) => Value::Tuple(
+                fields
+                    .iter()
+                    .enumerate()
+                    .map(|(at, field)| self.results_of(&format!("{key}#{at}"), field))
+                    .collect(),
+            ),
+            Annotation::Shape(Extents::Known(dims)) => Value::Shape(dims.clone()),
+            other => self.opaque(key.to_owned(), other.clone(), None),
+        }
+    }
+}
+
+fn has_cell(values: &[Value]) -> bool {
+    values.iter().any(|value| match value {
+        Value::Cell(_) => true,
+        Value::Tuple(items) => has_cell(items),
+        _ => false,
+    })
+}
+
+impl<'f> Scope<'f> {
+    fn of(function: &'f Function) -> Self {
+        let declared = function.dims.iter().map(|dim| (dim.name.clone(), dim)).collect();
+        Self { function, vars: BTreeMap::new(), dims: BTreeMap::new(), declared }
+    }
+
+    pub(super) fn dim(&self, dim: &Dim) -> Dim {
+        dim.substitute(&self.dims)
+    }
+}
+
+/// What is declared of a variable, of what it stands for.
+fn declared(dim: &DimVar, value: &Dim) -> Vec<Claim> {
+    let mut claims = vec![Claim::new(dim.lower.unwrap_or(0), Relation::AtMost, value.clone())];
+    claims.extend(dim.upper.map(|upper| Claim::new(value.clone(), Relation::AtMost, upper)));
+    claims.extend(dim.multiple_of.map(|of| Claim::new(of, Relation::Divides, value.clone())));
+    claims
+}

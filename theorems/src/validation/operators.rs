@@ -1,0 +1,370 @@
+//! Calls of operators and tensor programs, as entries.
+
+use super::evaluate::{Ran, Scope, Side};
+use super::stops::{Stop, is_total};
+use super::values::{Applied, Argument, Call, Def, Id, Value};
+use relax_semantics::ops::{Effect, Infer, Known, Literal, Operand, Operator, bind, lookup};
+use relax_semantics::tir::Compiled;
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::Param;
+use std::sync::Arc;
+
+impl Side<'_> {
+    pub(super) fn operator(
+        &mut self,
+        scope: &Scope,
+        name: &Name,
+        args: Vec<Value>,
+        attrs: Vec<(Name, Value)>,
+    ) -> Ran<Value> {
+        let row = lookup(name).ok_or_else(|| format!("there is no operator `{name}`"))?;
+        let default = |literal: Literal| Value::Known(literal.known());
+        let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
+        let _ = scope;
+        match row.name {
+            "call_tir" => self.call_tir(&bound),
+            "memory.alloc_storage" => {
+                let key = format!("storage {}", self.fresh());
+                Ok(self.opaque(key, Annotation::Object, None))
+            }
+            "memory.alloc_tensor" => self.alloc(&bound),
+            "memory.kill_storage" | "memory.kill_tensor" | "memory.kill_object" => {
+                Ok(Value::Tuple(Vec::new()))
+            }
+            _ => self.plain(row, bound.into_iter().map(|value| self.settled(value)).collect()),
+        }
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.fresh += 1;
+        self.fresh
+    }
+
+    /// What deduction is told of a value.
+    fn operand(&self, value: &Value) -> Operand {
+        match value {
+            Value::Entry(id) => {
+                Operand { annotation: self.table.get(*id).annotation.clone(), known: None }
+            }
+            Value::Cell(cell) => self.operand(&Value::Entry(self.cells[*cell])),
+            Value::Tuple(items) => {
+                let parts: Vec<Operand> = items.iter().map(|item| self.operand(item)).collect();
+                let known: Option<Vec<Known>> =
+                    parts.iter().map(|part| part.known.clone()).collect();
+                let annotation =
+                    Annotation::Tuple(parts.into_iter().map(|part| part.annotation).collect());
+                Operand { annotation, known: known.map(Known::List) }
+            }
+            Value::Shape(dims) => Operand {
+                annotation: Annotation::Shape(Extents::Known(dims.clone())),
+                known: Some(Known::List(dims.iter().cloned().map(Known::Dim).collect())),
+            },
+            Value::Known(known) => Operand::of_known(known.clone()),
+            Value::Function(name) => Operand::of_known(Known::Global(name.clone())),
+        }
+    }
+
+    /// A call of a row: deduction tells its result and what is left to check.
+    fn plain(&mut self, row: &'static Operator, args: Vec<Value>) -> Ran<Value> {
+        let texts: Vec<String> = args.iter().map(|arg| self.key(arg)).collect();
+        let mut key = format!("{} {}", row.name, texts.join(" "));
+        if row.effect == Effect::Impure {
+            self.effect(&key);
+            key = format!("{key} at {}", self.effects.len());
+        }
+        let operands: Vec<Operand> = args.iter().map(|arg| self.operand(arg)).collect();
+        let module = Some(self.module);
+        let mut infer = Infer {
+            row,
+            operands: &operands,
+            facts: &mut *self.facts,
+            obligations: Vec::new(),
+            module,
+        };
+        let found = (row.infer)(&mut infer);
+        let obligations = std::mem::take(&mut infer.obligations);
+        let annotation = match found {
+            Ok(annotation) => annotation,
+            Err(reject) => {
+                let stop = format!("{}/{} {key}", row.name, reject.constraint);
+                return Ok(self.opaque(key, Annotation::Object, Some(stop)));
+            }
+        };
+        obligations.into_iter().for_each(|obligation| self.demand(obligation.claim));
+        if let Annotation::Shape(Extents::Known(dims)) = &annotation {
+            return Ok(Value::Shape(dims.clone()));
+        }
+        let known = known_results(&annotation);
+        // What deduction does not see is decided when the program runs.
+        let sees = known.is_some() && operands.iter().all(is_seen);
+        let call = known
+            .clone()
+            .and_then(|results| Some(Arc::new(Applied { row, args: arguments(&args)?, results })));
+        let dtype = self.first_dtype(&args);
+        let total = sees && is_total(row, dtype);
+        let entry = |own: &mut Self, at: usize, annotation: Annotation| {
+            let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
+            own.table.entry(format!("{key}#{at}"), || (annotation, def))
+        };
+        let value = match annotation {
+            Annotation::Tuple(fields) if call.is_some() => {
+                let items: Vec<Id> = fields
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, field)| entry(self, at, field))
+                    .collect();
+                Value::Tuple(items.into_iter().map(Value::Entry).collect())
+            }
+            Annotation::Tuple(_) => self.results_of(&key, &annotation),
+            other => Value::Entry(entry(self, 0, other)),
+        };
+        if !total {
+            self.stop(match call {
+                Some(call) => Stop::Operator(key, call),
+                None => Stop::Opaque(key),
+            });
+        }
+        Ok(value)
+    }
+
+    fn first_dtype(&self, args: &[Value]) -> Option<DType> {
+        args.iter().find_map(|arg| match arg {
+            Value::Entry(id) => self.table.tensor(*id).map(|(_, dtype)| dtype),
+            _ => None,
+        })
+    }
+
+    fn alloc(&mut self, bound: &[Value]) -> Ran<Value> {
+        let dims = match &bound[1] {
+            Value::Shape(dims) => dims.clone(),
+            _ => return Err("a tensor in memory of an unknown shape".into()),
+        };
+        let dtype = match &bound[2] {
+            Value::Known(Known::Str(text)) => DType::parse(text),
+            _ => None,
+        };
+        let annotation = Annotation::tensor(dims, dtype.ok_or("a tensor of an unknown dtype")?);
+        let key = format!("memory {}", self.fresh());
+        let id = self.table.entry(key, || (annotation, Def::Unwritten));
+        self.cells.push(id);
+        Ok(Value::Cell(self.cells.len() - 1))
+    }
+
+    /// The tensors of a list of arguments.
+    fn tensors(&self, value: &Value) -> Ran<Vec<Id>> {
+        match self.settled(value.clone()) {
+            Value::Tuple(items) => {
+                let each = items.iter().map(|item| match item {
+                    Value::Entry(id) => Ok(self.table.find(*id)),
+                    _ => Err("an argument of a tensor program".to_owned()),
+                });
+                each.collect()
+            }
+            Value::Entry(id) => Ok(vec![self.table.find(id)]),
+            _ => Err("arguments of a tensor program".into()),
+        }
+    }
+
+    fn call_tir(&mut self, bound: &[Value]) -> Ran<Value> {
+        let Value::Function(name) = &bound[0] else { return Err("a program as a value".into()) };
+        let Some(program) = self.module.tensor_program(name).cloned() else {
+            return Err(format!("there is no tensor program `{name}`"));
+        };
+        let inputs = self.tensors(&bound[1])?;
+        let outs = match &bound[2] {
+            Value::Known(Known::Annotation(annotation)) => vec![(**annotation).clone()],
+            Value::Tuple(items) => {
+                let each = items.iter().map(|item| match item {
+                    Value::Known(Known::Annotation(annotation)) => Ok((**annotation).clone()),
+                    _ => Err("an output of a tensor program".to_owned()),
+                });
+                each.collect::<Ran<Vec<_>>>()?
+            }
+            _ => return Err("outputs of a tensor program".into()),
+        };
+        let is_tuple = matches!(bound[2], Value::Tuple(_));
+        let scalars = dims_of(&bound[3])?;
+        let mut buffers: Vec<Option<Id>> = inputs.into_iter().map(Some).collect();
+        let first = buffers.len();
+        buffers.extend(outs.iter().map(|_| None));
+        let results = self.program(&program, buffers, &outs, &scalars)?;
+        let items: Vec<Value> = (first..first + outs.len())
+            .map(|at| results[at].map_or(Err("an output".to_owned()), |id| Ok(Value::Entry(id))))
+            .collect::<Ran<_>>()?;
+        Ok(if is_tuple {
+            Value::Tuple(items)
+        } else {
+            items.into_iter().next().ok_or("no output")?
+        })
+    }
+
+    /// Runs a program; gives what each buffer that it writes holds then.
+    fn program(
+        &mut self,
+        program: &TensorProgram,
+        buffers: Vec<Option<Id>>,
+        fresh: &[Annotation],
+        scalars: &[Dim],
+    ) -> Ran<Vec<Option<Id>>> {
+        let mut fresh = fresh.iter();
+        let (mut shapes, mut annotations) = (Vec::new(), Vec::new());
+        for buffer in &buffers {
+            let annotation = match buffer {
+                Some(id) => self.table.get(*id).annotation.clone(),
+                None => fresh.next().cloned().ok_or("an output without an annotation")?,
+            };
+            let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
+            shapes.push(dims.ok_or("a buffer of unknown dims")?.to_vec());
+            annotations.push(annotation);
+        }
+        for dims in &shapes {
+            for dim in dims {
+                self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+            }
+        }
+        let number = self.table.program(program);
+        let held: Vec<String> = buffers
+            .iter()
+            .map(|id| id.map_or("-".to_owned(), |id| format!("v{}", self.table.find(id))))
+            .collect();
+        let key = format!("program {number} {held:?} {shapes:?} {scalars:?}");
+        let dtypes: Vec<DType> = program
+            .params
+            .iter()
+            .filter_map(|param| match param {
+                Param::Buffer(id) => Some(program.buffer(*id).dtype),
+                _ => None,
+            })
+            .collect();
+        let fits = dtypes.len() == annotations.len()
+            && annotations.iter().zip(&dtypes).all(|(annotation, dtype)| {
+                annotation.as_tensor().is_some_and(|tensor| tensor.dtype == Some(*dtype))
+            });
+        if !fits {
+            return Err("a call of a tensor program that does not fit".into());
+        }
+        let call = Arc::new(Call {
+            program: program.clone(),
+            buffers: buffers.clone(),
+            shapes,
+            scalars: scalars.to_vec(),
+        });
+        let writes = Compiled::new(program).map_err(|_| "an ill-formed program")?.writes();
+        let mut results = Vec::new();
+        for (at, annotation) in annotations.into_iter().enumerate() {
+            let written = writes[at] || buffers[at].is_none();
+            results.push(if written {
+                let def = Def::Program(call.clone(), at);
+                Some(self.table.entry(format!("{key}#{at}"), || (annotation, def)))
+            } else {
+                None
+            });
+        }
+        self.stop(Stop::Program(key, call));
+        Ok(results)
+    }
+
+    /// A tensor program that is called in place: what it writes to is memory.
+    pub(super) fn in_place(&mut self, program: &TensorProgram, args: &[Value]) -> Ran<Value> {
+        let (mut buffers, mut cells, mut scalars) = (Vec::new(), Vec::new(), Vec::new());
+        for (param, arg) in program.params.iter().zip(args) {
+            match (param, arg) {
+                (Param::Buffer(_), Value::Cell(cell)) => {
+                    buffers.push(Some(self.cells[*cell]));
+                    cells.push(Some(*cell));
+                }
+                (Param::Buffer(_), Value::Entry(id)) => {
+                    buffers.push(Some(*id));
+                    cells.push(None);
+                }
+                (_, Value::Known(Known::Dim(dim))) => scalars.push(dim.clone()),
+                _ => return Err("an argument of a tensor program".into()),
+            }
+        }
+        let results = self.program(program, buffers, &[], &scalars)?;
+        for (result, cell) in results.into_iter().zip(cells) {
+            match (result, cell) {
+                (Some(id), Some(cell)) => self.cells[cell] = id,
+                (Some(_), None) => return Err("a program that writes to what is no memory".into()),
+                (None, _) => {}
+            }
+        }
+        Ok(Value::Tuple(Vec::new()))
+    }
+}
+
+fn dims_of(value: &Value) -> Ran<Vec<Dim>> {
+    match value {
+        Value::Shape(dims) => Ok(dims.clone()),
+        Value::Known(Known::None) => Ok(Vec::new()),
+        Value::Tuple(items) => {
+            let each = items.iter().map(|item| match item {
+                Value::Known(Known::Dim(dim)) => Ok(dim.clone()),
+                _ => Err("scalars of a tensor program".to_owned()),
+            });
+            each.collect()
+        }
+        _ => Err("scalars of a tensor program".into()),
+    }
+}
+
+fn is_seen(operand: &Operand) -> bool {
+    fn known(annotation: &Annotation) -> bool {
+        match annotation {
+            Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+            Annotation::Tuple(items) => items.iter().all(known),
+            Annotation::Shape(extents) => matches!(extents, Extents::Known(_)),
+            Annotation::Prim(_) => true,
+            _ => false,
+        }
+    }
+    operand.known.is_some() || known(&operand.annotation)
+}
+
+/// The dims and dtype of each result.
+fn known_results(annotation: &Annotation) -> Option<Vec<(Vec<Dim>, DType)>> {
+    match annotation {
+        Annotation::Tensor(tensor) => Some(vec![(tensor.extents.dims()?.to_vec(), tensor.dtype?)]),
+        Annotation::Tuple(fields) => {
+            let each = fields.iter().map(|field| {
+                let tensor = field.as_tensor()?;
+                Some((tensor.extents.dims()?.to_vec(), tensor.dtype?))
+            });
+            each.collect()
+        }
+        _ => None,
+    }
+}
+
+fn arguments(args: &[Value]) -> Option<Vec<Argument>> {
+    let each = args.iter().map(|arg| match arg {
+        Value::Entry(id) => Some(Argument::Tensor(*id)),
+        Value::Tuple(items) => {
+            let ids: Option<Vec<Id>> = items
+                .iter()
+                .map(|item| if let Value::Entry(id) = item { Some(*id) } else { None })
+                .collect();
+            match ids {
+                Some(ids) if !ids.is_empty() => Some(Argument::Tensors(ids)),
+                _ => known(arg).map(Argument::Known),
+            }
+        }
+        _ => known(arg).map(Argument::Known),
+    });
+    each.collect()
+}
+
+/// A value that the text spells.
+fn known(value: &Value) -> Option<Known> {
+    match value {
+        Value::Known(known) => Some(known.clone()),
+        Value::Shape(dims) => Some(Known::List(dims.iter().cloned().map(Known::Dim).collect())),
+        Value::Tuple(items) => items.iter().map(known).collect::<Option<_>>().map(Known::List),
+        _ => None,
+    }
+}
