@@ -4,6 +4,7 @@
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::printer::Printer;
+use crate::quick::about;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
@@ -12,10 +13,8 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
-        if let Some((known, text)) = &self.replaced
-            && known == expr
-        {
-            return text.clone();
+        if let Some(text) = self.replaced.of(expr) {
+            return text;
         }
         match expr {
             TExpr::Int(value) => dtypes::integer(want, *value),
@@ -309,6 +308,12 @@ impl Printer<'_, '_> {
         }
         let name = function.name();
         let arguments = values.join(", ");
+        if self.about
+            && want == DType::F64
+            && let Some(name) = about(function)
+        {
+            return format!("{name}({arguments})");
+        }
         if is_half(want) {
             return format!("rx_round_{want}_of_f64(rx_{name}_f64({arguments}))");
         }

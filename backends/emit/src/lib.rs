@@ -12,6 +12,7 @@
 
 mod accumulate;
 mod allocation;
+mod apart;
 mod boundary;
 mod checks;
 mod dims;
@@ -20,10 +21,13 @@ mod expressions;
 mod initialized;
 mod multiply;
 mod names;
+mod outline;
 mod prelude;
 mod printer;
 mod products;
 mod quick;
+mod replaced;
+mod spread;
 mod statements;
 
 pub use checks::Checks;
@@ -82,7 +86,8 @@ pub enum Sums {
     Exact,
     /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
     /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
-    /// ends in f32 or in a sum is computed in f32, where each operation rounds.
+    /// ends in f32 or in a sum is computed in f32, where each operation rounds; `erf`, `erfc`, `log`
+    /// and `tanh` there are right to 2^-30.
     AnyOrder,
 }
 
@@ -119,10 +124,11 @@ fn print_program(
     if statements::has_barrier(body) {
         return Err("its threads wait at a barrier".to_owned());
     }
+    let body = replaced::without_names(body);
     facts.push();
     assume_declared(facts, &program.dims);
-    let printed = printer::Printer::new(program, facts, sums)
-        .map(|printer| printer.kernel(symbol, body))
+    let printed = printer::Printer::new(program, (symbol, &body), facts, sums)
+        .map(|printer| printer.kernel(&body))
         .map_err(|found| first_message(&found));
     facts.pop();
     printed
