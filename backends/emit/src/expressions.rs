@@ -1,10 +1,11 @@
 //! Expressions as C. What may stop the kernel becomes statements before it, in the order of evaluation;
 //! the value itself has no effect, so that it may be written where it is used.
 
+use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::printer::Printer;
-use crate::quick::about;
+use crate::quick;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
@@ -308,9 +309,15 @@ impl Printer<'_, '_> {
         }
         let name = function.name();
         let arguments = values.join(", ");
+        if self.sums == Sums::AnyOrder
+            && want == DType::F32
+            && let Some(name) = quick::name(function)
+        {
+            return format!("{name}({arguments})");
+        }
         if self.about
             && want == DType::F64
-            && let Some(name) = about(function)
+            && let Some(name) = quick::about(function)
         {
             return format!("{name}({arguments})");
         }

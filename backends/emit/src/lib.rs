@@ -27,6 +27,7 @@ mod printer;
 mod products;
 mod quick;
 mod replaced;
+mod shares;
 mod spread;
 mod statements;
 
@@ -85,9 +86,10 @@ pub enum Sums {
     #[default]
     Exact,
     /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
-    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
-    /// ends in f32 or in a sum is computed in f32, where each operation rounds; `erf`, `erfc`, `log`
-    /// and `tanh` there are right to 2^-30.
+    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What is computed in f64
+    /// and ends in f32 or in a sum is computed in f32, where each operation rounds, with `exp`, `sigmoid` and `tanh`
+    /// right within 2 units in the last place; with `erf`, `erfc` or `log` in f64, those right to 2^-30. Shares of a
+    /// sum are multiplied by its inverse.
     AnyOrder,
 }
 

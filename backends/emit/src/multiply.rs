@@ -49,6 +49,12 @@ pub(crate) struct Mark {
     parts: usize,
 }
 
+impl Mark {
+    pub(crate) fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
 impl Printer<'_, '_> {
     pub(crate) fn mark(&self) -> Mark {
         Mark {

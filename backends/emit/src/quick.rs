@@ -1,8 +1,7 @@
-//! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32 where they call `exp` or
-//! `sigmoid`: with sixteen lanes where there were eight, and polynomials of half the length. Only where
-//! results need not be those of the interpreter bit for bit. Each operation rounds to f32; the functions are
-//! right within 2 units in the last place. What calls other functions stays in f64, with functions that are right to
-//! more than f32 only.
+//! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32: with sixteen lanes where there
+//! were eight, and polynomials of half the length. Only where results need not be those of the interpreter bit for
+//! bit. Each operation rounds to f32; the functions are right within 2 units in the last place. What calls
+//! other functions stays in f64, with functions that are right to more than f32 only.
 
 use crate::Sums;
 use crate::dtypes;
@@ -16,7 +15,11 @@ impl Printer<'_, '_> {
     pub(crate) fn quick(&mut self, expr: &TExpr) -> Option<String> {
         let mut calls = false;
         visit(expr, &mut |part| {
-            calls |= matches!(part, TExpr::Call(Intrinsic::Exp | Intrinsic::Sigmoid, _));
+            calls |= matches!(
+                part,
+                TExpr::Call(Intrinsic::Exp | Intrinsic::Sigmoid | Intrinsic::Tanh, _)
+                    | TExpr::Binary(..)
+            );
         });
         if self.sums != Sums::AnyOrder {
             return None;
@@ -92,10 +95,11 @@ pub(crate) fn about(function: Intrinsic) -> Option<&'static str> {
 }
 
 /// The function of f32.
-fn name(function: Intrinsic) -> Option<&'static str> {
+pub(crate) fn name(function: Intrinsic) -> Option<&'static str> {
     Some(match function {
         Intrinsic::Exp => "rx_quick_exp",
         Intrinsic::Sigmoid => "rx_quick_sigmoid",
+        Intrinsic::Tanh => "rx_quick_tanh",
         Intrinsic::Abs => "rx_abs_f32",
         Intrinsic::Sqrt => "rx_sqrt_f32",
         _ => return None,

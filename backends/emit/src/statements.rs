@@ -24,9 +24,14 @@ impl Printer<'_, '_> {
         self.facts.push();
         let within = self.within.clone();
         let (replaced, shared) = (self.replaced.len(), self.shared.len());
-        for stmt in statements {
+        let mut rest = statements;
+        while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
-            self.stmt(stmt);
+            rest = after;
+            match after {
+                [next, later @ ..] if self.shares(stmt, next) => rest = later,
+                _ => self.stmt(stmt),
+            }
         }
         self.replaced.truncate(replaced);
         self.shared.truncate(shared);

@@ -176,7 +176,7 @@ static inline float rx_quick_power(float n) {
 static inline float rx_quick_exp(float x) {
     float in = x > 89.0f ? 89.0f : x;
     in = in < -104.0f ? -104.0f : in;
-    float n = (in * 0x1.715476p0f + 0x1.8p23f) - 0x1.8p23f, half = (n * 0.5f + 0x1.8p23f) - 0x1.8p23f;
+    float n = RX_MADD_F32(in, 0x1.715476p0f, 0x1.8p23f) - 0x1.8p23f, half = (n * 0.5f + 0x1.8p23f) - 0x1.8p23f;
     float rest = RX_MADD_F32(n, -0x1.62ep-1f, in);
     rest = RX_MADD_F32(n, -0x1.0bfbe8p-15f, rest);
     float sum = 0x1.6850e4p-10f;
@@ -194,4 +194,15 @@ static inline float rx_quick_sigmoid(float x) {
     /* What is left of the division, and of the sum. */
     float rest = RX_MADD_F32(-value, sum, over) - value * lost;
     return RX_MADD_F32(rest, inverse, value);
+}
+
+static inline float rx_quick_tanh(float x) {
+    float y = fabsf(x), square = y * y, sum = 0x1.f4908ap-10f;
+    sum = RX_MADD_F32(sum, square, -0x1.03f99ap-7f);
+    sum = RX_MADD_F32(sum, square, 0x1.622538p-6f);
+    sum = RX_MADD_F32(sum, square, -0x1.b9d7aep-5f);
+    sum = RX_MADD_F32(sum, square, 0x1.111042p-3f);
+    sum = RX_MADD_F32(sum, square, -0x1.555554p-2f);
+    float near = RX_MADD_F32(sum, y * square, y), far = 1.0f - 2.0f / (1.0f + rx_quick_exp(2.0f * y));
+    return copysignf(y < 0.75f ? near : far, x);
 }
