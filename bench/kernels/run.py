@@ -107,7 +107,7 @@ def run(text, library, name, case):
     shapes = [(ctypes.c_int64 * max(1, a.ndim))(*a.shape) for a in buffers]
     arguments = (Tensor * len(buffers))(*[Tensor(a.ctypes.data, s) for a, s in zip(buffers, shapes)])
     function, ints = getattr(library, f"relax_{name}"), (ctypes.c_int64 * 1)()
-    call = lambda: function(arguments, ints)  # noqa: E731
+    call = lambda: function(arguments, ints, None)  # noqa: E731
     status = call()
     assert status == 0, (name, case, status)
     want = reference(*[a.astype(np.float64) for a in buffers[:count]])
@@ -147,7 +147,7 @@ float read_all(const lanes *from, int64_t count) {
 """
 
 
-def roof(folder):
+def limits(folder):
     """GFLOP/s of multiplications with additions, and GB/s of reading 256 MB."""
     source, target = os.path.join(folder, "roof.c"), os.path.join(folder, "roof.so")
     open(source, "w").write(ROOF)
@@ -156,13 +156,13 @@ def roof(folder):
     start = data.ctypes.data + -data.ctypes.data % 64
     rounds = least(lambda: library.multiply(ctypes.c_int64(10000)), 0.3)
     reads = least(lambda: library.read_all(ctypes.c_void_p(start), ctypes.c_int64((1 << 22) - 8)), 0.5)
-    print(f"The core: {24 * 16 * 2 * 10000 / rounds / 1e9:.0f} GFLOP/s, {4 * (1 << 26) / reads / 1e9:.1f} GB/s read.\n", flush=True)
+    return 24 * 16 * 2 * 10000 / rounds / 1e9, 4 * (1 << 26) / reads / 1e9
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         text, library = build(sys.argv[1], folder)
-        roof(folder)
+        print("The core: {:.0f} GFLOP/s, {:.1f} GB/s read.\n".format(*limits(folder)), flush=True)
         wanted = [name for name in KERNELS if not sys.argv[2:] or any(part in name for part in sys.argv[2:])]
         print("| kernel | size | ours, us | NumPy, us | rate | NumPy / ours |\n|---|---|---|---|---|---|")
         ratios = [run(text, library, name, case) for name in wanted for case in KERNELS[name][2]]

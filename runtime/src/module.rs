@@ -120,7 +120,8 @@ impl Module {
         };
         let symbols = program.functions.iter().enumerate().filter_map(symbol).collect();
         let pool = Arc::new(Pool::new(limits.bytes));
-        let loaded = Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
+        let loaded =
+            Loaded { program, constants, kernels, names, hosts: BTreeMap::new(), observer: None };
         Ok(Self { loaded, metadata, source, symbols, pool, limits })
     }
 

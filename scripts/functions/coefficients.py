@@ -41,7 +41,27 @@ def erf_over_x(u):
     return 2 / mp.sqrt(pi) if u == 0 else erf(mp.sqrt(u)) / mp.sqrt(u)
 
 
+def tanh_over_x(u):
+    """tanh(x) / x, where u = x^2."""
+    return mpf(1) if u == 0 else mp.tanh(mp.sqrt(u)) / mp.sqrt(u)
+
+
+def tanh_rest(u):
+    """(tanh(x) / x - 1) / x^2, where u = x^2."""
+    return -mpf(1) / 3 if u == 0 else (tanh_over_x(u) - 1) / u
+
+
+def log_over_s(u):
+    """log((1 + s) / (1 - s)) / s, where u = s^2."""
+    return mpf(2) if u == 0 else 2 * mp.atanh(mp.sqrt(u)) / mp.sqrt(u)
+
+
 show("exp on half a logarithm of 2, f64", exp, [-mp.log(2) / 2, mp.log(2) / 2], 13)
 show("exp on half a logarithm of 2, f32", exp, [-mp.log(2) / 2, mp.log(2) / 2], 8)
 show("scaled erfc, f64", scaled_erfc, [-1, mpf("0.75")], 24)
 show("erf(x) / x below 1/2, f64", erf_over_x, [0, mpf("0.25")], 9)
+show("scaled erfc to 11, f32", scaled_erfc, [-1, mpf(7) / 15], 13)
+show("erf(x) / x below 1/2, f32", erf_over_x, [0, mpf("0.25")], 6)
+show("tanh(x) / x below 1/2, f32", tanh_over_x, [0, mpf("0.25")], 7)
+show("(tanh(x) / x - 1) / x^2 below 3/4, for f32 alone", tanh_rest, [0, mpf("0.5625")], 6)
+show("log((1 + s) / (1 - s)) / s, f32", log_over_s, [0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2], 5)

@@ -4,23 +4,19 @@
 //! The weights are not part of the repository: `./minilm.sh --fetch` gets them; without them the test says that
 //! it was skipped, and with `RELAX_REQUIRE_WEIGHTS=1` it fails.
 
-use relax_build::build_cpu;
+use relax_build::{build_cpu, lower_for_cpu};
 use relax_corpus::externals::constants;
 use relax_corpus::pipeline::Program;
 use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
-use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::{Unwatched, run};
 use relax_runtime::Module;
-use relax_semantics::check::Phase;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
-use relax_symbolic::Prover;
 use relax_syntax::span::Source;
 use std::path::{Path, PathBuf};
 
@@ -52,8 +48,7 @@ fn compiled(weights: &Path, folder: &Path, sums: Sums) -> Module {
     let weights = Weights::open(weights).expect("the weights are readable");
     let externals =
         constants(&program.module, &weights).expect("the weights are those of the model");
-    let (route, settings) = (PIPELINE.to(Phase::P23), Settings::default());
-    let lowered = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched);
+    let lowered = lower_for_cpu(&program.module, &Settings::default());
     let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };

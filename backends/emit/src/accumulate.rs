@@ -10,6 +10,9 @@ use relax_rewrite::patterns::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
 
+/// Terms of f32 that are added before their sum goes on in f64.
+const BLOCK: usize = 1024;
+
 /// `T[…] = T[…] op value` for each value of a loop variable.
 struct Accumulation<'s> {
     buffer: BufferId,
@@ -67,11 +70,11 @@ impl Printer<'_, '_> {
             return self.extremum(item, bounds, found, &element, inner);
         }
         let (start, stop) = bounds;
-        let quick = if dtype == DType::F64 { self.quick(found.value) } else { None };
-        let value = match quick {
-            Some(text) => format!("(double){text}"),
-            None => self.expr(found.value, dtype),
-        };
+        if let Some(value) = self.narrow_term(found, dtype) {
+            let var = self.scalars[&item.var].clone();
+            return self.block_sum((&var, &bounds.0, &bounds.1), &element, &value, None);
+        }
+        let value = self.expr(found.value, dtype);
         let sum = self.names.fresh("sum");
         let (a, b) = if found.first { (&value, &sum) } else { (&sum, &value) };
         let next = self.operation(found.op, dtype, a, b);
@@ -85,6 +88,48 @@ impl Printer<'_, '_> {
         ));
         lines.push(format!("{element} = {sum};"));
         lines
+    }
+
+    /// The term of a sum in f64 that may be formed of f32s.
+    fn narrow_term(&mut self, found: &Accumulation, dtype: DType) -> Option<String> {
+        if found.op != BinOp::Add || dtype != DType::F64 || self.sums != Sums::AnyOrder {
+            return None;
+        }
+        match found.value {
+            TExpr::Cast(DType::F64, inner) if self.typing.dtype(inner) == DType::F32 => {
+                Some(self.expr(inner, DType::F32))
+            }
+            value => self.quick(value),
+        }
+    }
+
+    /// Sums of f32 in lanes, so many terms at a time, and of those one in f64: each lane adds few, so that long sums
+    /// stay as good as short ones. Terms may be kept.
+    pub(crate) fn block_sum(
+        &mut self,
+        (var, start, stop): (&str, &str, &str),
+        element: &str,
+        value: &str,
+        keep: Option<&str>,
+    ) -> Vec<String> {
+        let [sum, block, end, part] =
+            ["sum", "block", "end", "some"].map(|wish| self.names.fresh(wish));
+        let next = format!("{block} + {BLOCK}");
+        let term = match keep {
+            Some(keep) => format!("{part} += ({keep} = {value});"),
+            None => format!("{part} += {value};"),
+        };
+        vec![
+            format!("double {sum} = {element};"),
+            format!("for (int64_t {block} = {start}; {block} < {stop}; {block} += {BLOCK}) {{"),
+            format!("    const int64_t {end} = {stop} - {block} < {BLOCK} ? {stop} : {next};"),
+            format!("    float {part} = 0;"),
+            format!("    #pragma omp simd reduction(+ : {part})"),
+            format!("    for (int64_t {var} = {block}; {var} < {end}; {var}++) {term}"),
+            format!("    {sum} += (double){part};"),
+            "}".to_owned(),
+            format!("{element} = {sum};"),
+        ]
     }
 
     /// What is converted to f64 only to be compared there.

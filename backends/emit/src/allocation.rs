@@ -2,6 +2,7 @@
 
 use crate::OUT_OF_MEMORY;
 use crate::dtypes;
+use crate::outline::Shared;
 use crate::printer::Printer;
 use relax_rewrite::ranges::is_proved;
 use relax_syntax::dim::Dim;
@@ -13,6 +14,9 @@ const STACK: i64 = 16 << 10;
 
 impl Printer<'_, '_> {
     pub(crate) fn alloc(&mut self, buffer: BufferId) {
+        if self.forwarded.contains(&buffer) {
+            return;
+        }
         let info = self.program.buffer(buffer);
         let of = dtypes::stored(info.dtype);
         let name = self.buffers[&buffer].clone();
@@ -23,6 +27,7 @@ impl Printer<'_, '_> {
             self.stack += count * size;
             let line = format!("_Alignas(64) {of} {name}[{}];", count.max(1));
             self.declared.push(line);
+            self.shared.push(Shared { of: format!("{of} *restrict"), name });
             self.watch_stack(buffer, count);
             return;
         }
@@ -65,6 +70,7 @@ impl Printer<'_, '_> {
     fn owns(&mut self, of: &str, name: &str, bytes: &str, message: String) {
         self.declared.push(format!("{of} *{name} = NULL;"));
         self.owned.push(name.to_owned());
+        self.shared.push(Shared { of: format!("{of} *restrict"), name: name.to_owned() });
         self.line(&format!("{name} = rx_fresh({name}, {bytes});"));
         self.stop_if(&format!("{name} == NULL"), OUT_OF_MEMORY, message);
     }
@@ -82,6 +88,7 @@ impl Printer<'_, '_> {
         lines.iter().for_each(|line| self.line(line));
         let own = self.names.fresh(&wish);
         self.line(&format!("const int64_t {own} = {value};"));
+        self.shared.push(Shared { of: "int64_t".to_owned(), name: own.clone() });
         self.computed.insert((buffer, axis), own);
     }
 

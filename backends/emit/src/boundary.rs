@@ -66,11 +66,12 @@ impl Printer<'_, '_> {
         arguments.extend(self.dims.values().cloned());
         arguments.extend(scalars);
         let mut text = format!(
-            "int32_t {symbol}(const rx_tensor *tensors, const int64_t *ints) {{\n    (void)tensors, (void)ints;\n"
+            "int32_t {symbol}(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads) {{\n    (void)tensors, (void)ints;\n"
         );
         for line in lines {
             let _ = writeln!(text, "    {line}");
         }
+        arguments.insert(0, "threads".to_owned());
         let _ = writeln!(text, "    return {symbol}_body({});\n}}", arguments.join(", "));
         text
     }

@@ -1,5 +1,6 @@
 //! Dims as C: unchecked where the boundary has compared them with an extent, checked where they are new.
 
+use crate::outline::Shared;
 use crate::printer::Printer;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::ir::tensor::BufferId;
@@ -68,6 +69,7 @@ impl Printer<'_, '_> {
                 if matches!(dim, Dim::Op(..)) {
                     let name = self.names.fresh(&format!("{}_d{axis}", info.name));
                     let _ = writeln!(text, "    const int64_t {name} = {};", self.dim_text(dim));
+                    self.shared.push(Shared { of: "int64_t".to_owned(), name: name.clone() });
                     self.computed.insert((buffer, axis), name);
                 }
             }

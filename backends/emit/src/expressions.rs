@@ -1,9 +1,11 @@
 //! Expressions as C. What may stop the kernel becomes statements before it, in the order of evaluation;
 //! the value itself has no effect, so that it may be written where it is used.
 
+use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::printer::Printer;
+use crate::quick;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
@@ -12,10 +14,8 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
-        if let Some((known, text)) = &self.replaced
-            && known == expr
-        {
-            return text.clone();
+        if let Some(text) = self.replaced.of(expr) {
+            return text;
         }
         match expr {
             TExpr::Int(value) => dtypes::integer(want, *value),
@@ -309,6 +309,18 @@ impl Printer<'_, '_> {
         }
         let name = function.name();
         let arguments = values.join(", ");
+        if self.sums == Sums::AnyOrder
+            && want == DType::F32
+            && let Some(name) = quick::name(function)
+        {
+            return format!("{name}({arguments})");
+        }
+        if self.about
+            && want == DType::F64
+            && let Some(name) = quick::about(function)
+        {
+            return format!("{name}({arguments})");
+        }
         if is_half(want) {
             return format!("rx_round_{want}_of_f64(rx_{name}_f64({arguments}))");
         }

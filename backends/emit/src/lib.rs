@@ -12,6 +12,7 @@
 
 mod accumulate;
 mod allocation;
+mod apart;
 mod boundary;
 mod checks;
 mod dims;
@@ -20,10 +21,14 @@ mod expressions;
 mod initialized;
 mod multiply;
 mod names;
+mod outline;
 mod prelude;
 mod printer;
 mod products;
 mod quick;
+mod replaced;
+mod shares;
+mod spread;
 mod statements;
 
 pub use checks::Checks;
@@ -81,8 +86,10 @@ pub enum Sums {
     #[default]
     Exact,
     /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
-    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What calls `exp` or `sigmoid` and
-    /// ends in f32 or in a sum is computed in f32, where each operation rounds.
+    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What is computed in f64
+    /// and ends in f32 or in a sum is computed in f32, where each operation rounds, with `exp`, `sigmoid` and `tanh`
+    /// right within 2 units in the last place; with `erf`, `erfc` or `log` in f64, those right to 2^-30. Shares of a
+    /// sum are multiplied by its inverse.
     AnyOrder,
 }
 
@@ -119,10 +126,11 @@ fn print_program(
     if statements::has_barrier(body) {
         return Err("its threads wait at a barrier".to_owned());
     }
+    let body = replaced::without_names(body);
     facts.push();
     assume_declared(facts, &program.dims);
-    let printed = printer::Printer::new(program, facts, sums)
-        .map(|printer| printer.kernel(symbol, body))
+    let printed = printer::Printer::new(program, (symbol, &body), facts, sums)
+        .map(|printer| printer.kernel(&body))
         .map_err(|found| first_message(&found));
     facts.pop();
     printed

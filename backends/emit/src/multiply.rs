@@ -2,8 +2,11 @@
 //! far apart elements are. Only where every access is proved to be in bounds; else the loops stay loops.
 
 use crate::OUT_OF_MEMORY;
+use crate::apart::{Nest, are_apart};
+use crate::checks::Checks;
 use crate::printer::Printer;
 use crate::products::{At, Product, mentions};
+use crate::spread::{Plain, is_whole};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
 
@@ -19,21 +22,108 @@ struct Roles<'s> {
     column: &'s Loop,
 }
 
+impl Roles<'_> {
+    /// The loops over elements of a product that has none around it, rows first.
+    fn elements(&self) -> Vec<ScalarId> {
+        self.rows.iter().copied().chain([self.column]).map(|item| item.var).collect()
+    }
+
+    /// Whether a nest goes over the same elements and does something with each.
+    fn fits(&self, next: &Plain) -> bool {
+        let own: Vec<&Loop> = self.rows.iter().copied().chain([self.column]).collect();
+        let same = |(a, b): (&&Loop, &Loop)| is_whole(a) && a.start == b.start && a.stop == b.stop;
+        self.outer.is_empty()
+            && next.is_straight()
+            && own.len() == next.loops.len()
+            && own.iter().zip(next.loops).all(same)
+    }
+}
+
+/// Where a printer was, to go back to when something does not work.
+pub(crate) struct Mark {
+    lines: usize,
+    sites: usize,
+    checks: Checks,
+    may_stop: bool,
+    functions: usize,
+    parts: usize,
+}
+
+impl Mark {
+    pub(crate) fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
 impl Printer<'_, '_> {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            lines: self.lines.len(),
+            sites: self.sites.len(),
+            checks: self.checks,
+            may_stop: self.may_stop,
+            functions: self.functions.len(),
+            parts: self.parts,
+        }
+    }
+
+    pub(crate) fn forget(&mut self, mark: Mark) {
+        self.lines.truncate(mark.lines);
+        self.sites.truncate(mark.sites);
+        self.functions.truncate(mark.functions);
+        (self.checks, self.may_stop, self.parts) = (mark.checks, mark.may_stop, mark.parts);
+    }
+
     /// Prints a statement as a call, if it is a product; else nothing.
     pub(crate) fn multiply(&mut self, stmt: &Stmt) -> bool {
+        self.try_multiply(stmt, &[])
+    }
+
+    /// Prints a product, and as many of the statements after it as can be done with each block of it: the
+    /// number of those.
+    pub(crate) fn multiply_and(&mut self, stmt: &Stmt, after: &[Stmt]) -> Option<usize> {
+        let product = Product::of(self.program, stmt)?;
+        let roles = self.roles(&product)?;
+        let first = Nest { vars: roles.elements(), stmt };
+        let mut followers: Vec<Plain> = Vec::new();
+        for stmt in after {
+            let Some(next) = Plain::of(stmt).filter(|next| roles.fits(next)) else { break };
+            followers.push(next);
+            let others = followers.iter().map(|next| next.nest(next.loops.len()));
+            let nests: Vec<Nest> = std::iter::once(first.clone()).chain(others).collect();
+            if product.only_with_terms || !are_apart(&nests) {
+                followers.pop();
+                break;
+            }
+        }
+        loop {
+            if self.try_multiply(stmt, &followers) {
+                return Some(followers.len());
+            }
+            followers.pop()?;
+        }
+    }
+
+    /// How many loops there are around a product, if they are the outermost ones.
+    pub(crate) fn loops_around(&self, product: &Product) -> Option<usize> {
+        let outer = self.roles(product)?.outer;
+        let leads = product.loops.iter().zip(&outer).all(|(a, b)| a.var == b.var);
+        leads.then_some(outer.len())
+    }
+
+    fn try_multiply(&mut self, stmt: &Stmt, followers: &[Plain]) -> bool {
         let Some(product) = Product::of(self.program, stmt) else { return false };
         let Some(roles) = self.roles(&product) else { return false };
-        let kept = (self.lines.len(), self.sites.len(), self.checks, self.may_stop);
+        let mark = self.mark();
         let outside = self.within.clone();
+        let shared = self.shared.len();
         self.facts.push();
-        let printed = self.product(&product, &roles);
+        let printed = self.product(&product, &roles, followers);
         self.facts.pop();
+        self.shared.truncate(shared);
         self.within = outside;
         if !printed {
-            self.lines.truncate(kept.0);
-            self.sites.truncate(kept.1);
-            (self.checks, self.may_stop) = (kept.2, kept.3);
+            self.forget(mark);
         }
         self.multiplies |= printed;
         printed
@@ -88,7 +178,7 @@ impl Printer<'_, '_> {
         })
     }
 
-    fn product(&mut self, product: &Product, roles: &Roles) -> bool {
+    fn product(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> bool {
         let all = || product.loops.iter().copied().chain([product.along]);
         let mut stops = Vec::new();
         for item in all() {
@@ -130,46 +220,102 @@ impl Printer<'_, '_> {
         let (columns, depth) = (stop(roles.column.var), stop(along));
         let guard =
             if product.only_with_terms { format!("{depth} > 0 && ") } else { String::new() };
+        let done = self.finish(product, roles, followers);
+        let Some(finish) = done else { return false };
+        let threads = self.threads;
         let call = format!(
-            "{guard}rx_product({rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row})"
+            "{guard}rx_product({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
-        let done = self.finish(product, roles, &stop);
         for _ in 0..around {
             self.close();
         }
-        done
+        true
     }
 
-    /// What is made of each sum, which lies where the result goes.
-    fn finish(
-        &mut self,
-        product: &Product,
-        roles: &Roles,
-        stop: &dyn Fn(ScalarId) -> String,
-    ) -> bool {
-        let Some((value, sum)) = &product.finish else { return true };
-        for item in roles.rows.iter().chain([&roles.column]) {
-            self.open(item.var, &stop(item.var));
+    /// What is made of the sums, which lie where the result goes, block by block: a function and its frame, as
+    /// arguments. `None` where something may stop it.
+    fn finish(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> Option<String> {
+        if product.finish.is_none() && followers.is_empty() {
+            return Some("NULL, NULL".to_owned());
         }
+        let aside = self.leave();
+        self.line("for (int64_t row = r0; row < r1; row++) {");
+        self.indent += 1;
+        let plain = self.finish_sums(product, roles);
+        for next in followers {
+            self.follow(next);
+        }
+        self.close();
+        let outlined = self.come_back(aside);
+        let (name, used) = (self.part_name(), self.used(&outlined));
+        if !plain || !outlined.is_plain() {
+            return None;
+        }
+        self.define_finish(&name, &used, &outlined);
+        let values: String = used.iter().map(|shared| format!("{}, ", shared.name)).collect();
+        let frame = self.names.fresh("frame");
+        self.line(&format!("const struct {name}_frame {frame} = {{{values}0}};"));
+        Some(format!("{name}_block, &{frame}"))
+    }
+
+    /// The rows of a product from the number of one, and its columns.
+    fn open_block(&mut self, rows: &[&Loop], column: &Loop) {
+        self.line("{");
+        self.indent += 1;
+        let mut rest = "row".to_owned();
+        for (at, item) in rows.iter().enumerate().rev() {
+            let (name, extent) = (self.scalars[&item.var].clone(), self.index(&item.stop));
+            let value = if at == 0 { rest.clone() } else { format!("{rest} % {extent}") };
+            self.line(&format!("const int64_t {name} = {value};"));
+            rest = format!("({rest} / {extent})");
+        }
+        let name = self.scalars[&column.var].clone();
+        self.line(&format!("for (int64_t {name} = c0; {name} < c1; {name}++) {{"));
+        self.indent += 1;
+    }
+
+    fn finish_sums(&mut self, product: &Product, roles: &Roles) -> bool {
+        let Some((value, sum)) = &product.finish else { return true };
+        self.open_block(&roles.rows, roles.column);
         let before = self.lines.len();
         let values = self.indices(product.out.indices);
         let at = self.element(product.out.buffer, product.out.indices, values);
         let own = format!("{}[{at}]", self.buffers[&product.out.buffer]);
-        self.replaced = Some((sum.clone(), own.clone()));
+        let known = self.replaced.len();
+        self.replaced.push(sum.clone(), own.clone());
         let text = self.expr(value, DType::F32);
-        self.replaced = None;
+        self.replaced.truncate(known);
         let plain = self.lines.len() == before;
         self.line(&format!("{own} = {text};"));
-        for _ in 0..=roles.rows.len() {
-            self.close();
-        }
+        self.close();
+        self.close();
         plain
+    }
+
+    /// A nest over the same elements.
+    fn follow(&mut self, next: &Plain) {
+        self.facts.push();
+        let within = self.within.clone();
+        self.span = next.stmt.span;
+        let (column, rows) = next.loops.split_last().expect("invariant: it fits the product");
+        let rows: Vec<&Loop> = rows.iter().collect();
+        self.open_block(&rows, column);
+        for item in next.loops {
+            self.ranges.enter(self.facts, item);
+            self.sources.bind_loop(item);
+        }
+        self.body(next.body);
+        self.close();
+        self.close();
+        self.within = within;
+        self.facts.pop();
     }
 
     pub(crate) fn open(&mut self, var: ScalarId, stop: &str) {
         let name = self.scalars[&var].clone();
+        self.share("int64_t", &name);
         self.line(&format!("for (int64_t {name} = 0; {name} < {stop}; {name}++) {{"));
         self.indent += 1;
     }

@@ -7,12 +7,17 @@ const PARTS: &[&str] = &[
     include_str!("prelude/rounding.h"),
     include_str!("prelude/floats.h"),
     include_str!("prelude/functions.h"),
+    include_str!("prelude/threads.h"),
 ];
 /// Products of matrices.
-const PRODUCT: &str = include_str!("prelude/gemm.h");
+const PRODUCT: &[&str] = &[
+    include_str!("prelude/lanes.h"),
+    include_str!("prelude/pack.h"),
+    include_str!("prelude/gemm.h"),
+];
 
 /// The prelude, with products of matrices where some kernel has one.
 pub(crate) fn text(multiplies: bool) -> String {
-    let product = multiplies.then_some(PRODUCT);
-    PARTS.iter().copied().chain(product).collect::<Vec<_>>().join("\n")
+    let product = if multiplies { PRODUCT } else { &[] };
+    PARTS.iter().chain(product).copied().collect::<Vec<_>>().join("\n")
 }

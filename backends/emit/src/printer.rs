@@ -4,6 +4,8 @@ use crate::checks::Checks;
 use crate::dtypes;
 use crate::initialized::unproved;
 use crate::names::Names;
+use crate::outline::Shared;
+use crate::replaced::{Replaced, forwarded};
 use crate::{Kernel, Site, Sums};
 use relax_rewrite::ranges::Ranges;
 use relax_rewrite::walk::stored;
@@ -12,7 +14,7 @@ use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
@@ -54,8 +56,22 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) sums: Sums,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
-    /// An expression whose value is at hand.
-    pub(crate) replaced: Option<(TExpr, String)>,
+    /// Expressions whose values are at hand.
+    pub(crate) replaced: Replaced,
+    /// Whether functions of f64 need to be right to f32 only.
+    pub(crate) about: bool,
+    /// Buffers that are only a value on its way to where it is used: nothing is stored.
+    pub(crate) forwarded: BTreeSet<BufferId>,
+    /// The function that is called.
+    pub(crate) symbol: &'p str,
+    /// Functions of parts, before the function with the loops.
+    pub(crate) functions: String,
+    /// How many of them there are.
+    pub(crate) parts: usize,
+    /// What they may use.
+    pub(crate) shared: Vec<Shared>,
+    /// The threads that are there, as C.
+    pub(crate) threads: &'static str,
     /// The statement.
     pub(crate) span: Span,
     /// Bytes on the stack so far.
@@ -65,6 +81,7 @@ pub(crate) struct Printer<'p, 'f> {
 impl<'p, 'f> Printer<'p, 'f> {
     pub(crate) fn new(
         program: &'p TensorProgram,
+        (symbol, body): (&'p str, &[Stmt]),
         facts: &'f mut dyn Facts,
         sums: Sums,
     ) -> Result<Self, Vec<Diagnostic>> {
@@ -92,7 +109,14 @@ impl<'p, 'f> Printer<'p, 'f> {
             may_stop: false,
             sums,
             multiplies: false,
-            replaced: None,
+            replaced: Replaced::default(),
+            about: false,
+            forwarded: forwarded(program, body, sums),
+            symbol,
+            functions: String::new(),
+            parts: 0,
+            shared: Vec::new(),
+            threads: "threads",
             span: program.span,
             stack: 0,
         };
@@ -157,17 +181,26 @@ impl<'p, 'f> Printer<'p, 'f> {
     pub(crate) fn temporary(&mut self, of: &str, value: &str) -> String {
         let name = self.names.fresh("t");
         self.line(&format!("const {of} {name} = {value};"));
+        self.share(of, &name);
         name
     }
 
     /// Both functions.
-    pub(crate) fn kernel(mut self, symbol: &str, body: &[Stmt]) -> (String, Kernel, bool) {
+    pub(crate) fn kernel(mut self, body: &[Stmt]) -> (String, Kernel, bool) {
+        let symbol = self.symbol;
         let entry = self.boundary(symbol);
+        let parameters = self.parameters(body);
+        self.share_parameters(&parameters);
         let extents = self.computed_extents();
-        self.body(body);
+        self.outermost(body);
         let mut text = format!("\n{}", self.comment());
+        text.push_str(&self.functions);
         let _ = writeln!(text, "static __attribute__((noinline)) int32_t {symbol}_body(");
-        let _ = writeln!(text, "    {}) {{", self.parameters(body).join(",\n    "));
+        text.push_str("    const rx_threads *threads");
+        for (of, name) in &parameters {
+            let _ = write!(text, ",\n    {of} {name}");
+        }
+        text.push_str(") {\n    (void)threads;\n");
         text.push_str("    int32_t status = 0;\n");
         text.push_str(&extents);
         for line in &self.declared {
@@ -200,19 +233,18 @@ impl<'p, 'f> Printer<'p, 'f> {
     }
 
     /// Parameters of the function with the loops, in C.
-    fn parameters(&self, body: &[Stmt]) -> Vec<String> {
+    fn parameters(&self, body: &[Stmt]) -> Vec<(String, String)> {
         let written = stored(body);
         let buffers = self.program_buffers().into_iter().map(|id| {
             let of = dtypes::stored(self.program.buffer(id).dtype);
             let constant = if written.contains(&id) { "" } else { "const " };
-            format!("{constant}{of} *restrict {}", self.buffers[&id])
+            (format!("{constant}{of} *restrict"), self.buffers[&id].clone())
         });
-        let dims = self.dims.values().map(|name| format!("int64_t {name}"));
+        let dims = self.dims.values().map(|name| ("int64_t".to_owned(), name.clone()));
         let scalars = self.program.params.iter().filter_map(|param| match param {
-            Param::Scalar(id) => Some(format!("int64_t {}", self.scalars[id])),
+            Param::Scalar(id) => Some(("int64_t".to_owned(), self.scalars[id].clone())),
             Param::Buffer(_) | Param::Dim(_) => None,
         });
-        let all: Vec<String> = buffers.chain(dims).chain(scalars).collect();
-        if all.is_empty() { vec!["void".to_owned()] } else { all }
+        buffers.chain(dims).chain(scalars).collect()
     }
 }

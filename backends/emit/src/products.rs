@@ -156,7 +156,7 @@ fn is_zero(expr: &TExpr) -> bool {
 }
 
 /// Whether nothing sees the elements of a buffer after the program.
-fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
+pub(crate) fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
     let is_param = program.params.contains(&Param::Buffer(buffer));
     let named = attr(&program.attrs, WORKSPACES);
     let name = &program.buffer(buffer).name;

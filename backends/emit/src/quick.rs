@@ -1,7 +1,7 @@
-//! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32 where they call `exp` or
-//! `sigmoid`: with sixteen lanes where there were eight, and polynomials of half the length. Only where
-//! results need not be those of the interpreter bit for bit. Each operation rounds to f32; the functions are
-//! right within 2 units in the last place.
+//! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32: with sixteen lanes where there
+//! were eight, and polynomials of half the length. Only where results need not be those of the interpreter bit for
+//! bit. Each operation rounds to f32; the functions are right within 2 units in the last place. What calls
+//! other functions stays in f64, with functions that are right to more than f32 only.
 
 use crate::Sums;
 use crate::dtypes;
@@ -15,10 +15,34 @@ impl Printer<'_, '_> {
     pub(crate) fn quick(&mut self, expr: &TExpr) -> Option<String> {
         let mut calls = false;
         visit(expr, &mut |part| {
-            calls |= matches!(part, TExpr::Call(Intrinsic::Exp | Intrinsic::Sigmoid, _));
+            calls |= matches!(
+                part,
+                TExpr::Call(Intrinsic::Exp | Intrinsic::Sigmoid | Intrinsic::Tanh, _)
+                    | TExpr::Binary(..)
+            );
         });
-        let allowed = self.sums == Sums::AnyOrder && calls && self.is_narrow(expr);
-        allowed.then(|| self.narrow(expr))
+        if self.sums != Sums::AnyOrder {
+            return None;
+        }
+        if calls && self.is_narrow(expr) {
+            return Some(self.narrow(expr));
+        }
+        self.roughly(expr)
+    }
+
+    /// In f64, but with functions that are right to more than f32 only.
+    fn roughly(&mut self, expr: &TExpr) -> Option<String> {
+        let mut calls = false;
+        visit(expr, &mut |part| {
+            calls |= matches!(part, TExpr::Call(function, _) if about(*function).is_some());
+        });
+        if !calls || self.typing.dtype(expr) != DType::F64 {
+            return None;
+        }
+        let outside = std::mem::replace(&mut self.about, true);
+        let text = self.expr(expr, DType::F64);
+        self.about = outside;
+        Some(format!("(float)({text})"))
     }
 
     fn is_narrow(&self, expr: &TExpr) -> bool {
@@ -58,11 +82,24 @@ impl Printer<'_, '_> {
     }
 }
 
+/// The function of f64 for what is rounded to f32.
+pub(crate) fn about(function: Intrinsic) -> Option<&'static str> {
+    Some(match function {
+        Intrinsic::Erf => "rx_erf_about",
+        Intrinsic::Erfc => "rx_erfc_about",
+        Intrinsic::Log => "rx_log_about",
+        Intrinsic::Sigmoid => "rx_sigmoid_about",
+        Intrinsic::Tanh => "rx_tanh_about",
+        _ => return None,
+    })
+}
+
 /// The function of f32.
-fn name(function: Intrinsic) -> Option<&'static str> {
+pub(crate) fn name(function: Intrinsic) -> Option<&'static str> {
     Some(match function {
         Intrinsic::Exp => "rx_quick_exp",
         Intrinsic::Sigmoid => "rx_quick_sigmoid",
+        Intrinsic::Tanh => "rx_quick_tanh",
         Intrinsic::Abs => "rx_abs_f32",
         Intrinsic::Sqrt => "rx_sqrt_f32",
         _ => return None,

@@ -23,10 +23,18 @@ impl Printer<'_, '_> {
     pub(crate) fn body(&mut self, statements: &[Stmt]) {
         self.facts.push();
         let within = self.within.clone();
-        for stmt in statements {
+        let (replaced, shared) = (self.replaced.len(), self.shared.len());
+        let mut rest = statements;
+        while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
-            self.stmt(stmt);
+            rest = after;
+            match after {
+                [next, later @ ..] if self.shares(stmt, next) => rest = later,
+                _ => self.stmt(stmt),
+            }
         }
+        self.replaced.truncate(replaced);
+        self.shared.truncate(shared);
         self.within = within;
         self.facts.pop();
     }
@@ -37,7 +45,7 @@ impl Printer<'_, '_> {
         self.indent -= 1;
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
+    pub(crate) fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
@@ -50,6 +58,7 @@ impl Printer<'_, '_> {
                 let text = self.expr(value, dtype);
                 let name = self.scalars[var].clone();
                 self.line(&format!("const {} {name} = {text};", held(dtype)));
+                self.share(held(dtype), &name);
                 self.ranges.bind(*var, value);
                 self.sources.bind(*var, value);
             }
@@ -73,6 +82,11 @@ impl Printer<'_, '_> {
         let values = self.indices(indices);
         let mut text = self.expr(value, dtype);
         let at = self.element(buffer, indices, values);
+        if self.forwarded.contains(&buffer) {
+            let name = self.temporary(held(dtype), &text);
+            self.replaced.push(TExpr::Load { buffer, indices: indices.to_vec() }, name);
+            return;
+        }
         if let Some(op) = update {
             let old = self.load(buffer, &at);
             text = self.operation(op, dtype, &old, &text);
@@ -104,7 +118,7 @@ impl Printer<'_, '_> {
     /// All bounds are computed before the first loop is entered: they cannot use its variables.
     fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
         self.facts.push();
-        let within = self.within.clone();
+        let (within, shared) = (self.within.clone(), self.shared.len());
         let bounds: Vec<(String, String)> = loops
             .iter()
             .map(|item| {
@@ -120,6 +134,7 @@ impl Printer<'_, '_> {
             let (start, stop) = bound;
             let var = self.scalars[&item.var].clone();
             self.line(&format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"));
+            self.share("int64_t", &var);
             self.indent += 1;
             opened += 1;
             self.ranges.enter(self.facts, item);
@@ -132,6 +147,7 @@ impl Printer<'_, '_> {
         for _ in 0..opened {
             self.close();
         }
+        self.shared.truncate(shared);
         self.within = within;
         self.facts.pop();
     }
@@ -143,6 +159,7 @@ impl Printer<'_, '_> {
         }
         let name = self.names.fresh(wish);
         self.line(&format!("const int64_t {name} = {text};"));
+        self.share("int64_t", &name);
         name
     }
 
@@ -185,6 +202,7 @@ impl Printer<'_, '_> {
         let inside = self.proves(Some(Dim::Int(0)), Relation::AtMost, low.clone())
             && self.proves(low, Relation::Less, high.clone());
         self.line(&format!("const int64_t {name} = {value};"));
+        self.share("int64_t", &name);
         self.counted(if inside { Elided::Yes } else { Elided::No });
         if !inside {
             let message = format!(

@@ -7,7 +7,7 @@ use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
-use relax_build::{BuildError, build_cpu};
+use relax_build::{BuildError, build_cpu, lower_for_cpu};
 use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
@@ -105,6 +105,6 @@ fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Module), Failed> {
     } else {
         module.clone()
     };
-    let lowered = pass(&entered, &PIPELINE.to(Phase::P23))?;
+    let lowered = lower_for_cpu(&entered, &settings)?;
     Ok((entered, lowered))
 }

@@ -69,7 +69,14 @@ pub fn elements(tensor: &Tensor) -> Vec<u8> {
         ($($variant:ident)*) => {
             match tensor.data() {
                 $(Data::$variant(elements) => {
-                    elements.iter().flat_map(|element| element.to_ne_bytes()).collect()
+                    let size = tensor.dtype().size();
+                    // Chunks of one size are copied in vectors; weights are most of a module.
+                    let mut bytes = vec![0; size * elements.len()];
+                    let chunks = bytes.chunks_exact_mut(size);
+                    chunks.zip(elements).for_each(|(to, element)| {
+                        to.copy_from_slice(&element.to_ne_bytes());
+                    });
+                    bytes
                 })*
                 Data::Bool(elements) => elements.iter().map(|&element| u8::from(element)).collect(),
             }

@@ -1,6 +1,6 @@
 //! From a program to a loaded module, and a call of it held against an expectation.
 
-use relax_build::{BuildError, build_cpu};
+use relax_build::{BuildError, build_cpu, lower_for_cpu};
 use relax_corpus::compare::compare;
 use relax_corpus::directive::{Call, Kind};
 use relax_corpus::pipeline::parameters;
@@ -37,13 +37,15 @@ pub(super) enum Device {
 }
 
 /// The compiler of this system, and a cache that ends with the tests. What is tested is the code, not how
-/// quick it is.
+/// quick it is; whatever can be cut into parts for threads is.
 fn compiler() -> Option<&'static (Compiler, Cache)> {
     static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder for the cache");
         let cache = Cache::at(folder.keep());
-        Compiler::of_system().ok().map(|compiler| (compiler.with_flag("-O1"), cache))
+        Compiler::of_system()
+            .ok()
+            .map(|compiler| (compiler.with_flag("-O1").with_flag("-DRX_GRAIN=1"), cache))
     });
     found.as_ref()
 }
@@ -62,13 +64,15 @@ pub(super) fn load(
     device: Device,
 ) -> Result<machine::Module, String> {
     let recorded = Phase::of_module(part)?;
-    let lowered = if recorded == Phase::P23 {
-        part.clone()
-    } else {
-        let (route, settings) = (PIPELINE.to(Phase::P23), Settings::default());
-        run(part, &route, &settings, &mut Prover::new(), &mut Unwatched)
-            .map_err(|failed| format!("{failed:?}"))?
+    let settings = Settings::default();
+    let lowered = match device {
+        _ if recorded == Phase::P23 => Ok(part.clone()),
+        Device::Cpu => lower_for_cpu(part, &settings),
+        Device::Reference => {
+            run(part, &PIPELINE.to(Phase::P23), &settings, &mut Prover::new(), &mut Unwatched)
+        }
     };
+    let lowered = lowered.map_err(|failed| format!("{failed:?}"))?;
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: part };
     let limits = Limits::default();
@@ -86,7 +90,8 @@ pub(super) fn load(
                 BuildError::Kernel { reason, .. } => format!("a kernel has no code: {reason}"),
                 other => other.to_string(),
             })?;
-            machine::Module::load(&read_back(&image)?.to_bytes())
+            let threads = machine::Limits { threads: 3, ..machine::Limits::default() };
+            machine::Module::load_with(&read_back(&image)?.to_bytes(), threads)
         }
     }
     .map_err(|error| error.to_string())?;

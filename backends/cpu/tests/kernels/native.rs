@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // kernels are called
 
 use super::cases::Case;
-use relax_cpu::{Cache, Compiler, Library, Tensor as Argument};
+use relax_cpu::{Cache, Compiler, Library, Part, Tensor as Argument, Threads};
 use relax_emit::{Checks, Kernel, Site, Sums, print_c};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
@@ -31,7 +31,8 @@ pub(super) struct Built<'p> {
 pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
-    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
+    let compiler =
+        Compiler::of_system().expect("a C compiler").with_flag("-O2").with_flag("-DRX_GRAIN=1");
     let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
@@ -74,8 +75,24 @@ macro_rules! elements {
 }
 
 impl Built<'_> {
-    /// The buffers after a run, or where it stopped.
+    /// The buffers after a run, or where it stopped: the same, bit for bit, in one part and in several.
     pub(super) fn run(&self, case: &Case) -> Result<Vec<Tensor>, Site> {
+        let alone = self.run_with(case, None);
+        let parts = self.run_with(case, Some(&Threads { count: 3, run: backwards }));
+        match (&alone, &parts) {
+            (Ok(alone), Ok(parts)) => {
+                for (alone, parts) in alone.iter().zip(parts) {
+                    let same = bits(alone) == bits(parts);
+                    assert!(same, "{}: {alone:?} {parts:?}", self.program.name);
+                }
+            }
+            (Err(alone), Err(parts)) => assert_eq!(alone, parts),
+            _ => panic!("{}: {alone:?} {parts:?}", self.program.name),
+        }
+        alone
+    }
+
+    fn run_with(&self, case: &Case, threads: Option<&Threads>) -> Result<Vec<Tensor>, Site> {
         let mut data: Vec<Data> = case.tensors.iter().map(|tensor| tensor.data().clone()).collect();
         let shapes: Vec<Vec<i64>> = case
             .tensors
@@ -92,7 +109,7 @@ impl Built<'_> {
             .collect();
         let function = self.library.function(&self.kernel.symbol).expect("the kernel is there");
         // SAFETY: the case has a tensor of the declared dtype and rank for each buffer, none shared.
-        let status = unsafe { function.call(&arguments, &case.ints, None) };
+        let status = unsafe { function.call(&arguments, &case.ints, threads) };
         match usize::try_from(status).expect("a status is not negative") {
             0 => Ok(data.into_iter().map(Tensor::from_data).collect()),
             site => Err(self.kernel.sites[site - 1].clone()),
@@ -114,6 +131,29 @@ impl Built<'_> {
     pub(super) fn calls(&self, functions: &[Intrinsic]) -> bool {
         self.program.body.as_ref().is_some_and(|body| statements(body, functions))
     }
+}
+
+/// Runs all parts, the last one first.
+unsafe extern "C" fn backwards(
+    _: *const Threads,
+    parts: i64,
+    part: Part,
+    context: *mut std::ffi::c_void,
+) -> i32 {
+    let mut first = 0;
+    for at in (0..parts).rev() {
+        // SAFETY: the kernel passes a context of its own.
+        let status = unsafe { part(context, at) };
+        if status != 0 {
+            first = status;
+        }
+    }
+    first
+}
+
+/// Elements that are the same have the same.
+fn bits(tensor: &Tensor) -> Vec<u64> {
+    (0..tensor.len()).map(|at| tensor.number(at).as_f64().to_bits()).collect()
 }
 
 fn statements(body: &[Stmt], functions: &[Intrinsic]) -> bool {

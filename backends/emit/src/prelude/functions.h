@@ -104,6 +104,63 @@ static inline float rx_tanh_f32(float x) {
     return (float)(fabs(in) < 0x1p-7 ? near : far);
 }
 
+/* The same where the result is rounded to f32 at once, right to 2^-30: shorter polynomials, one division. */
+static const double rx_erfc_f32_terms[13] = {
+    8.988720457554115e-05, -0.00033916778843843734, -0.0008071551753261303,
+    0.00509394220809932, -0.016156469703912713, 0.03715919524373238,
+    -0.06633988384131533, 0.09373301427143942, -0.10103817757095751,
+    0.06809707505355217, 0.015379622201310499, -0.13962111731636637,
+    1.2329951187910768,
+};
+
+static const double rx_erf_f32_terms[6] = {
+    -0.0007694534279142308, 0.005200413724335493, -0.026863143032249386,
+    0.11283774013179539, -0.37612638525650693, 1.1283791670824095,
+};
+
+static const double rx_tanh_f32_terms[7] = {
+    0.002552015379876175, -0.00852987330284387, 0.021814548391574526, -0.05396353519426731,
+    0.13333313877764275, -0.33333333030942663, 0.9999999999922939,
+};
+
+static const double rx_log_f32_terms[5] = {
+    0.23616359099145984, 0.2853505103781631, 0.4000038467237519, 0.6666666524748752, 2.0000000000083595,
+};
+
+/* erfc(y) for y >= 0; beyond 11 it is less than any f32. */
+static inline double rx_erfc_tail_about(double x) {
+    double y = x > 11.0 ? 11.0 : x;
+    double low = y + 4.0, wide = 1.0 + 2.0 * y, inverse = 1.0 / (low * wide);
+    double slow = rx_polynomial(rx_erfc_f32_terms, 13, (y - 4.0) * wide * inverse);
+    return slow * (low * inverse) * rx_exp_about(-y * y);
+}
+static inline double rx_erfc_about(double x) {
+    double tail = rx_erfc_tail_about(fabs(x));
+    return x < 0 ? 2.0 - tail : tail;
+}
+static inline double rx_erf_about(double x) {
+    double y = fabs(x), near = x * rx_polynomial(rx_erf_f32_terms, 6, x * x);
+    double far = copysign(1.0 - rx_erfc_tail_about(y), x);
+    return y < 0.5 ? near : far;
+}
+static inline double rx_sigmoid_about(double x) { return 1.0 / (1.0 + rx_exp_about(-x)); }
+static inline double rx_tanh_about(double x) {
+    double near = x * rx_polynomial(rx_tanh_f32_terms, 7, x * x);
+    double far = 1.0 - 2.0 / (1.0 + rx_exp_about(2.0 * x));
+    return fabs(x) < 0.5 ? near : far;
+}
+/* x is an f32 or about one: no subnormal of f64. */
+static inline double rx_log_about(double x) {
+    uint64_t bits = rx_bits_of_f64(x), up = bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd));
+    double power = rx_f64_of_bits((up >> 52) | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023.0);
+    double m = rx_f64_of_bits((up & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
+    double s = (m - 1.0) / (m + 1.0);
+    double value = RX_MADD(power, 0x1.62e42fefa39efp-1, s * rx_polynomial(rx_log_f32_terms, 5, s * s));
+    value = x == INFINITY ? x : value;
+    value = x == 0.0 ? -INFINITY : value;
+    return x >= 0.0 ? value : NAN;
+}
+
 /* The same in f32 alone, right within 2 units in the last place (2.2 where multiplication and addition round
    twice). */
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
@@ -119,7 +176,7 @@ static inline float rx_quick_power(float n) {
 static inline float rx_quick_exp(float x) {
     float in = x > 89.0f ? 89.0f : x;
     in = in < -104.0f ? -104.0f : in;
-    float n = (in * 0x1.715476p0f + 0x1.8p23f) - 0x1.8p23f, half = (n * 0.5f + 0x1.8p23f) - 0x1.8p23f;
+    float n = RX_MADD_F32(in, 0x1.715476p0f, 0x1.8p23f) - 0x1.8p23f, half = (n * 0.5f + 0x1.8p23f) - 0x1.8p23f;
     float rest = RX_MADD_F32(n, -0x1.62ep-1f, in);
     rest = RX_MADD_F32(n, -0x1.0bfbe8p-15f, rest);
     float sum = 0x1.6850e4p-10f;
@@ -137,4 +194,15 @@ static inline float rx_quick_sigmoid(float x) {
     /* What is left of the division, and of the sum. */
     float rest = RX_MADD_F32(-value, sum, over) - value * lost;
     return RX_MADD_F32(rest, inverse, value);
+}
+
+static inline float rx_quick_tanh(float x) {
+    float y = fabsf(x), square = y * y, sum = 0x1.f4908ap-10f;
+    sum = RX_MADD_F32(sum, square, -0x1.03f99ap-7f);
+    sum = RX_MADD_F32(sum, square, 0x1.622538p-6f);
+    sum = RX_MADD_F32(sum, square, -0x1.b9d7aep-5f);
+    sum = RX_MADD_F32(sum, square, 0x1.111042p-3f);
+    sum = RX_MADD_F32(sum, square, -0x1.555554p-2f);
+    float near = RX_MADD_F32(sum, y * square, y), far = 1.0f - 2.0f / (1.0f + rx_quick_exp(2.0f * y));
+    return copysignf(y < 0.75f ? near : far, x);
 }

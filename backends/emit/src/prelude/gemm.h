@@ -5,39 +5,6 @@
    As in Vortex, what is computed at once is a tile of registers: `rows` x (4 or 2) vectors, the widest
    that the registers hold for that many rows, so that edges waste nothing; the rows of the whole product
    are spread evenly over tiles. B is packed into panels where it is read more than once. */
-#if defined __AVX512F__
-#define RX_LANES 16
-#define RX_ROWS_WIDE 6
-#define RX_ROWS 14
-#include <immintrin.h>
-#define RX_FMA(a, b, c) (rx_lanes) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
-#elif defined __AVX2__ && defined __FMA__
-#define RX_LANES 8
-#define RX_ROWS_WIDE 2
-#define RX_ROWS 6
-#include <immintrin.h>
-#define RX_FMA(a, b, c) (rx_lanes) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
-#else
-#define RX_LANES 4
-#define RX_ROWS_WIDE 2
-#define RX_ROWS 6
-#define RX_FMA(a, b, c) ((a) * (b) + (c))
-#endif
-#define RX_PANEL (4 * RX_LANES)
-#define RX_KC 384
-#ifndef RX_UNPACKED
-#define RX_UNPACKED 12
-#endif
-#define RX_NC (12 * RX_PANEL)
-
-typedef float rx_lanes __attribute__((vector_size(RX_LANES * 4), may_alias));
-typedef float rx_lanes_at __attribute__((vector_size(RX_LANES * 4), may_alias, aligned(4)));
-
-/* One matrix: element (i, j) is at i * row + j * column. */
-typedef struct rx_matrix {
-    const float *data;
-    int64_t row, column;
-} rx_matrix;
 
 /* A tile: rows x width lanes of C from `depth` terms; adds to C where `more`. a is [depth][rows],
    b is [depth] rows `step` apart. */
@@ -92,25 +59,6 @@ RX_TILE(1, 4) RX_TILE(2, 4) RX_TILE(3, 2) RX_TILE(4, 2) RX_TILE(5, 2) RX_TILE(6,
 static const rx_tile_of rx_tiles[] = {
     rx_tile_1, rx_tile_2, rx_tile_3, rx_tile_4, rx_tile_5, rx_tile_6};
 #endif
-
-/* The block of B as panels: [panel][depth][RX_PANEL], zeros beyond its width. */
-static void rx_pack(float *restrict to, rx_matrix b, int64_t depth, int64_t width) {
-    for (int64_t j = 0; j < width; j += RX_PANEL, to += depth * RX_PANEL) {
-        const int64_t n = width - j < RX_PANEL ? width - j : RX_PANEL;
-        const float *from = b.data + j * b.column;
-        if (n < RX_PANEL) memset(to, 0, (size_t)(depth * RX_PANEL) * 4);
-        if (b.column == 1) {
-            for (int64_t k = 0; k < depth; k++) memcpy(to + k * RX_PANEL, from + k * b.row, (size_t)n * 4);
-        } else {
-            for (int64_t k0 = 0; k0 < depth; k0 += 16) {
-                const int64_t k1 = k0 + 16 < depth ? k0 + 16 : depth;
-                for (int64_t i = 0; i < n; i++)
-                    for (int64_t k = k0; k < k1; k++)
-                        to[k * RX_PANEL + i] = from[k * b.row + i * b.column];
-            }
-        }
-    }
-}
 
 /* rows x RX_PANEL of C, of which `n` columns are there. */
 static void rx_panel(int64_t rows, int64_t n, int64_t depth, const float *a, const float *b,
@@ -169,28 +117,51 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
     }
 }
 
-/* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. */
-static __attribute__((noinline, unused)) int rx_product(
-    int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *restrict c, int64_t c_row) {
-    if (m <= 0 || n <= 0) return 0;
-    if (n == 1 && c_row == 1) {
-        /* A column is the row of the product of what is turned over. */
-        rx_matrix row = {b.data, 0, b.row}, turned = {a.data, a.column, a.row};
-        return rx_product(1, m, depth, row, turned, c, m == 1 ? 2 : m), 0;
+/* What becomes of elements when their sums are whole: rows r0 to r1, columns c0 to c1. */
+typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c0, int64_t c1);
+
+/* A product, C with rows c_row apart, and how it is cut into parts. */
+typedef struct rx_job {
+    int64_t m, n, depth;
+    rx_matrix a, b;
+    float *c;
+    int64_t c_row;
+    rx_finish finish;
+    const void *context;
+    int turned;
+    int64_t row_parts, column_parts;
+} rx_job;
+
+static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    if (job->finish == NULL) return;
+    if (job->turned) job->finish(job->context, c0, c1, r0, r1);
+    else job->finish(job->context, r0, r1, c0, c1);
+}
+
+/* A tile of rows, as wide as a block. */
+static void rx_strip(const rx_job *job, int64_t rows, int64_t width, int64_t deep, const float *left,
+                     const rx_matrix block, const float *panels, int packs, float *c, int more) {
+    for (int64_t j = 0; j < width; j += RX_PANEL) {
+        const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
+        const int in_place = !packs && there == RX_PANEL;
+        const float *right = in_place ? block.data + j : packs ? panels + j * deep : panels;
+        rx_panel(rows, there, deep, left, right, in_place ? block.row : RX_PANEL, c + j, job->c_row, more);
     }
-    if (m == 1 || depth == 0) {
-        for (int64_t i = 0; i < m; i++) rx_row(a, b, c + i * c_row, n, depth);
-        return 0;
-    }
-    const int64_t tiles = (m + RX_ROWS - 1) / RX_ROWS;
-    /* With one tile of rows B is read once: it stays where it is, but for the edge. */
+}
+
+/* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack B. */
+static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    const int64_t m = r1 - r0, n = c1 - c0, depth = job->depth, tiles = (m + RX_ROWS - 1) / RX_ROWS;
+    const rx_matrix a = {job->a.data + r0 * job->a.row, job->a.row, job->a.column};
+    const rx_matrix b = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    float *c = job->c + r0 * job->c_row + c0;
+    /* With few tiles of rows B stays where it is, but for the edge. */
     const int packs = tiles > RX_UNPACKED || b.column != 1;
-    float *panels = NULL;
     const int64_t most = n < RX_NC ? n : RX_NC, deepest = depth < RX_KC ? depth : RX_KC;
     const int64_t wide = packs ? (most + RX_PANEL - 1) / RX_PANEL : 1;
-    panels = aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
+    float *panels = aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
     if (panels == NULL) return 1;
-    _Alignas(64) float left[RX_ROWS * RX_KC];
+    _Alignas(64) float left[RX_ROWS * RX_KC + RX_LANES];
     for (int64_t jc = 0; jc < n; jc += RX_NC) {
         const int64_t width = n - jc < RX_NC ? n - jc : RX_NC;
         for (int64_t kc = 0; kc < depth; kc += RX_KC) {
@@ -204,20 +175,64 @@ static __attribute__((noinline, unused)) int rx_product(
             }
             for (int64_t t = 0, i = 0; t < tiles; t++) {
                 const int64_t rows = m / tiles + (t < m % tiles);
-                for (int64_t k = 0; k < deep; k++)
-                    for (int64_t r = 0; r < rows; r++)
-                        left[k * rows + r] = a.data[(i + r) * a.row + (kc + k) * a.column];
-                for (int64_t j = 0; j < width; j += RX_PANEL) {
-                    const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
-                    const int in_place = !packs && there == RX_PANEL;
-                    const float *right = in_place ? block.data + j : packs ? panels + j * deep : panels;
-                    rx_panel(rows, there, deep, left, right, in_place ? b.row : RX_PANEL,
-                             c + i * c_row + jc + j, c_row, kc > 0);
-                }
+                const rx_matrix above = {a.data + i * a.row + kc * a.column, a.row, a.column};
+                rx_pack_rows(left, above, deep, rows);
+                rx_strip(job, rows, width, deep, left, block, panels, packs, c + i * job->c_row + jc, kc > 0);
+                if (kc + deep == depth) rx_finished(job, r0 + i, r0 + i + rows, c0 + jc, c0 + jc + width);
                 i += rows;
             }
         }
     }
     free(panels);
     return 0;
+}
+
+/* One part; columns are cut between panels, so that edges are where they are without parts. */
+static int32_t rx_part(void *context, int64_t part) {
+    const rx_job *job = context;
+    const int64_t panels = (job->n + RX_PANEL - 1) / RX_PANEL;
+    const int64_t row = part / job->column_parts, column = part % job->column_parts;
+    const int64_t r0 = rx_begin(job->m, job->row_parts, row), r1 = rx_begin(job->m, job->row_parts, row + 1);
+    const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
+    const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
+    const int64_t c1 = end < job->n ? end : job->n;
+    if (job->m > 1 && job->depth > 0) return rx_block(job, r0, r1, c0, c1);
+    const rx_matrix right = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    for (int64_t i = r0; i < r1; i++) {
+        const rx_matrix left = {job->a.data + i * job->a.row, job->a.row, job->a.column};
+        rx_row(left, right, job->c + i * job->c_row + c0, c1 - c0, job->depth);
+    }
+    rx_finished(job, r0, r1, c0, c1);
+    return 0;
+}
+
+/* Cuts columns first: each part packs its own, and all read the rows. */
+static void rx_cut(const rx_threads *threads, rx_job *job) {
+    job->row_parts = job->column_parts = 1;
+    if (threads == NULL || threads->count < 2) return;
+    const double worth = (double)job->m * (double)job->n * (double)job->depth / (16.0 * RX_GRAIN);
+    const int64_t panels = (job->n + RX_PANEL - 1) / RX_PANEL;
+    int64_t wanted = panels >= 16 * threads->count ? 2 * threads->count : threads->count;
+    if (worth < (double)wanted) wanted = (int64_t)worth;
+    if (wanted < 2) return;
+    job->column_parts = panels < wanted ? panels : wanted;
+    const int64_t left = wanted / job->column_parts, rows = job->m / (2 * RX_ROWS);
+    job->row_parts = rows < 1 ? 1 : rows < left ? rows : left;
+}
+
+/* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. Then nothing is finished that
+   others could see: the kernel stops. */
+static __attribute__((noinline, unused)) int rx_product(
+    const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
+    int64_t c_row, rx_finish finish, const void *context) {
+    if (m <= 0 || n <= 0) return 0;
+    rx_job job = {m, n, depth, a, b, c, c_row, finish, context, 0, 1, 1};
+    if (n == 1 && c_row == 1) {
+        /* A column is the row of the product of what is turned over. */
+        const rx_matrix row = {b.data, 0, b.row}, turned = {a.data, a.column, a.row};
+        job = (rx_job){1, m, depth, row, turned, c, m, finish, context, 1, 1, 1};
+    }
+    rx_cut(threads, &job);
+    const int64_t parts = job.row_parts * job.column_parts;
+    return parts > 1 ? threads->run(threads, parts, rx_part, &job) : rx_part(&job, 0);
 }
