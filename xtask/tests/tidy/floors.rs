@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("corpus", 2),
     ("proofs", 2),
     ("theorems", 2),
+    ("import", 3),
     ("rewrite", 3),
     ("lower", 4),
     ("backends/emit", 5),
