@@ -19,6 +19,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("proofs", 2),
     ("theorems", 2),
     ("validation", 3),
+    ("import", 3),
     ("rewrite", 3),
     ("lower", 4),
     ("backends/emit", 5),

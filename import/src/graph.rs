@@ -1,0 +1,491 @@
+//! From a graph of nodes to the lines of a function: inputs become parameters, nodes are imported in
+//! their order, and what cannot be imported is collected, so that all of it is told at once.
+
+use crate::builder::{Builder, Content, Line, Origin, V};
+use crate::elements;
+use crate::model::Options;
+use crate::node::Node;
+use crate::operators;
+use crate::proto;
+use crate::reason::{Done, ImportError, Missing, Reason, invalid, unsupported};
+use relax_syntax::dim::Dim;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Functions within functions, and graphs within graphs.
+const DEEPEST: usize = 32;
+/// Nodes after functions are put in their place.
+const MOST_NODES: usize = 2_000_000;
+
+/// What the names of a graph stand for; `None` for what could not be imported.
+pub(crate) type Scope = BTreeMap<String, Option<V>>;
+
+/// An import in progress.
+pub(crate) struct Importer<'m> {
+    pub(crate) builder: Builder,
+    options: &'m Options,
+    functions: BTreeMap<(String, String), &'m proto::Function>,
+    opset: i64,
+    missing: BTreeMap<(String, String), Vec<String>>,
+    needs: BTreeSet<String>,
+    pub(crate) notes: Vec<String>,
+    depth: usize,
+    nodes: usize,
+    /// Dims of the model by name.
+    named_dims: BTreeMap<String, Dim>,
+}
+
+impl<'m> Importer<'m> {
+    pub(crate) fn new(model: &'m proto::Model, options: &'m Options, opset: i64) -> Self {
+        let functions = model.functions.iter().map(|function| {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            ((text(&function.domain), text(&function.name)), function)
+        });
+        let mut builder = Builder::new();
+        builder.names.fresh(&options.entry);
+        Self {
+            builder,
+            options,
+            functions: functions.collect(),
+            opset,
+            missing: BTreeMap::new(),
+            needs: BTreeSet::new(),
+            notes: Vec::new(),
+            depth: 0,
+            nodes: 0,
+            named_dims: BTreeMap::new(),
+        }
+    }
+
+    /// All of a model's graph: parameters and results.
+    pub(crate) fn main(
+        &mut self,
+        graph: &'m proto::Graph,
+    ) -> Result<(Vec<V>, Vec<V>), ImportError> {
+        let mut scope = Scope::new();
+        let (inputs, outputs) = self
+            .parts(graph, &mut scope)
+            .map_err(|reason| ImportError::Malformed(message(&reason)))?;
+        if !self.missing.is_empty() {
+            let missing = std::mem::take(&mut self.missing);
+            let missing = missing.into_iter();
+            return Err(ImportError::Unsupported(
+                missing.map(|((operator, why), nodes)| Missing { operator, why, nodes }).collect(),
+            ));
+        }
+        if !self.needs.is_empty() {
+            return Err(ImportError::Needs(self.needs.iter().cloned().collect()));
+        }
+        let outputs = outputs.into_iter().collect::<Option<Vec<V>>>();
+        let outputs = outputs.expect("invariant: an output without a value has a reason");
+        Ok((inputs, outputs))
+    }
+
+    #[allow(clippy::type_complexity)] // parameters, and results where there are any
+    fn parts(
+        &mut self,
+        graph: &'m proto::Graph,
+        scope: &mut Scope,
+    ) -> Done<(Vec<V>, Vec<Option<V>>)> {
+        self.initializers(graph, scope)?;
+        let mut inputs = Vec::new();
+        for input in &graph.input {
+            let name = input.name.clone().unwrap_or_default();
+            // Older models list initializers among the inputs, as defaults.
+            if scope.contains_key(&name) {
+                continue;
+            }
+            let value = self.parameter(&name, input);
+            let value = self.noted("input", &name, value);
+            let bound = self.options.bind.contains_key(&name);
+            if let Some(value) = value.filter(|_| !bound) {
+                inputs.push(value);
+            }
+            scope.insert(name, value);
+        }
+        self.nested(&graph.node, scope)?;
+        let outputs = self.outputs(graph, scope)?;
+        Ok((inputs, outputs))
+    }
+
+    fn initializers(&mut self, graph: &proto::Graph, scope: &mut Scope) -> Done<()> {
+        if !graph.sparse_initializer.is_empty() {
+            let tensors = vec!["sparse initializers".to_owned()];
+            self.missing.insert(("initializer".to_owned(), "sparse tensors".to_owned()), tensors);
+        }
+        for tensor in &graph.initializer {
+            let name = tensor.name.clone().unwrap_or_default();
+            let value = elements::tensor(tensor, self.options.folder.as_deref())
+                .map(|tensor| self.builder.constant(tensor));
+            let value = self.noted("initializer", &name, value);
+            self.hint(value, &name);
+            if scope.insert(name.clone(), value).is_some() {
+                return invalid(format!("two values are named `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn hint(&mut self, value: Option<V>, name: &str) {
+        if let Some(V(index)) = value {
+            self.builder.values[index].hint.get_or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// Notes why there is no value. What breaks the format is noted as well, so that it does not hide
+    /// what is not supported.
+    fn noted(&mut self, operator: &str, node: &str, value: Done<V>) -> Option<V> {
+        value.map_err(|reason| self.note(operator, node, reason)).ok()
+    }
+
+    fn note(&mut self, operator: &str, node: &str, reason: Reason) {
+        match reason {
+            Reason::Needs(input) => drop(self.needs.insert(input)),
+            Reason::Unsupported(why) | Reason::Invalid(why) => {
+                self.missing.entry((operator.to_owned(), why)).or_default().push(node.to_owned());
+            }
+        }
+    }
+
+    fn parameter(&mut self, name: &str, input: &proto::ValueInfo) -> Done<V> {
+        if let Some(tensor) = self.options.bind.get(name) {
+            let value = self.builder.constant(tensor.clone());
+            self.hint(Some(value), name);
+            return Ok(value);
+        }
+        let r#type = input.r#type.clone().unwrap_or_default();
+        if r#type.sequence_type.is_some() || r#type.optional_type.is_some() {
+            return unsupported("a sequence or an optional as an input of the model");
+        }
+        let Some(tensor) = r#type.tensor_type else {
+            return unsupported("an input that is no tensor");
+        };
+        let dtype = elements::dtype(tensor.elem_type.unwrap_or(0))?;
+        let Some(shape) = tensor.shape else { return unsupported("an input of unknown rank") };
+        let mut dims = Vec::new();
+        for (axis, dim) in shape.dim.iter().enumerate() {
+            dims.push(self.dimension(name, axis, dim)?);
+        }
+        let value = self.builder.add(dims, dtype, Content::Input(name.to_owned()));
+        self.hint(Some(value), name);
+        Ok(value)
+    }
+
+    fn dimension(&mut self, input: &str, axis: usize, dim: &proto::Dimension) -> Done<Dim> {
+        if let Some(extent) = dim.dim_value {
+            return if extent >= 0 {
+                Ok(Dim::Int(extent))
+            } else {
+                invalid(format!("the dim {extent} of `{input}` is negative"))
+            };
+        }
+        let Some(param) = dim.dim_param.as_deref().filter(|param| !param.is_empty()) else {
+            let dim = self.builder.variable(None, Origin::Signature);
+            self.notes.push(format!("dim {axis} of `{input}` has no name: it is `{dim}`"));
+            return Ok(dim);
+        };
+        if let Some(dim) = self.named_dims.get(param) {
+            return Ok(dim.clone());
+        }
+        let dim = match self.options.dims.get(param) {
+            Some(wanted) => match wanted.parse::<i64>() {
+                Ok(extent) => Dim::Int(extent.max(0)),
+                Err(_) => self.builder.variable(Some(wanted), Origin::Signature),
+            },
+            None => self.builder.variable(Some(param), Origin::Signature),
+        };
+        self.named_dims.insert(param.to_owned(), dim.clone());
+        Ok(dim)
+    }
+
+    fn outputs(&mut self, graph: &proto::Graph, scope: &Scope) -> Done<Vec<Option<V>>> {
+        let mut outputs = Vec::new();
+        for output in &graph.output {
+            let name = output.name.clone().unwrap_or_default();
+            let Some(value) = scope.get(&name) else {
+                return invalid(format!("nothing computes the output `{name}`"));
+            };
+            outputs.push(*value);
+        }
+        Ok(outputs)
+    }
+
+    fn node(&mut self, node: &proto::Node, scope: &mut Scope) -> Done<()> {
+        let operator = qualified(node);
+        let mut inputs = Vec::new();
+        let mut lost = false;
+        for name in &node.input {
+            match scope.get(name) {
+                _ if name.is_empty() => inputs.push(None),
+                Some(Some(value)) => inputs.push(Some(*value)),
+                Some(None) => lost = true,
+                None => {
+                    return invalid(format!(
+                        "the node `{}` reads `{name}`, which nothing before it computes: the graph \
+                         is cyclic, or its nodes are out of order",
+                        shown(node)
+                    ));
+                }
+            }
+        }
+        let before = self.builder.lines.len();
+        let results = if !operators::is_known(node) && !self.is_function(node) {
+            Err(Reason::Unsupported("this operator is not imported".to_owned()))
+        } else if lost {
+            return self.define(node, &[], scope);
+        } else {
+            self.results(node, inputs, scope)
+        };
+        match results {
+            Ok(values) => {
+                self.comment(node, before);
+                self.define(node, &values, scope)
+            }
+            Err(reason) => {
+                self.builder.lines.truncate(before);
+                self.note(&operator, &shown(node), reason);
+                self.define(node, &[], scope)
+            }
+        }
+    }
+
+    /// Says which node several lines come from.
+    fn comment(&mut self, node: &proto::Node, before: usize) {
+        if self.builder.lines.len() > before + 1 && !self.is_function(node) {
+            let name = node.name.as_deref().filter(|name| !name.is_empty());
+            let name = name.map_or_else(String::new, |name| format!(" {}", printable(name)));
+            let text = format!("{}{name}", printable(&qualified(node)));
+            self.builder.lines.insert(before, Line::Comment(text));
+        }
+    }
+
+    /// Gives the outputs of a node their values, or none.
+    fn define(&mut self, node: &proto::Node, values: &[V], scope: &mut Scope) -> Done<()> {
+        for (index, name) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let value = values.get(index).copied();
+            self.hint(value, name);
+            if scope.insert(name.clone(), value).is_some() {
+                return invalid(format!("two values are named `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_function(&self, node: &proto::Node) -> bool {
+        self.function(node).is_some()
+    }
+
+    fn function(&self, node: &proto::Node) -> Option<&'m proto::Function> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        self.functions.get(&(text(&node.domain), text(&node.op_type))).copied()
+    }
+
+    fn results(
+        &mut self,
+        node: &proto::Node,
+        inputs: Vec<Option<V>>,
+        scope: &Scope,
+    ) -> Done<Vec<V>> {
+        if let Some(function) = self.function(node) {
+            return self.inlined(node, function, inputs);
+        }
+        if node.attribute.iter().any(|attribute| attribute.sparse_tensor.is_some()) {
+            return unsupported("sparse tensors");
+        }
+        if node.op_type.as_deref() == Some("If") {
+            return self.branch(node, &inputs, scope);
+        }
+        let importer = operators::importer(node)
+            .ok_or_else(|| Reason::Unsupported("this operator is not imported".to_owned()))?;
+        let mut node = Node {
+            builder: &mut self.builder,
+            message: node,
+            inputs,
+            opset: self.opset,
+            folder: self.options.folder.as_deref(),
+        };
+        importer(&mut node)
+    }
+
+    /// A call of a function of the model: its nodes in the place of the call.
+    fn inlined(
+        &mut self,
+        node: &proto::Node,
+        function: &proto::Function,
+        inputs: Vec<Option<V>>,
+    ) -> Done<Vec<V>> {
+        let mut scope = Scope::new();
+        for (index, name) in function.input.iter().enumerate() {
+            if let Some(value) = inputs.get(index).copied().flatten() {
+                scope.insert(name.clone(), Some(value));
+            }
+        }
+        let mut nodes = function.node.clone();
+        for inner in &mut nodes {
+            for attribute in &mut inner.attribute {
+                passed(attribute, node, function);
+            }
+            inner.attribute.retain(|attribute| attribute.ref_attr_name.is_none());
+            // An input of the function that the call leaves out is left out here too.
+            for name in &mut inner.input {
+                if function.input.contains(name) && !scope.contains_key(name) {
+                    name.clear();
+                }
+            }
+        }
+        self.nested(&nodes, &mut scope)?;
+        let result = |name: &String| scope.get(name).copied().flatten();
+        let results = function.output.iter().map(result).collect::<Option<Vec<V>>>();
+        results
+            .ok_or_else(|| Reason::Unsupported("a function of which a part is missing".to_owned()))
+    }
+
+    /// Nodes in their order.
+    fn nested(&mut self, nodes: &[proto::Node], scope: &mut Scope) -> Done<()> {
+        if self.depth >= DEEPEST {
+            return invalid(format!(
+                "graphs and functions are more than {DEEPEST} deep, or recursive"
+            ));
+        }
+        self.depth += 1;
+        let done = nodes.iter().try_for_each(|node| {
+            self.nodes += 1;
+            if self.nodes > MOST_NODES {
+                return invalid(format!("there are more than {MOST_NODES} nodes"));
+            }
+            self.node(node, scope)
+        });
+        self.depth -= 1;
+        done
+    }
+
+    /// A branch of the model; of a condition that is known only the one side.
+    fn branch(&mut self, node: &proto::Node, inputs: &[Option<V>], scope: &Scope) -> Done<Vec<V>> {
+        let condition = inputs.first().copied().flatten();
+        let condition = condition.ok_or_else(|| Reason::Invalid("no condition".to_owned()))?;
+        let side = |name: &str| {
+            let attribute = node.attribute.iter().find(|a| a.name.as_deref() == Some(name));
+            let graph = attribute.and_then(|attribute| attribute.g.as_ref());
+            graph.ok_or_else(|| Reason::Invalid(format!("`{name}` is missing")))
+        };
+        let (then, otherwise) = (side("then_branch")?, side("else_branch")?);
+        if let Some(known) = self.builder.tensor(condition) {
+            let taken = known.len() == 1 && known.number(0).as_f64() != 0.0;
+            return self.side(if taken { then } else { otherwise }, scope);
+        }
+        let condition = if self.builder.rank(condition) == 0 {
+            condition
+        } else {
+            self.builder
+                .call("reshape", &[condition.into(), crate::argument::Arg::Shape(vec![])])?
+        };
+        let outer = std::mem::take(&mut self.builder.lines);
+        let first = self.side(then, scope);
+        let then_lines = std::mem::take(&mut self.builder.lines);
+        let second = self.side(otherwise, scope);
+        let else_lines = std::mem::replace(&mut self.builder.lines, outer);
+        self.joined(condition, (first?, then_lines), (second?, else_lines))
+    }
+
+    fn side(&mut self, graph: &proto::Graph, scope: &Scope) -> Done<Vec<V>> {
+        let mut scope = scope.clone();
+        self.initializers(graph, &mut scope)?;
+        self.nested(&graph.node, &mut scope)?;
+        let outputs = self.outputs(graph, &scope)?;
+        outputs
+            .into_iter()
+            .collect::<Option<Vec<V>>>()
+            .ok_or_else(|| Reason::Unsupported("a branch of which a part is missing".to_owned()))
+    }
+
+    /// An `if` of which each side binds the same values.
+    fn joined(
+        &mut self,
+        condition: V,
+        (then, mut then_lines): (Vec<V>, Vec<Line>),
+        (otherwise, mut else_lines): (Vec<V>, Vec<Line>),
+    ) -> Done<Vec<V>> {
+        if then.len() != otherwise.len() {
+            return invalid("the sides of a branch give different numbers of values");
+        }
+        let mut results = Vec::new();
+        let mut casts = Vec::new();
+        for (a, b) in then.into_iter().zip(otherwise) {
+            let (left, right) = (self.builder.annotation(a), self.builder.annotation(b));
+            let dtype = self.builder.dtype(a);
+            if dtype != self.builder.dtype(b) || self.builder.rank(a) != self.builder.rank(b) {
+                return unsupported(format!("sides of a branch give {left} and {right}"));
+            }
+            if [a, b].iter().any(|&v| matches!(self.builder.info(v).content, Content::Sequence(_)))
+            {
+                return unsupported("a branch that gives a sequence");
+            }
+            let (x, y) = (self.builder.dims(a), self.builder.dims(b));
+            let target = self.builder.add(x.clone(), dtype, Content::Computed);
+            then_lines.push(Line::Alias { target, from: a });
+            else_lines.push(Line::Alias { target, from: b });
+            let same = x.iter().zip(&y).all(|(x, y)| self.builder.same(x, y));
+            results.push(if same { target } else { self.opened(target, &x, &y, &mut casts) });
+        }
+        self.builder.lines.push(Line::If { condition, then: then_lines, otherwise: else_lines });
+        self.builder.lines.extend(casts);
+        Ok(results)
+    }
+
+    fn opened(&mut self, from: V, x: &[Dim], y: &[Dim], casts: &mut Vec<Line>) -> V {
+        let dims = x.iter().zip(y).map(|(x, y)| {
+            if self.builder.same(x, y) {
+                x.clone()
+            } else {
+                self.builder.variable(None, Origin::Cast)
+            }
+        });
+        let dims = dims.collect();
+        let dtype = self.builder.dtype(from);
+        let target = self.builder.add(dims, dtype, Content::Computed);
+        casts.push(Line::Cast { target, from });
+        target
+    }
+}
+
+/// An attribute in a function, which may stand for one of the call.
+fn passed(attribute: &mut proto::Attribute, call: &proto::Node, function: &proto::Function) {
+    if let Some(wanted) = attribute.ref_attr_name.clone() {
+        let named = |given: &&proto::Attribute| given.name.as_ref() == Some(&wanted);
+        let given = call.attribute.iter().find(named);
+        let given = given.or_else(|| function.attribute_proto.iter().find(named));
+        if let Some(given) = given {
+            *attribute = proto::Attribute { name: attribute.name.clone(), ..given.clone() };
+        }
+    }
+    if let Some(graph) = &mut attribute.g {
+        for inner in graph.node.iter_mut().flat_map(|node| &mut node.attribute) {
+            passed(inner, call, function);
+        }
+    }
+}
+
+fn message(reason: &Reason) -> String {
+    match reason {
+        Reason::Unsupported(why) | Reason::Invalid(why) => why.clone(),
+        Reason::Needs(input) => format!("the elements of `{input}` must be known"),
+    }
+}
+
+fn qualified(node: &proto::Node) -> String {
+    let name = node.op_type.clone().unwrap_or_default();
+    match node.domain.as_deref() {
+        None | Some("" | "ai.onnx") => name,
+        Some(domain) => format!("{domain}.{name}"),
+    }
+}
+
+/// How a message names a node.
+fn shown(node: &proto::Node) -> String {
+    let name = node.name.as_ref().filter(|name| !name.is_empty());
+    name.or(node.output.first()).map_or_else(String::new, |name| printable(name))
+}
+
+/// Without what would break a line.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(120).collect()
+}

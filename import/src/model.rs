@@ -1,0 +1,161 @@
+//! A whole model: its bytes, what is asked of the import, and what comes of it.
+
+use crate::elements;
+use crate::graph::Importer;
+use crate::proto;
+use crate::reason::{ImportError, Reason};
+use crate::render;
+use prost::Message;
+use prost::bytes::Bytes;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::format::format_source;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Operator sets that are read: what is imported did not change its meaning since the first, or says how.
+const OPSETS: std::ops::RangeInclusive<i64> = 7..=23;
+
+/// What is asked of an import.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of the function.
+    pub entry: String,
+    /// Other names, or numbers, for dims of the model.
+    pub dims: BTreeMap<String, String>,
+    /// Values of inputs, which are then constants of the program.
+    pub bind: BTreeMap<String, Tensor>,
+    /// Where the model lies, for tensors in files of their own.
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            entry: "main".to_owned(),
+            dims: BTreeMap::new(),
+            bind: BTreeMap::new(),
+            folder: None,
+        }
+    }
+}
+
+/// A program out of a model.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Formatted, with comments.
+    pub text: String,
+    /// The tensors of `param("…")`.
+    pub params: Vec<(String, Arc<Tensor>)>,
+    /// The parameters, as the model names them, in order.
+    pub inputs: Vec<String>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+/// The program that a model is.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_onnx(bytes: Bytes, options: &Options) -> Result<Imported, ImportError> {
+    let model = decoded(bytes)?;
+    let opset = opset(&model)?;
+    let graph = model.graph.as_ref().ok_or_else(|| malformed("the model has no graph"))?;
+    let mut importer = Importer::new(&model, options, opset);
+    let (inputs, outputs) = importer.main(graph)?;
+    let (mut builder, notes) = (importer.builder, importer.notes);
+    let names = inputs.iter().map(|&v| builder.info(v).hint.clone().unwrap_or_default()).collect();
+    let rendered = render::function(&mut builder, &options.entry, &inputs, &outputs);
+    let mut text = String::new();
+    for note in &notes {
+        text += &format!("# {note}\n");
+    }
+    text += &rendered.text;
+    let text = format_source(&Source::new("imported", text.as_str())).map_err(|diagnostics| {
+        let first = diagnostics.first().map_or_else(String::new, |d| d.message.clone());
+        malformed(format!("the program could not be written: {first}"))
+    })?;
+    Ok(Imported { text, params: rendered.externals, inputs: names, notes })
+}
+
+/// The names of the inputs of a model, in order, those that have a default left out.
+///
+/// # Errors
+/// When it is damaged.
+pub fn input_names(bytes: Bytes) -> Result<Vec<String>, ImportError> {
+    let graph = decoded(bytes)?.graph.unwrap_or_default();
+    let own =
+        |name: &String| graph.initializer.iter().all(|tensor| tensor.name.as_ref() != Some(name));
+    Ok(graph.input.iter().filter_map(|input| input.name.clone()).filter(own).collect())
+}
+
+/// What a model is made of, as far as its file says.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The version of the operators of ONNX itself.
+    pub opset: Option<i64>,
+    /// Other domains.
+    pub domains: Vec<String>,
+    /// The operators of its graph, by name.
+    pub operators: Vec<String>,
+}
+
+/// What a model is made of, whether it can be imported or not.
+///
+/// # Errors
+/// When it is damaged.
+pub fn summary(bytes: Bytes) -> Result<Summary, ImportError> {
+    let model = decoded(bytes)?;
+    let mut summary = Summary::default();
+    for set in &model.opset_import {
+        match set.domain.as_deref() {
+            None | Some("" | "ai.onnx") => summary.opset = set.version,
+            Some(domain) => summary.domains.push(domain.to_owned()),
+        }
+    }
+    let nodes = model.graph.unwrap_or_default().node;
+    summary.operators = nodes.into_iter().filter_map(|node| node.op_type).collect();
+    summary.operators.sort_unstable();
+    summary.operators.dedup();
+    Ok(summary)
+}
+
+fn decoded(bytes: Bytes) -> Result<proto::Model, ImportError> {
+    proto::Model::decode(bytes)
+        .map_err(|error| malformed(format!("this is no ONNX model, or it is damaged: {error}")))
+}
+
+/// The value of a tensor that lies alone in a file, as test data of ONNX does.
+///
+/// # Errors
+/// When it is damaged, or of a dtype that the language does not have.
+pub fn read_tensor(bytes: Bytes) -> Result<Tensor, String> {
+    let message = proto::Tensor::decode(bytes).map_err(|error| error.to_string())?;
+    elements::tensor(&message, None).map_err(|reason| match reason {
+        Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Needs(why) => why,
+    })
+}
+
+fn malformed(why: impl Into<String>) -> ImportError {
+    ImportError::Malformed(why.into())
+}
+
+/// The version of the operators of ONNX itself.
+fn opset(model: &proto::Model) -> Result<i64, ImportError> {
+    let own =
+        |set: &&proto::OperatorSet| matches!(set.domain.as_deref(), None | Some("" | "ai.onnx"));
+    let versions = model.opset_import.iter().filter(own).map(|set| set.version.unwrap_or(1));
+    match versions.max() {
+        Some(version) if OPSETS.contains(&version) => Ok(version),
+        Some(version) => Err(malformed(format!(
+            "the model is of operator set {version}; {} to {} are read",
+            OPSETS.start(),
+            OPSETS.end()
+        ))),
+        None if model.opset_import.is_empty() => Err(malformed(
+            "the model does not say its operator set: it is damaged, or no ONNX model",
+        )),
+        None => Ok(*OPSETS.end()),
+    }
+}

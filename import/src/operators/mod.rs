@@ -1,0 +1,74 @@
+//! The operators of ONNX, by family: how each is composed of those of the language.
+
+mod activation;
+mod arithmetic;
+mod attention;
+mod convolution;
+mod creation;
+mod elementwise;
+mod gather;
+mod linear;
+mod loss;
+mod norm;
+mod order;
+mod pooling;
+mod quantize;
+mod recurrent;
+mod reduce;
+mod resize;
+mod scatter;
+mod sequence;
+mod shape;
+mod slice;
+
+use crate::node::Importer;
+use crate::proto;
+
+type Table = &'static [(&'static str, Importer)];
+
+const FAMILIES: &[Table] = &[
+    arithmetic::OPERATORS,
+    attention::OPERATORS,
+    activation::OPERATORS,
+    convolution::OPERATORS,
+    creation::OPERATORS,
+    elementwise::OPERATORS,
+    gather::OPERATORS,
+    linear::OPERATORS,
+    loss::OPERATORS,
+    norm::OPERATORS,
+    order::OPERATORS,
+    pooling::OPERATORS,
+    quantize::OPERATORS,
+    recurrent::OPERATORS,
+    reduce::OPERATORS,
+    resize::OPERATORS,
+    scatter::OPERATORS,
+    sequence::OPERATORS,
+    shape::OPERATORS,
+    slice::OPERATORS,
+];
+
+/// The importer of a node's operator.
+pub(crate) fn importer(node: &proto::Node) -> Option<Importer> {
+    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+        return None;
+    }
+    let wanted = node.op_type.as_deref()?;
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    rows.find(|(name, _)| *name == wanted).map(|(_, importer)| *importer)
+}
+
+/// Whether a node is imported, here or as control flow.
+pub(crate) fn is_known(node: &proto::Node) -> bool {
+    node.op_type.as_deref() == Some("If") || importer(node).is_some()
+}
+
+/// The names of all operators that are imported, in order.
+#[must_use]
+pub fn supported() -> Vec<&'static str> {
+    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
+    let mut names: Vec<&str> = names.chain(["If"]).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,5 @@
+//! Sequences.
+
+use crate::node::Importer;
+
+pub(super) const OPERATORS: &[(&str, Importer)] = &[];

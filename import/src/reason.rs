@@ -1,0 +1,64 @@
+//! Why a model, or a part of it, does not become a program.
+
+use std::fmt;
+use thiserror::Error;
+
+/// Why one node is not imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The model is fine, but the language or this import lacks something.
+    Unsupported(String),
+    /// The elements of this graph input decide what is computed: they must be given.
+    Needs(String),
+    /// The model breaks the rules of ONNX.
+    Invalid(String),
+}
+
+pub(crate) type Done<T> = Result<T, Reason>;
+
+/// `Err(unsupported("…"))`
+pub(crate) fn unsupported<T>(what: impl Into<String>) -> Done<T> {
+    Err(Reason::Unsupported(what.into()))
+}
+
+/// `Err(invalid("…"))`
+pub(crate) fn invalid<T>(what: impl Into<String>) -> Done<T> {
+    Err(Reason::Invalid(what.into()))
+}
+
+/// An operator of a model that is not imported, or not in this use.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// `Resize`, or `domain.Name`.
+    pub operator: String,
+    /// What about it.
+    pub why: String,
+    /// The nodes, by name or by their first output.
+    pub nodes: Vec<String>,
+}
+
+/// Why a model does not become a program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ImportError {
+    /// It is damaged, or breaks the rules of its format.
+    #[error("{0}")]
+    Malformed(String),
+    /// What is not supported, all of it.
+    #[error("not supported:{}", .0.iter().map(|missing| format!("\n  {missing}")).collect::<String>())]
+    Unsupported(Vec<Missing>),
+    /// The elements of these inputs decide shapes or axes: they must be given to the import.
+    #[error("the elements of {} decide shapes or axes of the program: give them with --bind", .0.join(", "))]
+    Needs(Vec<String>),
+}
+
+/// How many nodes are named in a message.
+const NAMED: usize = 5;
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.nodes.len();
+        write!(f, "{count} × {}: {} (", self.operator, self.why)?;
+        f.write_str(&self.nodes[..count.min(NAMED)].join(", "))?;
+        f.write_str(if count > NAMED { ", …)" } else { ")" })
+    }
+}

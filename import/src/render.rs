@@ -1,0 +1,331 @@
+//! The program as text. Small constants stand where they are used, large ones are tensors of the
+//! safetensors file; integers over dims become shapes or scalars where a tensor is asked for.
+
+use crate::argument::Arg;
+use crate::builder::{Builder, Content, Line, Origin, V};
+use relax_semantics::show::show_number;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Constants with more elements go to the file.
+const INLINE: usize = 16;
+
+/// What comes of a program.
+pub(crate) struct Rendered {
+    pub(crate) text: String,
+    /// The tensors of the file.
+    pub(crate) externals: Vec<(String, Arc<Tensor>)>,
+}
+
+/// A function in the making.
+pub(crate) struct Renderer<'b> {
+    builder: &'b mut Builder,
+    names: BTreeMap<V, String>,
+    /// Names of tensors in the file.
+    stored: BTreeSet<String>,
+    header: Vec<String>,
+    externals: Vec<(String, Arc<Tensor>)>,
+    used: BTreeSet<String>,
+    body: String,
+}
+
+/// The function `entry` with these parameters and results.
+pub(crate) fn function(
+    builder: &mut Builder,
+    entry: &str,
+    inputs: &[V],
+    outputs: &[V],
+) -> Rendered {
+    let mut renderer = Renderer {
+        builder,
+        names: BTreeMap::new(),
+        stored: BTreeSet::new(),
+        header: Vec::new(),
+        externals: Vec::new(),
+        used: BTreeSet::new(),
+        body: String::new(),
+    };
+    let lines = std::mem::take(&mut renderer.builder.lines);
+    let params: Vec<String> = inputs.iter().map(|&input| renderer.parameter(input)).collect();
+    let result = renderer.result(outputs);
+    renderer.blocks(&lines);
+    let results: Vec<String> = outputs.iter().map(|&output| renderer.value(output)).collect();
+    let returned = match results.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    };
+    let mut text = format!("def {entry}({}){result}:\n", params.join(", "));
+    text += &renderer.declarations();
+    for line in &renderer.header {
+        let _ = writeln!(text, "    {line}");
+    }
+    text += &renderer.body;
+    let _ = writeln!(text, "    return {returned}");
+    Rendered { text, externals: renderer.externals }
+}
+
+impl Renderer<'_> {
+    fn parameter(&mut self, input: V) -> String {
+        let name = self.named(input);
+        let annotation = quoted(&self.builder.annotation(input));
+        format!("{name}: {annotation}")
+    }
+
+    /// ` -> …`, where the signature's variables say what there is.
+    fn result(&self, outputs: &[V]) -> String {
+        let of_signature = |dim: &Dim| {
+            dim.vars_all(&|name| {
+                self.builder.variables.get(name.as_str()) == Some(&Origin::Signature)
+            })
+        };
+        let known = outputs.iter().all(|&v| self.builder.info(v).dims.iter().all(of_signature));
+        let plain =
+            outputs.iter().all(|&v| !matches!(self.builder.info(v).content, Content::Sequence(_)));
+        if !known || !plain {
+            return String::new();
+        }
+        let types: Vec<String> =
+            outputs.iter().map(|&v| quoted(&self.builder.annotation(v))).collect();
+        match types.as_slice() {
+            [one] => format!(" -> {one}"),
+            many => format!(" -> Tuple[{}]", many.join(", ")),
+        }
+    }
+
+    fn declarations(&self) -> String {
+        let needed = |(name, origin): &(&String, &Origin)| {
+            **origin == Origin::Cast && self.used.contains(*name) || self.used.contains(*name)
+        };
+        let names: Vec<&str> =
+            self.builder.variables.iter().filter(needed).map(|(name, _)| name.as_str()).collect();
+        let mut text = String::new();
+        for some in names.chunks(6) {
+            let _ = writeln!(
+                text,
+                "    {} = {}",
+                some.join(", "),
+                vec!["sym_var()"; some.len()].join(", ")
+            );
+        }
+        text
+    }
+
+    /// Runs of lines without a branch are dataflow blocks.
+    fn blocks(&mut self, lines: &[Line]) {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let run = rest.iter().take_while(|line| !matches!(line, Line::If { .. })).count();
+            let (now, later) = rest.split_at(run.max(1));
+            rest = later;
+            if run == 0 {
+                self.lines(now, 1);
+                continue;
+            }
+            let before = self.body.len();
+            self.lines(now, 2);
+            if now.iter().all(|line| matches!(line, Line::Comment(_))) {
+                self.body.truncate(before);
+            } else {
+                self.body.insert_str(before, "    with dataflow():\n");
+            }
+        }
+    }
+
+    fn lines(&mut self, lines: &[Line], depth: usize) {
+        for line in lines {
+            self.line(line, depth);
+        }
+    }
+
+    fn line(&mut self, line: &Line, depth: usize) {
+        let text = match line {
+            Line::Comment(text) => format!("# {text}"),
+            Line::Call { targets, operator, args } => {
+                let args: Vec<String> = args.iter().map(|arg| self.argument(arg)).collect();
+                let targets: Vec<String> = targets.iter().map(|&v| self.named(v)).collect();
+                let target = targets.join(", ");
+                let comma = if targets.len() == 1 && operator == "split" { "," } else { "" };
+                format!("{target}{comma} = {operator}({})", args.join(", "))
+            }
+            Line::Cast { target, from } => {
+                let from = self.value(*from);
+                let annotation = self.builder.annotation(*target);
+                annotation.visit_dims(&mut |dim| self.used_in(dim));
+                format!("{} = match_cast({from}, {annotation})", self.named(*target))
+            }
+            Line::ShapeCast { target, from, dims } => {
+                dims.iter().for_each(|dim| self.used_in(dim));
+                let from = self.value(*from);
+                let target = self.named(*target);
+                format!("{target} = match_cast(tensor_to_shape({from}), Shape([{}]))", listed(dims))
+            }
+            Line::Alias { target, from } => {
+                let from = self.value(*from);
+                format!("{} = {from}", self.named(*target))
+            }
+            Line::If { condition, then, otherwise } => {
+                return self.branches(*condition, then, otherwise, depth);
+            }
+        };
+        self.push(&text, depth);
+    }
+
+    fn branches(&mut self, condition: V, then: &[Line], otherwise: &[Line], depth: usize) {
+        let condition = self.value(condition);
+        self.push(&format!("if {condition}:"), depth);
+        self.lines(then, depth + 1);
+        self.push("else:", depth);
+        self.lines(otherwise, depth + 1);
+    }
+
+    fn push(&mut self, text: &str, depth: usize) {
+        let _ = writeln!(self.body, "{}{text}", "    ".repeat(depth));
+    }
+
+    /// The name of what a line or the signature binds.
+    fn named(&mut self, v: V) -> String {
+        if let Some(name) = self.names.get(&v) {
+            return name.clone();
+        }
+        let wanted = self.builder.info(v).hint.clone();
+        let name = match wanted {
+            Some(wanted) => self.builder.names.fresh(&wanted),
+            None => self.builder.names.numbered("lv"),
+        };
+        self.names.insert(v, name.clone());
+        name
+    }
+
+    fn value(&mut self, v: V) -> String {
+        match self.builder.info(v).content.clone() {
+            Content::Computed | Content::Input(_) => self.named(v),
+            Content::Constant(tensor) if tensor.len() > INLINE => self.external(v, &tensor),
+            Content::Constant(tensor) => constant(&tensor),
+            Content::Dims(dims) => self.integers(v, &dims),
+            Content::Sequence(items) => {
+                let items: Vec<String> = items.iter().map(|&item| self.value(item)).collect();
+                match items.as_slice() {
+                    [one] => format!("({one},)"),
+                    many => format!("({})", many.join(", ")),
+                }
+            }
+        }
+    }
+
+    fn external(&mut self, v: V, tensor: &Arc<Tensor>) -> String {
+        if let Some(name) = self.names.get(&v) {
+            return name.clone();
+        }
+        let name = self.named(v);
+        let wanted = self.builder.info(v).hint.clone().unwrap_or_else(|| name.clone());
+        let mut stored = wanted.clone();
+        while !self.stored.insert(stored.clone()) {
+            stored.push('_');
+        }
+        let annotation = self.builder.annotation(v);
+        self.header.push(format!("{name} = param({stored:?}, {annotation})"));
+        self.externals.push((stored, tensor.clone()));
+        name
+    }
+
+    /// Integers over dims as a tensor.
+    fn integers(&mut self, v: V, dims: &[Dim]) -> String {
+        let (rank, dtype) = (self.builder.rank(v), self.builder.dtype(v));
+        dims.iter().for_each(|dim| self.used_in(dim));
+        let positive = dims.iter().all(|dim| self.builder.at_least(dim, 0));
+        if rank == 1 && positive && dtype == relax_syntax::dtype::DType::I64 {
+            return format!("shape_to_tensor({})", shape(dims));
+        }
+        let scalars: Vec<String> =
+            dims.iter().map(|dim| format!("full(shape(), {dim}, \"{dtype}\")")).collect();
+        if rank == 0 { scalars.join(", ") } else { format!("stack([{}])", scalars.join(", ")) }
+    }
+
+    fn used_in(&mut self, dim: &Dim) {
+        dim.visit_vars(&mut |name| _ = self.used.insert(name.to_string()));
+    }
+
+    fn argument(&mut self, arg: &Arg) -> String {
+        match arg {
+            Arg::V(v) => self.value(*v),
+            Arg::Many(vs) => {
+                let items: Vec<String> = vs.iter().map(|&v| self.value(v)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Arg::Scalar(dtype, number) => constant(&Tensor::scalar(*dtype, *number)),
+            Arg::Dim(dim) => {
+                self.used_in(dim);
+                dim.to_string()
+            }
+            Arg::Dims(dims) => {
+                dims.iter().for_each(|dim| self.used_in(dim));
+                format!("[{}]", listed(dims))
+            }
+            Arg::Shape(dims) => {
+                dims.iter().for_each(|dim| self.used_in(dim));
+                shape(dims)
+            }
+            Arg::Float(value) => format!("{value:?}"),
+            Arg::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+            Arg::Str(text) => format!("{text:?}"),
+            Arg::None => "None".to_owned(),
+            Arg::Key(name, arg) => format!("{name}={}", self.argument(arg)),
+        }
+    }
+}
+
+fn listed(dims: &[Dim]) -> String {
+    dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn shape(dims: &[Dim]) -> String {
+    format!("shape({})", listed(dims))
+}
+
+/// An annotation as it stands in a signature: symbolic dims in quotes.
+fn quoted(annotation: &Annotation) -> String {
+    let Some(tensor) = annotation.as_tensor() else { return annotation.to_string() };
+    let (Some(dims), Some(dtype)) = (tensor.extents.dims(), tensor.dtype) else {
+        return annotation.to_string();
+    };
+    let shown: Vec<String> = dims
+        .iter()
+        .map(|dim| if dim.as_int().is_some() { dim.to_string() } else { format!("\"{dim}\"") })
+        .collect();
+    let comma = if shown.len() == 1 { "," } else { "" };
+    format!("Tensor(({}{comma}), \"{dtype}\")", shown.join(", "))
+}
+
+/// A tensor written out.
+fn constant(tensor: &Tensor) -> String {
+    let dtype = tensor.dtype();
+    if tensor.is_empty() && tensor.rank() > 1 {
+        let extents: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
+        return format!("zeros(shape({}), \"{dtype}\")", extents.join(", "));
+    }
+    let mut text = String::from("const(");
+    let mut position = 0;
+    nested(tensor, tensor.shape(), &mut position, &mut text);
+    let _ = write!(text, ", \"{dtype}\")");
+    text
+}
+
+fn nested(tensor: &Tensor, shape: &[usize], position: &mut usize, text: &mut String) {
+    let Some((&extent, inner)) = shape.split_first() else {
+        text.push_str(&show_number(tensor.dtype(), tensor.number(*position)));
+        *position += 1;
+        return;
+    };
+    text.push('[');
+    for index in 0..extent {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        nested(tensor, inner, position, text);
+    }
+    text.push(']');
+}

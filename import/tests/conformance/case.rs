@@ -1,0 +1,187 @@
+//! One test of ONNX: a folder with a model, inputs, and outputs.
+
+use relax_corpus::pipeline::{Program, RunOptions, run};
+use relax_import::{Bytes, ImportError, Options, import_onnx, input_names, read_tensor};
+use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// As the runner of ONNX compares floats.
+const RELATIVE: f64 = 1e-3;
+const ABSOLUTE: f64 = 1e-7;
+/// More is a test that does not end.
+const STEPS: u64 = 200_000_000;
+
+/// A test.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    folder: PathBuf,
+    model: Bytes,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The outputs are right. Inputs that decide shapes or axes were given to the import, which knows
+    /// only programs of fixed rank.
+    Pass(Vec<String>),
+    /// The model was refused, with this reason.
+    Unsupported(String),
+    /// Anything else.
+    Fail(String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Pass(bound) if bound.is_empty() => f.write_str("pass"),
+            Outcome::Pass(bound) => write!(f, "pass, with {} given", bound.join(", ")),
+            Outcome::Unsupported(why) => write!(f, "unsupported: {why}"),
+            Outcome::Fail(why) => write!(f, "fail: {why}"),
+        }
+    }
+}
+
+/// The tests of a folder, in the order of their names.
+pub(crate) fn read(folder: &Path) -> Vec<Case> {
+    let entries = fs::read_dir(folder.join("node")).expect("the folder of tests can be read");
+    let mut cases: Vec<Case> = entries
+        .filter_map(|entry| {
+            let folder = entry.expect("the folder of tests can be read").path();
+            let model = Bytes::from(fs::read(folder.join("model.onnx")).ok()?);
+            let name = folder.file_name()?.to_string_lossy().into_owned();
+            Some(Case { name, folder, model })
+        })
+        .collect();
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+impl Case {
+    pub(crate) fn run(&self) -> Outcome {
+        let run = AssertUnwindSafe(|| self.outcome());
+        catch_unwind(run).unwrap_or_else(|_| Outcome::Fail("a panic".to_owned()))
+    }
+
+    /// The operator sets of the model, and its operators: what the table is made of.
+    pub(crate) fn model(&self) -> &Bytes {
+        &self.model
+    }
+
+    fn data(&self, kind: &str) -> Vec<Result<Tensor, String>> {
+        let set = self.folder.join("test_data_set_0");
+        (0..)
+            .map(|index| fs::read(set.join(format!("{kind}_{index}.pb"))))
+            .take_while(Result::is_ok)
+            .map(|bytes| read_tensor(Bytes::from(bytes.expect("it is there"))))
+            .collect()
+    }
+
+    fn outcome(&self) -> Outcome {
+        let names = match input_names(self.model.clone()) {
+            Ok(names) => names,
+            Err(error) => return Outcome::Fail(error.to_string()),
+        };
+        let values: BTreeMap<String, Result<Tensor, String>> =
+            names.into_iter().zip(self.data("input")).collect();
+        let mut options = Options::default();
+        let mut bound = Vec::new();
+        let imported = loop {
+            match import_onnx(self.model.clone(), &options) {
+                Ok(imported) => break imported,
+                Err(ImportError::Needs(inputs)) => {
+                    for input in inputs {
+                        let Some(Ok(tensor)) = values.get(&input) else {
+                            return Outcome::Unsupported(format!("no value for `{input}`"));
+                        };
+                        options.bind.insert(input.clone(), tensor.clone());
+                        bound.push(input);
+                    }
+                }
+                Err(ImportError::Unsupported(missing)) => {
+                    let why = missing.iter().map(|m| format!("{}: {}", m.operator, m.why));
+                    return Outcome::Unsupported(why.collect::<Vec<_>>().join("; "));
+                }
+                Err(ImportError::Malformed(why)) => return Outcome::Unsupported(why),
+            }
+        };
+        let mut arguments = Vec::new();
+        for name in &imported.inputs {
+            match values.get(name) {
+                Some(Ok(tensor)) => arguments.push(Value::Tensor(tensor.clone())),
+                Some(Err(why)) => return Outcome::Unsupported(why.clone()),
+                None => return Outcome::Fail(format!("no value for `{name}`")),
+            }
+        }
+        let externals = imported.params.iter();
+        let externals: BTreeMap<Name, Tensor> =
+            externals.map(|(name, tensor)| (Name::new(name), (**tensor).clone())).collect();
+        match self.compared(&imported.text, arguments, externals) {
+            Ok(()) => Outcome::Pass(bound),
+            Err(why) => Outcome::Fail(why),
+        }
+    }
+
+    fn compared(
+        &self,
+        text: &str,
+        arguments: Vec<Value>,
+        externals: BTreeMap<Name, Tensor>,
+    ) -> Result<(), String> {
+        let program = Program::load(Source::new("imported.rx", text));
+        if let Some(first) = program.diagnostics.first() {
+            return Err(format!("{}: {}", first.code, first.message));
+        }
+        let options = RunOptions {
+            externals: Arc::new(externals),
+            steps: Some(STEPS),
+            ..RunOptions::default()
+        };
+        let ran = run(&program.module, "main", arguments, &options);
+        let results = match ran.result.map_err(|stop| stop.to_string())? {
+            Value::Tuple(items) => items,
+            other => vec![other],
+        };
+        let wanted = self.data("output");
+        if wanted.len() > results.len() {
+            return Err(format!("{} outputs, expected {}", results.len(), wanted.len()));
+        }
+        for (index, (want, got)) in wanted.into_iter().zip(results).enumerate() {
+            let Value::Tensor(got) = got else {
+                return Err(format!("output {index} is no tensor"));
+            };
+            agree(&want?, &got).map_err(|why| format!("output {index}: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn agree(want: &Tensor, got: &Tensor) -> Result<(), String> {
+    if want.dtype() != got.dtype() || want.shape() != got.shape() {
+        return Err(format!(
+            "expected {:?} of {}, found {:?} of {}",
+            want.shape(),
+            want.dtype(),
+            got.shape(),
+            got.dtype()
+        ));
+    }
+    let near = |want: Number, got: Number| match (want, got) {
+        (Number::Float(a), Number::Float(b)) => {
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= ABSOLUTE + RELATIVE * a.abs()
+        }
+        (a, b) => a == b,
+    };
+    let wrong = (0..want.len()).find(|&place| !near(want.number(place), got.number(place)));
+    wrong.map_or(Ok(()), |place| {
+        let (want, got) = (want.number(place), got.number(place));
+        Err(format!("element {place}: expected {want:?}, found {got:?}"))
+    })
+}

@@ -1,0 +1,75 @@
+//! The backend tests of ONNX as our judge: each model is imported, runs in the interpreter, and is held
+//! against the outputs that come with it.
+//!
+//! `RELAX_ONNX_TESTS` names the folder that `./onnx-tests.sh` fetches; without it nothing is run, and
+//! said so. Every `RELAX_ONNX_STRIDE`-th test is run, by default all. `RELAX_BLESS=1` writes the table of
+//! `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
+
+mod case;
+mod table;
+
+use case::{Case, Outcome};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The folder of the project.
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Runs the cases on all processors; the results are in the order of the cases.
+fn run(cases: &[Case]) -> Vec<Outcome> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(vec![None; cases.len()]);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(index) else { return };
+                    let outcome = case.run();
+                    results.lock().expect("no thread panics while it holds the results")[index] =
+                        Some(outcome);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect("no thread panics while it holds the results");
+    results.into_iter().map(|outcome| outcome.expect("every case was run")).collect()
+}
+
+fn main() {
+    let Some(folder) = std::env::var_os("RELAX_ONNX_TESTS") else {
+        println!(
+            "SKIPPED: RELAX_ONNX_TESTS does not name the tests of ONNX; ./onnx-tests.sh fetches them"
+        );
+        return;
+    };
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let stride = number("RELAX_ONNX_STRIDE").unwrap_or(1).max(1);
+    let mut cases = case::read(Path::new(&folder));
+    assert!(!cases.is_empty(), "there are no tests in {}", folder.to_string_lossy());
+    if let Some(wanted) = &wanted {
+        cases.retain(|case| case.name.contains(wanted.as_str()));
+    }
+    let cases: Vec<Case> = cases.into_iter().step_by(stride).collect();
+    let outcomes = run(&cases);
+    let rows: Vec<_> = cases.iter().zip(&outcomes).collect();
+    if wanted.is_some() {
+        rows.iter().for_each(|(case, outcome)| println!("{}: {outcome}", case.name));
+    }
+    println!("{}", table::summary(&rows));
+    let page = project().join("docs/ONNX.md");
+    if std::env::var_os("RELAX_BLESS").is_some() && wanted.is_none() && stride == 1 {
+        table::write(&page, &rows);
+        return;
+    }
+    let lost = table::lost(&page, &rows);
+    assert!(lost.is_empty(), "these passed before:\n{}", lost.join("\n"));
+}
