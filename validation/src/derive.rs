@@ -1,7 +1,6 @@
 //! All obligations of a compilation, from the texts of its stages.
 
 use crate::answers::Source;
-use crate::applications;
 use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
@@ -10,6 +9,7 @@ use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span;
+use relax_theorems::validation::{Finding, Outcome as Found, validate};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -66,14 +66,15 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
 }
 
 fn application(before: &Stage, after: &Stage, source: &mut dyn Source) -> Vec<Obligation> {
-    let findings = applications::validate(&before.module, &after.module, &mut || source.facts());
+    let findings = validate(&before.module, &after.module, &mut || source.facts());
     let trusted = source.was_trusted();
-    let obligation = |finding: applications::Finding| {
+    let obligation = |finding: Finding| {
         let between = if finding.place.is_empty() { "" } else { ", " };
         let outcome = match finding.outcome {
-            applications::Outcome::Proved if trusted => Outcome::Trusted,
-            applications::Outcome::Proved => Outcome::Proved,
-            applications::Outcome::Unproved(why) => Outcome::Unproved(why),
+            Found::Proved if trusted => Outcome::Trusted,
+            Found::Proved => Outcome::Proved,
+            Found::Unproved(why) => Outcome::Unproved(why),
+            Found::Refuted(why) => Outcome::Refuted(why),
         };
         Obligation {
             kind: Kind::Pass,

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod answers;
-mod applications;
 pub mod certificate;
 pub mod check;
 pub mod derive;
