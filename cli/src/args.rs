@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Prove(ProveArgs),
     Ops(OpsArgs),
     Rules(RulesArgs),
+    Rewrite(RewriteArgs),
+    Versions(VersionsArgs),
     Explain(ExplainArgs),
     Verify(VerifyArgs),
 }
@@ -439,6 +441,47 @@ pub(crate) struct RulesArgs {
     /// Prove them now, instead of telling what is on record
     #[arg(long)]
     pub(crate) prove: bool,
+}
+
+/// Rewrite a program by proved rules and print it
+///
+/// Regions of calls that never stop the program get the form that is proved to cost no more for all dims. The program
+/// is normalized first.
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) rules: SaturationArgs,
+    /// Tell which rules turned what into what, per function, and which rules were found most often
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Print functions with versions behind comparisons of dims, as `relax versions` tells of them
+    #[arg(long, conflicts_with = "explain")]
+    pub(crate) versions: bool,
+}
+
+/// Tell which dims get which version of a function, and what each costs
+#[derive(Debug, Args)]
+pub(crate) struct VersionsArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) rules: SaturationArgs,
+}
+
+/// Which rules are used, and how far.
+#[derive(Debug, Args)]
+pub(crate) struct SaturationArgs {
+    /// Only rules of these families
+    #[arg(long, value_name = "FAMILY,...")]
+    pub(crate) rules: Option<String>,
+    /// Also rules that hold of real numbers: floats are rounded elsewhere
+    #[arg(long)]
+    pub(crate) approximate: bool,
+    /// Limits of a region: nodes, iterations, classes, matches (of a rule in a round)
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) limit: Vec<String>,
 }
 
 /// Explain a code: of a diagnostic, a trap or a constraint

@@ -12,9 +12,11 @@ mod nearest;
 mod ops;
 mod opt;
 mod prove;
+mod rewrite;
 mod rules;
 mod run;
 mod verify;
+mod versions;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure, Outcome};
@@ -38,6 +40,8 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),
         Command::Rules(args) => rules::rules(&args, terminal),
+        Command::Rewrite(args) => rewrite::rewrite(&args, terminal),
+        Command::Versions(args) => versions::versions(&args, terminal),
         Command::Explain(args) => explain::explain(&args, terminal),
         Command::Verify(args) => verify::verify(&args, terminal),
     }

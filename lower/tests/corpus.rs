@@ -38,6 +38,8 @@ const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
                      combine_parallel_matmul,convert_layout,lift_transform_params,outline_blocks";
+/// Ingestion, then rules that keep every bit.
+const SATURATED: &str = "lift_lambdas,normalize,saturate";
 /// Libraries for a part of the operators, programs for the rest.
 const LIBRARY: &str = "cuda/lift_lambdas,normalize,lower_to_library,legalize_ops";
 /// The same by way of functions.
@@ -113,7 +115,7 @@ fn trial(path: PathBuf) -> Trial {
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
     let routes =
-        &["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
+        &["P0", "P1", SATURATED, NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
     let rewrites = Rewrites { routes, apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {

@@ -132,10 +132,6 @@ impl Tree {
         &self.children
     }
 
-    pub(super) fn new(head: Head, children: Vec<Tree>) -> Tree {
-        Tree { head, children }
-    }
-
     /// The text, with names for the values from outside.
     #[must_use]
     pub fn text(&self, names: &dyn Fn(usize) -> Name) -> String {

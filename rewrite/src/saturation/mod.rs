@@ -21,6 +21,7 @@ mod matching;
 mod polynomial;
 mod questions;
 mod region;
+mod replay;
 mod report;
 mod rulebook;
 mod samples;

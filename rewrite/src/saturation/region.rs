@@ -36,6 +36,10 @@ fn is_call(expr: &Expr) -> bool {
     matches!(expr, Expr::Call { callee: Callee::Operator(_), .. })
 }
 
+/// The least bindings before a cut: of operands that are computed one after the other the first alone is a single
+/// value too. Where layers come again, so do the places of cuts, since each depends on the one before alone.
+const LEAST_BINDINGS: usize = 10;
+
 /// Cuts a run into regions.
 fn cut(
     bindings: &[Binding],
@@ -47,9 +51,9 @@ fn cut(
     let mut begin = run.start;
     let mut last = run.start;
     for place in narrow.into_iter().chain([run.end]) {
-        // A part of one binding goes with what is before it: the norm after a sum, a chain.
-        let is_small = place - last <= 1 && last > begin;
-        if last > begin && (!is_small || place - begin > MOST_BINDINGS) {
+        // A part of one binding goes with what is before it: the norm after a sum.
+        let goes_on = place - last <= 1 || last - begin < LEAST_BINDINGS;
+        if last > begin && (!goes_on || place - begin > MOST_BINDINGS) {
             found.push(begin..last);
             begin = last;
         }

@@ -43,6 +43,8 @@ pub struct RegionReport {
     pub after: Cost,
     /// How the form follows, where that was asked for.
     pub explained: Vec<Explained>,
+    /// Whether it was replayed, each step as an instance of its rule.
+    pub replays: bool,
 }
 
 impl RegionReport {

@@ -39,14 +39,14 @@ pub(super) fn select(families: &[Name], kind: Kind) -> Vec<Directed> {
     proved().iter().filter(wanted).flat_map(directions).collect()
 }
 
-/// The rule of a name as explanations say it.
+/// The rule of a name as explanations say it: these tell a step from either side, whichever way the rule is used.
 pub(super) fn named(name: &str) -> Option<Directed> {
     let rule = name.strip_suffix(BACKWARDS).unwrap_or(name);
     let rule = proved().iter().find(|known| known.name == rule)?;
-    directions(rule).into_iter().find(|directed| directed.name == name)
+    both_ways(rule).into_iter().find(|directed| directed.name == name)
 }
 
-fn directions(rule: &'static Rule) -> Vec<Directed> {
+fn both_ways(rule: &'static Rule) -> [Directed; 2] {
     let forward =
         Directed { name: rule.name.clone(), rule, from: &rule.left, to: &rule.right };
     let backward = Directed {
@@ -55,6 +55,12 @@ fn directions(rule: &'static Rule) -> Vec<Directed> {
         from: &rule.right,
         to: &rule.left,
     };
+    [forward, backward]
+}
+
+/// The ways in which a rule is searched for.
+fn directions(rule: &'static Rule) -> Vec<Directed> {
+    let [forward, backward] = both_ways(rule);
     let both = rule.direction == Direction::Both;
     let mut found = Vec::new();
     for (directed, used) in [(forward, true), (backward, both)] {

@@ -8,6 +8,7 @@ use super::graph::{Graph, Shapes};
 use super::polynomial::Polynomial;
 use super::questions::Questions;
 use super::rulebook::Directed;
+use super::replay::replays;
 use super::search::{Limits, Saturated, saturate};
 use super::term::{Head, Term};
 use crate::dims::assume_declared;
@@ -38,6 +39,8 @@ pub(super) struct Solution {
     pub(super) now: BTreeMap<usize, From>,
     pub(super) cost: Cost,
     pub(super) explained: Vec<Explained>,
+    /// Whether the explanation, where one was asked for, was replayed.
+    pub(super) replays: bool,
 }
 
 /// A step of a form.
@@ -121,6 +124,12 @@ fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved
             solution.explained = explained(&mut graph, form, &outputs, region, &ids);
         }
         solutions.push(solution);
+    }
+    if task.explain && always > 0 {
+        let Shapes { questions, leaves } = graph.analysis;
+        let mut fresh: Graph = EGraph::new(Shapes { questions, leaves });
+        let solution = &mut solutions[always];
+        solution.replays = replays(&mut fresh, region, &solution.explained);
     }
     Some(Solved { forms: solutions, at, always, saturated })
 }
@@ -224,7 +233,8 @@ fn solution(
             now.insert(at, from);
         }
     }
-    Solution { steps, outputs, now, cost: cost_of_form(graph, form), explained: Vec::new() }
+    let cost = cost_of_form(graph, form);
+    Solution { steps, outputs, now, cost, explained: Vec::new(), replays: false }
 }
 
 struct Making<'m, 'f> {

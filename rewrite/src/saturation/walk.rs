@@ -242,6 +242,7 @@ impl<'a> Engine<'a> {
             before: solved.forms[0].cost.clone(),
             after: solution.cost.clone(),
             explained: solution.explained.clone(),
+            replays: solution.replays,
         });
         let span = scope.function.span;
         let mut emit = Emit { names: &mut self.names, vars: &mut scope.vars, span };

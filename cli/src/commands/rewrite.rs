@@ -1,0 +1,120 @@
+//! `relax rewrite`: a program rewritten by proved rules, and why each region became what it is.
+
+use super::load;
+use crate::args::{RewriteArgs, SaturationArgs};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report::show_diagnostics;
+use crate::terminal::Terminal;
+use relax_corpus::pipeline::{Program, print};
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Failed, Unwatched, run};
+use relax_rewrite::saturation::{
+    Extraction, FunctionReport, Options, Report, RuleKind, saturate_module, version_module,
+};
+use relax_semantics::check::{Checked, Phase, check};
+use relax_symbolic::Prover;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Rules that are listed as the most expensive.
+const LISTED: usize = 15;
+/// What brings a program into the form that rules are about: broadcasts that operators do by themselves are left
+/// to them.
+const BEFORE: &str = "lift_lambdas,normalize,eliminate_broadcasts,canonicalize_bindings,eliminate_dead_code";
+/// What takes away names that are left over.
+const AFTER: &str = "canonicalize_bindings,eliminate_dead_code";
+
+pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
+    let options = options(&args.rules)?;
+    let kind = kind(&args.rules);
+    let Some(checked) = prepared(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let facts = &mut Prover::new();
+    let text = if args.versions {
+        print(&tidied(&version_module(&checked, facts, &options, kind).0)?)
+    } else if args.explain {
+        let extraction = Extraction::Explained;
+        explanation(&saturate_module(&checked, facts, &options, kind, extraction).1)
+    } else {
+        let extraction = Extraction::Cheapest;
+        print(&tidied(&saturate_module(&checked, facts, &options, kind, extraction).0)?)
+    };
+    terminal.result(&text)?;
+    Ok(Exit::Fine)
+}
+
+/// The rules and limits that the command line asks for.
+pub(super) fn options(args: &SaturationArgs) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    if let Some(list) = &args.rules {
+        options.families = Options::families(list).map_err(Failure::usage)?;
+    }
+    for limit in &args.limit {
+        options.set_limit(limit).map_err(|why| Failure::usage(format!("--limit {limit}: {why}")))?;
+    }
+    Ok(options)
+}
+
+pub(super) fn kind(args: &SaturationArgs) -> RuleKind {
+    if args.approximate { RuleKind::Approximate } else { RuleKind::Exact }
+}
+
+/// A program, normalized; `None` when it is wrong.
+pub(super) fn prepared(path: &Path, terminal: &mut Terminal) -> Result<Option<Checked>, Failure> {
+    let Some(program) = load(path, terminal)? else { return Ok(None) };
+    match passed(&program, BEFORE) {
+        Ok(checked) => Ok(Some(checked)),
+        Err(Failed::Refused { diagnostics, .. } | Failed::Broken { diagnostics, .. }) => {
+            show_diagnostics(terminal, &program.source, &diagnostics);
+            Ok(None)
+        }
+        Err(Failed::Stopped { why, .. }) => Err(Failure::usage(why)),
+    }
+}
+
+fn passed(program: &Program, list: &str) -> Result<Checked, Failed> {
+    let route = PIPELINE.named(list).expect("invariant: these passes exist");
+    let (settings, facts) = (Settings::default(), &mut Prover::new());
+    let module = run(&program.module, &route, &settings, facts, &mut Unwatched)?;
+    Ok(check(&module, facts, Phase::P0))
+}
+
+fn tidied(module: &relax_syntax::ir::Module) -> Result<relax_syntax::ir::Module, Failure> {
+    let route = PIPELINE.named(AFTER).expect("invariant: these passes exist");
+    let settings = Settings::default();
+    run(module, &route, &settings, &mut Prover::new(), &mut Unwatched)
+        .map_err(|failed| Failure::usage(format!("the rewritten program is refused: {failed:?}")))
+}
+
+/// What led to each form, and what it took.
+fn explanation(report: &Report) -> String {
+    let mut text = String::new();
+    for function in &report.functions {
+        of_function(function, &mut text);
+    }
+    let (regions, saturated) = (report.regions, report.saturated);
+    let _ = writeln!(text, "{} of {regions} regions rewritten, {saturated} saturated", report.rewritten);
+    let expensive = report.most_expensive(LISTED);
+    let width = expensive.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, uses) in expensive {
+        let (found, new) = (uses.matches, uses.applications);
+        let _ = writeln!(text, "  {name:width$}  {found:5} matches, {new:5} applied");
+    }
+    text
+}
+
+fn of_function(function: &FunctionReport, text: &mut String) {
+    for region in &function.regions {
+        let outputs: Vec<&str> = region.outputs.iter().map(AsRef::as_ref).collect();
+        let _ = writeln!(text, "{}: {}", function.name, outputs.join(", "));
+        let leaf = |at: usize| region.leaf(at);
+        for step in &region.explained {
+            let (before, after) = (step.before.text(&leaf), step.after.text(&leaf));
+            let _ = writeln!(text, "  {before}\n    -> {after}    by {}", step.rule);
+        }
+        if region.explained.is_empty() {
+            let _ = writeln!(text, "  calls that are the same are made once");
+        }
+        text.push('\n');
+    }
+}
