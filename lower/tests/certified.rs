@@ -1,0 +1,174 @@
+//! How much of what the compiler makes of the corpus is proved: the shares on record may only rise, and every
+//! certificate is verified. `RELAX_BLESS=1` writes the record; with `-- --nocapture` the table is shown.
+
+use relax_corpus::files;
+use relax_corpus::pipeline::Program;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_lower::certify::Stages;
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::run;
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::span::Source;
+use relax_validation::certificate::{Certificate, Header};
+use relax_validation::check::verify;
+use relax_validation::derive::Counts;
+use relax_validation::obligation::{Kind, Outcome};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Deep recursion in a program is the program's business, not the thread's.
+const STACK: usize = 256 << 20;
+/// Where the record stands.
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/certified.txt");
+
+/// What came of some programs.
+#[derive(Default)]
+struct Sum {
+    programs: usize,
+    counts: Counts,
+    /// Of all that the planner placed, none may be open.
+    planned_open: Vec<String>,
+    passes: Duration,
+    certifying: Duration,
+    verifying: Duration,
+    bytes: usize,
+}
+
+#[test]
+fn shares_of_what_is_proved_only_rise() {
+    let files = files::programs();
+    let (even, odd): (Vec<_>, Vec<_>) =
+        files.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+    let halves = [even, odd].map(|half| {
+        let half: Vec<PathBuf> = half.into_iter().map(|(_, path)| path).collect();
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn(move || of_files(&half)).expect("a thread starts")
+    });
+    let mut sum = Sum::default();
+    for half in halves {
+        let half = half.join().expect("no certificate stops the test");
+        sum.programs += half.programs;
+        sum.counts.add(&half.counts);
+        sum.planned_open.extend(half.planned_open);
+        sum.passes += half.passes;
+        sum.certifying += half.certifying;
+        sum.verifying += half.verifying;
+        sum.bytes += half.bytes;
+    }
+    println!("{}", times(&sum));
+    println!("{}", record(&sum.counts));
+    assert!(sum.planned_open.is_empty(), "plans that are not proved: {:#?}", sum.planned_open);
+    held(&sum.counts);
+}
+
+fn times(sum: &Sum) -> String {
+    let Sum { programs, passes, certifying, verifying, bytes, .. } = sum;
+    format!(
+        "{programs} programs: passes {passes:.1?}, certifying {certifying:.1?}, verifying {verifying:.1?}, {bytes} bytes"
+    )
+}
+
+fn of_files(files: &[PathBuf]) -> Sum {
+    let mut sum = Sum::default();
+    for path in files {
+        of_file(path, &mut sum);
+    }
+    sum
+}
+
+fn of_file(path: &Path, sum: &mut Sum) {
+    // Some programs are there because they are no text.
+    let Ok(text) = std::fs::read_to_string(path) else { return };
+    let program = Program::load(Source::new("corpus", text.as_str()));
+    let input = well_formed_part(&program);
+    if input.definitions.is_empty() {
+        return;
+    }
+    let start = Instant::now();
+    let mut stages = Stages::of(&input);
+    let (route, settings) = (PIPELINE.to(Phase::P21), Settings::default());
+    let Ok(output) = run(&input, &route, &settings, &mut Prover::new(), &mut stages) else {
+        return;
+    };
+    stages.end(&output);
+    sum.passes += start.elapsed();
+    let start = Instant::now();
+    let header = Header { route: "P2.1".to_owned(), target: "cpu".to_owned(), tested: 0 };
+    let certificate = stages.certified(header).expect("what is printed reads back");
+    sum.certifying += start.elapsed();
+    let text = certificate.text();
+    sum.bytes += text.len();
+    sum.programs += 1;
+    // What is refuted is wrong in the text of a person: such programs stand in the corpus.
+    sum.counts.add(&Counts::of(&certificate.obligations));
+    let refuted =
+        certificate.obligations.iter().any(|each| matches!(each.outcome, Outcome::Refuted(_)));
+    if Phase::of_module(&input) == Ok(Phase::Surface) {
+        note_plans(path, &certificate, &mut sum.planned_open);
+    }
+    let start = Instant::now();
+    let verified = verify(&text, Some(&stages_output(&certificate)));
+    sum.verifying += start.elapsed();
+    match verified {
+        Ok(verified) => {
+            assert_eq!(verified.obligations, certificate.obligations, "{}", path.display())
+        }
+        Err(why) => assert!(refuted, "{}: {why}", path.display()),
+    }
+}
+
+fn stages_output(certificate: &Certificate) -> String {
+    certificate.stages.last().expect("a run has a stage").text.clone()
+}
+
+/// Obligations of memory that are open though the text was written without storages.
+fn note_plans(path: &Path, certificate: &Certificate, open: &mut Vec<String>) {
+    let by_hand = certificate.stages[0].text.contains("alloc_storage");
+    for each in certificate.obligations.iter().filter(|each| each.kind == Kind::Memory && !by_hand)
+    {
+        if each.outcome != Outcome::Proved {
+            open.push(format!("{}: {each}: {}", files::name(path), each.why()));
+        }
+    }
+}
+
+/// The shares as they are recorded: for each kind how many obligations ended how.
+fn record(counts: &Counts) -> String {
+    let mut text =
+        "kind      proved (rules)   proved (z3)      unproved       refuted   share proved\n"
+            .to_owned();
+    for kind in Kind::ALL {
+        let _ = write!(text, "{:<8}", kind.name());
+        for word in Outcome::WORDS {
+            let _ = write!(text, "{:>14}", counts.count(kind, word));
+        }
+        let _ = writeln!(text, "{:>13}.{} %", share(counts, kind) / 10, share(counts, kind) % 10);
+    }
+    text
+}
+
+/// Thousandths that are proved, rounded down.
+fn share(counts: &Counts, kind: Kind) -> usize {
+    let proved =
+        counts.count(kind, Outcome::Proved.word()) + counts.count(kind, Outcome::Trusted.word());
+    proved * 1000 / counts.all(kind).max(1)
+}
+
+fn held(counts: &Counts) {
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        std::fs::write(RECORD, record(counts)).expect("the record is written");
+        return;
+    }
+    let text = std::fs::read_to_string(RECORD).expect("there is a record");
+    for kind in Kind::ALL {
+        let line =
+            text.lines().find(|line| line.starts_with(kind.name())).expect("a line for each kind");
+        let known = line.split_whitespace().rev().nth(1).expect("a share").replace('.', "");
+        let known: usize = known.parse().expect("a share is a number");
+        let now = share(counts, kind);
+        assert!(now >= known, "of {} {now} thousandths are proved, it were {known}", kind.name());
+    }
+}
