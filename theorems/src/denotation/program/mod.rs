@@ -11,8 +11,8 @@ mod loops;
 mod region;
 mod scalar;
 
-pub(crate) use folding::iterated;
-pub(crate) use loops::rebuilt;
+pub(crate) use folding::{Recurrence, iterated};
+pub(crate) use loops::{rebuilt, state};
 pub(crate) use scalar::{applied, cast, float, integer};
 
 use super::denoter::Stops;
