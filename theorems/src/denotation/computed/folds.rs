@@ -502,7 +502,7 @@ fn attention(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let (query, key, value) = (op.tensor("query")?, op.tensor("key")?, op.tensor("value")?);
     let [b, i, h, e] = at else { return None };
     let columns = key.dims[1].clone();
-    let mut lane = |op: &mut Op| {
+    let lane = |op: &mut Op| {
         let (binders, along) = op.indices(std::slice::from_ref(&columns));
         let score = score(op, [b, h, i], &along[0])?;
         Some((binders, along[0].clone(), score))

@@ -11,6 +11,7 @@ mod loops;
 mod region;
 mod scalar;
 
+pub(crate) use access::without_casts;
 pub(crate) use folding::{Recurrence, iterated};
 pub(crate) use loops::{rebuilt, state};
 pub(crate) use scalar::{applied, cast, float, integer};
