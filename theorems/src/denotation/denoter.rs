@@ -175,7 +175,7 @@ impl Denoter<'_> {
 }
 
 /// What is known of an operator.
-pub(crate) fn meaning(call: &Call) -> Known<&'static Meaning> {
+pub(super) fn meaning(call: &Call) -> Known<&'static Meaning> {
     meaning_of(call.row.name)
         .map_or_else(|| unknown(format!("`{}` has no denotation", call.row.short_name())), Ok)
 }

@@ -31,7 +31,11 @@ pub(super) struct Elements<'a> {
 }
 
 /// Entries that one element may be made of.
-const MOST: usize = 4_000;
+const MOST: usize = 400;
+/// Entries that only one of two is made of.
+const MOST_APART: usize = 60;
+/// Entries of both that are few enough to take all of them apart.
+const MOST_TOGETHER: usize = 16;
 
 impl<'a> Elements<'a> {
     pub(super) fn new(table: &'a Table, facts: &'a mut dyn Facts, fresh: &'a mut usize) -> Self {
@@ -211,9 +215,14 @@ impl<'a> Elements<'a> {
         if !alike || !x.iter().zip(&y).all(|(x, y)| self.facts.equal(x, y) == Answer::Proved) {
             return Err("the shapes or dtypes are not known to be equal".into());
         }
-        let common = &self.table.reached(a) & &self.table.reached(b);
+        let (of_a, of_b) = (self.table.reached(a), self.table.reached(b));
+        let common = &of_a & &of_b;
+        let apart = of_a.len() + of_b.len() - 2 * common.len();
+        if apart > MOST_APART {
+            return Err("too much differs between two bindings that are equal".into());
+        }
         let first = self.equal_over(common, a, b, &x);
-        if first.is_ok() {
+        if first.is_ok() || of_a.len() + of_b.len() > MOST_TOGETHER {
             return first;
         }
         // What both are made of may hide that they are equal.

@@ -2,7 +2,7 @@
 
 use super::Op;
 use crate::denotation::program::{applied, cast, float, integer};
-use crate::denotation::term::{Known, Term, Test};
+use crate::denotation::term::{Domain, Known, Term, Test};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, LN_2};
@@ -75,8 +75,7 @@ impl Number {
     }
 }
 
-pub(super) fn truth(dtype: DType, name: &str, args: Vec<Term>) -> Term {
-    let _ = dtype;
+fn truth(name: &str, args: Vec<Term>) -> Term {
     applied(DType::Bool, name, args)
 }
 
@@ -89,7 +88,7 @@ pub(super) fn select(condition: Term, then: &Number, otherwise: &Number) -> Numb
 pub(super) fn element(op: &mut Op, _: usize, at: &[Dim]) -> Option<Known<Term>> {
     let out = op.results.first()?.clone();
     let tensors: Vec<_> = op.tensors.iter().map(|(_, tensor)| tensor.clone()).collect();
-    let is_known = ELEMENTWISE.contains(&op.name);
+    let is_known = ELEMENTWISE.contains(&op.name) && op.tensors.len() <= 2;
     if !is_known || tensors.is_empty() {
         return None;
     }
@@ -139,20 +138,19 @@ const ELEMENTWISE: &[&str] = &[
 
 fn unary(op: &Op, x: &Number) -> Option<Term> {
     let float = x.dtype.is_float();
-    let bool_of =
-        |value: bool| Term::Number(super::super::term::Domain::Bits, f64::from(u8::from(value)));
+    let bool_of = |value: bool| Term::Number(Domain::Bits, f64::from(u8::from(value)));
     Some(match op.name {
         "sign" => sign(x).term,
         "isnan" if float => x.is("not_equal", x),
         "isfinite" if float => x.sub(x).is_number("equal", 0.0),
         "isinf" if float => {
             let finite = x.sub(x).is_number("not_equal", 0.0);
-            truth(x.dtype, "logical_and", vec![x.is("equal", x), finite])
+            truth("logical_and", vec![x.is("equal", x), finite])
         }
         "isnan" | "isinf" => bool_of(false),
         "isfinite" => bool_of(true),
         "logical_not" | "bitwise_not" if x.dtype == DType::Bool => {
-            truth(x.dtype, "logical_not", vec![x.term.clone()])
+            truth("logical_not", vec![x.term.clone()])
         }
         "logical_not" => x.is_number("equal", 0.0),
         "bitwise_not" => x.call("bitwise_not").term,
@@ -239,15 +237,15 @@ fn binary(name: &str, a: &Number, b: &Number) -> Option<Term> {
     Some(match name {
         "maximum" | "minimum" if dtype == DType::Bool => {
             let name = if name == "maximum" { "bitwise_or" } else { "bitwise_and" };
-            truth(dtype, name, vec![a.term.clone(), b.term.clone()])
+            truth(name, vec![a.term.clone(), b.term.clone()])
         }
         "maximum" | "minimum" => a.with(name, b).term,
         "less" | "less_equal" | "greater" | "greater_equal" if dtype == DType::Bool => {
             a.to(DType::U8).is(name, &b.to(DType::U8))
         }
         "less" | "less_equal" | "greater" | "greater_equal" => a.is(name, b),
-        "logical_and" | "logical_or" => truth(dtype, name, vec![is_true(a), is_true(b)]),
-        "logical_xor" => truth(dtype, "not_equal", vec![is_true(a), is_true(b)]),
+        "logical_and" | "logical_or" => truth(name, vec![is_true(a), is_true(b)]),
+        "logical_xor" => truth("not_equal", vec![is_true(a), is_true(b)]),
         "mod" if dtype.is_float() => {
             let size = a.call("abs").with("floor_mod", &b.call("abs"));
             let signed = select(a.is_number("less", 0.0), &size.neg(), &size);

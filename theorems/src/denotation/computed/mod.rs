@@ -7,6 +7,8 @@
 //! legalization approximate, and is not told here.
 
 mod elementwise;
+mod folds;
+mod movement;
 
 use super::term::{Known, Term};
 use relax_semantics::ops::Known as Value;
@@ -40,6 +42,8 @@ pub(crate) struct Op<'a> {
 /// The element of a result at an index; none where this operator is not among those that are told here.
 pub(crate) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term>> {
     elementwise::element(op, part, at)
+        .or_else(|| folds::element(op, part, at))
+        .or_else(|| movement::element(op, part, at))
 }
 
 impl Tensor {

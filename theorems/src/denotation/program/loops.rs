@@ -313,7 +313,7 @@ impl Machine<'_> {
 }
 
 /// What stands for the value of a state before an iteration.
-pub(super) fn state(at: usize) -> Term {
+pub(crate) fn state(at: usize) -> Term {
     Term::Scalar(format!("state#{at}").into())
 }
 

@@ -11,8 +11,9 @@ mod loops;
 mod region;
 mod scalar;
 
-pub(crate) use folding::iterated;
-pub(crate) use loops::rebuilt;
+pub(crate) use access::without_casts;
+pub(crate) use folding::{Recurrence, iterated};
+pub(crate) use loops::{rebuilt, state};
 pub(crate) use scalar::{applied, cast, float, integer};
 
 use super::denoter::Stops;
