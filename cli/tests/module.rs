@@ -227,6 +227,52 @@ fn what_is_no_module_is_told() {
 }
 
 #[test]
+fn the_number_of_threads_changes_nothing() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "p.rxm", &["--fast"]);
+    let call = ["--random", "--sym", "n=300", "--sym", "m=700", "--input", "s=shape(300)"];
+    let run = |threads: &[&str]| folder.relax(&[&["run", "p.rxm"], &call[..], threads].concat());
+    let alone = run(&["--threads", "1"]);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    for threads in [&["--threads", "2"][..], &["--threads", "5"], &[]] {
+        assert!(run(threads).stdout == alone.stdout, "{threads:?}");
+    }
+    assert_eq!(run(&["--threads", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_trace_has_the_calls_and_bench_times_them() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "p.rxm", &[]);
+    let call = ["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=True"];
+    let ran = folder.relax(&[&["run", "p.rxm", "--trace", "t.json"], &call[..]].concat());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let trace: serde_json::Value =
+        serde_json::from_slice(&folder.read("t.json")).expect("the trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("it has events");
+    let is_call = |event: &serde_json::Value| {
+        event["ph"] == "X" && event["cat"] == "kernel" && event["dur"].as_f64() >= Some(0.0)
+    };
+    assert!(!events.is_empty() && events.iter().all(is_call), "{trace}");
+    assert!(events[0]["args"]["shapes"].as_str().is_some_and(|shapes| shapes.contains("[2]")));
+    for file in ["p.rx", "p.rxm"] {
+        let bench = ["bench", file, "--sym", "n=9", "--input", "c=True", "--seconds", "0"];
+        let timed = folder.relax(&[&bench, &call[..2]].concat());
+        assert_eq!(timed.status.code(), Some(0), "{}", text(&timed.stderr));
+        let table = text(&timed.stdout);
+        assert!(table.contains("ms in the median") && table.contains("multiply"), "{table}");
+    }
+    let wrong = ["bench", "p.rxm", "--entry", "cast", "--input", "x=[1, 2, 3]"];
+    assert_eq!(folder.relax(&wrong).status.code(), Some(3), "what stops is told");
+}
+
+#[test]
 fn a_missing_compiler_is_told() {
     let folder = Folder::new();
     let mut command = folder.command(&["build", "p.rx", "-o", "p.rxm"], "cache");

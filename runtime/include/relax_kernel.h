@@ -27,7 +27,8 @@ typedef struct rx_threads {
 } rx_threads;
 
 /* Tensors in the order of the parameters that are buffers, integers in that of the others. Gives 0 when it is done,
- * k > 0 when it stopped at entry k - 1 of the kernel's table of sites. `threads` may be null: then there is one. The result does not depend on it. */
+ * k > 0 when it stopped at entry k - 1 of the kernel's table of sites. `threads` may be null: then there is one. The result
+ * does not depend on it. */
 typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads);
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ typedef enum rx_kind {
 } rx_kind;
 
 /* Loads the bytes of a module file; they may go afterwards. Its kernels become a part of this process: load what you
- * trust. */
+ * trust. They use as many threads as RELAX_THREADS says, else as the machine has. */
 rx_module *rx_module_load(const void *bytes, size_t length);
 void rx_module_free(rx_module *module);
 

@@ -43,11 +43,11 @@ static inline __attribute__((always_inline)) void rx_tile(
 #define RX_TILE(rows, width)                                                                      \
     static __attribute__((noinline)) void rx_tile_##rows(                                         \
         int64_t depth, const float *restrict a, const float *restrict b, int64_t step,            \
-        float *restrict c, int64_t c_row, int more) {                                             \
-        for (int j = 0; j < 4; j += width)                                                        \
+        float *restrict c, int64_t c_row, int more, int count) {                                  \
+        for (int j = 0; j < count; j += width)                                                    \
             rx_tile(rows, width, depth, a, b + j * RX_LANES, step, c + j * RX_LANES, c_row, more); \
     }
-typedef void (*rx_tile_of)(int64_t, const float *, const float *, int64_t, float *, int64_t, int);
+typedef void (*rx_tile_of)(int64_t, const float *, const float *, int64_t, float *, int64_t, int, int);
 #if RX_ROWS == 14
 RX_TILE(1, 4) RX_TILE(2, 4) RX_TILE(3, 4) RX_TILE(4, 4) RX_TILE(5, 4) RX_TILE(6, 4) RX_TILE(7, 2)
 RX_TILE(8, 2) RX_TILE(9, 2) RX_TILE(10, 2) RX_TILE(11, 2) RX_TILE(12, 2) RX_TILE(13, 2) RX_TILE(14, 2)
@@ -60,18 +60,19 @@ static const rx_tile_of rx_tiles[] = {
     rx_tile_1, rx_tile_2, rx_tile_3, rx_tile_4, rx_tile_5, rx_tile_6};
 #endif
 
-/* rows x RX_PANEL of C, of which `n` columns are there. */
+/* rows x RX_PANEL of C, of which `n` columns are there: the tiles that hold them are computed. */
 static void rx_panel(int64_t rows, int64_t n, int64_t depth, const float *a, const float *b,
                      int64_t step, float *c, int64_t c_row, int more) {
-    if (n == RX_PANEL) {
-        rx_tiles[rows - 1](depth, a, b, step, c, c_row, more);
+    const int count = (int)((n + RX_LANES - 1) / RX_LANES);
+    if (n % (rows <= RX_WIDE ? RX_PANEL : RX_PANEL / 2) == 0) {
+        rx_tiles[rows - 1](depth, a, b, step, c, c_row, more, count);
         return;
     }
     _Alignas(64) float edge[RX_ROWS * RX_PANEL];
-    rx_tiles[rows - 1](depth, a, b, step, edge, RX_PANEL, 0);
+    rx_tiles[rows - 1](depth, a, b, step, edge, RX_PANEL, 0, count);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < n; j++)
-            c[i * c_row + j] = (more ? c[i * c_row + j] : 0.0f) + edge[i * RX_PANEL + j];
+            c[i * c_row + j] = more ? c[i * c_row + j] + edge[i * RX_PANEL + j] : edge[i * RX_PANEL + j];
 }
 
 /* One row of C: the rows of B are read once, eight at a time, or its columns as dot products. */
