@@ -25,7 +25,7 @@ impl<'a> Choices<'a> {
     }
 
     /// One of the items.
-    pub(super) fn of<'i, T: ?Sized>(&mut self, items: &[&'i T]) -> &'i T {
+    pub(super) fn of<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 
