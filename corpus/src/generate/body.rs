@@ -45,6 +45,17 @@ impl<'a, 'b> Body<'a, 'b> {
         (self.lines, self.params)
     }
 
+    /// Whether a name stands anywhere but where it is bound.
+    pub(super) fn reads(&self, name: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mentions = self.lines.match_indices(name).filter(|(at, _)| {
+            let before = self.lines[..*at].chars().next_back();
+            let after = self.lines[at + name.len()..].chars().next();
+            !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        });
+        mentions.count() > 1
+    }
+
     pub(super) fn line(&mut self, text: &str) {
         self.lines.push_str(&"    ".repeat(self.indent));
         self.lines.push_str(text);

@@ -57,7 +57,9 @@ pub fn module(bytes: &[u8]) -> String {
     }
     let functions = 1 + choices.below(3);
     for index in 0..functions {
-        text.push_str(&function(index, &mut choices, &mut shared));
+        let mut part = choices.part(index, functions);
+        let is_last = index + 1 == functions;
+        text.push_str(&function(index, is_last, &mut part, &mut shared));
         text.push('\n');
     }
     text + &shared.programs.join("\n")
@@ -112,7 +114,7 @@ fn declared(dims: &[Dim], choices: &mut Choices) -> String {
     }
 }
 
-fn function(index: usize, choices: &mut Choices, shared: &mut Shared) -> String {
+fn function(index: usize, is_last: bool, choices: &mut Choices, shared: &mut Shared) -> String {
     let name = format!("f{index}");
     let types = parameters(choices);
     let has_m = types.iter().any(|ty| ty.quoted().contains('m'));
@@ -125,6 +127,7 @@ fn function(index: usize, choices: &mut Choices, shared: &mut Shared) -> String 
     let mut body = Body::new(choices, shared, params, dims.clone());
     body.statements(STATEMENTS);
     let result = body.outcome();
+    let unused = if is_last { body.unused() } else { Vec::new() };
     let (lines, params) = body.into_parts();
     shared.callable.push(Signature {
         name: name.clone(),
@@ -133,13 +136,18 @@ fn function(index: usize, choices: &mut Choices, shared: &mut Shared) -> String 
         result: result.ty,
         pure: !EFFECTS.iter().any(|name| lines.contains(name)),
     });
-    let arrow = result.declared.map(|text| format!(" -> {text}")).unwrap_or_default();
     let header: Vec<String> =
         params.iter().map(|param| format!("{}: {}", param.name, param.ty.quoted())).collect();
+    let (arrow, returned) = match unused.as_slice() {
+        [_, _, ..] => (String::new(), format!("({})", unused.join(", "))),
+        _ => {
+            let arrow = result.declared.map(|text| format!(" -> {text}")).unwrap_or_default();
+            (arrow, result.name)
+        }
+    };
     format!(
-        "def {name}({}){arrow}:\n{declared}{attribute}{lines}    return {}\n",
-        header.join(", "),
-        result.name
+        "def {name}({}){arrow}:\n{declared}{attribute}{lines}    return {returned}\n",
+        header.join(", ")
     )
 }
 

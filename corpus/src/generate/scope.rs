@@ -158,6 +158,11 @@ impl Scope {
         self.vars.truncate(mark);
     }
 
+    /// Those that are in scope.
+    pub(super) fn vars(&self) -> &[Var] {
+        &self.vars
+    }
+
     /// The variable that was bound last.
     pub(super) fn last(&self) -> &Var {
         self.vars.last().expect("invariant: a function has a parameter")
@@ -165,7 +170,7 @@ impl Scope {
 
     /// Any variable; the last one half of the time, so that operators stand one after the other.
     pub(super) fn any(&self, choices: &mut Choices) -> Var {
-        if choices.once_in(2) {
+        if !choices.once_in(2) {
             return self.last().clone();
         }
         self.vars[choices.below(self.vars.len())].clone()
@@ -179,7 +184,7 @@ impl Scope {
     ) -> Option<Var> {
         let found: Vec<&Var> = self.vars.iter().filter(|var| wanted(&var.ty)).collect();
         let last = found.last()?;
-        if choices.once_in(2) {
+        if !choices.once_in(2) {
             return Some((*last).clone());
         }
         Some(found[choices.below(found.len())].clone())

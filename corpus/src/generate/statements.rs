@@ -39,6 +39,13 @@ impl Body<'_, '_> {
         Outcome { name: var.name, ty: var.ty, declared }
     }
 
+    /// Variables that nothing reads: given back together, so that nothing is dead.
+    pub(super) fn unused(&self) -> Vec<String> {
+        const MOST: usize = 8;
+        let names = self.scope.vars().iter().rev().map(|var| var.name.clone());
+        names.filter(|name| !self.reads(name)).take(MOST).collect()
+    }
+
     /// A statement that may stand at the top of a function.
     fn statement(&mut self) {
         match self.choices.below(16) {

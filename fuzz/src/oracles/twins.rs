@@ -20,20 +20,8 @@ use relax_syntax::span::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that passes give to what they make.
-const NAMES: [&str; 12] = [
-    "lv",
-    "gv",
-    "storage",
-    "alloc",
-    "heap",
-    "shape_heap",
-    "x",
-    "tensor",
-    "cls",
-    "relu",
-    "lv0",
-    "out",
-];
+const NAMES: [&str; 11] =
+    ["lv", "gv", "storage", "alloc", "heap", "shape_heap", "x", "tensor", "cls", "lv0", "out"];
 
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     renamed(case, statistics)?;
