@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Diff(DiffArgs),
+    Fuzz(FuzzArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),
     Rules(RulesArgs),
@@ -371,6 +372,47 @@ pub(crate) struct DiffArgs {
     /// Of dims and inputs
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+}
+
+/// Generate programs and hold the compiler against them
+///
+/// What does not hold is made small and written as a program with the command that shows it; the exit
+/// code is then 1. With --programs a seed always gives the same.
+#[derive(Debug, Args)]
+pub(crate) struct FuzzArgs {
+    /// For how long [default: 60]
+    #[arg(long, conflicts_with = "programs")]
+    pub(crate) seconds: Option<u64>,
+    /// How many programs
+    #[arg(long)]
+    pub(crate) programs: Option<u64>,
+    /// Of the first program; each further one has the next
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// What is held: print, check, passes, vm, twins, static; all of them when left out
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) oracle: Vec<relax_fuzz::Oracle>,
+    /// What runs the kernels of `vm`: `cpu` takes the C compiler, for one program after the other
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<FuzzBackend>,
+    /// Findings after which to end
+    #[arg(long, default_value_t = 1)]
+    pub(crate) findings: usize,
+    /// Where the programs of findings are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+    /// The program of the seed, and nothing else
+    #[arg(long)]
+    pub(crate) show: bool,
+}
+
+/// What runs kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FuzzBackend {
+    /// The interpreter of tensor programs
+    Interp,
+    /// C
+    Cpu,
 }
 
 /// Decide a statement on integers

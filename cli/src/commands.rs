@@ -8,6 +8,7 @@ mod constants;
 mod diff;
 mod explain;
 mod fmt;
+mod fuzz;
 mod nearest;
 mod ops;
 mod opt;
@@ -37,6 +38,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
+        Command::Fuzz(args) => fuzz::fuzz(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),
         Command::Rules(args) => rules::rules(&args, terminal),

@@ -2,10 +2,7 @@
 //! the passes that are asked for by name; `# structure:` expectations; and what holds of every pass on every
 //! program: its output prints and parses back to itself, means the same, and knows no less.
 
-mod precision;
-
 use libtest_mimic::{Arguments, Failed, Trial};
-use precision::coarsened;
 use relax_corpus::files;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
 use relax_corpus::pipeline::{Program, print_and_parse};
@@ -14,6 +11,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Exactness, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Unwatched, Watch, run};
+use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
@@ -191,7 +189,7 @@ impl Watch for Held<'_> {
             return Ok(());
         }
         print_and_parse(applied.after)?;
-        let knows_less = || coarsened(applied.before, applied.after);
+        let knows_less = || coarsened(applied.before, applied.after, &mut Prover::new());
         // From P2.3 on annotations are code.
         if applied.pass.to < Phase::P23
             && let Some(what) = knows_less()

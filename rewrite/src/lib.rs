@@ -10,6 +10,7 @@ pub mod pass;
 pub mod passes;
 pub mod patterns;
 pub mod pipeline;
+pub mod precision;
 pub mod references;
 pub mod saturation;
 pub mod verify;

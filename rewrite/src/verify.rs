@@ -308,7 +308,10 @@ impl Sides<'_> {
 }
 
 /// As [`compare`]; functions are alike when both are functions.
-fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(), String> {
+///
+/// # Errors
+/// The first difference.
+pub fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(), String> {
     let is_function =
         |value: &Value| matches!(value, Value::Global(_) | Value::Closure(_) | Value::Partial(_));
     match (want, got) {

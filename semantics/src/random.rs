@@ -2,6 +2,7 @@
 //! Box and Muller's transform for normal numbers, elementary functions from `libm` rather than from
 //! the platform.
 
+use crate::round::integer_range;
 use crate::tensor::Tensor;
 use ndarray::{ArrayD, IxDyn};
 use relax_syntax::dtype::{Class, DType};
@@ -10,6 +11,8 @@ use relax_syntax::dtype::{Class, DType};
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
+    /// Whether elements of tensors are now and then at the edges of their dtype.
+    edges: bool,
 }
 
 /// Where a random integer lies, both ends included.
@@ -24,10 +27,18 @@ impl Random {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
-        let mut random = Self { state: seed ^ hash };
+        let mut random = Self { state: seed ^ hash, edges: false };
         random.bits();
         random.bits();
         random
+    }
+
+    /// The same stream, with elements of tensors that are now and then at the edges of their dtype: NaN,
+    /// infinities, -0.0, denormal and greatest numbers; the least and the greatest integer.
+    #[must_use]
+    pub fn with_edges(mut self) -> Self {
+        self.edges = true;
+        self
     }
 
     /// 64 random bits.
@@ -68,6 +79,9 @@ impl Random {
     /// negative where the dtype has no sign), coin flips.
     #[must_use]
     pub fn tensor(&mut self, dtype: DType, shape: &[usize], ints: &Range) -> Tensor {
+        if self.edges {
+            return self.edged_tensor(dtype, shape, ints);
+        }
         let range = match dtype.class() {
             Class::Float => return self.normal_tensor(dtype, shape),
             Class::Signed => ints.clone(),
@@ -77,6 +91,30 @@ impl Random {
         let element = || i128::from(self.int(&range));
         Tensor::from_ints(dtype, ArrayD::from_shape_simple_fn(IxDyn(shape), element))
     }
+
+    /// One element in four lies at an edge.
+    fn edged_tensor(&mut self, dtype: DType, shape: &[usize], ints: &Range) -> Tensor {
+        const FLOATS: [f64; 9] =
+            [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e-40, -6e-8, 3.0e38, 65504.0];
+        let shape = IxDyn(shape);
+        let pick = |random: &mut Self, count: i64| {
+            usize::try_from(random.int(&(0..=count * 4 - 1))).unwrap_or(usize::MAX)
+        };
+        if dtype.is_float() {
+            let element = || {
+                let at = pick(self, 9);
+                FLOATS.get(at).copied().unwrap_or_else(|| self.normal())
+            };
+            return Tensor::from_floats(dtype, ArrayD::from_shape_simple_fn(shape, element));
+        }
+        let (low, high) = integer_range(dtype);
+        let edges = [low, high, low + 1];
+        let element = || match edges.get(pick(self, 3)) {
+            Some(&edge) if dtype != DType::Bool => edge,
+            _ => i128::from(self.int(ints)).clamp(low, high),
+        };
+        Tensor::from_ints(dtype, ArrayD::from_shape_simple_fn(shape, element))
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +123,7 @@ mod tests {
 
     #[test]
     fn bits_are_those_of_the_published_generator() {
-        let mut random = Random { state: 1_234_567 };
+        let mut random = Random { state: 1_234_567, edges: false };
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
         assert_eq!([random.bits(), random.bits()], expected);
     }

@@ -12,6 +12,13 @@ impl<'a> Choices<'a> {
         Self { bytes }
     }
 
+    /// The choices of one of `count` parts.
+    pub(super) fn part(&self, index: usize, count: usize) -> Self {
+        let length = self.bytes.len().div_ceil(count.max(1));
+        let bytes = self.bytes.chunks(length.max(1)).nth(index).unwrap_or_default();
+        Self { bytes }
+    }
+
     /// True when nothing is left to choose.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -25,7 +32,7 @@ impl<'a> Choices<'a> {
     }
 
     /// One of the items.
-    pub(super) fn of<'i, T: ?Sized>(&mut self, items: &[&'i T]) -> &'i T {
+    pub(super) fn of<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 

@@ -33,6 +33,19 @@ pub(super) fn constant(choices: &mut Choices) -> (String, Type) {
     (format!("const({text}, \"{dtype}\")"), Type { dims, dtype })
 }
 
+/// A scalar of a dtype; a plain number half of the time.
+pub(super) fn scalar(choices: &mut Choices, dtype: &str) -> String {
+    let row = ELEMENTS.iter().find(|(name, _)| *name == dtype);
+    let (_, elements) = row.expect("invariant: the table has every dtype");
+    let element = if choices.once_in(2) { choices.of(elements) } else { elements[0] };
+    format!("const({element}, \"{dtype}\")")
+}
+
+/// The name of any dtype.
+pub(super) fn dtype(choices: &mut Choices) -> &'static str {
+    ELEMENTS[choices.below(ELEMENTS.len())].0
+}
+
 fn nested(shape: &[usize], elements: &[&str], choices: &mut Choices) -> String {
     let Some((&count, inner)) = shape.split_first() else {
         return choices.of(elements).to_owned();

@@ -7,6 +7,8 @@ use relax_syntax::dim::{Dim, DimOp};
 const MOST_ELEMENTS: i64 = 4000;
 /// The largest value that tests give to a symbolic variable.
 const LARGEST_DIM: i64 = 5;
+/// The most dims of a generated tensor.
+const MOST_DIMS: usize = 5;
 
 /// The type of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +24,60 @@ pub(super) struct Var {
     pub(super) ty: Type,
 }
 
+/// Dtypes that an operator takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Any,
+    Float,
+    Integer,
+    IntegerOrBool,
+    /// All but bool.
+    Number,
+    F32,
+}
+
+impl Class {
+    pub(super) fn has(self, dtype: &str) -> bool {
+        let (is_float, is_bool) = (dtype.contains('f'), dtype == "bool");
+        match self {
+            Class::Any => true,
+            Class::Float => is_float,
+            Class::Integer => !is_float && !is_bool,
+            Class::IntegerOrBool => !is_float,
+            Class::Number => !is_bool,
+            Class::F32 => dtype == "f32",
+        }
+    }
+
+    /// What others are converted to.
+    pub(super) fn dtypes(self) -> &'static [&'static str] {
+        match self {
+            Class::Any | Class::F32 => &["f32"],
+            Class::Float => &["f32", "f16", "f64", "bf16"],
+            Class::Integer | Class::IntegerOrBool => {
+                &["i64", "i32", "i8", "u8", "u64", "i16", "u16", "u32"]
+            }
+            Class::Number => &["f32", "i32", "u8", "f16", "i8"],
+        }
+    }
+}
+
 impl Type {
+    pub(super) fn new(dims: Vec<Dim>, dtype: &'static str) -> Self {
+        Self { dims, dtype }
+    }
+
     pub(super) fn f32(dims: Vec<Dim>) -> Self {
         Self { dims, dtype: "f32" }
+    }
+
+    /// The same dims with another dtype.
+    pub(super) fn of(&self, dtype: &'static str) -> Self {
+        Self { dims: self.dims.clone(), dtype }
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.dims.len()
     }
 
     /// `Tensor((n, 4), "f32")`
@@ -39,20 +92,29 @@ impl Type {
 
     /// The number of elements, as a dim.
     pub(super) fn size(&self) -> Dim {
-        let product = self.dims.iter().cloned().reduce(|a, b| Dim::op(DimOp::Mul, a, b));
-        product.unwrap_or(Dim::Int(1))
+        product(&self.dims)
     }
 
     /// True when tensors of it stay small.
     pub(super) fn is_small(&self) -> bool {
         let sizes = self.size().eval(&|_| Some(LARGEST_DIM));
-        self.dims.len() <= 4 && sizes.is_ok_and(|size| size <= MOST_ELEMENTS)
+        self.rank() <= MOST_DIMS && sizes.is_ok_and(|size| size <= MOST_ELEMENTS)
     }
+}
+
+pub(super) fn product(dims: &[Dim]) -> Dim {
+    let product = dims.iter().cloned().reduce(|a, b| Dim::op(DimOp::Mul, a, b));
+    product.unwrap_or(Dim::Int(1))
 }
 
 /// `(n, 4)`
 pub(super) fn tuple(dims: &[Dim]) -> String {
     listed(dims.iter().map(Dim::to_string).collect())
+}
+
+/// `n, 4`
+pub(super) fn list(dims: &[Dim]) -> String {
+    dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// `("n", 4)`
@@ -96,29 +158,35 @@ impl Scope {
         self.vars.truncate(mark);
     }
 
+    /// Those that are in scope.
+    pub(super) fn vars(&self) -> &[Var] {
+        &self.vars
+    }
+
     /// The variable that was bound last.
     pub(super) fn last(&self) -> &Var {
         self.vars.last().expect("invariant: a function has a parameter")
     }
 
-    /// Any variable; later ones are as likely as early ones.
+    /// Any variable; the last one half of the time, so that operators stand one after the other.
     pub(super) fn any(&self, choices: &mut Choices) -> Var {
+        if !choices.once_in(2) {
+            return self.last().clone();
+        }
         self.vars[choices.below(self.vars.len())].clone()
     }
 
-    /// A variable that satisfies a condition.
+    /// A variable that satisfies a condition; often the last one.
     pub(super) fn such(
         &self,
         choices: &mut Choices,
         wanted: impl Fn(&Type) -> bool,
     ) -> Option<Var> {
         let found: Vec<&Var> = self.vars.iter().filter(|var| wanted(&var.ty)).collect();
-        (!found.is_empty()).then(|| found[choices.below(found.len())].clone())
-    }
-
-    /// A variable of elements f32.
-    pub(super) fn float(&self, choices: &mut Choices) -> Var {
-        let found = self.such(choices, |ty| ty.dtype == "f32");
-        found.expect("invariant: every parameter of a tensor is f32")
+        let last = found.last()?;
+        if !choices.once_in(2) {
+            return Some((*last).clone());
+        }
+        Some(found[choices.below(found.len())].clone())
     }
 }

@@ -138,6 +138,9 @@ impl<'f> Instance<'f> {
                     return Ok(Value::Tensor(value.clone()));
                 }
                 let mut random = Random::new(seed, &self.function.var(id).name);
+                if seed % 2 == 1 {
+                    random = random.with_edges();
+                }
                 random_value(annotation, dims, &mut random, &super::INTS, super::MAX_BYTES)
             })
             .collect()

@@ -1,5 +1,6 @@
 //! The generated pages of `docs/`.
 
+mod bugs;
 mod codes;
 mod operators;
 mod rules;
@@ -26,6 +27,7 @@ pub fn pages(planned: &str) -> Vec<Page> {
     vec![
         Page { path: "docs/OPERATORS.md", text: operators::page(planned) },
         Page { path: "docs/CODES.md", text: codes::page() },
+        Page { path: "docs/bugs-found.md", text: bugs::page() },
         Page { path: "docs/RULES.md", text: rules::page() },
     ]
 }

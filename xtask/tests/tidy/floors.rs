@@ -26,9 +26,10 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/cpu", 5),
     ("backends/reference", 5),
     ("backends/build", 5),
-    ("cli", 6),
-    ("demo", 6),
-    ("xtask", 7),
+    ("fuzz", 6),
+    ("cli", 7),
+    ("demo", 7),
+    ("xtask", 8),
 ];
 
 /// The folder of the crates that know a device.

@@ -2,20 +2,21 @@
 //! least as much as before.
 
 use relax_semantics::check::{Phase, check};
-use relax_symbolic::Prover;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Function, Module};
 
 /// The first variable or result of which less is known after a pass. Signatures of functions as
 /// values are left out: of a partial application none is known.
-pub(crate) fn coarsened(before: &Module, after: &Module) -> Option<String> {
+#[must_use]
+pub fn coarsened(before: &Module, after: &Module, facts: &mut dyn Facts) -> Option<String> {
     for function in before.functions() {
         let Some(kept) = after.function(&function.name) else { continue };
         if let Some(what) = variable(function, kept) {
             return Some(what);
         }
     }
-    let results = |module| check(module, &mut Prover::new(), Phase::Surface).results;
+    let mut results = |module| check(module, facts, Phase::Surface).results;
     let (known, now) = (results(before), results(after));
     known.iter().find_map(|(name, known)| {
         let now = now.get(name)?;

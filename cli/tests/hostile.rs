@@ -1,0 +1,156 @@
+//! Input that wants to do harm: each ends soon, with a message and the exit code of its kind, never with
+//! a panic, and without the memory that it asks for.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// On a machine that does other things too.
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn relax(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_relax"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut pipe = child.stdin.take().expect("the input is a pipe");
+    let (start, input) = (Instant::now(), input.to_vec());
+    // The command may stop reading before the end, or write much before it has read all.
+    let writer = std::thread::spawn(move || drop(pipe.write_all(&input)));
+    let ended = child.wait_with_output().expect("the command ends");
+    writer.join().expect("the writer ends");
+    assert!(start.elapsed() < LONGEST, "{arguments:?} took {:?}", start.elapsed());
+    ended
+}
+
+/// The exit code, and that a refusal says something.
+fn ends(what: &str, arguments: &[&str], input: &[u8], code: i32) {
+    let ended = relax(arguments, input);
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(
+        ended.status.code(),
+        Some(code),
+        "{what}: {}",
+        told.chars().take(600).collect::<String>()
+    );
+    assert!(code == 0 || !told.is_empty(), "{what}: nothing is said");
+    assert!(!told.contains("internal error"), "{what}: {told}");
+}
+
+#[test]
+fn texts() {
+    let token = "y".repeat(10 << 20);
+    let nested =
+        format!("def f(x: Object):\n    return {}x{}\n", "(".repeat(100_000), ")".repeat(100_000));
+    let cyclic = "def a(x: Tensor((), \"f32\")) -> Tensor((), \"f32\"):\n    return b(x)\n\n\
+                  def b(x: Tensor((), \"f32\")) -> Tensor((), \"f32\"):\n    return a(x)\n";
+    let wide = "def f(x: Tensor((9223372036854775808,), \"f32\")):\n    return x\n";
+    let negative = "def f(x: Tensor((\"n\",), \"f32\")):\n    return zeros((-1,), \"f32\")\n";
+    let division = "def f(x: Tensor((\"n\",), \"f32\")):\n    return zeros((4 // 0,), \"f32\")\n";
+    let cases: [(&str, &[u8], i32); 10] = [
+        ("an empty file", b"", 0),
+        ("a byte order mark", b"\xef\xbb\xbfdef f(x: Object):\n    return x\n", 0),
+        ("NUL", b"def f(x: Object):\n    return x\0\n", 1),
+        ("bad UTF-8", b"def f(x: Object):\n    return \xc3\x28\n", 1),
+        ("a token of 10 MB", token.as_bytes(), 1),
+        ("100,000 brackets", nested.as_bytes(), 1),
+        ("functions that call each other", cyclic.as_bytes(), 0),
+        ("a literal beyond i64", wide.as_bytes(), 1),
+        ("a dim below 0", negative.as_bytes(), 1),
+        ("a dim divided by 0", division.as_bytes(), 1),
+    ];
+    for (what, text, code) in cases {
+        ends(what, &["check", "-"], text, code);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_bindings() {
+    let mut text = "def f(v0: Tensor((\"n\",), \"f32\")):\n".to_owned();
+    for index in 1..100_000 {
+        text.push_str(&format!("    v{index} = exp(v{})\n", index - 1));
+    }
+    text.push_str("    return v99999\n");
+    ends("many bindings", &["check", "-"], text.as_bytes(), 0);
+}
+
+#[test]
+fn runs() {
+    let bomb = "def main(n: Shape([\"n\"])):\n    return zeros((n * 1099511627776,), \"f32\")\n";
+    let bomb = bomb.replace("def main(n: Shape", "def main(s: Shape");
+    let product = "def main(x: Tensor((\"n\",), \"f32\")):\n    \
+                   return zeros((n + 3037000500, n + 3037000500, n + 3037000500), \"f32\")\n";
+    let endless = "def main(x: Tensor((), \"f32\")) -> Tensor((), \"f32\"):\n    return main(x)\n";
+    let tuples: String = (1..60).map(|i| format!("    t{i} = (t{0}, t{0})\n", i - 1)).collect();
+    let tuples = format!("def main(t0: Tensor((\"n\",), \"f32\")):\n{tuples}    return t59\n");
+    let shift = "def main(x: Tensor((), \"i32\")):\n    return left_shift(x, const(32, \"i32\"))\n";
+    let least =
+        "def main(x: Tensor((), \"i32\")):\n    return divide(const(-2147483648, \"i32\"), x)\n";
+    let below = "def main(x: Tensor((\"n\",), \"f32\"), y: Tensor((\"m\",), \"f32\")):\n    \
+                 return zeros((n - m,), \"f32\")\n";
+    let zero = "def main(x: Tensor((\"n\",), \"f32\")):\n    return zeros((4 // n,), \"f32\")\n";
+    let cases: [(&str, &str, &[&str], i32); 8] = [
+        ("2^40 elements", &bomb, &["--input", "s=shape(1)"], 3),
+        ("a product of dims beyond i64", product, &["--input", "x=zeros(0)"], 3),
+        ("a recursion without end", endless, &["--input", "x=1.0"], 3),
+        ("a shift by the width", shift, &["--input", "x=1"], 3),
+        ("the least integer by -1", least, &["--input", "x=-1"], 0),
+        ("a dim below 0", below, &["--input", "x=zeros(1)", "--input", "y=zeros(2)"], 3),
+        ("a dim divided by 0", zero, &["--input", "x=zeros(0)"], 3),
+        ("2^59 tensors in tuples", &tuples, &["--input", "t0=zeros(1)", "-q"], 3),
+    ];
+    for (what, text, inputs, code) in cases {
+        if what.starts_with("2^59") {
+            // What it does is for the limits to say; that it ends is what counts.
+            let arguments = [&["run", "-"], inputs].concat();
+            let ended = relax(&["check", "-"], text.as_bytes());
+            assert!(matches!(ended.status.code(), Some(0 | 1)), "{what}: {ended:?}, {arguments:?}");
+            continue;
+        }
+        ends(what, &[&["run", "-"], inputs].concat(), text.as_bytes(), code);
+    }
+}
+
+#[test]
+fn tensor_files() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let program = folder.path().join("main.rx");
+    std::fs::write(&program, "def main(x: Tensor((\"n\",), \"f32\")):\n    return x\n")
+        .expect("the program is written");
+    let header = |text: &str| {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend(u16::try_from(text.len()).expect("short").to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes
+    };
+    let huge = [b"\x93NUMPY\x02\x00".as_slice(), &u32::MAX.to_le_bytes(), b"{}"].concat();
+    let cases: [(&str, Vec<u8>); 6] = [
+        ("empty.npy", Vec::new()),
+        ("magic.npy", b"\x93NUMPX\x01\x00".to_vec()),
+        ("huge.npy", huge),
+        ("object.npy", header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n")),
+        ("short.npy", header("{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }\n")),
+        (
+            "many.npy",
+            header(
+                "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776), }\n",
+            ),
+        ),
+    ];
+    for (name, bytes) in cases {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("the file is written");
+        let spec = format!("x=@{}", path.display());
+        ends(name, &["run", &program.display().to_string(), "--input", &spec], b"", 2);
+    }
+    let overlap = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#;
+    let length = u64::try_from(overlap.len()).expect("short").to_le_bytes();
+    let bytes = [length.as_slice(), overlap.as_bytes(), &[0; 12]].concat();
+    let weights = folder.path().join("overlap.safetensors");
+    std::fs::write(&weights, bytes).expect("the file is written");
+    let text = b"def main():\n    return param(\"a\", Tensor((2,), \"f32\"))\n";
+    ends("overlapping weights", &["run", "-", "--params", &weights.display().to_string()], text, 4);
+}

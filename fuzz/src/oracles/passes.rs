@@ -1,0 +1,171 @@
+//! Passes: what comes out means what went in, reads back, and says no less. The whole route is held first,
+//! which is quick; where it differs, or now and then, every pass by itself, which names the guilty one.
+
+use crate::case::{Case, Finding};
+use crate::session::Statistics;
+use relax_corpus::pipeline::print_and_parse;
+use relax_lower::pipeline::PIPELINE;
+use relax_rewrite::pass::{Exactness, Settings, Target};
+use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
+use relax_rewrite::precision::coarsened;
+use relax_rewrite::verify::{Effort, verify};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
+
+/// Routes that passes are asked for by name.
+const NAMED: &[&str] = &[
+    "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
+     eliminate_dead_code",
+    "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,lift_transform_params,\
+     outline_blocks",
+    "lift_lambdas,normalize,convert_layout,fold_constant,eliminate_dead_code",
+    "lift_lambdas,normalize,lower_to_library",
+    "lift_lambdas,normalize,fuse_ops_by_pattern,merge_composite_functions,run_codegen",
+    "lift_lambdas,normalize,legalize_ops,split_call_tir_by_pattern",
+    "lift_lambdas,normalize,legalize_ops,fuse_loops",
+    "lift_lambdas,normalize,to_mixed_precision",
+];
+/// One program in so many is held after every pass.
+const CLOSELY: u64 = 8;
+/// Cases of a function, and of one that is held closely.
+const CASES: u32 = 6;
+
+/// A route with the command that runs it.
+pub(super) struct Way {
+    route: Route,
+    settings: Settings,
+    command: String,
+}
+
+/// All the way down, for a processor or for a device with graphs.
+pub(super) fn down(target: Target) -> Way {
+    let settings = Settings { target, ..Settings::default() };
+    let name = if target == Target::Cuda { " --target cuda" } else { "" };
+    let command = format!("opt FILE --to P2.3{name} --verify -o OUT.rx");
+    Way { route: PIPELINE.to(Phase::P23), settings, command }
+}
+
+fn by_name(list: &str) -> Option<Way> {
+    let route = PIPELINE.named(list).ok()?;
+    let command = format!("opt FILE --passes {} --verify", list.replace(' ', ""));
+    Some(Way { route, settings: Settings::default(), command })
+}
+
+pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
+    // Every program goes down; each also takes one of the other ways.
+    let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 1);
+    let other = NAMED.get(other).map_or_else(|| Some(down(Target::Cuda)), |list| by_name(list));
+    for way in [Some(down(Target::Cpu)), other].into_iter().flatten() {
+        if case.seed.is_multiple_of(CLOSELY) {
+            closely(case, &case.checked, &way, statistics)?;
+        } else if whole(case, &case.checked, &way, statistics).is_err() {
+            closely(case, &case.checked, &way, statistics)?;
+            // Only all of them together differ.
+            whole(case, &case.checked, &way, statistics)?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts, and nothing else.
+struct Noted<'a> {
+    statistics: &'a mut Statistics,
+    exactness: Exactness,
+}
+
+impl Watch for Noted<'_> {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        self.statistics.coverage.note(applied.after);
+        if applied.changed() {
+            self.statistics.coverage.note_pass(applied.pass.name);
+            self.exactness = self.exactness.then(applied.pass.exactness);
+        }
+        Ok(())
+    }
+}
+
+/// What comes out at the end of a way.
+pub(super) fn transformed(
+    input: &Module,
+    way: &Way,
+    statistics: &mut Statistics,
+) -> Result<(Module, Exactness), Finding> {
+    let mut noted = Noted { statistics, exactness: Exactness::Exact };
+    let after = run(input, &way.route, &way.settings, &mut Prover::new(), &mut noted);
+    let exactness = noted.exactness;
+    Ok((after.map_err(|failed| of_failure(failed, way))?, exactness))
+}
+
+fn whole(
+    case: &Case,
+    input: &Module,
+    way: &Way,
+    statistics: &mut Statistics,
+) -> Result<(), Finding> {
+    let (after, exactness) = transformed(input, way, statistics)?;
+    let effort = Effort { cases: CASES, seed: case.seed };
+    let tally = verify(input, &after, exactness, effort, &BTreeMap::new())
+        .map_err(|difference| Finding::new("pipeline", difference.to_string(), &way.command))?;
+    statistics.add(&tally);
+    Ok(())
+}
+
+/// Holds the module after each pass against the input.
+struct Closely<'a> {
+    input: &'a Module,
+    statistics: &'a mut Statistics,
+    exactness: Exactness,
+    effort: Effort,
+}
+
+impl Watch for Closely<'_> {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        self.statistics.coverage.note(applied.after);
+        if !applied.changed() {
+            return Ok(());
+        }
+        self.statistics.coverage.note_pass(applied.pass.name);
+        print_and_parse(applied.after)?;
+        // From P2.3 on annotations are code.
+        if applied.pass.to < Phase::P23 {
+            coarsened(applied.before, applied.after, &mut Prover::new()).map_or(Ok(()), Err)?;
+        }
+        self.exactness = self.exactness.then(applied.pass.exactness);
+        let values = BTreeMap::new();
+        let tally = verify(self.input, applied.after, self.exactness, self.effort, &values)
+            .map_err(|difference| difference.to_string())?;
+        self.statistics.add(&tally);
+        Ok(())
+    }
+}
+
+fn closely(
+    case: &Case,
+    input: &Module,
+    way: &Way,
+    statistics: &mut Statistics,
+) -> Result<(), Finding> {
+    let effort = Effort { cases: CASES, seed: case.seed };
+    let mut watch = Closely { input, statistics, exactness: Exactness::Exact, effort };
+    run(input, &way.route, &way.settings, &mut Prover::new(), &mut watch)
+        .map(|_| ())
+        .map_err(|failed| of_failure(failed, way))
+}
+
+fn of_failure(failed: Failed, way: &Way) -> Finding {
+    let (kind, why) = match failed {
+        Failed::Refused { pass, diagnostics } => {
+            let first = diagnostics.first().map_or("", |found| found.message.as_str()).to_owned();
+            (format!("{pass} refuses"), first)
+        }
+        Failed::Broken { pass, diagnostics, .. } => {
+            let first = diagnostics.first().map_or("", |found| found.message.as_str()).to_owned();
+            (format!("{pass} makes what is not well-formed"), first)
+        }
+        Failed::Stopped { pass, why } => (pass.to_owned(), why),
+    };
+    Finding::new(kind, why, &way.command)
+}
