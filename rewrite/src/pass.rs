@@ -35,6 +35,9 @@ pub enum Exactness {
     Exact,
     /// Floats may be summed in another order.
     Approximate,
+    /// Equal over the real numbers: floats are rounded elsewhere, and what cancels after it leaves a difference of
+    /// any relative size, which results alone do not tell. Shapes, dtypes and traps are what they were.
+    Reals,
     /// Some operands are rounded to a narrower dtype: floats differ by what that makes of them, which
     /// results alone do not tell. Shapes, dtypes and traps are what they were.
     Rounded(DType),
@@ -48,6 +51,7 @@ impl Exactness {
             (Exactness::Rounded(dtype), _) | (_, Exactness::Rounded(dtype)) => {
                 Exactness::Rounded(dtype)
             }
+            (Exactness::Reals, _) | (_, Exactness::Reals) => Exactness::Reals,
             (Exactness::Approximate, _) | (_, Exactness::Approximate) => Exactness::Approximate,
             (Exactness::Exact, Exactness::Exact) => Exactness::Exact,
         }
@@ -60,6 +64,7 @@ impl fmt::Display for Exactness {
         match self {
             Exactness::Exact => f.write_str("exact"),
             Exactness::Approximate => f.write_str("approximate"),
+            Exactness::Reals => f.write_str("over the reals"),
             Exactness::Rounded(dtype) => write!(f, "rounds to {dtype}"),
         }
     }

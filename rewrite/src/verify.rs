@@ -112,7 +112,7 @@ pub fn verify_again(
     let relation = match exactness {
         Exactness::Exact => Relation::Equal,
         Exactness::Approximate => Relation::Close,
-        Exactness::Rounded(_) => Relation::Shaped,
+        Exactness::Rounded(_) | Exactness::Reals => Relation::Shaped,
     };
     let options = RunOptions {
         externals: Arc::new(externals_of(&[before, after], effort.seed, values)),

@@ -31,7 +31,8 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
     let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
-    let settings = Settings { target: args.target.into(), params: Arc::clone(&params), ..Settings::default() };
+    let settings =
+        Settings { target: args.target.into(), params: Arc::clone(&params), ..Settings::default() };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);
     reporter.begin()?;
     let result = run(&program.module, &route, &settings, &mut Prover::new(), &mut reporter);

@@ -21,7 +21,8 @@ use std::path::Path;
 const LISTED: usize = 15;
 /// What brings a program into the form that rules are about: broadcasts that operators do by themselves are left
 /// to them.
-const BEFORE: &str = "lift_lambdas,normalize,eliminate_broadcasts,canonicalize_bindings,eliminate_dead_code";
+const BEFORE: &str =
+    "lift_lambdas,normalize,eliminate_broadcasts,canonicalize_bindings,eliminate_dead_code";
 /// What takes away names that are left over.
 const AFTER: &str = "canonicalize_bindings,eliminate_dead_code";
 
@@ -50,7 +51,9 @@ pub(super) fn options(args: &SaturationArgs) -> Result<Options, Failure> {
         options.families = Options::families(list).map_err(Failure::usage)?;
     }
     for limit in &args.limit {
-        options.set_limit(limit).map_err(|why| Failure::usage(format!("--limit {limit}: {why}")))?;
+        options
+            .set_limit(limit)
+            .map_err(|why| Failure::usage(format!("--limit {limit}: {why}")))?;
     }
     Ok(options)
 }
@@ -93,7 +96,11 @@ fn explanation(report: &Report) -> String {
         of_function(function, &mut text);
     }
     let (regions, saturated) = (report.regions, report.saturated);
-    let _ = writeln!(text, "{} of {regions} regions rewritten, {saturated} saturated", report.rewritten);
+    let _ = writeln!(
+        text,
+        "{} of {regions} regions rewritten, {saturated} saturated",
+        report.rewritten
+    );
     let expensive = report.most_expensive(LISTED);
     let width = expensive.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, uses) in expensive {

@@ -26,7 +26,7 @@ pub static REALS: Pass = Pass {
     doc: "As saturate, also by rules that hold of real numbers: floats are rounded elsewhere.",
     from: Phase::P0,
     to: Phase::P0,
-    exactness: Exactness::Approximate,
+    exactness: Exactness::Reals,
     run: run_approximate,
 };
 
@@ -47,7 +47,7 @@ pub static VERSIONS_OF_REALS: Pass = Pass {
     doc: "As add_versions, also by rules that hold of real numbers: floats are rounded elsewhere.",
     from: Phase::P0,
     to: Phase::P0,
-    exactness: Exactness::Approximate,
+    exactness: Exactness::Reals,
     run: add_approximate,
 };
 

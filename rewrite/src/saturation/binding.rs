@@ -10,9 +10,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
-use relax_theorems::rules::rule::{
-    Arg, Axis, Call, ElementType, Entry, Operand, Param, rank_of,
-};
+use relax_theorems::rules::rule::{Arg, Axis, Call, ElementType, Entry, Operand, Param, rank_of};
 use std::collections::BTreeMap;
 
 /// What the names of a rule stand for.
@@ -49,7 +47,8 @@ impl Bound {
         let mut ways = vec![Bound { params: classes.clone(), ..Bound::default() }];
         for (&at, &id) in classes {
             let Operand::Tensor(axes, kind) = &params[at].what else { return Vec::new() };
-            let Some(Annotation::Tensor(TensorType { extents, dtype: Some(dtype) })) = annotation(id)
+            let Some(Annotation::Tensor(TensorType { extents, dtype: Some(dtype) })) =
+                annotation(id)
             else {
                 return Vec::new();
             };
@@ -76,13 +75,7 @@ impl Bound {
         found
     }
 
-    fn axes(
-        &self,
-        axes: &[Axis],
-        dims: &[Dim],
-        questions: &mut Questions,
-        found: &mut Vec<Bound>,
-    ) {
+    fn axes(&self, axes: &[Axis], dims: &[Dim], questions: &mut Questions, found: &mut Vec<Bound>) {
         let Some((axis, rest)) = axes.split_first() else {
             if dims.is_empty() {
                 found.push(self.clone());
@@ -169,7 +162,9 @@ impl Bound {
         let row = met.call.row;
         // `rank_of_axes` counts the axes that are named, which only the whole list of attributes tells.
         let mut attrs = met.attrs.clone();
-        let Some(at) = row.params.iter().position(|param| is_axis(param.name)) else { return false };
+        let Some(at) = row.params.iter().position(|param| is_axis(param.name)) else {
+            return false;
+        };
         attrs[at] = pattern;
         debug_assert!(rank_of_axes(row, &attrs, met.first).is_some() || met.first.is_none());
         let spelled = spelled(row, attrs, met.first, None);

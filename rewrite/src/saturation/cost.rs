@@ -21,12 +21,13 @@ const SIMPLE: i64 = 1;
 const VIEWS: &[&str] = &["reshape", "expand_dims", "squeeze", "flatten"];
 /// Rows whose result is computed by library functions.
 const FUNCTIONS: &[&str] = &[
-    "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan",
-    "asinh", "acosh", "atanh", "power", "log2", "log10", "log1p", "expm1",
+    "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos",
+    "atan", "asinh", "acosh", "atanh", "power", "log2", "log10", "log1p", "expm1",
 ];
 
 /// Rows of the family of networks that compare and move alone.
-const SIMPLE_NN: &[&str] = &["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "nn.batch_flatten", "nn.dropout"];
+const SIMPLE_NN: &[&str] =
+    &["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "nn.batch_flatten", "nn.dropout"];
 
 /// The parts of a cost, each a polynomial of the dims.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +104,14 @@ fn operations(row: &Operator, operands: &[Annotation], result: &Annotation) -> D
     let first = || operands.first().map_or(Dim::Int(0), elements);
     match row.family {
         Family::LinearAlgebra => {
-            let inner = operands.first().and_then(|it| it.as_tensor()?.extents.dims()?.last().cloned());
+            let inner =
+                operands.first().and_then(|it| it.as_tensor()?.extents.dims()?.last().cloned());
             multiply(elements(result), inner.unwrap_or(Dim::Int(1)))
         }
         // Two products, with the keys and with the values.
         Family::Attention => {
-            let keys = operands.get(1).and_then(|it| it.as_tensor()?.extents.dims()?.get(1).cloned());
+            let keys =
+                operands.get(1).and_then(|it| it.as_tensor()?.extents.dims()?.get(1).cloned());
             each(2, multiply(elements(result), keys.unwrap_or(Dim::Int(1))))
         }
         Family::Convolution => {

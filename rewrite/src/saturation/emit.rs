@@ -125,9 +125,7 @@ fn rename(atom: &mut Atom, values: &Values) -> bool {
             }
             None => false,
         },
-        Atom::Tuple(items) | Atom::List(items) => {
-            items.iter_mut().all(|item| rename(item, values))
-        }
+        Atom::Tuple(items) | Atom::List(items) => items.iter_mut().all(|item| rename(item, values)),
         _ => true,
     }
 }

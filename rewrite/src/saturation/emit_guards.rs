@@ -20,8 +20,7 @@ pub(super) fn guarded_body(
     names: &mut Names,
 ) -> Function {
     let mut made = function.clone();
-    made.vars =
-        function.lambda.params.iter().map(|&param| function.var(param).clone()).collect();
+    made.vars = function.lambda.params.iter().map(|&param| function.var(param).clone()).collect();
     let params = (0..made.vars.len()).map(|at| VarId(u32::try_from(at).expect("ids are u32")));
     made.lambda.params = params.collect();
     let result = names.fresh("chosen");

@@ -183,7 +183,11 @@ pub(super) fn class(graph: &mut Graph, steps: &[Id], from: From) -> Id {
 }
 
 /// The arguments of a call, one a parameter.
-fn passed(row: &'static Operator, args: &[Atom], attrs: &[(relax_syntax::Name, Atom)]) -> Option<Vec<Passed>> {
+fn passed(
+    row: &'static Operator,
+    args: &[Atom],
+    attrs: &[(relax_syntax::Name, Atom)],
+) -> Option<Vec<Passed>> {
     let here = |atom: &Atom| Some(atom.clone());
     let positional = args.iter().map(here).collect();
     let keywords = attrs.iter().map(|(name, atom)| (name.clone(), here(atom))).collect();

@@ -78,7 +78,11 @@ fn replaced(before: &FlatTerm<Term>, after: &FlatTerm<Term>) -> Option<(Name, Tr
 /// The region as a term of its own.
 fn written(graph: &mut Graph, region: &Encoded, ids: &[Id]) -> Option<RecExpr<Term>> {
     let mut all: Vec<Term> = Vec::new();
-    let roots: Vec<Id> = region.outputs.iter().map(|var| super::encode::class(graph, ids, region.values[var])).collect();
+    let roots: Vec<Id> = region
+        .outputs
+        .iter()
+        .map(|var| super::encode::class(graph, ids, region.values[var]))
+        .collect();
     let mut places = Vec::new();
     for root in roots {
         places.push(copy(&graph.id_to_expr(root), &mut all)?);

@@ -76,7 +76,9 @@ impl<'g, 'f> Forms<'g, 'f> {
         let priced: Vec<(Id, Vec<(&Term, i128)>)> = self
             .classes
             .iter()
-            .map(|(id, nodes)| (*id, nodes.iter().map(|(term, cost)| (term, value(cost))).collect()))
+            .map(|(id, nodes)| {
+                (*id, nodes.iter().map(|(term, cost)| (term, value(cost))).collect())
+            })
             .collect();
         let mut best: BTreeMap<Id, Choice> = BTreeMap::new();
         let mut changed = true;

@@ -85,8 +85,12 @@ pub(super) fn holds(guard: &Guard, values: &Values) -> bool {
 
 /// Comparisons of the dims of a signature, alone and in pairs.
 fn guards(dims: &[DimVar]) -> Vec<Guard> {
-    let names: Vec<Dim> =
-        dims.iter().filter(|dim| dim.in_signature).take(5).map(|dim| Dim::var(dim.name.clone())).collect();
+    let names: Vec<Dim> = dims
+        .iter()
+        .filter(|dim| dim.in_signature)
+        .take(5)
+        .map(|dim| Dim::var(dim.name.clone()))
+        .collect();
     let mut claims = Vec::new();
     for a in &names {
         for b in &names {

@@ -63,8 +63,7 @@ impl Plan {
         }
         let first = annotations.first().and_then(|it| it.as_tensor()?.extents.rank());
         let (row, attrs) = attributes_of(bound, call, first)?;
-        let found =
-            graph.analysis.questions.borrow_mut().deduce(row, &attrs, &annotations)?;
+        let found = graph.analysis.questions.borrow_mut().deduce(row, &attrs, &annotations)?;
         if !never_stops(row, &attrs, &annotations, &found) {
             return None;
         }

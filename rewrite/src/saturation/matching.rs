@@ -38,8 +38,7 @@ struct Partial<'r> {
 
 /// All matches of a side in a class.
 pub(super) fn matches(graph: &Graph, params: &[Param], side: &Node, class: Id) -> Vec<Match> {
-    let nothing =
-        Partial { params: BTreeMap::new(), calls: Vec::new(), constants: Vec::new() };
+    let nothing = Partial { params: BTreeMap::new(), calls: Vec::new(), constants: Vec::new() };
     let shapes = structural(graph, side, class, &nothing);
     let mut questions = graph.analysis.questions.borrow_mut();
     let mut all = Vec::new();

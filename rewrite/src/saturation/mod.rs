@@ -7,8 +7,8 @@
 //! ([`cost`]). Regions that differ in names alone are saturated once. Explanations are egg's; matching is our own,
 //! because rules bind dims, groups of axes and element types, of which egg's patterns know nothing.
 
-pub mod cost;
 mod binding;
+pub mod cost;
 mod emit;
 mod emit_guards;
 mod encode;
@@ -32,10 +32,10 @@ mod term;
 mod versions;
 mod walk;
 
-pub use report::{FunctionReport, RegionReport, Report};
-pub use polynomial::Polynomial;
-pub use search::{Limits, Uses};
 pub use guards::Guard;
+pub use polynomial::Polynomial;
+pub use report::{FunctionReport, RegionReport, Report};
+pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub use walk::{Extraction, saturate_module};
 
@@ -60,10 +60,11 @@ impl Options {
         let one = |name: &str| {
             let name = name.trim();
             let known = FAMILIES.iter().any(|(family, _)| *family == name);
-            let names = || FAMILIES.iter().map(|(family, _)| *family).collect::<Vec<_>>().join(", ");
-            known
-                .then(|| Name::new(name))
-                .ok_or_else(|| format!("there is no family `{name}` of rules; there are {}", names()))
+            let names =
+                || FAMILIES.iter().map(|(family, _)| *family).collect::<Vec<_>>().join(", ");
+            known.then(|| Name::new(name)).ok_or_else(|| {
+                format!("there is no family `{name}` of rules; there are {}", names())
+            })
         };
         list.split(',').map(one).collect()
     }

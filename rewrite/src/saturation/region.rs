@@ -78,8 +78,7 @@ fn narrow_places(
     for binding in &bindings[run.end..] {
         expr_uses(&binding.expr, &mut live);
     }
-    let inside: BTreeSet<VarId> =
-        bindings[run.clone()].iter().map(|binding| binding.var).collect();
+    let inside: BTreeSet<VarId> = bindings[run.clone()].iter().map(|binding| binding.var).collect();
     live.retain(|var| inside.contains(var));
     // What is seen after the run stays alive to its end; it does not hold layers together.
     let seen = live.clone();

@@ -69,8 +69,11 @@ impl Report {
     /// The rules that were found most often.
     #[must_use]
     pub fn most_expensive(&self, count: usize) -> Vec<(&Name, Uses)> {
-        let mut all: Vec<(&Name, Uses)> = self.uses.iter().map(|(name, uses)| (name, *uses)).collect();
-        all.sort_by(|(a, x), (b, y)| (y.matches, y.applications, a).cmp(&(x.matches, x.applications, b)));
+        let mut all: Vec<(&Name, Uses)> =
+            self.uses.iter().map(|(name, uses)| (name, *uses)).collect();
+        all.sort_by(|(a, x), (b, y)| {
+            (y.matches, y.applications, a).cmp(&(x.matches, x.applications, b))
+        });
         all.truncate(count);
         all
     }

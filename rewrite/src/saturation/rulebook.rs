@@ -47,8 +47,7 @@ pub(super) fn named(name: &str) -> Option<Directed> {
 }
 
 fn both_ways(rule: &'static Rule) -> [Directed; 2] {
-    let forward =
-        Directed { name: rule.name.clone(), rule, from: &rule.left, to: &rule.right };
+    let forward = Directed { name: rule.name.clone(), rule, from: &rule.left, to: &rule.right };
     let backward = Directed {
         name: format!("{}{BACKWARDS}", rule.name).into(),
         rule,
@@ -64,7 +63,8 @@ fn directions(rule: &'static Rule) -> Vec<Directed> {
     let both = rule.direction == Direction::Both;
     let mut found = Vec::new();
     for (directed, used) in [(forward, true), (backward, both)] {
-        if used && matches!(directed.from, Node::Call(_) | Node::Part(..)) && determines(&directed) {
+        if used && matches!(directed.from, Node::Call(_) | Node::Part(..)) && determines(&directed)
+        {
             found.push(directed);
         }
     }

@@ -50,7 +50,8 @@ pub(super) struct Saturated {
 
 /// Applies rules until there is nothing new, within limits.
 pub(super) fn saturate(graph: &mut Graph, rules: &[Directed], limits: &Limits) -> Saturated {
-    let mut search = Search { rules, limits, done: HashSet::new(), saturated: Saturated::default() };
+    let mut search =
+        Search { rules, limits, done: HashSet::new(), saturated: Saturated::default() };
     graph.rebuild();
     for _ in 0..limits.iterations {
         if !search.round(graph) || search.is_full(graph) {

@@ -7,8 +7,8 @@ use super::extract::{Form, Forms, Values, Wanted, canonical, cost_in, cost_of_fo
 use super::graph::{Graph, Shapes};
 use super::polynomial::Polynomial;
 use super::questions::Questions;
-use super::rulebook::Directed;
 use super::replay::replays;
+use super::rulebook::Directed;
 use super::search::{Limits, Saturated, saturate};
 use super::term::{Head, Term};
 use crate::dims::assume_declared;
@@ -155,7 +155,8 @@ impl Written {
             .into_iter()
             .map(|at| {
                 let term = written[at].0.clone();
-                let annotations = region.steps[at].operands.iter().map(|&from| region.annotation(from));
+                let annotations =
+                    region.steps[at].operands.iter().map(|&from| region.annotation(from));
                 let annotations: Vec<Annotation> = annotations.collect();
                 let cost = cost_of(&term.head, &annotations, &region.steps[at].annotation);
                 (term, cost)
@@ -163,14 +164,19 @@ impl Written {
             .collect();
         terms.sort_by(|(a, _), (b, _)| a.cmp(b));
         let cost = terms.iter().fold(Cost::zero(), |sum, (_, cost)| sum.plus(cost));
-        debug_assert!(graph.clean || terms.is_empty(), "invariant: terms are over classes as they are");
+        debug_assert!(
+            graph.clean || terms.is_empty(),
+            "invariant: terms are over classes as they are"
+        );
         Written { terms, cost }
     }
 
     /// Whether a form is this very region.
     fn is(&self, form: &Form) -> bool {
-        let mut calls: Vec<&Term> =
-            form.values().filter(|term| !matches!(term.head, Head::Leaf(_) | Head::Scalar(_))).collect();
+        let mut calls: Vec<&Term> = form
+            .values()
+            .filter(|term| !matches!(term.head, Head::Leaf(_) | Head::Scalar(_)))
+            .collect();
         calls.sort();
         calls.len() == self.terms.len() && calls.iter().zip(&self.terms).all(|(a, (b, _))| *a == b)
     }
@@ -178,12 +184,12 @@ impl Written {
     /// The form that costs least at a sample, of those that are proved never to cost more than the region; 0 is the
     /// region itself.
     fn cheapest_of_all(&self, graph: &Graph, forms: &[Form], sample: &Values) -> usize {
-        let price = |cost: &Cost| {
-            cost.total().eval(&|name| sample.get(name).copied()).unwrap_or(i64::MAX)
-        };
+        let price =
+            |cost: &Cost| cost.total().eval(&|name| sample.get(name).copied()).unwrap_or(i64::MAX);
         let own = price(&self.cost);
         let prices = forms.iter().map(|form| price(&cost_of_form(graph, form)));
-        let mut order: Vec<(i64, usize)> = prices.zip(0..).filter(|(cost, _)| *cost < own).collect();
+        let mut order: Vec<(i64, usize)> =
+            prices.zip(0..).filter(|(cost, _)| *cost < own).collect();
         order.sort_unstable();
         let found = order.into_iter().find(|&(_, at)| self.costs_no_less(graph, &forms[at]));
         found.map_or(0, |(_, at)| at + 1)
@@ -223,7 +229,8 @@ fn solution(
     written: &[(Term, usize)],
     outputs: &[Id],
 ) -> Solution {
-    let mut made = Making { graph, region, form, ids, written, steps: Vec::new(), done: BTreeMap::new() };
+    let mut made =
+        Making { graph, region, form, ids, written, steps: Vec::new(), done: BTreeMap::new() };
     let outputs = outputs.iter().map(|&id| made.value(graph.find(id))).collect();
     let done = made.done;
     let steps = made.steps;

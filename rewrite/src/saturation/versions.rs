@@ -91,7 +91,8 @@ impl Engine<'_> {
         for at in 0..samples.len() {
             let picks: Vec<usize> = visited.iter().map(|solved| solved.at[at]).collect();
             if forms.iter().all(|(_, known, _)| *known != picks) {
-                let costs = visited.iter().zip(&picks).map(|(solved, &pick)| &solved.forms[pick].cost);
+                let costs =
+                    visited.iter().zip(&picks).map(|(solved, &pick)| &solved.forms[pick].cost);
                 let cost = costs.fold(Cost::zero(), |sum, cost| sum.plus(cost));
                 forms.push((at, picks, cost));
             }

@@ -177,12 +177,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn block(
-        &mut self,
-        scope: &mut Scope,
-        bindings: &mut Vec<Binding>,
-        listed: &BTreeSet<VarId>,
-    ) {
+    fn block(&mut self, scope: &mut Scope, bindings: &mut Vec<Binding>, listed: &BTreeSet<VarId>) {
         let eligible: Vec<bool> =
             bindings.iter().map(|binding| self.is_eligible(scope, binding)).collect();
         let seen = scope.seen_after(bindings, listed);
@@ -221,8 +216,11 @@ impl<'a> Engine<'a> {
         outputs: &BTreeSet<VarId>,
     ) -> Option<Vec<Binding>> {
         let mut region = Encoded::of(bindings, scope.annotations)?;
-        region.outputs =
-            bindings.iter().map(|binding| binding.var).filter(|var| outputs.contains(var)).collect();
+        region.outputs = bindings
+            .iter()
+            .map(|binding| binding.var)
+            .filter(|var| outputs.contains(var))
+            .collect();
         self.report.regions += 1;
         let solved = self.solved(scope, &region)?;
         self.visited.push(Rc::clone(&solved));
@@ -238,7 +236,11 @@ impl<'a> Engine<'a> {
         self.report.rewritten += 1;
         scope.regions.push(RegionReport {
             leaves: region.leaves.iter().map(|leaf| scope.name_of(&leaf.atom)).collect(),
-            outputs: region.outputs.iter().map(|&var| scope.function.var(var).name.clone()).collect(),
+            outputs: region
+                .outputs
+                .iter()
+                .map(|&var| scope.function.var(var).name.clone())
+                .collect(),
             before: solved.forms[0].cost.clone(),
             after: solution.cost.clone(),
             explained: solution.explained.clone(),
