@@ -59,8 +59,9 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
         found.extend(application(&pair[0], &pair[1], source));
     }
     if let Some(last) = stages.last() {
-        found.extend(memory::obligations(&last.module, source));
-        found.extend(kernels::obligations(&last.module, source));
+        let kernels = kernels::obligations(&last.module, source);
+        found.extend(memory::obligations(&last.module, &kernels.initialized, source));
+        found.extend(kernels.obligations);
     }
     found
 }

@@ -4,40 +4,57 @@
 mod covers;
 mod distinct;
 mod limits;
+mod reads;
 mod scope;
 mod values;
 mod walk;
 
 use crate::answers::Source;
 use crate::obligation::{Kind, Obligation, Outcome};
+use relax_syntax::Name;
+use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use scope::Scope;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use walk::Walk;
 
-/// The obligations of every tensor program of a module that has a body.
-pub(crate) fn obligations(module: &Module, source: &mut dyn Source) -> Vec<Obligation> {
-    let mut found = Vec::new();
-    for definition in &module.definitions {
-        let Definition::Tensor(program) = definition else { continue };
-        found.extend(of_program(program, source));
-    }
-    found
+/// What is known of the tensor programs of a module.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels {
+    pub(crate) obligations: Vec<Obligation>,
+    /// Parameters that a program reads, but writes before.
+    pub(crate) initialized: BTreeSet<(Name, BufferId)>,
 }
 
-fn of_program(program: &TensorProgram, source: &mut dyn Source) -> Vec<Obligation> {
-    let Some(body) = &program.body else { return Vec::new() };
-    let mut facts = source.facts();
-    let scope = Scope::new(program, &mut *facts);
-    let (found, stores, lets) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut walk = Walk { program, scope, found, stores, accesses: 0, lets };
-    walk.body(body);
-    let Walk { mut scope, mut found, stores, .. } = walk;
-    for obligation in distinct::obligations(program, &stores, &mut scope) {
-        found.push(obligation);
+/// The obligations of every tensor program of a module that has a body.
+pub(crate) fn obligations(module: &Module, source: &mut dyn Source) -> Kernels {
+    let mut kernels = Kernels::default();
+    for definition in &module.definitions {
+        let Definition::Tensor(program) = definition else { continue };
+        of_program(program, source, &mut kernels);
     }
-    for obligation in covers::obligations(program, &stores, &mut scope) {
-        found.push(obligation);
+    kernels
+}
+
+fn of_program(program: &TensorProgram, source: &mut dyn Source, kernels: &mut Kernels) {
+    let Some(body) = &program.body else { return };
+    let mut facts = source.facts();
+    let mut walk = Walk::of(program, Scope::new(program, &mut *facts));
+    walk.body(body);
+    let Walk { mut scope, mut found, stores, loads, .. } = walk;
+    found.extend(distinct::obligations(program, &stores, &mut scope));
+    found.extend(covers::obligations(program, &stores, &loads, &mut scope));
+    for (buffer, outcome) in reads::obligations(program, &stores, &loads, &mut scope) {
+        let proved = outcome == Outcome::Proved;
+        let given = reads::is_given(program, buffer);
+        if given && proved {
+            kernels.initialized.insert((program.name.clone(), buffer));
+        }
+        // Whoever calls must have written what is not written here.
+        if proved || !given {
+            let place = format!("`{}`", program.buffer(buffer).name);
+            found.push((place, "is written before it is read".to_owned(), outcome));
+        }
     }
     let trusted = source.was_trusted();
     let obligation = |(place, what, outcome): Found| Obligation {
@@ -47,7 +64,7 @@ fn of_program(program: &TensorProgram, source: &mut dyn Source) -> Vec<Obligatio
         what,
         outcome: if trusted && outcome == Outcome::Proved { Outcome::Trusted } else { outcome },
     };
-    found.into_iter().map(obligation).collect()
+    kernels.obligations.extend(found.into_iter().map(obligation));
 }
 
 /// Where, what, and how that ended.

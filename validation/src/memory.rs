@@ -8,14 +8,22 @@ mod sites;
 use crate::answers::Source;
 use crate::obligation::{Kind, Obligation, Outcome};
 use names::Returns;
+use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
+use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{Function, Module};
 use sites::{Sites, Tensor};
+use std::collections::BTreeSet;
 
-/// The obligations of every function that places tensors in storages.
-pub(crate) fn obligations(module: &Module, source: &mut dyn Source) -> Vec<Obligation> {
-    let returns = Returns::of(module);
+/// The obligations of every function that places tensors in storages. `initialized` are the parameters that a tensor
+/// program reads, but writes before.
+pub(crate) fn obligations(
+    module: &Module,
+    initialized: &BTreeSet<(Name, BufferId)>,
+    source: &mut dyn Source,
+) -> Vec<Obligation> {
+    let returns = Returns::of(module, initialized);
     let mut found = Vec::new();
     for function in module.functions() {
         let sites = Sites::of(function, module, &returns);

@@ -1,6 +1,7 @@
 //! Every element of what a program gives is written. The witness is the iteration that writes a given element.
 
 use super::Found;
+use super::reads::Load;
 use super::scope::{Around, Scope};
 use super::values::{is_of_values, substituted};
 use super::walk::Store;
@@ -10,29 +11,28 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Param};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub(super) fn obligations(
     program: &TensorProgram,
     stores: &[Store],
+    loads: &[Load],
     scope: &mut Scope,
 ) -> Vec<Found> {
     let params = program.params.iter().filter_map(|param| match param {
         Param::Buffer(id) => Some(*id),
         _ => None,
     });
-    let reads = program.body.as_deref().map(relax_semantics::tir::walk::loaded).unwrap_or_default();
     let mut found = Vec::new();
     for buffer in params {
         let own: Vec<&Store> = stores.iter().filter(|store| store.buffer == buffer).collect();
-        if own.is_empty() {
+        // What is read as well may have been written by whoever calls.
+        if own.is_empty() || loads.iter().any(|load| load.buffer == buffer) {
             continue;
         }
         let place = format!("`{}`", program.buffer(buffer).name);
         let outcome = match covered(program, buffer, &own, scope) {
             true => Outcome::Proved,
-            // What is read as well may have been written by whoever calls.
-            false if reads.contains(&buffer) || own.iter().all(|store| store.updates) => continue,
             false => Outcome::Unproved("an element may stay as it was".to_owned()),
         };
         found.push((place, "every element is written".to_owned(), outcome));
@@ -41,7 +41,7 @@ pub(super) fn obligations(
 }
 
 /// Whether for each element some iteration of one of the stores writes it.
-fn covered(
+pub(super) fn covered(
     program: &TensorProgram,
     buffer: BufferId,
     stores: &[&Store],
@@ -61,25 +61,37 @@ fn covered(
     covered
 }
 
-/// Whether a store writes the element, by one of the witnesses that its indices suggest.
 fn writes(store: &Store, element: &[Dim], scope: &mut Scope) -> bool {
-    let Some(indices) = &store.indices else { return false };
-    let ranges = store.loops.iter().all(|around| around.start.is_some() && around.stop.is_some());
-    if store.guarded || !ranges || indices.len() != element.len() {
-        return false;
+    Witnessed { store, loops: store.loops.clone() }.writes(element, scope)
+}
+
+/// A store in some iteration of these of the loops around it.
+pub(super) struct Witnessed<'s> {
+    pub(super) store: &'s Store,
+    pub(super) loops: Vec<Around>,
+}
+
+impl Witnessed<'_> {
+    /// Whether it writes an element, by the witness that its indices suggest.
+    pub(super) fn writes(&self, element: &[Dim], scope: &mut Scope) -> bool {
+        let Some(indices) = &self.store.indices else { return false };
+        let ranges = self.loops.iter().all(|of| of.start.is_some() && of.stop.is_some());
+        if self.store.guarded || !ranges || indices.len() != element.len() {
+            return false;
+        }
+        let Some(witness) = witness(&self.loops, indices, element) else { return false };
+        // What is known of loaded integers is no condition here: a store under such a one is guarded.
+        let known = self.store.known.iter().filter(|claim| !is_of_values(claim));
+        let known = known.map(|claim| substituted(claim, &witness));
+        let equal = indices
+            .iter()
+            .zip(element)
+            .map(|(index, at)| Claim::new(index.substitute(&witness), Relation::Equal, at.clone()));
+        // An `init` runs where the reduction axes are 0.
+        let first = self.store.init.iter().flatten();
+        let first = first.map(|value| Claim::new(value.substitute(&witness), Relation::Equal, 0));
+        known.chain(equal).chain(first).all(|claim| scope.proves(&claim))
     }
-    let Some(witness) = witness(&store.loops, indices, element) else { return false };
-    let own: BTreeSet<&Name> = store.loops.iter().map(|around| &around.name).collect();
-    // What is known of loaded integers is no condition here: a store under such a one is guarded.
-    let known = store.known.iter().filter(|claim| !is_of_values(claim));
-    let known = known.map(|claim| substituted(claim, &witness));
-    let equal = indices
-        .iter()
-        .zip(element)
-        .map(|(index, at)| Claim::new(index.substitute(&witness), Relation::Equal, at.clone()));
-    let claims: Vec<Claim> = known.chain(equal).collect();
-    let speaks = |claim: &Claim| claim.vars().iter().all(|name| !own.contains(name));
-    claims.iter().all(|claim| speaks(claim) && scope.proves(claim))
 }
 
 /// The iteration that writes an element: loop variables in terms of it. A variable that no index mentions is at its
@@ -93,7 +105,12 @@ pub(super) fn witness(
     let stops = around.iter().filter_map(|around| Some((&around.name, around.stop.as_ref()?)));
     let loops: BTreeMap<&Name, &Dim> = stops.collect();
     for (index, at) in indices.iter().zip(element) {
-        solve(index, at.clone(), &loops, &mut witness);
+        let mut matched = witness.clone();
+        if matches(index, at, &loops, &mut matched) {
+            witness = matched;
+        } else {
+            solve(index, at.clone(), &loops, &mut witness);
+        }
     }
     for around in around {
         if !witness.contains_key(&around.name) {
@@ -102,6 +119,24 @@ pub(super) fn witness(
         }
     }
     Some(witness)
+}
+
+/// Whether an index is written like a value, with parts of it in the places of loop variables.
+fn matches(
+    index: &Dim,
+    value: &Dim,
+    loops: &BTreeMap<&Name, &Dim>,
+    witness: &mut BTreeMap<Name, Dim>,
+) -> bool {
+    match (index, value) {
+        (Dim::Var(name), _) if loops.contains_key(name) => {
+            witness.entry(name.clone()).or_insert_with(|| value.clone()) == value
+        }
+        (Dim::Op(op, a), Dim::Op(other, b)) if op == other => {
+            matches(&a.0, &b.0, loops, witness) && matches(&a.1, &b.1, loops, witness)
+        }
+        _ => index == value,
+    }
 }
 
 /// Takes an index apart so that it has a value.

@@ -1,9 +1,11 @@
 //! The statements of a tensor program in the order of the text, with what is known at each.
 
 use super::Found;
+use super::reads::Load;
 use super::scope::{Around, Scope};
 use super::values::is_of_values;
 use crate::obligation::Outcome;
+use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::TensorProgram;
@@ -27,6 +29,8 @@ pub(super) struct Store {
     pub(super) known: Vec<Claim>,
     /// How many loops are around the allocation of the buffer.
     pub(super) allocated: usize,
+    /// In the `init` of a block: the values of its explicit reduction axes.
+    pub(super) init: Option<Vec<Dim>>,
     /// Values of spatial axes, which are told apart like loop variables.
     pub(super) spatial: Vec<Dim>,
 }
@@ -36,9 +40,10 @@ pub(super) struct Walk<'p, 'f> {
     pub(super) scope: Scope<'f>,
     pub(super) found: Vec<Found>,
     pub(super) stores: Vec<Store>,
-    pub(super) accesses: usize,
+    pub(super) loads: Vec<Load>,
+    accesses: usize,
     /// What names were bound to.
-    pub(super) lets: BTreeMap<ScalarId, TExpr>,
+    lets: BTreeMap<ScalarId, TExpr>,
 }
 
 /// What surrounds a statement beside loops.
@@ -48,10 +53,17 @@ struct Inside {
     guarded: bool,
     /// Under any condition.
     conditional: bool,
+    /// In the `init` of a block: the values of its explicit reduction axes.
+    init: Option<Vec<Dim>>,
     spatial: Vec<Dim>,
 }
 
-impl Walk<'_, '_> {
+impl<'p, 'f> Walk<'p, 'f> {
+    pub(super) fn of(program: &'p TensorProgram, scope: Scope<'f>) -> Self {
+        let (found, stores, loads, lets) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        Self { program, scope, found, stores, loads, accesses: 0, lets }
+    }
+
     pub(super) fn body(&mut self, body: &[Stmt]) {
         let mut allocated = Vec::new();
         self.statements(body, &Inside::default(), &mut allocated);
@@ -82,8 +94,9 @@ impl Walk<'_, '_> {
                 self.scope.push();
                 let mut within = inside.clone();
                 axes.iter().for_each(|axis| self.axis(axis, &mut within));
-                // It runs in some iterations only.
-                let first = Inside { guarded: true, conditional: true, ..within.clone() };
+                // It runs where the reduction axes are at their first values.
+                let reductions = Some(self.reductions(axes));
+                let first = Inside { init: reductions, conditional: true, ..within.clone() };
                 self.statements(init, &first, allocated);
                 self.statements(body, &within, allocated);
                 self.scope.pop();
@@ -92,6 +105,9 @@ impl Walk<'_, '_> {
                 self.exprs(indices);
                 self.whole(value);
                 self.access(*buffer, indices, "written");
+                if update.is_some() {
+                    self.load(*buffer, indices);
+                }
                 self.store(*buffer, indices, update.is_some(), inside, allocated);
             }
             StmtKind::Let { var, value } => {
@@ -169,6 +185,13 @@ impl Walk<'_, '_> {
         self.scope.ranges.bind(axis.var, &axis.value);
     }
 
+    /// The values of reduction axes; one that is no index arithmetic stands for itself, of which nothing is known.
+    fn reductions(&self, axes: &[Axis]) -> Vec<Dim> {
+        let reduced = axes.iter().filter(|axis| axis.kind == AxisKind::Reduce);
+        let unknown = || Dim::Var(Name::new("reduction axis"));
+        reduced.map(|axis| self.scope.ranges.dim(&axis.value).unwrap_or_else(unknown)).collect()
+    }
+
     fn within(&mut self, index: &Dim, extent: &Dim) -> Outcome {
         let low = Claim::new(0, Relation::AtMost, index.clone());
         let high = Claim::new(index.clone(), Relation::Less, extent.clone());
@@ -218,6 +241,16 @@ impl Walk<'_, '_> {
         self.found.push((place, format!("is {how} in bounds"), outcome));
     }
 
+    fn load(&mut self, buffer: BufferId, indices: &[TExpr]) {
+        self.loads.push(Load {
+            buffer,
+            number: self.accesses,
+            indices: indices.iter().map(|index| self.scope.ranges.dim(index)).collect(),
+            loops: self.scope.loops.clone(),
+            known: self.scope.known.clone(),
+        });
+    }
+
     fn store(
         &mut self,
         buffer: BufferId,
@@ -235,6 +268,7 @@ impl Walk<'_, '_> {
             indices,
             updates,
             guarded: inside.guarded,
+            init: inside.init.clone(),
             loops: self.scope.loops.clone(),
             known: self.scope.known.clone(),
             allocated: allocated.map_or(0, |(_, loops)| *loops),
@@ -264,6 +298,7 @@ impl Walk<'_, '_> {
             TExpr::Load { buffer, indices } => {
                 indices.iter().for_each(|index| self.expr(index, arithmetic));
                 self.access(*buffer, indices, "read");
+                self.load(*buffer, indices);
             }
             TExpr::Unary(op, operand) => {
                 self.expr(operand, arithmetic);

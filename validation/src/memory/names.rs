@@ -3,6 +3,7 @@
 
 use super::sites::Sites;
 use relax_syntax::Name;
+use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{Atom, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,17 +57,19 @@ impl Named {
     }
 }
 
-/// For each graph function the parameters that its result may name.
-#[derive(Debug, Default)]
-pub(super) struct Returns {
+/// What is known of the functions of a module: for each graph function the parameters that its result may name.
+#[derive(Debug)]
+pub(super) struct Returns<'a> {
+    /// Parameters that a tensor program reads, but writes before.
+    pub(super) initialized: &'a BTreeSet<(Name, BufferId)>,
     known: BTreeMap<Name, BTreeSet<usize>>,
 }
 
-impl Returns {
+impl<'a> Returns<'a> {
     /// The least sets that fit all functions: nothing else can be returned, as a result gets to its name through
     /// finitely many calls.
-    pub(super) fn of(module: &Module) -> Self {
-        let mut returns = Self::default();
+    pub(super) fn of(module: &Module, initialized: &'a BTreeSet<(Name, BufferId)>) -> Self {
+        let mut returns = Self { initialized, known: BTreeMap::new() };
         loop {
             let of = |function| Sites::of(function, module, &returns).returned;
             let next: BTreeMap<Name, BTreeSet<usize>> =

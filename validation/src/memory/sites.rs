@@ -4,11 +4,11 @@
 use super::names::{Named, Points, Returns};
 use crate::obligation::Outcome;
 use relax_semantics::ops::{Family, called_by_name, lookup};
-use relax_semantics::tir::walk::{loaded, stored};
+use relax_semantics::tir::walk::{loaded, stored, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::tensor::{BufferId, Param, StmtKind};
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, TensorProgram, VarId};
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::BTreeSet;
@@ -120,12 +120,12 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    pub(super) fn of(function: &Function, module: &Module, returns: &Returns) -> Self {
+    pub(super) fn of(function: &Function, module: &Module, returns: &Returns<'_>) -> Self {
         let Some(body) = &function.lambda.body else { return Self::default() };
         let (sites, named) = (Self::default(), Named::default());
-        let (path, written, touched) = (Path::new(), BTreeSet::new(), BTreeSet::new());
+        let (path, written) = (Path::new(), BTreeSet::new());
         let mut walk =
-            Walk { function, module, returns, sites, named, at: 0, ifs: 0, path, written, touched };
+            Walk { function, module, returns, sites, named, at: 0, ifs: 0, path, written };
         for (position, &param) in function.lambda.params.iter().enumerate() {
             let params = BTreeSet::from([position]);
             walk.named.bind(param, Points { params, ..Points::default() });
@@ -145,7 +145,7 @@ impl Sites {
 struct Walk<'a> {
     function: &'a Function,
     module: &'a Module,
-    returns: &'a Returns,
+    returns: &'a Returns<'a>,
     sites: Sites,
     named: Named,
     at: usize,
@@ -153,8 +153,6 @@ struct Walk<'a> {
     path: Path,
     /// Tensors that a kernel has written on every way to this place.
     written: BTreeSet<usize>,
-    /// The same on some way.
-    touched: BTreeSet<usize>,
 }
 
 impl Walk<'_> {
@@ -380,6 +378,12 @@ impl Walk<'_> {
             let Param::Buffer(buffer) = param else { continue };
             let points = self.named.atom(arg);
             let is_written = writes.as_ref().is_none_or(|writes| writes.contains(buffer));
+            let own = (program.name.clone(), *buffer);
+            let read = reads.as_ref().is_none_or(|reads| reads.contains(buffer))
+                || is_written && updates(program, *buffer);
+            if read && body.is_some() && !self.returns.initialized.contains(&own) {
+                points.tensors.iter().for_each(|&tensor| self.reads(tensor));
+            }
             if is_written {
                 if writing.intersection(&points.tensors).next().is_some() {
                     self.open(program.name.clone(), "it is given a tensor twice, and writes to it");
@@ -387,27 +391,18 @@ impl Walk<'_> {
                 writing.extend(&points.tensors);
             } else {
                 others.extend(&points.tensors);
-                let read = reads.as_ref().is_none_or(|reads| reads.contains(buffer));
-                points.tensors.iter().filter(|_| read).for_each(|&tensor| self.reads(tensor));
             }
         }
         if writing.intersection(&others).next().is_some() {
             self.open(program.name.clone(), "it writes to a tensor that it also reads");
         }
-        self.touched.extend(&writing);
         self.written.extend(writing);
     }
 
     fn reads(&mut self, tensor: usize) {
         if !self.written.contains(&tensor) {
-            let unwritten = &mut self.sites.tensors[tensor].unwritten;
-            if !self.touched.contains(&tensor) {
-                *unwritten =
-                    Outcome::Refuted("a kernel reads it, and nothing has written it".to_owned());
-            } else if *unwritten == Outcome::Proved {
-                let why = "a kernel reads it, and on some way there nothing has written it";
-                *unwritten = Outcome::Unproved(why.to_owned());
-            }
+            let why = "a kernel reads it, and on some way there nothing has written it";
+            self.sites.tensors[tensor].unwritten = Outcome::Unproved(why.to_owned());
         }
     }
 
@@ -415,7 +410,6 @@ impl Walk<'_> {
     fn function_call(&mut self, name: &Name, args: &[Atom]) -> Points {
         let given = self.given(args);
         self.written.extend(&given.tensors);
-        self.touched.extend(&given.tensors);
         self.returns.call(name, &self.named, args)
     }
 
@@ -449,4 +443,15 @@ impl Walk<'_> {
     fn name(&self, var: VarId) -> Name {
         self.function.var(var).name.clone()
     }
+}
+
+/// Whether a program combines what it writes to a buffer with what was there.
+fn updates(program: &TensorProgram, buffer: BufferId) -> bool {
+    let mut updates = false;
+    visit_statements(program.body.as_deref().unwrap_or_default(), &mut |stmt| {
+        if let StmtKind::Store { buffer: to, update: Some(_), .. } = &stmt.kind {
+            updates |= *to == buffer;
+        }
+    });
+    updates
 }
