@@ -3,11 +3,12 @@
 //! proved must not fall. And every way in which a test breaks what a pass made is found out.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
+use relax_corpus::pipeline::{Program, print};
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{Applied, Watch, run};
+use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
@@ -20,6 +21,8 @@ use std::path::PathBuf;
 
 const LOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/validation.txt");
 const STACK: usize = 256 << 20;
+/// Runs that show a difference, if there is one.
+const EFFORT: Effort = Effort { cases: 12, seed: 7 };
 /// From graphs to fused tensor programs, and passes by name.
 const ROUTES: [&str; 3] = [
     "P2.1",
@@ -28,7 +31,7 @@ const ROUTES: [&str; 3] = [
     "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,lower_views",
 ];
 /// Every so many programs of the corpus.
-const STEP: usize = 4;
+const STEP: usize = 6;
 
 fn prover() -> Box<dyn Facts> {
     Box::new(Prover::new())
@@ -136,4 +139,92 @@ fn validated() {
         let now = watch.tallies.get(pass).map_or((0, 1), |tally| (tally.proved, tally.all));
         assert!(now.0 * all >= proved * now.1, "{pass}: {now:?} functions are proved, it were {proved} of {all}");
     }
+}
+
+/// Texts and what they are broken to, each at every place, one at a time.
+const BREAKS: [(&str, &str); 16] = [
+    (" + ", " - "),
+    (" - ", " + "),
+    (" * ", " + "),
+    (" / ", " * "),
+    (" // ", " % "),
+    (" % ", " // "),
+    (" < ", " <= "),
+    ("max(", "min("),
+    ("0.0", "1.0"),
+    ("exp(", "tanh("),
+    ("relu(", "tanh("),
+    ("add(", "multiply("),
+    ("i0, i1]", "i1, i0]"),
+    ("axis=1", "axis=0"),
+    (" += ", " = "),
+    ("f64(", "f64(-"),
+];
+/// Of one module.
+const MOST_MUTANTS: usize = 40;
+
+/// Keeps what passes made of a program.
+#[derive(Default)]
+struct Kept(Vec<(Module, Module)>);
+
+impl Watch for Kept {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        if applied.changed() {
+            self.0.push((applied.before.clone(), applied.after.clone()));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn broken_results_of_passes_are_not_proved() {
+    on_a_large_stack(broken);
+}
+
+fn broken() {
+    let (mut refused, mut equal, mut wrong) = (0, 0, Vec::new());
+    for path in files::programs() {
+        let name = path.display().to_string();
+        if !(name.contains("suite/passes") || name.contains("paper/")) {
+            continue;
+        }
+        let Some(module) = module(&path) else { continue };
+        let route = PIPELINE.named(ROUTES[1]).expect("the passes are there");
+        let mut kept = Kept::default();
+        let _ = run(&module, &route, &Settings::default(), &mut Prover::new(), &mut kept);
+        for (before, after) in kept.0 {
+            for mutant in mutants(&after) {
+                let findings = validate(&before, &mutant, &mut prover);
+                if findings.is_empty() || findings.iter().any(|f| f.outcome != Outcome::Proved) {
+                    refused += 1;
+                    continue;
+                }
+                // What is proved must do the same in the interpreter.
+                match verify(&before, &mutant, Exactness::Approximate, EFFORT, &BTreeMap::new()) {
+                    Ok(_) => equal += 1,
+                    Err(why) => wrong.push(format!("{name}: {why}\n{}", print(&mutant))),
+                }
+            }
+        }
+    }
+    eprintln!("{refused} mutants are not proved, {equal} are and make no difference");
+    assert!(wrong.is_empty(), "{} are proved:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(refused > 300, "only {refused} mutants");
+}
+
+/// Well-formed modules that differ from this one in one place.
+fn mutants(module: &Module) -> Vec<Module> {
+    let text = print(module);
+    let mut found = Vec::new();
+    for (from, to) in BREAKS {
+        for (at, _) in text.match_indices(from).take(MOST_MUTANTS / 8) {
+            let broken = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
+            let program = Program::load(Source::new("mutant", broken.as_str()));
+            if !program.has_errors() && program.module != *module {
+                found.push(program.module);
+            }
+        }
+    }
+    let step = found.len().div_ceil(MOST_MUTANTS).max(1);
+    found.into_iter().step_by(step).collect()
 }

@@ -47,6 +47,13 @@ impl Normalizer<'_> {
         let inner = self.within(binders, |own| own.normal(body));
         match inner {
             Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
+            Err(Stuck::Split(Test::Dims(claim))) if ordered && about(&claim, binders) => {
+                // A row is not cut: which of two values an element of it is, is a function of the claim.
+                self.rows += 1;
+                let inner = self.within(binders, |own| own.normal(body));
+                self.rows -= 1;
+                self.folded(domain, op.clone(), binders.to_vec(), inner?)
+            }
             Err(Stuck::Split(Test::Dims(claim))) if about(&claim, binders) => {
                 self.split_fold(domain, op, binders, body, &claim)
             }
@@ -72,9 +79,6 @@ impl Normalizer<'_> {
         body: &Term,
         claim: &Claim,
     ) -> Known<Poly> {
-        if matches!(op, FoldOp::Row(..)) {
-            return unknown("a row that consists of parts");
-        }
         let outer: BTreeSet<&Name> = binders.iter().map(|(name, _)| name).collect();
         for (at, (k, n)) in binders.iter().enumerate() {
             if !mentions(&claim.left, &|name| name == k)

@@ -27,6 +27,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) demands: Vec<Demand>,
     /// The variables of the reductions around.
     pub(super) binders: Vec<Binder>,
+    /// How many rows around are not to be cut.
+    pub(super) rows: usize,
     fresh: usize,
     /// How many more steps it may take.
     fuel: usize,
@@ -61,6 +63,7 @@ impl<'a> Normalizer<'a> {
             gathered: BTreeMap::new(),
             demands: Vec::new(),
             binders: Vec::new(),
+            rows: 0,
             fresh: 0,
             fuel: FUEL,
         }
@@ -179,6 +182,9 @@ impl<'a> Normalizer<'a> {
                     self.normal(then)
                 } else if self.proves(&claim.opposite()) {
                     self.normal(otherwise)
+                } else if self.rows > 0 && self.is_bound(claim) {
+                    let (a, b) = (self.normal(then)?, self.normal(otherwise)?);
+                    self.chosen(claim, a, b)
                 } else {
                     Err(Stuck::Split(test.clone()))
                 }
@@ -203,6 +209,36 @@ impl<'a> Normalizer<'a> {
                 Ok(Poly::atom(self.intern(atom)?))
             }
         }
+    }
+
+    fn is_bound(&self, claim: &Claim) -> bool {
+        let own = |name: &Name| self.binders.iter().any(|(binder, _)| binder == name);
+        mentions(&claim.left, &own) || mentions(&claim.right, &own)
+    }
+
+    /// The one or the other by a claim, as a function of what the claim compares: `0 < d` or `d == 0`.
+    fn chosen(&mut self, claim: &Claim, a: Poly, b: Poly) -> Known<Poly> {
+        if a == b {
+            return Ok(a);
+        }
+        let distance = self.extent(&claim.right)?.subtract(&self.extent(&claim.left)?)?;
+        let one = Poly::number(Ratio::ONE);
+        let (name, distance, a, b) = match claim.relation {
+            Relation::Less => ("where positive", distance, a, b),
+            Relation::AtMost => ("where positive", distance.add(&one)?, a, b),
+            Relation::Equal => ("where zero", distance, a, b),
+            Relation::NotEqual => ("where zero", distance, b, a),
+            Relation::Divides => return unknown("a row that consists of parts"),
+        };
+        // The opposite of `0 < d` is `0 < 1 - d`: of both, one has a positive first coefficient.
+        let first = distance.0.values().next_back().is_some_and(|number| number.is_positive());
+        let (distance, a, b) = match (name, first) {
+            (_, true) => (distance, a, b),
+            ("where zero", false) => (distance.negated()?, a, b),
+            _ => (one.subtract(&distance)?, b, a),
+        };
+        let atom = Atom::Apply(Domain::Bits, name.into(), vec![distance, a, b]);
+        Ok(Poly::atom(self.intern(atom)?))
     }
 
     /// What to split on for a truth value: of a connective an operand that is not decided.

@@ -132,6 +132,7 @@ const ELEMENTWISE: &[&str] = &[
     "logical_and",
     "logical_or",
     "logical_xor",
+    "divide",
     "mod",
     "log_add_exp",
 ];
@@ -246,6 +247,8 @@ fn binary(name: &str, a: &Number, b: &Number) -> Option<Term> {
         "less" | "less_equal" | "greater" | "greater_equal" => a.is(name, b),
         "logical_and" | "logical_or" => truth(name, vec![is_true(a), is_true(b)]),
         "logical_xor" => truth("not_equal", vec![is_true(a), is_true(b)]),
+        "divide" if dtype.is_integer() => quotient(a, b).term,
+        "mod" if dtype.is_integer() => a.sub(&quotient(a, b).mul(b)).term,
         "mod" if dtype.is_float() => {
             let size = a.call("abs").with("floor_mod", &b.call("abs"));
             let signed = select(a.is_number("less", 0.0), &size.neg(), &size);
@@ -254,6 +257,15 @@ fn binary(name: &str, a: &Number, b: &Number) -> Option<Term> {
         "log_add_exp" => log_add_exp(&a.wide(), &b.wide()).to(dtype).term,
         _ => return None,
     })
+}
+
+/// The quotient towards zero of integers, by one that is not 0.
+fn quotient(a: &Number, b: &Number) -> Number {
+    let rest = a.with("floor_mod", b).is_number("not_equal", 0.0);
+    let (minus_a, minus_b) = (a.is_number("less", 0.0), b.is_number("less", 0.0));
+    let signs = truth("not_equal", vec![minus_a, minus_b]);
+    let up = select(truth("logical_and", vec![rest, signs]), &a.number(1.0), &a.number(0.0));
+    a.with("floor_divide", b).add(&up)
 }
 
 fn log_add_exp(a: &Number, b: &Number) -> Number {

@@ -47,7 +47,7 @@ impl Op<'_> {
         (binders, vars)
     }
 
-    fn iterate(
+    pub(super) fn iterate(
         &mut self,
         dtype: DType,
         inits: Vec<Term>,

@@ -9,6 +9,7 @@
 mod elementwise;
 mod folds;
 mod movement;
+mod windows;
 
 use super::term::{Known, Term};
 use relax_semantics::ops::Known as Value;
@@ -44,6 +45,7 @@ pub(crate) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term
     elementwise::element(op, part, at)
         .or_else(|| folds::element(op, part, at))
         .or_else(|| movement::element(op, part, at))
+        .or_else(|| windows::element(op, part, at))
 }
 
 impl Tensor {
