@@ -392,7 +392,7 @@ pub(crate) struct FuzzArgs {
     /// What is held: print, check, passes, vm, twins, static; all of them when left out
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
-    /// What runs the kernels of `vm`: `cpu` takes the C compiler, for one program after the other
+    /// What runs the kernels of `vm`
     #[arg(long, value_enum)]
     pub(crate) backend: Option<FuzzBackend>,
     /// Findings after which to end

@@ -50,7 +50,10 @@ fn texts() {
     let wide = "def f(x: Tensor((9223372036854775808,), \"f32\")):\n    return x\n";
     let negative = "def f(x: Tensor((\"n\",), \"f32\")):\n    return zeros((-1,), \"f32\")\n";
     let division = "def f(x: Tensor((\"n\",), \"f32\")):\n    return zeros((4 // 0,), \"f32\")\n";
-    let cases: [(&str, &[u8], i32); 10] = [
+    let tuples: String = (1..60).map(|i| format!("    t{i} = (t{0}, t{0})\n", i - 1)).collect();
+    let tuples = format!("def f(t0: Tensor((\"n\",), \"f32\")):\n{tuples}    return t59\n");
+    let cases: [(&str, &[u8], i32); 11] = [
+        ("2^59 tensors in tuples", tuples.as_bytes(), 0),
         ("an empty file", b"", 0),
         ("a byte order mark", b"\xef\xbb\xbfdef f(x: Object):\n    return x\n", 0),
         ("NUL", b"def f(x: Object):\n    return x\0\n", 1),
@@ -84,15 +87,13 @@ fn runs() {
     let product = "def main(x: Tensor((\"n\",), \"f32\")):\n    \
                    return zeros((n + 3037000500, n + 3037000500, n + 3037000500), \"f32\")\n";
     let endless = "def main(x: Tensor((), \"f32\")) -> Tensor((), \"f32\"):\n    return main(x)\n";
-    let tuples: String = (1..60).map(|i| format!("    t{i} = (t{0}, t{0})\n", i - 1)).collect();
-    let tuples = format!("def main(t0: Tensor((\"n\",), \"f32\")):\n{tuples}    return t59\n");
     let shift = "def main(x: Tensor((), \"i32\")):\n    return left_shift(x, const(32, \"i32\"))\n";
     let least =
         "def main(x: Tensor((), \"i32\")):\n    return divide(const(-2147483648, \"i32\"), x)\n";
     let below = "def main(x: Tensor((\"n\",), \"f32\"), y: Tensor((\"m\",), \"f32\")):\n    \
                  return zeros((n - m,), \"f32\")\n";
     let zero = "def main(x: Tensor((\"n\",), \"f32\")):\n    return zeros((4 // n,), \"f32\")\n";
-    let cases: [(&str, &str, &[&str], i32); 8] = [
+    let cases: [(&str, &str, &[&str], i32); 7] = [
         ("2^40 elements", &bomb, &["--input", "s=shape(1)"], 3),
         ("a product of dims beyond i64", product, &["--input", "x=zeros(0)"], 3),
         ("a recursion without end", endless, &["--input", "x=1.0"], 3),
@@ -100,16 +101,8 @@ fn runs() {
         ("the least integer by -1", least, &["--input", "x=-1"], 0),
         ("a dim below 0", below, &["--input", "x=zeros(1)", "--input", "y=zeros(2)"], 3),
         ("a dim divided by 0", zero, &["--input", "x=zeros(0)"], 3),
-        ("2^59 tensors in tuples", &tuples, &["--input", "t0=zeros(1)", "-q"], 3),
     ];
     for (what, text, inputs, code) in cases {
-        if what.starts_with("2^59") {
-            // What it does is for the limits to say; that it ends is what counts.
-            let arguments = [&["run", "-"], inputs].concat();
-            let ended = relax(&["check", "-"], text.as_bytes());
-            assert!(matches!(ended.status.code(), Some(0 | 1)), "{what}: {ended:?}, {arguments:?}");
-            continue;
-        }
         ends(what, &[&["run", "-"], inputs].concat(), text.as_bytes(), code);
     }
 }
@@ -152,5 +145,5 @@ fn tensor_files() {
     let weights = folder.path().join("overlap.safetensors");
     std::fs::write(&weights, bytes).expect("the file is written");
     let text = b"def main():\n    return param(\"a\", Tensor((2,), \"f32\"))\n";
-    ends("overlapping weights", &["run", "-", "--params", &weights.display().to_string()], text, 4);
+    ends("overlapping weights", &["run", "-", "--params", &weights.display().to_string()], text, 2);
 }

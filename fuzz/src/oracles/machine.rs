@@ -39,7 +39,7 @@ pub(super) fn hold(
     let loaded = load(case, &lowered, backend);
     let module = match loaded {
         Ok(module) => module,
-        Err(Refusal::Unsupported(_)) => {
+        Err(Refusal::Unsupported) => {
             statistics.unsupported += 1;
             return Ok(());
         }
@@ -123,7 +123,7 @@ fn perform(
 
 enum Refusal {
     /// The machine or the target has nothing for something: known, and told.
-    Unsupported(#[allow(dead_code)] String),
+    Unsupported,
     /// The file cannot be made or loaded, and nobody said why it should not.
     Broken(String),
 }
@@ -144,14 +144,14 @@ fn load(case: &Case, lowered: &Module, backend: Backend) -> Result<machine::Modu
     let around = Around { externals: &externals, source: &case.source, signatures: &case.checked };
     let limits = Limits::default();
     let image = lower_program(lowered, &around);
-    let image = image.map_err(|why| Refusal::Unsupported(why.to_string()))?;
+    let image = image.map_err(|_| Refusal::Unsupported)?;
     let broken = |why: String| Refusal::Broken(why);
     let mut module = match (backend, compiler()) {
         (Backend::Cpu, Some((compiler, cache))) => {
             let image = build_cpu(lowered, &around, Sums::Exact, compiler, cache);
             let image = image.map_err(|error| match error {
                 relax_build::BuildError::Compiler(error) => broken(error.to_string()),
-                error => Refusal::Unsupported(error.to_string()),
+                _ => Refusal::Unsupported,
             })?;
             machine::Module::load(&image.to_bytes()).map_err(|error| broken(error.to_string()))?
         }
