@@ -19,6 +19,7 @@ mod resize;
 mod scatter;
 mod sequence;
 mod shape;
+mod signal;
 mod slice;
 
 use crate::node::Importer;
@@ -46,6 +47,7 @@ const FAMILIES: &[Table] = &[
     scatter::OPERATORS,
     sequence::OPERATORS,
     shape::OPERATORS,
+    signal::OPERATORS,
     slice::OPERATORS,
 ];
 
