@@ -57,8 +57,11 @@ fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Out
                 imported.params.len()
             )));
         };
-        let tensors: Vec<(String, Tensor)> =
-            imported.params.iter().map(|(name, tensor)| (name.clone(), (**tensor).clone())).collect();
+        let tensors: Vec<(String, Tensor)> = imported
+            .params
+            .iter()
+            .map(|(name, tensor)| (name.clone(), (**tensor).clone()))
+            .collect();
         write_whole(path, &write_safetensors(&tensors).map_err(Failure::usage)?)?;
     }
     match &args.output {
@@ -151,7 +154,9 @@ fn constant(name: &str, spec: &str) -> Result<Tensor, Failure> {
     let context = Context { load: Some(&read_tensor), ..Context::default() };
     match context.read(&Name::new(name), spec, None) {
         Ok(Value::Tensor(tensor)) => Ok(tensor),
-        Ok(other) => Err(Failure::usage(format!("`{name}` must be a tensor, found {}", other.kind()))),
+        Ok(other) => {
+            Err(Failure::usage(format!("`{name}` must be a tensor, found {}", other.kind())))
+        }
         Err(why) => Err(Failure::usage(format!("{name}: {why}"))),
     }
 }

@@ -7,6 +7,7 @@ mod convolution;
 mod creation;
 mod elementwise;
 mod gather;
+mod grid;
 mod linear;
 mod loss;
 mod norm;
@@ -35,6 +36,7 @@ const FAMILIES: &[Table] = &[
     creation::OPERATORS,
     elementwise::OPERATORS,
     gather::OPERATORS,
+    grid::OPERATORS,
     linear::OPERATORS,
     loss::OPERATORS,
     norm::OPERATORS,

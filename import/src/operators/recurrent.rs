@@ -53,7 +53,8 @@ fn recurrent(node: &mut Node, cell: Cell) -> Done<Vec<V>> {
     }
     let dims = node.dims(x);
     let steps = dims.first().and_then(Dim::as_int).filter(|steps| (1..=MOST_STEPS).contains(steps));
-    let steps = steps.ok_or_else(|| Reason::Unsupported("a symbolic or long sequence".to_owned()))?;
+    let steps =
+        steps.ok_or_else(|| Reason::Unsupported("a symbolic or long sequence".to_owned()))?;
     whole_sequences(node, steps)?;
     let directions: &[bool] = match node.string("direction", "forward")?.as_str() {
         "forward" => &[false],
@@ -255,7 +256,8 @@ fn long(node: &mut Node, x: V, state: State, w: &Weights) -> Done<State> {
     let forget = gate(node, 2, 2, state.c)?;
     let new = part(node, sum, 3, w.hidden)?;
     let new = node.call("tanh", &[new.into()])?;
-    let (kept, added) = (pair(node, "multiply", forget, state.c)?, pair(node, "multiply", input, new)?);
+    let (kept, added) =
+        (pair(node, "multiply", forget, state.c)?, pair(node, "multiply", input, new)?);
     let c = pair(node, "add", kept, added)?;
     let output = gate(node, 1, 1, c)?;
     let shown = node.call("tanh", &[c.into()])?;

@@ -32,7 +32,8 @@ fn dft(node: &mut Node) -> Done<Vec<V>> {
     let rank = node.rank(x);
     let axis = axis(node, rank)?;
     let width = node.dims(x).last().and_then(Dim::as_int);
-    let extent = node.dims(x)[axis].as_int().filter(|&n| (1..=LONGEST).contains(&n) && axis + 1 < rank);
+    let extent =
+        node.dims(x)[axis].as_int().filter(|&n| (1..=LONGEST).contains(&n) && axis + 1 < rank);
     let (Some(width), Some(extent)) = (width, extent) else {
         return unsupported("a symbolic or long axis");
     };
@@ -48,7 +49,8 @@ fn dft(node: &mut Node) -> Done<Vec<V>> {
     let rows = extent.min(wanted);
     let moved = part(node, x, axis, rows)?;
     let (cosines, sines) = turns(node, moved, (rows, kept), wanted, backwards)?;
-    let (real, imaginary) = (component(node, moved, axis, 0)?, component(node, moved, axis, 1.min(width - 1))?);
+    let (real, imaginary) =
+        (component(node, moved, axis, 0)?, component(node, moved, axis, 1.min(width - 1))?);
     let mut re = node.call("matmul", &[real.into(), cosines.into()])?;
     let mut im = node.call("matmul", &[real.into(), sines.into()])?;
     if width == 2 {
@@ -74,7 +76,8 @@ fn part(node: &mut Node, x: V, axis: usize, rows: i64) -> Done<V> {
     if node.dims(x)[axis] == Dim::Int(rows) {
         return Ok(x);
     }
-    let args = [x.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![rows])];
+    let args =
+        [x.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![rows])];
     node.call("strided_slice", &args)
 }
 
@@ -86,12 +89,19 @@ fn component(node: &mut Node, x: V, axis: usize, which: i64) -> Done<V> {
     axis_last(node, one, axis)
 }
 
-fn turns(node: &mut Node, x: V, (rows, columns): (i64, i64), length: i64, backwards: bool) -> Done<(V, V)> {
+fn turns(
+    node: &mut Node,
+    x: V,
+    (rows, columns): (i64, i64),
+    length: i64,
+    backwards: bool,
+) -> Done<(V, V)> {
     let dtype = node.dtype(x);
     let sign = if backwards { 1.0 } else { -1.0 };
     let matrix = |of: fn(f64) -> f64| {
         let angles = (0..rows).flat_map(|n| (0..columns).map(move |k| (n * k) % length));
-        let values = angles.map(|turn| of(sign * std::f64::consts::TAU * turn as f64 / length as f64));
+        let values =
+            angles.map(|turn| of(sign * std::f64::consts::TAU * turn as f64 / length as f64));
         ArrayD::from_shape_vec(IxDyn(&[rows as usize, columns as usize]), values.collect())
             .map_err(|error| Reason::Invalid(error.to_string()))
     };
@@ -136,7 +146,8 @@ fn columns_to_image(node: &mut Node) -> Done<Vec<V>> {
     // Elements first, so that they are written by index.
     let rows = permuted(node, flat, &[2, 0, 1])?;
     let shape = Arg::Shape(vec![Dim::Int(total(&padded)), dims[0].clone(), channels.clone()]);
-    let empty = node.call("zeros", &[shape, node.dtype(x).into()])?;
+    let dtype = node.dtype(x);
+    let empty = node.call("zeros", &[shape, dtype.into()])?;
     let places = node.vector(&places);
     let args = [empty.into(), vec![places].into(), rows.into(), key("accumulate", true)];
     let sums = node.call("index_put", &args)?;
