@@ -90,7 +90,7 @@ pub(super) fn wrapped_tuples(node: &mut Node, x: V, indices: V, batch: usize) ->
     let width =
         width.ok_or_else(|| Reason::Unsupported("index tuples of unknown length".to_owned()))?;
     let dims = node.dims(x);
-    let Some(extents) = dims.get(batch..batch + width as usize) else {
+    let Some(extents) = dims.get(batch..batch.saturating_add(width as usize)) else {
         return invalid("index tuples are longer than the rank of the data");
     };
     if let Some(tensor) = node.tensor(indices)

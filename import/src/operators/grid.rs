@@ -196,7 +196,10 @@ fn affine_grid(node: &mut Node) -> Done<Vec<V>> {
     let size = node.known_ints(size, "size")?;
     let space = size.get(2..).unwrap_or_default().to_vec();
     let total = space.iter().try_fold(1_i64, |total, &extent| total.checked_mul(extent));
-    if total.is_none_or(|total| !(0..=1 << 24).contains(&total)) || space.is_empty() {
+    if total.is_none_or(|total| !(0..=1 << 24).contains(&total))
+        || space.is_empty()
+        || space.iter().any(|&extent| extent < 1)
+    {
         return unsupported("an image of this size");
     }
     let align = node.int("align_corners", 0) != 0;

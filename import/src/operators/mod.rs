@@ -25,6 +25,7 @@ mod slice;
 
 use crate::node::Importer;
 use crate::proto;
+use crate::reason::Reason;
 
 type Table = &'static [(&'static str, Importer)];
 
@@ -61,6 +62,35 @@ pub(crate) fn importer(node: &proto::Node) -> Option<Importer> {
     let wanted = node.op_type.as_deref()?;
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     rows.find(|(name, _)| *name == wanted).map(|(_, importer)| *importer)
+}
+
+/// The least and the greatest rank of inputs, for operators that look at single dims of them.
+const RANKS: &[(&str, &[usize], usize, usize)] = &[
+    ("Attention", &[0, 1, 2], 3, 4),
+    ("Attention", &[4, 5], 4, 4),
+    ("RotaryEmbedding", &[0], 3, 4),
+    ("RNN", &[0, 1, 2], 3, 3),
+    ("GRU", &[0, 1, 2], 3, 3),
+    ("LSTM", &[0, 1, 2], 3, 3),
+    ("AffineGrid", &[0], 3, 3),
+];
+
+/// Refuses inputs of the wrong rank.
+pub(crate) fn check_ranks(
+    node: &proto::Node,
+    rank: &dyn Fn(usize) -> Option<usize>,
+) -> Result<(), Reason> {
+    for (name, inputs, least, most) in RANKS {
+        if node.op_type.as_deref() != Some(*name) {
+            continue;
+        }
+        for &index in *inputs {
+            if let Some(rank) = rank(index).filter(|rank| !(*least..=*most).contains(rank)) {
+                return Err(Reason::Invalid(format!("input {index} has rank {rank}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a node is imported, here or as control flow.

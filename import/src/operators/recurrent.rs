@@ -138,7 +138,7 @@ fn weights(node: &mut Node, cell: Cell, direction: i64) -> Done<Weights> {
         Cell::Long => 4,
     };
     let recurrence = node.input(2)?;
-    let hidden = node.dims(recurrence).get(2).and_then(Dim::as_int);
+    let hidden = node.dims(recurrence).get(2).and_then(Dim::as_int).filter(|&h| h <= 1 << 24);
     let hidden = hidden.ok_or_else(|| Reason::Unsupported("a symbolic hidden size".to_owned()))?;
     let mut matrices = Vec::new();
     for index in [1, 2] {

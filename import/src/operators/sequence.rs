@@ -83,7 +83,7 @@ fn length(node: &mut Node) -> Done<Vec<V>> {
 fn split(node: &mut Node) -> Done<Vec<V>> {
     let x = node.input(0)?;
     let axis = node.axis(node.int("axis", 0), node.rank(x))?;
-    let extent = node.dims(x)[axis].as_int();
+    let extent = node.dims(x)[axis].as_int().filter(|&extent| extent <= 65536);
     let extent = extent.ok_or_else(|| Reason::Unsupported("parts of a symbolic dim".to_owned()))?;
     let lengths = match node.optional(1) {
         None => vec![1; usize::try_from(extent).unwrap_or(0)],
@@ -101,7 +101,7 @@ fn split(node: &mut Node) -> Done<Vec<V>> {
     let mut cuts = Vec::new();
     let mut cut = 0;
     for length in &lengths[..lengths.len().saturating_sub(1)] {
-        cut += length;
+        cut = length.saturating_add(cut);
         cuts.push(cut);
     }
     let mut parts = if cuts.is_empty() {

@@ -124,11 +124,18 @@ fn columns_to_image(node: &mut Node) -> Done<Vec<V>> {
     if lists.iter().any(|&length| length != count) || count == 0 || node.rank(x) != 3 {
         return invalid("there is not one entry a spatial dim");
     }
+    let small = |list: &[i64], least: i64| list.iter().all(|n| (least..=1 << 20).contains(n));
+    let sizes = small(&image, 0) && small(&block, 1) && small(&pads, 0);
+    if !(sizes && small(&strides, 1) && small(&dilations, 1)) {
+        return unsupported("sizes out of range");
+    }
     let padded: Vec<i64> = (0..count).map(|a| image[a] + pads[a] + pads[a + count]).collect();
     let windows = |a: usize| (padded[a] - dilations[a] * (block[a] - 1) - 1) / strides[a] + 1;
     let windows: Vec<i64> = (0..count).map(windows).collect();
-    let (mut places, total) = (Vec::new(), |list: &[i64]| list.iter().product::<i64>());
-    if windows.iter().any(|&w| w < 1) || total(&padded) > 1 << 24 {
+    let mut places = Vec::new();
+    let total = |list: &[i64]| list.iter().fold(1_i64, |all, &n| all.saturating_mul(n));
+    let taps = total(&block).saturating_mul(total(&windows));
+    if windows.iter().any(|&w| w < 1) || total(&padded) > 1 << 24 || taps > 1 << 22 {
         return unsupported("an image of this size");
     }
     for element in 0..total(&block) {
