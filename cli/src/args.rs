@@ -54,6 +54,7 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Import(ImportArgs),
     Run(Box<RunArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
@@ -134,14 +135,40 @@ impl From<Target> for relax_rewrite::pass::Target {
     }
 }
 
+/// Make a program of a model in another format
+///
+/// Of ONNX so far, operator sets 7 to 23. Dims with names become symbolic variables, small constants stand
+/// in the program, all others go to the file of --params. What is not supported is listed, all of it, and
+/// the exit code is 1.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The model
+    pub(crate) file: PathBuf,
+    /// Where to write the program, instead of the standard output
+    #[arg(short, long, value_name = "FILE.rx")]
+    pub(crate) output: Option<PathBuf>,
+    /// Where to write the constants
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub(crate) params: Option<PathBuf>,
+    /// Another name for a dim of the model, or a number in its place
+    #[arg(long, value_name = "DIM=NAME")]
+    pub(crate) dim: Vec<String>,
+    /// The value of an input, which is then a constant: for axes and shapes that are inputs
+    #[arg(long, value_name = "NAME=SPEC")]
+    pub(crate) bind: Vec<String>,
+    /// The name of the function
+    #[arg(long, default_value = "main")]
+    pub(crate) entry: String,
+}
+
 /// Run a function of a program
 ///
 /// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,
 /// `arange(2,3)`, `randn(4,8)`, `shape(4,2)`, a tuple of SPECs, `@file.npy`, `@file.npz:name`, or
 /// `2x3xf32=1 2 3 4 5 6`. With --sym the dims may be left out: `randn`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The program, or a module file of `relax build`; `-` is the standard input
+    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
     /// The function to call
     #[arg(long, default_value = "main")]

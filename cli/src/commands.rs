@@ -9,6 +9,7 @@ mod diff;
 mod explain;
 mod fmt;
 mod fuzz;
+mod import;
 mod nearest;
 mod ops;
 mod opt;
@@ -32,6 +33,7 @@ use std::path::Path;
 pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
     match command {
         Command::Check(args) => check::check(&args, terminal),
+        Command::Import(args) => import::import(&args, terminal),
         Command::Run(args) => run::run(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),

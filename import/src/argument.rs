@@ -27,7 +27,6 @@ pub(crate) enum Arg {
     Float(f64),
     Bool(bool),
     Str(String),
-    None,
     /// By name.
     Key(&'static str, Box<Arg>),
 }
@@ -55,7 +54,6 @@ impl Arg {
             Arg::Float(value) => Operand::of_known(Known::Float(*value)),
             Arg::Bool(value) => Operand::of_known(Known::Bool(*value)),
             Arg::Str(text) => Operand::of_known(Known::Str(text.as_str().into())),
-            Arg::None => Operand::of_known(Known::None),
         })
     }
 
@@ -67,9 +65,7 @@ impl Arg {
             Arg::Scalar(dtype, number) => {
                 Value::Tensor(relax_semantics::tensor::Tensor::scalar(*dtype, *number))
             }
-            Arg::Shape(dims) => {
-                Value::Shape(dims.iter().map(int).collect::<Option<Vec<_>>>()?.into())
-            }
+            Arg::Shape(dims) => Value::Shape(dims.iter().map(int).collect::<Option<Vec<_>>>()?),
             Arg::Dim(dim) => Value::int(int(dim)?),
             Arg::Dims(dims) => Value::Tuple(
                 dims.iter().map(|dim| int(dim).map(Value::int)).collect::<Option<_>>()?,
@@ -77,7 +73,6 @@ impl Arg {
             Arg::Float(value) => Value::Prim(DType::F64, Number::Float(*value)),
             Arg::Bool(value) => Value::Prim(DType::Bool, Number::Int((*value).into())),
             Arg::Str(text) => Value::Str(text.as_str().into()),
-            Arg::None => Value::None,
         })
     }
 }

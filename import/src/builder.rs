@@ -17,7 +17,7 @@ use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A value of the program: an index into [`Builder::values`].
@@ -219,8 +219,46 @@ impl Builder {
     pub(crate) fn unknown(&self, v: V, what: &str) -> Reason {
         match &self.info(v).content {
             Content::Input(name) => Reason::Needs(name.clone()),
-            _ => Reason::Unsupported(format!("`{what}` is computed when the program runs")),
+            _ => match self.vector_behind(v) {
+                Some(name) => Reason::Needs(name),
+                None => Reason::Unsupported(format!("`{what}` is computed when the program runs")),
+            },
         }
+    }
+
+    /// An input of the model out of which alone a value is computed, where all those are short vectors of
+    /// integers: sizes and axes.
+    fn vector_behind(&self, v: V) -> Option<String> {
+        let mut wanted = BTreeSet::from([v]);
+        let mut found = None;
+        for line in self.lines.iter().rev() {
+            match line {
+                Line::Call { targets, args, .. } if targets.iter().any(|v| wanted.contains(v)) => {
+                    for arg in args {
+                        match arg {
+                            Arg::V(v) => _ = wanted.insert(*v),
+                            Arg::Many(vs) => wanted.extend(vs),
+                            _ => {}
+                        }
+                    }
+                }
+                Line::Cast { target, from } if wanted.contains(target) => {
+                    wanted.insert(*from);
+                }
+                _ => {}
+            }
+        }
+        for v in wanted {
+            let info = self.info(v);
+            if let Content::Input(name) = &info.content {
+                let short = info.dims.iter().all(|dim| dim.as_int().is_some_and(|e| e <= 64));
+                if info.dtype.is_float() || info.dims.len() > 1 || !short {
+                    return None;
+                }
+                found.get_or_insert_with(|| name.clone());
+            }
+        }
+        found
     }
 
     /// Integers of at least 0: known ones, or variables that the run gives their values.
@@ -348,14 +386,6 @@ impl Builder {
         Ok(results)
     }
 
-    /// A value with other dims, which run time checks.
-    pub(crate) fn cast(&mut self, from: V, dims: Vec<Dim>) -> V {
-        let dtype = self.dtype(from);
-        let target = self.add(dims, dtype, Content::Computed);
-        self.lines.push(Line::Cast { target, from });
-        target
-    }
-
     fn operand(&self, arg: &Arg) -> Operand {
         match arg {
             Arg::V(v) => Operand { annotation: self.annotation(*v), known: None },
@@ -397,7 +427,8 @@ impl Builder {
     fn folded(&self, operator: &str, args: &[Arg], types: &[&TensorType]) -> Option<Value> {
         let count = |dims: &[Dim]| {
             let extents = dims.iter().map(|dim| dim.as_int().and_then(|e| usize::try_from(e).ok()));
-            extents.fold(Some(1_usize), |product, extent| product?.checked_mul(extent?))
+            let mut extents = extents;
+            extents.try_fold(1_usize, |product, extent| product.checked_mul(extent?))
         };
         let small = types.iter().all(|tensor| {
             let dims = tensor.extents.dims();

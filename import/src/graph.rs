@@ -294,6 +294,9 @@ impl<'m> Importer<'m> {
         if node.op_type.as_deref() == Some("If") {
             return self.branch(node, &inputs, scope);
         }
+        operators::check_ranks(node, &|index| {
+            inputs.get(index).copied().flatten().map(|v| self.builder.rank(v))
+        })?;
         let importer = operators::importer(node)
             .ok_or_else(|| Reason::Unsupported("this operator is not imported".to_owned()))?;
         let mut node = Node {

@@ -3,7 +3,7 @@
 use crate::builder::{Builder, V};
 use crate::elements;
 use crate::proto;
-use crate::reason::{Done, Reason, invalid, unsupported};
+use crate::reason::{Done, Reason, invalid};
 use relax_semantics::ops::normalize_axis;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
@@ -141,14 +141,6 @@ impl Node<'_> {
             return Ok(Some(ints));
         }
         self.optional(index).map(|input| self.known_ints(input, name)).transpose()
-    }
-
-    /// Refuses an attribute that has another value than the only one that is supported.
-    pub(crate) fn only_int(&self, name: &str, value: i64) -> Done<()> {
-        match self.int(name, value) {
-            found if found == value => Ok(()),
-            found => unsupported(format!("{name} = {found}")),
-        }
     }
 }
 

@@ -97,9 +97,7 @@ impl Renderer<'_> {
     }
 
     fn declarations(&self) -> String {
-        let needed = |(name, origin): &(&String, &Origin)| {
-            **origin == Origin::Cast && self.used.contains(*name) || self.used.contains(*name)
-        };
+        let needed = |(name, _): &(&String, &Origin)| self.used.contains(*name);
         let names: Vec<&str> =
             self.builder.variables.iter().filter(needed).map(|(name, _)| name.as_str()).collect();
         let mut text = String::new();
@@ -272,7 +270,6 @@ impl Renderer<'_> {
             Arg::Float(value) => format!("{value:?}"),
             Arg::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
             Arg::Str(text) => format!("{text:?}"),
-            Arg::None => "None".to_owned(),
             Arg::Key(name, arg) => format!("{name}={}", self.argument(arg)),
         }
     }

@@ -5,6 +5,7 @@ mod compiled;
 mod output;
 
 use super::constants::{self, Constants};
+use super::import;
 use super::load;
 use super::nearest::unknown;
 use crate::args::{Backend, Format, RunArgs};
@@ -30,13 +31,35 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(bytes) = read_module(&args.file)? {
         return compiled::run_file(args, &bytes, terminal);
     }
+    if import::is_model(&args.file) {
+        return imported(args, terminal);
+    }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
+    on_backend(args, &program, constants, terminal)
+}
+
+/// Imports a model and runs it. Inputs that decide shapes or axes go to the import.
+fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+    let (model, bound) = import::for_run(args, terminal)?;
+    let Some((program, externals)) = model else { return Ok(Exit::Wrong) };
+    let mut args = args.clone();
+    args.input.retain(|input| !bound.iter().any(|name| import::is_of(input, name)));
+    let constants = Constants { externals, ..Constants::default() };
+    on_backend(&args, &program, constants, terminal)
+}
+
+fn on_backend(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Outcome {
     if args.backend == Backend::Cpu {
-        return compiled::run_program(args, &program, &constants, terminal);
+        return compiled::run_program(args, program, &constants, terminal);
     }
-    interpreted(args, &program, constants, terminal)
+    interpreted(args, program, constants, terminal)
 }
 
 fn interpreted(

@@ -127,7 +127,7 @@ fn centered_weight(node: &mut Node, w: V, zero: Option<V>) -> Done<V> {
     let Some(zero) = zero else { return convert(node, w, DType::I32) };
     let mut dims = node.dims(zero);
     if dims.len() == 1 {
-        dims.extend(vec![Dim::Int(1); node.rank(w) - 1]);
+        dims.extend(vec![Dim::Int(1); node.rank(w).saturating_sub(1)]);
     }
     let zero = reshape(node, zero, dims)?;
     centered(node, w, Some(zero), Rows::Along)
@@ -196,6 +196,22 @@ fn transposed_windows(
         return Ok((windows, added));
     }
     let count = space.len();
+    if wanted.as_ref().is_some_and(|shape| shape.len() < count) {
+        return invalid("output_shape does not have one entry a spatial dim");
+    }
+    let numbers = [&windows.strides, &windows.dilations, &added];
+    let numbers = numbers.into_iter().chain(&wanted).flatten();
+    if numbers
+        .chain(
+            space
+                .iter()
+                .chain(&windows.kernel)
+                .filter_map(|d| if let Dim::Int(n) = d { Some(n) } else { None }),
+        )
+        .any(|number| !(0..=1 << 28).contains(number))
+    {
+        return invalid("an attribute or a dim is out of range");
+    }
     for axis in 0..count {
         let (Some(extent), Some(kernel)) = (space[axis].as_int(), windows.kernel[axis].as_int())
         else {

@@ -64,7 +64,9 @@ fn range(node: &mut Node) -> Done<Vec<V>> {
             return Ok(vec![integers(node, start, limit, delta, dtype)?]);
         }
     }
-    let numbers = bounds.map(|v| node.tensor(v).map(|tensor| tensor.number(0).as_f64()));
+    let numbers = bounds.map(|v| {
+        node.tensor(v).filter(|tensor| tensor.len() == 1).map(|tensor| tensor.number(0).as_f64())
+    });
     if let [Some(start), Some(limit), Some(delta)] = numbers {
         let args = [start.into(), limit.into(), delta.into(), key("dtype", dtype)];
         return Ok(vec![node.call("arange", &args)?]);

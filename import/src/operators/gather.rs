@@ -3,7 +3,7 @@
 
 use super::arithmetic::pair;
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Line, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_semantics::tensor::Number;
@@ -27,12 +27,29 @@ pub(super) fn wrapped(node: &mut Node, indices: V, extent: &Dim) -> Done<V> {
     {
         return Ok(indices);
     }
+    if counts_up(node, indices) {
+        return Ok(indices);
+    }
     let dtype = node.dtype(indices);
     let extent = node.integers(vec![extent.clone()], 0, dtype);
     let zero = Arg::Scalar(dtype, Number::Int(0));
     let negative = node.call("less", &[indices.into(), zero])?;
     let from_end = node.call("add", &[indices.into(), extent.into()])?;
     node.call("where", &[negative.into(), from_end.into(), indices.into()])
+}
+
+/// Whether a line makes these indices so that none is negative.
+fn counts_up(node: &Node, indices: V) -> bool {
+    let made = node.lines.iter().rev().find_map(|line| match line {
+        Line::Call { targets, operator, args } if targets == &[indices] => Some((operator, args)),
+        _ => None,
+    });
+    made.is_some_and(|(operator, args)| match operator.as_str() {
+        "argmax" | "argmin" => true,
+        // With one bound it starts at 0.
+        "arange" => args.iter().filter(|arg| !matches!(arg, Arg::Key(..))).count() == 1,
+        _ => false,
+    })
 }
 
 fn gather(node: &mut Node) -> Done<Vec<V>> {
@@ -73,7 +90,7 @@ pub(super) fn wrapped_tuples(node: &mut Node, x: V, indices: V, batch: usize) ->
     let width =
         width.ok_or_else(|| Reason::Unsupported("index tuples of unknown length".to_owned()))?;
     let dims = node.dims(x);
-    let Some(extents) = dims.get(batch..batch + width as usize) else {
+    let Some(extents) = dims.get(batch..batch.saturating_add(width as usize)) else {
         return invalid("index tuples are longer than the rank of the data");
     };
     if let Some(tensor) = node.tensor(indices)

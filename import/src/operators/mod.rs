@@ -7,6 +7,7 @@ mod convolution;
 mod creation;
 mod elementwise;
 mod gather;
+mod grid;
 mod linear;
 mod loss;
 mod norm;
@@ -19,10 +20,12 @@ mod resize;
 mod scatter;
 mod sequence;
 mod shape;
+mod signal;
 mod slice;
 
 use crate::node::Importer;
 use crate::proto;
+use crate::reason::Reason;
 
 type Table = &'static [(&'static str, Importer)];
 
@@ -34,6 +37,7 @@ const FAMILIES: &[Table] = &[
     creation::OPERATORS,
     elementwise::OPERATORS,
     gather::OPERATORS,
+    grid::OPERATORS,
     linear::OPERATORS,
     loss::OPERATORS,
     norm::OPERATORS,
@@ -46,6 +50,7 @@ const FAMILIES: &[Table] = &[
     scatter::OPERATORS,
     sequence::OPERATORS,
     shape::OPERATORS,
+    signal::OPERATORS,
     slice::OPERATORS,
 ];
 
@@ -57,6 +62,35 @@ pub(crate) fn importer(node: &proto::Node) -> Option<Importer> {
     let wanted = node.op_type.as_deref()?;
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     rows.find(|(name, _)| *name == wanted).map(|(_, importer)| *importer)
+}
+
+/// The least and the greatest rank of inputs, for operators that look at single dims of them.
+const RANKS: &[(&str, &[usize], usize, usize)] = &[
+    ("Attention", &[0, 1, 2], 3, 4),
+    ("Attention", &[4, 5], 4, 4),
+    ("RotaryEmbedding", &[0], 3, 4),
+    ("RNN", &[0, 1, 2], 3, 3),
+    ("GRU", &[0, 1, 2], 3, 3),
+    ("LSTM", &[0, 1, 2], 3, 3),
+    ("AffineGrid", &[0], 3, 3),
+];
+
+/// Refuses inputs of the wrong rank.
+pub(crate) fn check_ranks(
+    node: &proto::Node,
+    rank: &dyn Fn(usize) -> Option<usize>,
+) -> Result<(), Reason> {
+    for (name, inputs, least, most) in RANKS {
+        if node.op_type.as_deref() != Some(*name) {
+            continue;
+        }
+        for &index in *inputs {
+            if let Some(rank) = rank(index).filter(|rank| !(*least..=*most).contains(rank)) {
+                return Err(Reason::Invalid(format!("input {index} has rank {rank}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a node is imported, here or as control flow.

@@ -110,3 +110,11 @@ fn unique(node: &mut Node) -> Done<Vec<V>> {
     }
     node.call_many("unique", &args)
 }
+
+/// A tensor with one axis moved to the end.
+pub(super) fn axis_last(node: &mut Node, x: V, axis: usize) -> Done<V> {
+    let rank = node.rank(x);
+    let mut axes: Vec<i64> = (0..rank).filter(|&a| a != axis).map(|a| a as i64).collect();
+    axes.push(axis as i64);
+    super::shape::permuted(node, x, &axes)
+}

@@ -97,7 +97,7 @@ fn lp_pool(node: &mut Node) -> Done<Vec<V>> {
     let x = node.input(0)?;
     let p = node.int("p", 2) as f64;
     let windows = window(node, x)?;
-    let size = windows.kernel.iter().try_fold(1_i64, |size, dim| dim.as_int().map(|k| size * k));
+    let size = windows.kernel.iter().try_fold(1_i64, |size, dim| size.checked_mul(dim.as_int()?));
     let size = size.ok_or_else(|| Reason::Unsupported("a symbolic kernel".to_owned()))?;
     let own = node.dtype(x);
     let wide = super::elementwise::convert(node, x, DType::F64)?;

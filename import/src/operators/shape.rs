@@ -297,7 +297,7 @@ fn tile(node: &mut Node) -> Done<Vec<V>> {
 /// `(n, c, h, w)`, and a block size that is at least 1.
 fn image(node: &Node, x: V) -> Done<(Vec<Dim>, i64)> {
     let block = node.int("blocksize", 0);
-    if block < 1 || node.rank(x) != 4 {
+    if !(1..=1 << 16).contains(&block) || node.rank(x) != 4 {
         return invalid("blocksize must be at least 1, and x of rank 4");
     }
     Ok((node.dims(x), block))

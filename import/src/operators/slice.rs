@@ -43,7 +43,8 @@ fn part(
     strides: Vec<i64>,
 ) -> Done<V> {
     if let (Some(elements), None, 1) = (node.elements(x), node.tensor(x), axes.len())
-        && let (Some(start), Some(end)) = (starts[0].as_int(), ends[0].as_int())
+        && let (Some(start), Some(end)) =
+            (starts.first().and_then(Dim::as_int), ends.first().and_then(Dim::as_int))
         && strides == [1]
     {
         let length = elements.len() as i64;
@@ -114,7 +115,9 @@ fn pad(node: &mut Node) -> Done<Vec<V>> {
     for (place, &axis) in axes.iter().enumerate() {
         for (side, width) in [&pads[place], &pads[place + axes.len()]].into_iter().enumerate() {
             match width.as_int() {
-                Some(negative) if negative < 0 => cuts.push((axis, side, -negative)),
+                Some(negative) if negative < 0 => {
+                    cuts.push((axis, side, negative.saturating_neg()))
+                }
                 _ => widths[2 * axis + side] = width.clone(),
             }
         }
@@ -175,6 +178,9 @@ fn computed_pad(node: &mut Node, x: V, value: V, widths: &[Dim]) -> Done<Vec<V>>
 fn center_crop_pad(node: &mut Node) -> Done<Vec<V>> {
     let (mut x, shape) = (node.input(0)?, node.input(1)?);
     let wanted = node.known_ints(shape, "shape")?;
+    if wanted.iter().any(|&extent| extent < 0) {
+        return invalid("an extent is negative");
+    }
     let rank = node.rank(x);
     let axes = node.ints("axes").unwrap_or_else(|| (0..rank as i64).collect());
     let axes = node.axes(&axes, rank)?;

@@ -1,10 +1,11 @@
 //! One test of ONNX: a folder with a model, inputs, and outputs.
 
-use relax_corpus::pipeline::{Program, RunOptions, run};
+use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
 use relax_import::{Bytes, ImportError, Options, import_onnx, input_names, read_tensor};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::dtype::DType;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -139,6 +140,15 @@ impl Case {
         if let Some(first) = program.diagnostics.first() {
             return Err(format!("{}: {}", first.code, first.message));
         }
+        let parameters = parameters(&program.module, "main").unwrap_or_default();
+        let arguments =
+            arguments.into_iter().zip(parameters).map(|(value, (_, annotation))| {
+                match (value, annotation.as_tensor().and_then(|tensor| tensor.dtype)) {
+                    (Value::Tensor(bits), Some(DType::BF16)) => Value::Tensor(as_bf16(&bits)),
+                    (value, _) => value,
+                }
+            });
+        let arguments = arguments.collect();
         let options = RunOptions {
             externals: Arc::new(externals),
             steps: Some(STEPS),
@@ -163,7 +173,20 @@ impl Case {
     }
 }
 
+/// Test data has bf16 as the u16 of its bits.
+fn as_bf16(tensor: &Tensor) -> Tensor {
+    let bits = tensor.to_ints().mapv(|bits| f64::from(f32::from_bits((bits as u32) << 16)));
+    Tensor::from_floats(DType::BF16, bits)
+}
+
 fn agree(want: &Tensor, got: &Tensor) -> Result<(), String> {
+    let converted;
+    let want = if want.dtype() == DType::U16 && got.dtype() == DType::BF16 {
+        converted = as_bf16(want);
+        &converted
+    } else {
+        want
+    };
     if want.dtype() != got.dtype() || want.shape() != got.shape() {
         return Err(format!(
             "expected {:?} of {}, found {:?} of {}",

@@ -5,6 +5,8 @@
 //! said so. Every `RELAX_ONNX_STRIDE`-th test is run, by default all. `RELAX_BLESS=1` writes the table of
 //! `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
 
+#![allow(clippy::print_stdout)] // it tells what it found
+
 mod case;
 mod table;
 

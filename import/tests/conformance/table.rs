@@ -66,14 +66,15 @@ pub(crate) fn summary(rows: &Rows) -> String {
     )
 }
 
-/// What a test is filed under: the operator that its name begins with, in the spelling of the model.
-fn operator(case: &Case) -> String {
-    let Ok(summary) = model_summary(case.model().clone()) else { return "?".to_owned() };
-    let name = case.name.trim_start_matches("test_").replace('_', "");
-    let fitting =
-        summary.operators.iter().filter(|operator| name.starts_with(&operator.to_lowercase()));
-    let longest = fitting.max_by_key(|operator| operator.len());
-    longest.or(summary.operators.first()).cloned().unwrap_or_else(|| "?".to_owned())
+/// What a test is filed under: its operator, or that of the test of which it is the expansion.
+fn operator(case: &Case, rows: &Rows) -> String {
+    let base = case.name.split("_expanded").next().unwrap_or(&case.name);
+    let base = rows.iter().find(|(case, _)| case.name == base).map_or(case, |(case, _)| *case);
+    let operators = model_summary(base.model().clone()).map(|summary| summary.operators);
+    match operators.unwrap_or_default().as_slice() {
+        [one] => one.clone(),
+        _ => "several operators".to_owned(),
+    }
 }
 
 const HEAD: &str = "# ONNX
@@ -102,7 +103,7 @@ pub(crate) fn write(page: &Path, rows: &Rows) {
         "| operator | pass | of them given inputs | unsupported | fail |\n|---|---|---|---|---|\n";
     let mut by_operator: BTreeMap<String, Counts> = BTreeMap::new();
     for (case, outcome) in rows {
-        by_operator.entry(operator(case)).or_default().add(outcome);
+        by_operator.entry(operator(case, rows)).or_default().add(outcome);
     }
     for (operator, c) in &by_operator {
         let _ = writeln!(

@@ -1,0 +1,162 @@
+//! `relax import`: a program, and a file of its constants, out of a model of another format. `relax run`
+//! of a model comes here too.
+
+use super::nearest::unknown;
+use crate::args::{ImportArgs, RunArgs};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::files::{read_tensor, unreadable, write_whole};
+use crate::report::show_diagnostics;
+use crate::terminal::{Terminal, Verbosity};
+use relax_corpus::externals::as_identifier;
+use relax_corpus::pipeline::Program;
+use relax_corpus::spec::Context;
+use relax_corpus::tensor_files::write_safetensors;
+use relax_import::{Bytes, ImportError, Imported, Options, import_onnx, input_names};
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
+    let bytes = read(&args.file)?;
+    let mut options = options(&args.file);
+    options.entry.clone_from(&args.entry);
+    for dim in &args.dim {
+        let (dim, name) = pair("--dim", dim)?;
+        options.dims.insert(dim.to_owned(), name.trim().to_owned());
+    }
+    let known = names(&bytes, &args.file)?;
+    for bound in &args.bind {
+        let (name, spec) = pair("--bind", bound)?;
+        let input = known.iter().find(|input| *input == name || as_identifier(input) == name);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let input = input.ok_or_else(|| unknown("input", name, &known))?;
+        options.bind.insert(input.clone(), constant(name, spec)?);
+    }
+    let imported = match import_onnx(bytes, &options) {
+        Ok(imported) => imported,
+        Err(error) => return refused(&args.file, &error, terminal),
+    };
+    if terminal.verbosity > Verbosity::Quiet {
+        for note in &imported.notes {
+            terminal.note(&format!("note: {note}"));
+        }
+    }
+    write(args, &imported, terminal)
+}
+
+fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Outcome {
+    if !imported.params.is_empty() {
+        let Some(path) = &args.params else {
+            return Err(Failure::usage(format!(
+                "the model has {} constants that are too large for a program; say with --params where to \
+                 write them",
+                imported.params.len()
+            )));
+        };
+        let tensors: Vec<(String, Tensor)> = imported
+            .params
+            .iter()
+            .map(|(name, tensor)| (name.clone(), (**tensor).clone()))
+            .collect();
+        write_whole(path, &write_safetensors(&tensors).map_err(Failure::usage)?)?;
+    }
+    match &args.output {
+        Some(path) => write_whole(path, imported.text.as_bytes())?,
+        None => terminal.result(&imported.text)?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// Whether a file is taken for a model: by its name.
+pub(super) fn is_model(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "onnx")
+}
+
+/// Whether `NAME=SPEC` is about an input of the model.
+pub(super) fn is_of(input: &str, name: &str) -> bool {
+    let given = input.split_once('=').map_or(input, |(name, _)| name).trim();
+    given == name || given == as_identifier(name)
+}
+
+type Loaded = Option<(Program, BTreeMap<Name, Tensor>)>;
+
+/// The program of a model, and which inputs went into it: those whose elements decide shapes or axes.
+pub(super) fn for_run(
+    args: &RunArgs,
+    terminal: &mut Terminal,
+) -> Result<(Loaded, Vec<String>), Failure> {
+    let bytes = read(&args.file)?;
+    let mut options = options(&args.file);
+    options.entry.clone_from(&args.entry);
+    let mut bound = Vec::new();
+    let imported = loop {
+        match import_onnx(bytes.clone(), &options) {
+            Ok(imported) => break imported,
+            Err(ImportError::Needs(inputs)) => {
+                for name in inputs {
+                    let Some(spec) = args.input.iter().find(|input| is_of(input, &name)) else {
+                        return Err(Failure::usage(format!(
+                            "the input `{name}` decides shapes or axes: give --input {}=SPEC",
+                            as_identifier(&name)
+                        )));
+                    };
+                    let (_, spec) = pair("--input", spec)?;
+                    options.bind.insert(name.clone(), constant(&name, spec)?);
+                    bound.push(name);
+                }
+            }
+            Err(error) => {
+                refused(&args.file, &error, terminal)?;
+                return Ok((None, bound));
+            }
+        }
+    };
+    let program = Program::load(Source::new(&*args.file.to_string_lossy(), imported.text.as_str()));
+    let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
+    let params = imported.params.into_iter();
+    let externals = params.map(|(name, tensor)| (Name::new(name), (*tensor).clone())).collect();
+    Ok(((exit == Exit::Fine).then_some((program, externals)), bound))
+}
+
+fn refused(path: &Path, error: &ImportError, terminal: &mut Terminal) -> Outcome {
+    terminal.note(&format!("error: {}: {error}", path.display()));
+    Ok(Exit::Wrong)
+}
+
+fn read(path: &Path) -> Result<Bytes, Failure> {
+    fs::read(path).map(Bytes::from).map_err(|error| unreadable(path, &error))
+}
+
+fn options(path: &Path) -> Options {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Options { folder: Some(folder.unwrap_or(Path::new(".")).to_owned()), ..Options::default() }
+}
+
+fn names(bytes: &Bytes, path: &Path) -> Result<Vec<String>, Failure> {
+    input_names(bytes.clone()).map_err(|error| Failure::Message {
+        exit: Exit::Wrong,
+        text: format!("{}: {error}", path.display()),
+    })
+}
+
+fn pair<'t>(flag: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
+    let pair = text.split_once('=').map(|(name, value)| (name.trim(), value));
+    pair.filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| Failure::usage(format!("{flag}: expected NAME=…, found `{text}`")))
+}
+
+/// A value that says its own dims and dtype.
+fn constant(name: &str, spec: &str) -> Result<Tensor, Failure> {
+    let context = Context { load: Some(&read_tensor), ..Context::default() };
+    match context.read(&Name::new(name), spec, None) {
+        Ok(Value::Tensor(tensor)) => Ok(tensor),
+        Ok(other) => {
+            Err(Failure::usage(format!("`{name}` must be a tensor, found {}", other.kind())))
+        }
+        Err(why) => Err(Failure::usage(format!("{name}: {why}"))),
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that are damaged, hostile or wrong: an error or a program, never a panic.
+
+use relax_corpus::pipeline::Program;
+use relax_import::{Bytes, ImportError, Imported, Options, import_onnx};
+use relax_syntax::span::Source;
+
+/// A protobuf field of bytes.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 2];
+    let mut length = content.len();
+    while length >= 128 {
+        bytes.push((length % 128) as u8 | 128);
+        length /= 128;
+    }
+    bytes.push(length as u8);
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+/// A protobuf field of a small integer.
+fn small(number: u8, value: u8) -> Vec<u8> {
+    vec![number << 3, value]
+}
+
+fn node(operator: &str, inputs: &[&str], outputs: &[&str], attributes: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    inputs.iter().for_each(|name| bytes.extend(field(1, name.as_bytes())));
+    outputs.iter().for_each(|name| bytes.extend(field(2, name.as_bytes())));
+    bytes.extend(field(4, operator.as_bytes()));
+    attributes.iter().for_each(|attribute| bytes.extend(field(5, attribute)));
+    field(1, &bytes)
+}
+
+fn int_attribute(name: &str, value: u8) -> Vec<u8> {
+    [field(1, name.as_bytes()), small(3, value)].concat()
+}
+
+/// An initializer of i64.
+fn integers(name: &str, dims: &[u8], values: &[i64]) -> Vec<u8> {
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let dims: Vec<u8> = dims.iter().flat_map(|&dim| small(1, dim)).collect();
+    field(5, &[dims, small(2, 7), field(8, name.as_bytes()), field(9, &raw)].concat())
+}
+
+fn value(number: u8, name: &str, dtype: u8, dims: &[&str]) -> Vec<u8> {
+    let dims: Vec<u8> = dims
+        .iter()
+        .flat_map(|dim| match dim.parse::<u8>() {
+            Ok(extent) => field(1, &small(1, extent)),
+            Err(_) => field(1, &field(2, dim.as_bytes())),
+        })
+        .collect();
+    let tensor = [small(1, dtype), field(2, &dims)].concat();
+    field(number, &[field(1, name.as_bytes()), field(2, &field(1, &tensor))].concat())
+}
+
+fn model(graph: &[Vec<u8>], opset: u8) -> Vec<u8> {
+    [small(1, 8), field(7, &graph.concat()), field(8, &small(2, opset))].concat()
+}
+
+/// `x + Range(0, Shape(x)[1])` for x of (batch, seq).
+fn positions() -> Vec<Vec<u8>> {
+    vec![
+        node("Shape", &["x"], &["shape"], &[]),
+        node("Gather", &["shape", "one"], &["length"], &[int_attribute("axis", 0)]),
+        node("Range", &["zero", "length", "one"], &["places"], &[]),
+        node("Add", &["x", "places"], &["y"], &[]),
+        integers("one", &[], &[1]),
+        integers("zero", &[], &[0]),
+        value(11, "x", 7, &["batch", "seq"]),
+        value(12, "y", 7, &["batch", "seq"]),
+    ]
+}
+
+fn import(bytes: Vec<u8>) -> Result<Imported, ImportError> {
+    import_onnx(Bytes::from(bytes), &Options::default())
+}
+
+#[test]
+fn a_range_over_a_shape_has_its_length_by_proof() {
+    let imported = import(model(&positions(), 17)).expect("the model is fine");
+    assert_eq!(
+        imported.text,
+        "def main(x: Tensor((\"batch\", \"seq\"), \"i64\")) -> Tensor((\"batch\", \"seq\"), \"i64\"):\n    \
+         batch, seq = sym_var(), sym_var()\n    with dataflow():\n        places = arange(seq, dtype=\"i64\")\n        \
+         y = add(x, places)\n    return y\n"
+            .replace("batch, seq = sym_var(), sym_var()", "seq = sym_var()")
+    );
+    let program = Program::load(Source::new("imported.rx", imported.text.as_str()));
+    assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
+    assert!(program.left.is_empty(), "all of it is proved");
+}
+
+fn message(graph: &[Vec<u8>], opset: u8) -> String {
+    import(model(graph, opset)).expect_err("the model is wrong").to_string()
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    assert!(message(&positions(), 99).contains("operator set 99; 7 to 23 are read"));
+    let mut cyclic = positions();
+    cyclic.swap(0, 3);
+    assert!(message(&cyclic, 17).contains("which nothing before it computes"));
+    let mut twice = positions();
+    twice.push(integers("one", &[], &[1]));
+    assert!(message(&twice, 17).contains("two values are named `one`"));
+    let mut short = positions();
+    short[4] = integers("one", &[3], &[1]);
+    assert!(message(&short, 17).contains("do not take the 8 bytes"));
+    let mut huge = positions();
+    huge[4] = integers("one", &[127; 20], &[1]);
+    assert!(message(&huge, 17).contains("too large"));
+    assert!(import(Vec::new()).is_err());
+    assert!(import(vec![255; 100]).is_err());
+}
+
+#[test]
+fn what_is_not_supported_is_told_at_once() {
+    let mut graph = positions();
+    graph.insert(4, node("Frobnicate", &["y"], &["a"], &[]));
+    graph.insert(5, node("Frobnicate", &["a"], &["b"], &[]));
+    graph.insert(6, node("Dither", &["y"], &["c"], &[]));
+    let Err(ImportError::Unsupported(missing)) = import(model(&graph, 17)) else {
+        panic!("two operators are not supported")
+    };
+    let told: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "1 × Dither: this operator is not imported (c)",
+            "2 × Frobnicate: this operator is not imported (a, b)"
+        ]
+    );
+}
+
+/// A simple generator (xorshift), so that the test is the same everywhere.
+fn next(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    (*state >> 16) as usize
+}
+
+#[test]
+fn damaged_models_are_no_panic() {
+    let good = model(&positions(), 17);
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut accepted = 0;
+    for _ in 0..6000 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + next(&mut state) % 3 {
+            let at = next(&mut state) % bytes.len().max(1);
+            if bytes.is_empty() {
+                break;
+            }
+            match next(&mut state) % 4 {
+                0 => bytes[at] = next(&mut state) as u8,
+                1 => bytes[at] ^= 1 << (next(&mut state) % 8),
+                2 => drop(bytes.remove(at)),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        if let Ok(imported) = import(bytes) {
+            accepted += 1;
+            drop(Program::load(Source::new("imported.rx", imported.text.as_str())));
+        }
+    }
+    assert!(accepted > 100, "some damage does no harm, and the rest of the import is reached");
+}
