@@ -10,6 +10,7 @@ mod denoter;
 mod equality;
 mod folds;
 mod functions;
+mod laws;
 mod meanings;
 mod normal;
 mod poly;

@@ -3,6 +3,7 @@
 mod codes;
 mod operators;
 mod rules;
+mod yardstick;
 
 pub use operators::missing;
 
