@@ -60,6 +60,9 @@ impl Normalizer<'_> {
     /// The normal form of a function of normal forms.
     pub(super) fn function(&mut self, domain: Domain, name: &str, args: Vec<Poly>) -> Known<Poly> {
         self.spend(1)?;
+        if let Some(result) = self.by_law(domain, name, &args)? {
+            return Ok(result);
+        }
         let known = match domain {
             Domain::Ring => self.of_integers(name, &args)?,
             Domain::Real => self.of_reals(name, &args)?,

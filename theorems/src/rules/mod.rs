@@ -14,6 +14,7 @@ mod numeric;
 mod proof;
 pub mod rule;
 mod text;
+pub mod yardstick;
 
 pub use lock::{Entry as LockEntry, lock_text, locked, status_of};
 pub use mutants::mutants;
@@ -36,6 +37,7 @@ pub static FAMILIES: &[(&str, &str)] = &[
     ("reduction", include_str!("../../rules/reduction.rx")),
     ("normalization", include_str!("../../rules/normalization.rx")),
     ("indexing", include_str!("../../rules/indexing.rx")),
+    ("classic", include_str!("../../rules/classic.rx")),
 ];
 
 /// Every rule, in the order of the files.

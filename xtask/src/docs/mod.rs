@@ -4,6 +4,7 @@ mod bugs;
 mod codes;
 mod operators;
 mod rules;
+mod yardstick;
 
 pub use operators::missing;
 

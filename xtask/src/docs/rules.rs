@@ -1,6 +1,6 @@
 //! `docs/RULES.md`: how rewrite rules are written, and every one with how far it is proved.
 
-use super::GENERATED;
+use super::{GENERATED, yardstick};
 use relax_theorems::rules::{self, Direction, FAMILIES, Kind, Rule, Status};
 use std::fmt::Write;
 
@@ -79,6 +79,7 @@ pub(super) fn page() -> String {
             let _ = writeln!(text, "| `{name}` | {arrow} | {kind} | {status} | {reason} |");
         }
     }
+    yardstick::section(&mut text, &all);
     text
 }
 

@@ -1,0 +1,116 @@
+//! Laws of single operators by which operands cancel, beside the functions that rest on each other.
+//!
+//! Of floats only what holds bit for bit: `x < x` is false of NaN as well, but `x <= x` is not true of it,
+//! so comparisons of a term with itself are decided for integers alone.
+
+use super::normal::{Normalizer, What};
+use super::poly::{Atom, Poly};
+use super::ratio::Ratio;
+use super::term::{Domain, Known};
+
+impl Normalizer<'_> {
+    /// What a function of normal forms is by one of these laws.
+    pub(super) fn by_law(
+        &mut self,
+        domain: Domain,
+        name: &str,
+        args: &[Poly],
+    ) -> Known<Option<Poly>> {
+        match (domain, args) {
+            (Domain::Ring, [a, b]) if a == b && of_same(name).is_some() => {
+                let value = of_same(name).unwrap_or(0.0);
+                self.literal(value).map(Some)
+            }
+            (Domain::Ring, [a, b]) if name == "mod" || name == "floor_mod" => {
+                Ok(self.is_remainder(a, b, name).then(|| a.clone()))
+            }
+            (_, [a, b]) if name == "multiply" && a == b => self.square_of_magnitude(domain, a),
+            (Domain::Bits, [a, b]) if name == "power" => self.bits_power(a, b),
+            (Domain::Bits, [a, b]) if name == "minimum" => self.limited(a, b),
+            (Domain::Real, [a, b]) if name == "power" => self.real_power(a, b),
+            (Domain::Real, [a]) if name == "sqrt" => self.root_of_square(a),
+            _ => Ok(None),
+        }
+    }
+
+    /// A remainder is below its divisor, and has the sign that the same division gives.
+    fn is_remainder(&self, a: &Poly, divisor: &Poly, name: &str) -> bool {
+        matches!(self.call(a), Some(Atom::Apply(_, inner, under))
+            if inner == name && under.get(1) == Some(divisor))
+    }
+
+    /// `|x| * |x|` is `x * x`: the signs cancel, and integers wrap to the same square.
+    fn square_of_magnitude(&mut self, domain: Domain, a: &Poly) -> Known<Option<Poly>> {
+        match self.call(a) {
+            Some(Atom::Apply(_, inner, under)) if inner == "abs" => {
+                let twice = vec![under[0].clone(), under[0].clone()];
+                self.function(domain, "multiply", twice).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// IEEE 754: `x ** 0` is 1 even of NaN, and `x ** 1` is x.
+    fn bits_power(&mut self, a: &Poly, b: &Poly) -> Known<Option<Poly>> {
+        match self.value(b) {
+            Some(0.0) => self.literal(1.0).map(Some),
+            Some(1.0) => Ok(Some(a.clone())),
+            _ => Ok(None),
+        }
+    }
+
+    /// `min(max(x, low), high)` is `max(min(x, high), low)` where the bounds are in order: the order of
+    /// floats is total, and NaN wins on either way.
+    fn limited(&mut self, a: &Poly, b: &Poly) -> Known<Option<Poly>> {
+        for (one, other) in [(a, b), (b, a)] {
+            let (Some(high), Some(Atom::Apply(_, inner, under))) =
+                (self.value(one), self.call(other))
+            else {
+                continue;
+            };
+            let [x, y] = under.as_slice() else { continue };
+            if inner != "maximum" {
+                continue;
+            }
+            for (bound, rest) in [(x, y), (y, x)] {
+                if self.value(bound).is_some_and(|low| low < high) {
+                    let below = vec![rest.clone(), one.clone()];
+                    let below = self.function(Domain::Bits, "minimum", below)?;
+                    let both = vec![below, bound.clone()];
+                    return self.function(Domain::Bits, "maximum", both).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A power of -1 demands what a quotient does.
+    fn real_power(&mut self, a: &Poly, b: &Poly) -> Known<Option<Poly>> {
+        if b.as_number() != Some(Ratio::int(-1)) {
+            return Ok(None);
+        }
+        self.demand(What::NonZero, a);
+        self.inverse(a).map(Some)
+    }
+
+    /// The root of a square is a magnitude; it exists for every number.
+    fn root_of_square(&mut self, a: &Poly) -> Known<Option<Poly>> {
+        let Some((monomial, coefficient)) = a.as_monomial() else { return Ok(None) };
+        let mut factors = monomial.iter();
+        match (factors.next(), factors.next()) {
+            (Some((&id, 2)), None) if coefficient == Ratio::ONE => {
+                self.function(Domain::Real, "abs", vec![Poly::atom(id)]).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A comparison of an integer with itself.
+fn of_same(name: &str) -> Option<f64> {
+    match name {
+        "less" | "greater" | "not_equal" => Some(0.0),
+        "equal" | "less_equal" | "greater_equal" => Some(1.0),
+        _ => None,
+    }
+}
