@@ -112,8 +112,19 @@ fn trial(path: PathBuf) -> Trial {
 
 fn hold(path: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let routes =
-        &["P0", "P1", SATURATED, NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
+    let routes = &[
+        "P0",
+        "P1",
+        SATURATED,
+        NAMED,
+        FUSION,
+        LEGAL,
+        FUSED,
+        LIBRARY,
+        COMPOSITE,
+        "P2.3",
+        "cuda/P2.3",
+    ];
     let rewrites = Rewrites { routes, apply: &rewritten };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {

@@ -9,12 +9,15 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use std::collections::HashMap;
 
+/// A call: its row, attributes and operands.
+type Called = (&'static str, Vec<Attr>, Vec<Annotation>);
+
 /// The prover with what it has answered.
 pub(super) struct Questions<'f> {
     facts: &'f mut dyn Facts,
     answers: HashMap<Claim, bool>,
     simple: HashMap<Dim, Dim>,
-    deduced: HashMap<(&'static str, Vec<Attr>, Vec<Annotation>), Option<Annotation>>,
+    deduced: HashMap<Called, Option<Annotation>>,
 }
 
 impl<'f> Questions<'f> {
