@@ -47,7 +47,7 @@ impl Normalizer<'_> {
         let inner = self.within(binders, |own| own.normal(body));
         match inner {
             Ok(poly) => self.folded(domain, op.clone(), binders.to_vec(), poly),
-            Err(Stuck::Split(Test::Dims(claim))) if ordered && about(&claim, binders) => {
+            Err(Stuck::Split(Test::Dims(claim))) if is_stepwise(op) && about(&claim, binders) => {
                 // A row is not cut: which of two values an element of it is, is a function of the claim.
                 self.rows += 1;
                 let inner = self.within(binders, |own| own.normal(body));
@@ -79,6 +79,9 @@ impl Normalizer<'_> {
         body: &Term,
         claim: &Claim,
     ) -> Known<Poly> {
+        if matches!(op, FoldOp::Row(..)) {
+            return unknown("a row that consists of parts");
+        }
         let outer: BTreeSet<&Name> = binders.iter().map(|(name, _)| name).collect();
         for (at, (k, n)) in binders.iter().enumerate() {
             if !mentions(&claim.left, &|name| name == k)
@@ -386,6 +389,16 @@ impl Normalizer<'_> {
             return Poly::atom(atom).add(&Poly(outside.into_iter().collect()));
         }
         Ok(Poly::atom(self.intern(Atom::Fold(domain, op, binders, body))?))
+    }
+}
+
+/// Whether a row is one that loops of a program go through.
+fn is_stepwise(op: &FoldOp) -> bool {
+    match op {
+        FoldOp::Row(name, _) => {
+            name == "rows" || name.starts_with("sum of ") || name.starts_with("product of ")
+        }
+        _ => false,
     }
 }
 
