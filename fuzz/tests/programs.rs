@@ -4,7 +4,7 @@ use relax_fuzz::{Backend, Coverage, Found, Oracle, Plan, Statistics, program_of,
 use std::time::{Duration, Instant, SystemTime};
 
 /// Programs of the fixed seed; the fresh one runs for some seconds.
-const PROGRAMS: u64 = 60;
+const PROGRAMS: u64 = 24;
 const SECONDS: u64 = 15;
 /// Recursion in the front end is limited by its own limits, not by the thread's.
 const STACK: usize = 256 << 20;

@@ -181,10 +181,15 @@ fn is_small(annotation: &Annotation) -> bool {
     }
 }
 
+/// Whether nested lists tell the shape: of nothing, they tell no further dims.
+fn has_text(tensor: &Tensor) -> bool {
+    tensor.shape().split_last().is_none_or(|(_, outer)| !outer.contains(&0))
+}
+
 /// The value as text can write it.
 fn atom_of(value: &Value) -> Option<Atom> {
     Some(match value {
-        Value::Tensor(tensor) if tensor.undefined_elements().is_none() => {
+        Value::Tensor(tensor) if tensor.undefined_elements().is_none() && has_text(tensor) => {
             Atom::Constant(Arc::new(constant_of(tensor)))
         }
         Value::Shape(dims) => Atom::Shape(dims.iter().map(|&dim| Dim::Int(dim)).collect()),
