@@ -137,7 +137,7 @@ fn of_body<'b>(body: &'b mut Body, bindings: &mut Vec<&'b mut Binding>) {
 }
 
 /// The arguments of a call, and its name.
-fn call<'b>(binding: &'b mut Binding) -> Option<(&'b str, &'b mut Vec<Atom>)> {
+fn call(binding: &mut Binding) -> Option<(&str, &mut Vec<Atom>)> {
     match &mut binding.expr {
         Expr::Call { callee: Callee::Operator(name) | Callee::Global(name), args, .. } => {
             Some((name.as_str(), args))

@@ -11,7 +11,7 @@ pub(super) const CASTS: &[Form] = &[astype];
 
 fn astype(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Any, 0..=5);
-    let dtype = dtype(&mut body.choices);
+    let dtype = dtype(body.choices);
     one(format!("astype({}, \"{dtype}\")", x.name), x.ty.of(dtype))
 }
 
@@ -26,12 +26,12 @@ fn dims(body: &mut Body) -> Vec<Dim> {
 }
 
 fn filled(body: &mut Body) -> Option<Call> {
-    let (dims, dtype) = (dims(body), dtype(&mut body.choices));
+    let (dims, dtype) = (dims(body), dtype(body.choices));
     let shape = tuple(&dims);
     let text = match body.choices.below(4) {
         0 => format!("zeros({shape}, \"{dtype}\")"),
         1 => format!("ones({shape}, \"{dtype}\")"),
-        2 => format!("full({shape}, {})", scalar(&mut body.choices, dtype)),
+        2 => format!("full({shape}, {})", scalar(body.choices, dtype)),
         _ => format!("full({shape}, 1, \"{dtype}\")"),
     };
     one(text, Type { dims, dtype })
@@ -39,7 +39,7 @@ fn filled(body: &mut Body) -> Option<Call> {
 
 fn like(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Any, 0..=5);
-    let value = scalar(&mut body.choices, x.ty.dtype);
+    let value = scalar(body.choices, x.ty.dtype);
     let text = match body.choices.below(3) {
         0 => format!("zeros_like({})", x.name),
         1 => format!("ones_like({})", x.name),
@@ -64,7 +64,7 @@ fn arange(body: &mut Body) -> Option<Call> {
 
 fn eye(body: &mut Body) -> Option<Call> {
     let (n, m) = (body.dim(), body.dim());
-    let (k, dtype) = (body.choices.of(&[0, 1, -1, 3]), dtype(&mut body.choices));
+    let (k, dtype) = (body.choices.of(&[0, 1, -1, 3]), dtype(body.choices));
     let ty = Type::new(vec![n.clone(), m.clone()], dtype);
     roughly(format!("eye({n}, {m}, {k}, dtype=\"{dtype}\")"), ty)
 }
@@ -82,7 +82,7 @@ fn triangle(body: &mut Body) -> Option<Call> {
 
 /// Its elements must not be read: what only looks at its dims may.
 fn empty(body: &mut Body) -> Option<Call> {
-    let (dims, dtype) = (dims(body), dtype(&mut body.choices));
+    let (dims, dtype) = (dims(body), dtype(body.choices));
     let text = format!("empty({}, \"{dtype}\")", tuple(&dims));
     let ty = Type { dims, dtype };
     if body.choices.once_in(8) {

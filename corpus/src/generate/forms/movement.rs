@@ -131,7 +131,7 @@ fn reshape(body: &mut Body) -> Option<Call> {
 }
 
 fn squeeze(body: &mut Body) -> Option<Call> {
-    let found = body.scope.such(&mut body.choices, |ty| ty.dims.contains(&Dim::Int(1)));
+    let found = body.scope.such(body.choices, |ty| ty.dims.contains(&Dim::Int(1)));
     let Some(mut x) = found else { return expand(body) };
     let axis = x.ty.dims.iter().position(|dim| *dim == Dim::Int(1))?;
     if body.choices.once_in(4) && x.ty.dims.iter().all(|dim| matches!(dim, Dim::Int(_))) {
