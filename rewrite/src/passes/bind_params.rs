@@ -6,7 +6,7 @@
 //! the function has checked of such a parameter is checked here, once. A parameter stays where that
 //! depends on dims that only the other parameters tell.
 
-use super::fold_constant::constant_of;
+use super::fold_constant::{constant_of, has_text};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::references::references;
 use crate::substitute::replace_dims;
@@ -149,7 +149,7 @@ impl<'v> Bound<'v> {
         for (&var, (stored, value)) in &self.params {
             let dims = extents(value).map(Dim::Int).collect();
             let annotation = Annotation::tensor(dims, value.dtype());
-            let atom = if value.len() <= MAX_IN_TEXT {
+            let atom = if value.len() <= MAX_IN_TEXT && has_text(value) {
                 Atom::Constant(Arc::new(constant_of(value)))
             } else {
                 let (name, annotation) = ((*stored).clone(), annotation.clone());

@@ -182,7 +182,7 @@ fn is_small(annotation: &Annotation) -> bool {
 }
 
 /// Whether nested lists tell the shape: of nothing, they tell no further dims.
-fn has_text(tensor: &Tensor) -> bool {
+pub(super) fn has_text(tensor: &Tensor) -> bool {
     tensor.shape().split_last().is_none_or(|(_, outer)| !outer.contains(&0))
 }
 
