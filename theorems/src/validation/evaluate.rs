@@ -364,8 +364,8 @@ impl<'a> Side<'a> {
         match (self.settled(value.clone()), annotation) {
             (_, Annotation::Object) => Ok(()),
             (Value::Tuple(items), Annotation::Tuple(fields)) if items.len() == fields.len() => {
-                let pairs = items.iter().zip(fields);
-                pairs.map(|(item, field)| self.fits(scope, item, field)).collect()
+                let mut pairs = items.iter().zip(fields);
+                pairs.try_for_each(|(item, field)| self.fits(scope, item, field))
             }
             (Value::Shape(dims), Annotation::Shape(extents)) => match extents {
                 Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),

@@ -135,7 +135,7 @@ fn one_hot(body: &mut Body) -> Option<Call> {
 fn index_tensor(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Any, 2..=4);
     let dim = body.dim();
-    let first = body.index(&[dim.clone()], false);
+    let first = body.index(std::slice::from_ref(&dim), false);
     let mut dims = vec![dim.clone()];
     if body.choices.once_in(2) {
         let second = body.index(&[dim], false);
@@ -150,7 +150,10 @@ fn index_tensor(body: &mut Body) -> Option<Call> {
 fn index_put(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Number, 2..=2);
     let dim = body.dim();
-    let (first, second) = (body.index(&[dim.clone()], false), body.index(&[dim.clone()], false));
+    let (first, second) = (
+        body.index(std::slice::from_ref(&dim), false),
+        body.index(std::slice::from_ref(&dim), false),
+    );
     let values = body.exact(&Type::new(vec![dim], x.ty.dtype));
     let accumulate = body.choices.of(&["", ", accumulate=True"]);
     one(format!("index_put({}, [{first}, {second}], {values}{accumulate})", x.name), x.ty)

@@ -380,8 +380,8 @@ fn by_channel(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let (binders, vars) = op.indices(&inner);
     let mut along = vars.iter();
     let mut index = Vec::new();
-    for axis in 0..rank {
-        index.push(if axes.contains(&axis) { along.next()?.clone() } else { at[axis].clone() });
+    for (axis, own) in at.iter().enumerate().take(rank) {
+        index.push(if axes.contains(&axis) { along.next()?.clone() } else { own.clone() });
     }
     if let Some(run) = run {
         let first = Dim::op(DimOp::FloorDiv, at[channel].clone(), run.clone());

@@ -97,7 +97,7 @@ impl Op<'_> {
         for (axis, claim) in open {
             cases = cases
                 .into_iter()
-                .flat_map(|(claims, index): (Vec<(Claim, bool)>, Vec<Dim>)| {
+                .flat_map(|(claims, index): Case| {
                     let mut one = (claims.clone(), index.clone());
                     one.0.push((claim.clone(), true));
                     one.1[axis] = Dim::Int(0);
@@ -111,8 +111,11 @@ impl Op<'_> {
     }
 }
 
+/// Which claims hold, and the index that is read then.
+type Case = (Vec<(Claim, bool)>, Vec<Dim>);
+
 /// The case whose claims hold.
-fn chosen(tensor: &Tensor, cases: &[(Vec<(Claim, bool)>, Vec<Dim>)], depth: usize) -> Option<Term> {
+fn chosen(tensor: &Tensor, cases: &[Case], depth: usize) -> Option<Term> {
     let (claims, index) = cases.first()?;
     let Some((claim, _)) = claims.get(depth) else { return Some(tensor.at(index)) };
     let (yes, no): (Vec<_>, Vec<_>) =

@@ -324,11 +324,11 @@ fn mapped_scalars(term: &Term, inits: &[Term]) -> Term {
         .unwrap_or_else(|_| term.clone())
 }
 
+/// What stands in the place of a read, if anything does.
+type Replace<'r> = dyn FnMut(&Name, &[Dim]) -> Known<Option<Term>> + 'r;
+
 /// A term with others in the place of some reads.
-fn mapped(
-    term: &Term,
-    replace: &mut dyn FnMut(&Name, &[Dim]) -> Known<Option<Term>>,
-) -> Known<Term> {
+fn mapped(term: &Term, replace: &mut Replace) -> Known<Term> {
     rebuilt(term, &mut |term| match term {
         Term::Read(name, at) => replace(name, at),
         _ => Ok(None),
