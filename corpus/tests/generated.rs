@@ -9,7 +9,6 @@ use relax_corpus::signature::{Dims, random_value};
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
-use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
@@ -90,7 +89,8 @@ fn holds(bytes: &[u8], tally: &mut Tally) {
     for function in raw.functions() {
         for _ in 0..3 {
             let mut dim = || DIMS[usize::try_from(random.int(&(0..=4))).expect("0 to 4")];
-            let dims = ["n", "m"].into_iter().map(|name| (Name::new(name), dim())).collect();
+            let declared = function.dims.iter().filter(|dim| dim.in_signature);
+            let dims = declared.map(|declared| (declared.name.clone(), dim())).collect();
             runs_alike(&raw, &program.module, &function.name, &dims, tally);
         }
     }
