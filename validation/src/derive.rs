@@ -1,6 +1,7 @@
 //! All obligations of a compilation, from the texts of its stages.
 
 use crate::answers::Source;
+use crate::applications;
 use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
@@ -9,7 +10,6 @@ use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span;
-use relax_theorems::validation::{Finding, Outcome as Found, validate};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -67,15 +67,14 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
 }
 
 fn application(before: &Stage, after: &Stage, source: &mut dyn Source) -> Vec<Obligation> {
-    let findings = validate(&before.module, &after.module, &mut || source.facts());
+    let findings = applications::validate(&before.module, &after.module, &mut || source.facts());
     let trusted = source.was_trusted();
-    let obligation = |finding: Finding| {
+    let obligation = |finding: applications::Finding| {
         let between = if finding.place.is_empty() { "" } else { ", " };
         let outcome = match finding.outcome {
-            Found::Proved if trusted => Outcome::Trusted,
-            Found::Proved => Outcome::Proved,
-            Found::Unproved(why) => Outcome::Unproved(why),
-            Found::Refuted(why) => Outcome::Refuted(why),
+            applications::Outcome::Proved if trusted => Outcome::Trusted,
+            applications::Outcome::Proved => Outcome::Proved,
+            applications::Outcome::Unproved(why) => Outcome::Unproved(why),
         };
         Obligation {
             kind: Kind::Pass,

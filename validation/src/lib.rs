@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answers;
+mod applications;
 pub mod certificate;
 pub mod check;
 pub mod derive;
