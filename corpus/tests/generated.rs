@@ -9,6 +9,7 @@ use relax_corpus::signature::{Dims, random_value};
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
+use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
@@ -108,11 +109,14 @@ proptest! {
 #[test]
 fn generated_modules_reach_values_and_every_form() {
     let (mut tally, mut texts) = (Tally::default(), String::new());
-    for seed in 0..60 {
+    // The first are held too; the others show that every form comes.
+    for seed in 0..800 {
         let mut random = Random::new(seed, "bytes");
         let bytes: Vec<u8> = (0..160).map(|_| random.bits().to_le_bytes()[0]).collect();
         texts.push_str(&module(&bytes));
-        holds(&bytes, &mut tally);
+        if seed < 60 {
+            holds(&bytes, &mut tally);
+        }
     }
     assert!(tally.values > tally.traps && tally.refused < 8, "{tally:?}");
     let forms = [

@@ -1,4 +1,5 @@
-//! Pass applications: what a function means before and after.
+//! Pass applications: what a function means before and after. So far a function is known to mean the same where its
+//! text did not change; `relax_theorems::validation` proves more, and has no bound on its memory yet.
 
 use relax_syntax::Name;
 use relax_syntax::facts::Facts;
