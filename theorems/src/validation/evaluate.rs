@@ -6,7 +6,7 @@ use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Body, Callee, Constant, DimVar, Expr, Function, Module, VarId, attr,
 };
@@ -45,7 +45,7 @@ pub(super) struct Scope<'f> {
     function: &'f Function,
     vars: BTreeMap<VarId, Value>,
     pub(super) dims: BTreeMap<Name, Dim>,
-    declared: BTreeMap<Name, &'f DimVar>,
+    pub(super) declared: BTreeMap<Name, &'f DimVar>,
 }
 
 /// Entries that one comparison may make.
@@ -119,7 +119,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    fn extents(&mut self, dims: &[Dim]) {
+    pub(super) fn extents(&mut self, dims: &[Dim]) {
         for dim in dims {
             self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
         }
@@ -346,115 +346,6 @@ impl<'a> Side<'a> {
         Value::Entry(self.table.entry(super::constants::key(constant), || (annotation, def)))
     }
 
-    /// Notes a claim that must hold for the program to go on, and takes it for granted from there on.
-    pub(super) fn demand(&mut self, claim: Claim) {
-        if self.facts.decide(&claim) != Answer::Proved {
-            self.stop(Stop::Claim(claim.clone()));
-            self.facts.assume(claim);
-        }
-    }
-
-    /// The check that a value has an annotation, which binds dims.
-    pub(super) fn fits(
-        &mut self,
-        scope: &mut Scope,
-        value: &Value,
-        annotation: &Annotation,
-    ) -> Ran<()> {
-        match (self.settled(value.clone()), annotation) {
-            (_, Annotation::Object) => Ok(()),
-            (Value::Tuple(items), Annotation::Tuple(fields)) if items.len() == fields.len() => {
-                let mut pairs = items.iter().zip(fields);
-                pairs.try_for_each(|(item, field)| self.fits(scope, item, field))
-            }
-            (Value::Shape(dims), Annotation::Shape(extents)) => match extents {
-                Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),
-                Extents::Rank(rank) if *rank == dims.len() => Ok(()),
-                Extents::Unknown => Ok(()),
-                Extents::Rank(_) => Err("a shape of another rank".into()),
-            },
-            (Value::Entry(id), Annotation::Tensor(wanted)) => {
-                let own = self.table.get(id).annotation.as_tensor().cloned();
-                let (known, dtype) = match own {
-                    Some(tensor) => (tensor.extents, tensor.dtype),
-                    None => (Extents::Unknown, None),
-                };
-                let dims = match (known, &wanted.extents) {
-                    (Extents::Known(dims), _) => Some(dims),
-                    (known, Extents::Known(wanted)) => {
-                        if known != Extents::Rank(wanted.len()) {
-                            let rank = wanted.len();
-                            self.stop(Stop::Opaque(format!("rank of v{id} is {rank}")));
-                        }
-                        let name = |at| Dim::Var(format!("v{id}.{at}").into());
-                        let dims: Vec<Dim> = (0..wanted.len()).map(name).collect();
-                        self.extents(&dims);
-                        Some(dims)
-                    }
-                    _ => None,
-                };
-                if dtype != wanted.dtype && wanted.dtype.is_some() {
-                    self.stop(Stop::Opaque(format!("dtype of v{id} is {:?}", wanted.dtype)));
-                }
-                let dtype = dtype.or(wanted.dtype);
-                if let Some(dims) = dims {
-                    let refined = Extents::Known(dims.clone());
-                    let id = self.table.find(id);
-                    self.table.entries[id].annotation =
-                        Annotation::Tensor(TensorType { extents: refined, dtype });
-                    if let Extents::Known(wanted) = &wanted.extents {
-                        self.same_dims(scope, &dims, wanted)?;
-                    }
-                }
-                Ok(())
-            }
-            (value, annotation) => {
-                let annotation = annotation.map_dims(&mut |dim| scope.dim(dim));
-                let mut bound = true;
-                annotation.visit_dims(&mut |dim| {
-                    bound &= dim.vars_all(&|name| {
-                        !scope.declared.contains_key(name) || scope.dims.contains_key(name)
-                    })
-                });
-                if !bound {
-                    return Err("a check that binds dims of a value that is not known".into());
-                }
-                let exact = match &value {
-                    Value::Entry(id) => self.table.get(*id).annotation == annotation,
-                    _ => false,
-                };
-                if !exact {
-                    let stop = format!("{} is {annotation}", self.key(&value));
-                    self.stop(Stop::Opaque(stop));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn same_dims(&mut self, scope: &mut Scope, known: &[Dim], wanted: &[Dim]) -> Ran<()> {
-        if known.len() != wanted.len() {
-            return Err("a tensor of another rank".into());
-        }
-        // Variables that stand alone are bound first.
-        for (known, wanted) in known.iter().zip(wanted) {
-            let Dim::Var(name) = wanted else { continue };
-            if !scope.dims.contains_key(name) {
-                scope.dims.insert(name.clone(), known.clone());
-                if let Some(dim) = scope.declared.get(name) {
-                    declared(dim, known).into_iter().for_each(|claim| self.demand(claim));
-                }
-            }
-        }
-        for (known, wanted) in known.iter().zip(wanted) {
-            let wanted = scope.dim(wanted);
-            if *known != wanted {
-                self.demand(Claim::new(known.clone(), Relation::Equal, wanted));
-            }
-        }
-        Ok(())
-    }
-
     /// A call of a function of the module: its result, where it may be looked into.
     fn global(&mut self, name: &Name, args: &[Value]) -> Ran<Value> {
         if let Some(program) = self.module.tensor_program(name) {
@@ -535,7 +426,7 @@ impl<'f> Scope<'f> {
 }
 
 /// What is declared of a variable, of what it stands for.
-fn declared(dim: &DimVar, value: &Dim) -> Vec<Claim> {
+pub(super) fn declared(dim: &DimVar, value: &Dim) -> Vec<Claim> {
     let mut claims = vec![Claim::new(dim.lower.unwrap_or(0), Relation::AtMost, value.clone())];
     claims.extend(dim.upper.map(|upper| Claim::new(value.clone(), Relation::AtMost, upper)));
     claims.extend(dim.multiple_of.map(|of| Claim::new(of, Relation::Divides, value.clone())));

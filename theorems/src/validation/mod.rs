@@ -10,6 +10,7 @@
 //! Not asked here is whether memory that is written to is apart from other memory: a tensor in memory is what
 //! was written to it.
 
+mod checks;
 mod constants;
 mod evaluate;
 mod operators;

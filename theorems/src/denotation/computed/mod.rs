@@ -6,6 +6,7 @@
 //! f64; that an operator carries the error of each addition along and a program does not is what makes
 //! legalization approximate, and is not told here.
 
+mod attention;
 mod elementwise;
 mod folds;
 mod movement;

@@ -1,0 +1,86 @@
+//! Arguments of the commands that search: for cheaper forms of a program, and for faults of the compiler.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Generate programs and hold the compiler against them
+///
+/// What does not hold is made small and written as a program with the command that shows it; the exit
+/// code is then 1. With --programs a seed always gives the same.
+#[derive(Debug, Args)]
+pub(crate) struct FuzzArgs {
+    /// For how long [default: 60]
+    #[arg(long, conflicts_with = "programs")]
+    pub(crate) seconds: Option<u64>,
+    /// How many programs
+    #[arg(long)]
+    pub(crate) programs: Option<u64>,
+    /// Of the first program; each further one has the next
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// What is held: print, check, passes, vm, twins, static; all of them when left out
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) oracle: Vec<relax_fuzz::Oracle>,
+    /// What runs the kernels of `vm`
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<FuzzBackend>,
+    /// Findings after which to end
+    #[arg(long, default_value_t = 1)]
+    pub(crate) findings: usize,
+    /// Where the programs of findings are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) out: PathBuf,
+    /// The program of the seed, and nothing else
+    #[arg(long)]
+    pub(crate) show: bool,
+}
+
+/// What runs kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FuzzBackend {
+    /// The interpreter of tensor programs
+    Interp,
+    /// C
+    Cpu,
+}
+
+/// Rewrite a program by proved rules and print it
+///
+/// Regions of calls that never stop the program get the form that is proved to cost no more for all dims. The program
+/// is normalized first.
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) rules: SaturationArgs,
+    /// Tell which rules turned what into what, per function, and which rules were found most often
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Print functions with versions behind comparisons of dims, as `relax versions` tells of them
+    #[arg(long, conflicts_with = "explain")]
+    pub(crate) versions: bool,
+}
+
+/// Tell which dims get which version of a function, and what each costs
+#[derive(Debug, Args)]
+pub(crate) struct VersionsArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) rules: SaturationArgs,
+}
+
+/// Which rules are used, and how far.
+#[derive(Debug, Args)]
+pub(crate) struct SaturationArgs {
+    /// Only rules of these families
+    #[arg(long, value_name = "FAMILY,...")]
+    pub(crate) rules: Option<String>,
+    /// Also rules that hold of real numbers: floats are rounded elsewhere
+    #[arg(long)]
+    pub(crate) approximate: bool,
+    /// Limits of a region: nodes, iterations, classes, matches (of a rule in a round)
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) limit: Vec<String>,
+}
