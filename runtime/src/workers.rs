@@ -137,6 +137,10 @@ unsafe extern "C" fn run_parts(
     };
     // SAFETY: the caller promises that the workers live.
     let shared = unsafe { &(*threads).shared };
+    // The number of a part is kept in 31 bits beside its status.
+    if parts > i64::from(i32::MAX) {
+        return work.run_in_order();
+    }
     let alone = parts < 2 || shared.count < 2 || shared.busy.swap(true, Ordering::Acquire);
     if alone {
         work.run();
@@ -170,6 +174,13 @@ impl Work {
                 self.stopped.fetch_min(stopped, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Runs all parts, one after the other.
+    fn run_in_order(&self) -> i32 {
+        // SAFETY: whoever asked promises it.
+        let mut statuses = (0..self.parts).map(|at| unsafe { (self.part)(self.context, at) });
+        statuses.find(|status| *status != 0).unwrap_or(0)
     }
 
     fn status(&self) -> i32 {
