@@ -49,15 +49,16 @@ pub(super) fn hold(
     };
     for function in case.checked.functions() {
         for index in 0..CALLS {
-            call(case, &module, function, index, statistics)?;
+            call(case, (&lowered, &module), function, index, statistics)?;
         }
     }
     Ok(())
 }
 
+/// The machine against the interpreter on the very same text: what the passes change is another oracle's question.
 fn call(
     case: &Case,
-    module: &machine::Module,
+    (lowered, module): (&Module, &machine::Module),
     function: &Function,
     index: usize,
     statistics: &mut Statistics,
@@ -67,7 +68,7 @@ fn call(
         statistics.unfit += 1;
         return Ok(());
     };
-    let want = pipeline::run(&case.checked, &function.name, arguments.clone(), &options()).result;
+    let want = pipeline::run(lowered, &function.name, arguments.clone(), &options()).result;
     if let Err(Stop::Exhausted { .. }) = want {
         statistics.exhausted += 1;
         return Ok(());
