@@ -7,7 +7,7 @@
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
 use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
-use relax_semantics::ops::{Effect, Family, Operator, lookup};
+use relax_semantics::ops::{Effect, Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
@@ -16,34 +16,13 @@ use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Modu
 use relax_syntax::resolve::atom_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Families whose rows give a value for any elements, once their constraints on annotations hold;
-/// but for those of [`BY_ELEMENTS`].
-const FAMILIES: &[Family] = &[
-    Family::Unary,
-    Family::Binary,
-    Family::Ternary,
-    Family::Creation,
-    Family::DType,
-    Family::Movement,
-    Family::LinearAlgebra,
-    Family::Reduction,
-    Family::Nn,
-    Family::Convolution,
-    Family::Attention,
-    Family::Shapes,
-];
-
-/// Rows of other families of which the same holds.
+/// Rows of no total family that are total.
 const BESIDE_FAMILIES: &[&str] = &["strided_slice"];
 
-/// Rows of these families that look at elements, or at values that annotations do not tell, to decide
+/// Rows of total families that look at elements, or at values that annotations do not tell, to decide
 /// whether they have a value.
 const BY_ELEMENTS: &[&str] =
     &["clip", "einsum", "nn.nll_loss", "tensor_to_shape", "arange", "full", "full_like"];
-
-/// Rows of these families that do so for integers only.
-const BY_INTEGERS: &[&str] =
-    &["divide", "floor_divide", "floor_mod", "mod", "power", "left_shift", "right_shift"];
 
 /// What is known of the traps of a module.
 pub(crate) struct Totality<'a> {
@@ -162,9 +141,9 @@ impl<'a> Totality<'a> {
 /// holds; `result` is what is deduced of it.
 pub(crate) fn gives_a_value(row: &Operator, result: &Annotation) -> bool {
     row.effect == Effect::Pure
-        && (FAMILIES.contains(&row.family) || BESIDE_FAMILIES.contains(&row.name))
+        && (row.is_of_total_family() || BESIDE_FAMILIES.contains(&row.name))
         && !BY_ELEMENTS.contains(&row.name)
-        && (is_float(result) || !BY_INTEGERS.contains(&row.name))
+        && (is_float(result) || !row.is_partial_on_integers())
         && is_fully_known(result)
 }
 

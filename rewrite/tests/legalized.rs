@@ -63,22 +63,8 @@ fn programs_do_what_operators_do() {
     assert!(runs > 10_000, "only {runs} runs");
 }
 
-fn text(case: &Case, dtype: &str) -> String {
-    let names = case.names();
-    let dims = match names.as_slice() {
-        [] => String::new(),
-        names => {
-            let calls = vec!["sym_var()"; names.len()].join(", ");
-            format!("    {} = {calls}\n", names.join(", "))
-        }
-    };
-    let params = case.params.replace("DT", &format!("\"{dtype}\""));
-    let call = case.call.replace("DT", &format!("\"{dtype}\""));
-    format!("def f({params}):\n{dims}    y = {call}\n    return y\n")
-}
-
 fn hold(case: &Case, dtype: &str) -> Result<usize, String> {
-    let program = Program::load(Source::new("case", text(case, dtype).as_str()));
+    let program = Program::load(Source::new("case", case.text(dtype).as_str()));
     if program.has_errors() {
         return Err(format!("{:?}", program.diagnostics));
     }
@@ -210,7 +196,7 @@ fn fits(annotation: &Annotation, value: &Value, dims: &Dims) -> Result<(), Strin
 #[test]
 fn equal_calls_share_a_program() {
     for case in cases() {
-        let once = text(case, case.dtypes[0]);
+        let once = case.text(case.dtypes[0]);
         let twice = once.replace(
             "    return y",
             &format!(

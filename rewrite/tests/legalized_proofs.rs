@@ -3,7 +3,6 @@
 //! calls that is so, and why not in the others; `RELAX_BLESS=1` writes it, and what is proved there must stay
 //! proved.
 
-#[allow(dead_code)]
 mod legalized_cases;
 
 use legalized_cases::{Case, cases};
@@ -24,21 +23,6 @@ fn prover() -> Box<dyn Facts> {
     Box::new(Prover::new())
 }
 
-/// The text of a call in a function of its own.
-fn text(case: &Case, dtype: &str) -> String {
-    let names = case.names();
-    let dims = match names.as_slice() {
-        [] => String::new(),
-        names => {
-            let calls = vec!["sym_var()"; names.len()].join(", ");
-            format!("    {} = {calls}\n", names.join(", "))
-        }
-    };
-    let params = case.params.replace("DT", &format!("\"{dtype}\""));
-    let call = case.call.replace("DT", &format!("\"{dtype}\""));
-    format!("def f({params}):\n{dims}    y = {call}\n    return y\n")
-}
-
 fn after(before: &Module) -> Module {
     let route = PIPELINE.named("legalize_ops").expect("the pass is there");
     run(before, &route, &Settings::default(), &mut Prover::new(), &mut Unwatched)
@@ -53,7 +37,7 @@ fn normalized(text: &str) -> Module {
 }
 
 fn outcome(case: &Case, dtype: &str) -> Outcome {
-    let before = normalized(&text(case, dtype));
+    let before = normalized(&case.text(dtype));
     let findings = validate(&before, &after(&before), &mut prover);
     findings.into_iter().next().map_or(Outcome::Unproved("nothing".into()), |found| found.outcome)
 }

@@ -56,7 +56,7 @@ pub fn hash(text: &str) -> String {
 pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     let mut found = Vec::new();
     for pair in stages.windows(2) {
-        found.extend(application(&pair[0], &pair[1], source));
+        found.extend(applications::obligations(&pair[0], &pair[1]));
     }
     if let Some(last) = stages.last() {
         let kernels = kernels::obligations(&last.module, source);
@@ -64,27 +64,6 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
         found.extend(kernels.obligations);
     }
     found
-}
-
-fn application(before: &Stage, after: &Stage, source: &mut dyn Source) -> Vec<Obligation> {
-    let findings = applications::validate(&before.module, &after.module, &mut || source.facts());
-    let trusted = source.was_trusted();
-    let obligation = |finding: applications::Finding| {
-        let between = if finding.place.is_empty() { "" } else { ", " };
-        let outcome = match finding.outcome {
-            applications::Outcome::Proved if trusted => Outcome::Trusted,
-            applications::Outcome::Proved => Outcome::Proved,
-            applications::Outcome::Unproved(why) => Outcome::Unproved(why),
-        };
-        Obligation {
-            kind: Kind::Pass,
-            function: finding.function,
-            place: format!("after `{}`{between}{}", after.name, finding.place),
-            what: finding.what,
-            outcome,
-        }
-    };
-    findings.into_iter().map(obligation).collect()
 }
 
 /// How many obligations of each kind ended how.

@@ -58,11 +58,21 @@ impl Printer<'_, '_> {
         self.indent = aside.indent;
         self.stack = aside.stack;
         self.threads = aside.threads;
+        let outlined = self.take_text();
+        self.lines = aside.lines;
+        self.declared = aside.declared;
+        self.owned = aside.owned;
+        self.may_stop = aside.may_stop;
+        outlined
+    }
+
+    /// What was printed of the function at hand.
+    pub(crate) fn take_text(&mut self) -> Outlined {
         Outlined {
-            lines: std::mem::replace(&mut self.lines, aside.lines),
-            declared: std::mem::replace(&mut self.declared, aside.declared),
-            owned: std::mem::replace(&mut self.owned, aside.owned),
-            may_stop: std::mem::replace(&mut self.may_stop, aside.may_stop),
+            lines: std::mem::take(&mut self.lines),
+            declared: std::mem::take(&mut self.declared),
+            owned: std::mem::take(&mut self.owned),
+            may_stop: self.may_stop,
         }
     }
 
@@ -85,7 +95,7 @@ impl Printer<'_, '_> {
             let _ = write!(text, "{} {}, ", shared.of, shared.name);
         }
         text.push_str("int64_t from, int64_t to) {\n");
-        text.push_str(&outlined.body());
+        text.push_str(&outlined.body(""));
         text.push_str("}\n");
         text.push_str(&frame(name, used, "    int64_t total, parts;\n"));
         let _ = writeln!(text, "static int32_t {name}_part(void *context, int64_t part) {{");
@@ -144,9 +154,9 @@ impl Printer<'_, '_> {
 }
 
 impl Outlined {
-    /// The inside of a function that may stop.
-    fn body(&self) -> String {
-        let mut text = "    int32_t status = 0;\n".to_owned();
+    /// The inside of a function that may stop, after lines that come before all others.
+    pub(crate) fn body(&self, first: &str) -> String {
+        let mut text = format!("    int32_t status = 0;\n{first}");
         for line in &self.declared {
             let _ = writeln!(text, "    {line}");
         }

@@ -201,19 +201,8 @@ impl<'p, 'f> Printer<'p, 'f> {
             let _ = write!(text, ",\n    {of} {name}");
         }
         text.push_str(") {\n    (void)threads;\n");
-        text.push_str("    int32_t status = 0;\n");
-        text.push_str(&extents);
-        for line in &self.declared {
-            let _ = writeln!(text, "    {line}");
-        }
-        text.push_str(&self.lines);
-        if self.may_stop {
-            text.push_str("done:\n");
-        }
-        for pointer in &self.owned {
-            let _ = writeln!(text, "    free({pointer});");
-        }
-        text.push_str("    return status;\n}\n\n");
+        text.push_str(&self.take_text().body(&extents));
+        text.push_str("}\n\n");
         text.push_str(&entry);
         let Printer { program, sites, checks, multiplies, .. } = self;
         let name = program.name.clone();

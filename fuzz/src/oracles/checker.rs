@@ -1,7 +1,7 @@
 //! What the checker accepts runs, with and without what was deduced, to the same end; and no annotation
 //! that was deduced is false of a run.
 
-use super::inputs::{arguments, dims, options};
+use super::inputs::{drawn, options};
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use relax_corpus::compare::Relation;
@@ -15,9 +15,7 @@ const CALLS: usize = 4;
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     for function in case.raw.functions() {
         for index in 0..CALLS {
-            let dims = dims(case, function, index);
-            let Some(arguments) = arguments(case, function, &dims, index) else {
-                statistics.unfit += 1;
+            let Some((dims, arguments)) = drawn(case, function, index, statistics) else {
                 continue;
             };
             let plain = run(&case.raw, &function.name, arguments.clone(), &options()).result;

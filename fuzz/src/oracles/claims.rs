@@ -1,7 +1,7 @@
 //! Dims that are known before a run are those of the run; what the prover says of the dims of a program
 //! holds, or fails, for numbers.
 
-use super::inputs::{arguments, dims, options};
+use super::inputs::{drawn, options};
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use relax_corpus::pipeline::run;
@@ -42,11 +42,7 @@ fn shapes(
     index: usize,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    let dims = dims(case, function, index);
-    let Some(arguments) = arguments(case, function, &dims, index) else {
-        statistics.unfit += 1;
-        return Ok(());
-    };
+    let Some((dims, arguments)) = drawn(case, function, index, statistics) else { return Ok(()) };
     let Ok(value) = run(&case.checked, &function.name, arguments, &options()).result else {
         statistics.trapped += 1;
         return Ok(());

@@ -1,6 +1,7 @@
 //! Dims and values for the functions of a case.
 
 use crate::case::Case;
+use crate::session::Statistics;
 use relax_corpus::pipeline::RunOptions;
 use relax_corpus::signature::{Dims, dim_of_size, random_value};
 use relax_semantics::random::Random;
@@ -19,7 +20,7 @@ pub(super) fn options() -> RunOptions {
 }
 
 /// Dims of a case: the first ones are all alike.
-pub(super) fn dims(case: &Case, function: &Function, index: usize) -> Dims {
+fn dims(case: &Case, function: &Function, index: usize) -> Dims {
     let mut random = Random::new(case.seed, &format!("{}/{index}", function.name));
     let variables = function.dims.iter().filter(|dim| dim.in_signature);
     variables
@@ -31,13 +32,21 @@ pub(super) fn dims(case: &Case, function: &Function, index: usize) -> Dims {
         .collect()
 }
 
-/// Values in these dims; every other case has the values at the edges of its dtypes.
-pub(super) fn arguments(
+/// Dims and values of a call; none where its signature has no values, which is counted.
+pub(super) fn drawn(
     case: &Case,
     function: &Function,
-    dims: &Dims,
     index: usize,
-) -> Option<Vec<Value>> {
+    statistics: &mut Statistics,
+) -> Option<(Dims, Vec<Value>)> {
+    let dims = dims(case, function, index);
+    let arguments = arguments(case, function, &dims, index);
+    statistics.unfit += u64::from(arguments.is_none());
+    Some((dims, arguments?))
+}
+
+/// Values in these dims; every other case has the values at the edges of its dtypes.
+fn arguments(case: &Case, function: &Function, dims: &Dims, index: usize) -> Option<Vec<Value>> {
     let params = function.lambda.params.iter();
     let values = params.map(|&param| {
         let mut random = Random::new(case.seed, &function.var(param).name);

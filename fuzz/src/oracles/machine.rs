@@ -1,6 +1,6 @@
 //! The virtual machine against the interpreter: P2.3, as a module file that went through bytes.
 
-use super::inputs::{arguments, dims, options};
+use super::inputs::{drawn, options};
 use super::{Backend, passes};
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
@@ -63,11 +63,7 @@ fn call(
     index: usize,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    let dims = dims(case, function, index);
-    let Some(arguments) = arguments(case, function, &dims, index) else {
-        statistics.unfit += 1;
-        return Ok(());
-    };
+    let Some((dims, arguments)) = drawn(case, function, index, statistics) else { return Ok(()) };
     let want = pipeline::run(lowered, &function.name, arguments.clone(), &options()).result;
     if let Err(Stop::Exhausted { .. }) = want {
         statistics.exhausted += 1;

@@ -1,7 +1,7 @@
 //! Programs that mean the same by what they are: with other names, with independent bindings in another
 //! order, with numbers for dims. Each twin is lowered, and held against the program.
 
-use super::inputs::{arguments, dims, options};
+use super::inputs::{drawn, options};
 use super::passes;
 use super::specialize::at_dims;
 use crate::case::{Case, Finding};
@@ -90,11 +90,7 @@ fn specialized(
     index: usize,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    let dims = dims(case, function, index);
-    let Some(arguments) = arguments(case, function, &dims, index) else {
-        statistics.unfit += 1;
-        return Ok(());
-    };
+    let Some((dims, arguments)) = drawn(case, function, index, statistics) else { return Ok(()) };
     let want = run(&case.checked, &function.name, arguments.clone(), &options()).result;
     let twin = at(&case.raw, &function.name, &dims);
     let text = print(&twin);

@@ -5,14 +5,13 @@
 
 use super::nest::Nest;
 use super::values::as_dim;
+use relax_semantics::tir::ranges::dim_op;
 use relax_syntax::Name;
 use relax_syntax::annotation::OWN;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BinOp, BufferId, Param, ScalarId, Stmt, StmtKind, TExpr,
-};
+use relax_syntax::ir::tensor::{Axis, AxisKind, BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeMap;
 
 /// Parts of an index expression that are looked at, names of values replaced.
@@ -99,14 +98,7 @@ impl<'p> View<'p> {
             TExpr::Binary(op, operands) => {
                 let a = self.index(nest, &operands.0, parts)?;
                 let b = self.index(nest, &operands.1, parts)?;
-                let op = match op {
-                    BinOp::Add => DimOp::Add,
-                    BinOp::Sub => DimOp::Sub,
-                    BinOp::Mul => DimOp::Mul,
-                    BinOp::FloorDiv => DimOp::FloorDiv,
-                    BinOp::Mod => DimOp::FloorMod,
-                    _ => return None,
-                };
+                let op = dim_op(*op).filter(|op| !matches!(op, DimOp::Min | DimOp::Max))?;
                 if matches!(op, DimOp::FloorDiv | DimOp::FloorMod) {
                     self.divisors.push(b.clone());
                 }

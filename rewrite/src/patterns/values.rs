@@ -1,8 +1,9 @@
 //! What the scalars of a tensor program come from: loop variables and loads.
 
+use relax_semantics::tir::ranges::dim_op;
 use relax_semantics::tir::walk::visit;
-use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, TExpr};
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::tensor::{BufferId, ScalarId, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an expression depends on.
@@ -95,17 +96,7 @@ pub(super) fn as_dim(expr: &TExpr) -> Option<Dim> {
         TExpr::Int(value) => Some(Dim::Int(*value)),
         TExpr::Dim(name) => Some(Dim::Var(name.clone())),
         TExpr::Binary(op, operands) => {
-            let op = match op {
-                BinOp::Add => DimOp::Add,
-                BinOp::Sub => DimOp::Sub,
-                BinOp::Mul => DimOp::Mul,
-                BinOp::FloorDiv => DimOp::FloorDiv,
-                BinOp::Mod => DimOp::FloorMod,
-                BinOp::Min => DimOp::Min,
-                BinOp::Max => DimOp::Max,
-                _ => return None,
-            };
-            Some(Dim::op(op, as_dim(&operands.0)?, as_dim(&operands.1)?))
+            Some(Dim::op(dim_op(*op)?, as_dim(&operands.0)?, as_dim(&operands.1)?))
         }
         _ => None,
     }

@@ -50,4 +50,19 @@ impl Case {
         }
         names
     }
+
+    /// The text of the call in a function of its own.
+    pub(crate) fn text(&self, dtype: &str) -> String {
+        let names = self.names();
+        let dims = match names.as_slice() {
+            [] => String::new(),
+            names => {
+                let calls = vec!["sym_var()"; names.len()].join(", ");
+                format!("    {} = {calls}\n", names.join(", "))
+            }
+        };
+        let params = self.params.replace("DT", &format!("\"{dtype}\""));
+        let call = self.call.replace("DT", &format!("\"{dtype}\""));
+        format!("def f({params}):\n{dims}    y = {call}\n    return y\n")
+    }
 }

@@ -35,6 +35,7 @@ mod quantization;
 mod reduction;
 mod shapes;
 mod ternary;
+mod totality;
 mod unary;
 
 pub use apply::apply;
@@ -43,6 +44,7 @@ pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
 pub use operand::{BindError, Known, Operand, bind};
+pub use totality::{PARTIAL_ON_INTEGERS, TOTAL_FAMILIES};
 
 use crate::stop::Stop;
 use crate::value::Value;

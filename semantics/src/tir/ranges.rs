@@ -87,7 +87,7 @@ impl Ranges {
             TExpr::Scalar(id) => self.dims.get(id).cloned(),
             TExpr::Unary(UnOp::Negate, operand) => op(DimOp::Sub, &TExpr::Int(0), operand),
             TExpr::Cast(DType::I64, operand) => self.dim(operand),
-            TExpr::Binary(binary, operands) => op(as_dim_op(*binary)?, &operands.0, &operands.1),
+            TExpr::Binary(binary, operands) => op(dim_op(*binary)?, &operands.0, &operands.1),
             _ => None,
         }
     }
@@ -158,7 +158,9 @@ fn size(dim: &Dim) -> usize {
     }
 }
 
-fn as_dim_op(op: BinOp) -> Option<DimOp> {
+/// The operation on dims that an operation on integers is.
+#[must_use]
+pub fn dim_op(op: BinOp) -> Option<DimOp> {
     Some(match op {
         BinOp::Add => DimOp::Add,
         BinOp::Sub => DimOp::Sub,

@@ -1,7 +1,7 @@
 //! What may stop a program, and which operators do so for what elements are.
 
 use super::values::{Applied, Call};
-use relax_semantics::ops::{Family, Operator};
+use relax_semantics::ops::Operator;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Claim;
 use std::sync::Arc;
@@ -35,28 +35,8 @@ impl PartialEq for Stop {
     }
 }
 
-/// Families whose rows give a value for any elements, but for those of [`BY_ELEMENTS`].
-const FAMILIES: [Family; 12] = [
-    Family::Unary,
-    Family::Binary,
-    Family::Ternary,
-    Family::Creation,
-    Family::DType,
-    Family::Movement,
-    Family::LinearAlgebra,
-    Family::Reduction,
-    Family::Nn,
-    Family::Convolution,
-    Family::Attention,
-    Family::Shapes,
-];
-
-/// Rows of these families that look at elements to decide whether they have a value.
+/// Rows of total families that look at elements to decide whether they have a value.
 const BY_ELEMENTS: [&str; 2] = ["nn.nll_loss", "tensor_to_shape"];
-
-/// Rows that do so for integers only.
-const BY_INTEGERS: [&str; 7] =
-    ["divide", "floor_divide", "floor_mod", "mod", "power", "left_shift", "right_shift"];
 
 /// Rows of other families that never stop for what elements are.
 const TOTAL: [&str; 10] = [
@@ -77,7 +57,7 @@ pub(super) fn is_total(row: &Operator, dtype: Option<DType>) -> bool {
     if TOTAL.contains(&row.name) {
         return true;
     }
-    FAMILIES.contains(&row.family)
+    row.is_of_total_family()
         && !BY_ELEMENTS.contains(&row.name)
-        && (!BY_INTEGERS.contains(&row.name) || dtype.is_some_and(DType::is_float))
+        && (!row.is_partial_on_integers() || dtype.is_some_and(DType::is_float))
 }

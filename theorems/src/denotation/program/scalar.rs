@@ -6,6 +6,7 @@
 use super::{Machine, Scalar};
 use crate::denotation::term::{Domain, Known, Reals, Term, Test, domain_of, unknown};
 use relax_semantics::tensor::Number;
+use relax_semantics::tir::ranges::dim_op;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Claim, Relation};
@@ -173,16 +174,7 @@ impl Machine<'_> {
                 Box::new(self.of_indices(op, a, y)?),
             )),
             (Term::Extent(a), Term::Extent(b)) => {
-                let of = match op {
-                    BinOp::Add => DimOp::Add,
-                    BinOp::Sub => DimOp::Sub,
-                    BinOp::Mul => DimOp::Mul,
-                    BinOp::FloorDiv => DimOp::FloorDiv,
-                    BinOp::Mod => DimOp::FloorMod,
-                    BinOp::Min => DimOp::Min,
-                    BinOp::Max => DimOp::Max,
-                    _ => return unknown("an operation on indices"),
-                };
+                let Some(of) = dim_op(op) else { return unknown("an operation on indices") };
                 if matches!(of, DimOp::FloorDiv | DimOp::FloorMod) {
                     self.needs("tir/division_by_zero", Relation::NotEqual, b, &Dim::Int(0));
                 }
