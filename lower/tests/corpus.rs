@@ -5,7 +5,7 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::files;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
-use relax_corpus::pipeline::{Program, print_and_parse};
+use relax_corpus::pipeline::{Program, print, print_and_parse};
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::kernels::has_kernels;
@@ -18,7 +18,8 @@ use relax_semantics::ops::lookup;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Body, Callee, Expr, Module};
 use relax_syntax::span::Source;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Deep recursion in a program is the interpreter's to limit, not the thread's.
@@ -126,7 +127,9 @@ fn hold(path: &Path) -> Result<(), Failed> {
     if is_saturated(path) {
         routes.push(SATURATED);
     }
-    let rewrites = Rewrites { routes: &routes, apply: &rewritten };
+    let known = RefCell::default();
+    let apply = |module: &Module, list: &str| rewritten(module, list, &mut known.borrow_mut());
+    let rewrites = Rewrites { routes: &routes, apply: &apply };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());
@@ -140,7 +143,7 @@ fn hold(path: &Path) -> Result<(), Failed> {
 
 /// Runs the passes of a list, or those up to a phase, each held against what must be true of it.
 /// A list may begin with a target: `cuda/lower_to_library`.
-fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
+fn rewritten(module: &Module, list: &str, known: &mut Known) -> Result<Module, String> {
     let (target, list) = match list.split_once('/') {
         Some(("cuda", list)) => (Target::Cuda, list),
         Some((other, _)) => return Err(format!("`{other}` is no target that is tested here")),
@@ -154,6 +157,7 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         None => PIPELINE.named(list)?,
     };
     let settings = Settings { target, ..Settings::default() };
+    let known = known.0.entry(print(module)).or_default();
     run(
         module,
         &route,
@@ -162,18 +166,31 @@ fn rewritten(module: &Module, list: &str) -> Result<Module, String> {
         &mut Held {
             input: module,
             exactness: Exactness::Exact,
-            remembered: Remembered::default(),
+            known,
             begins: (target == Target::Cuda && Phase::parse(list).is_some()).then_some(PLAN),
         },
     )
     .map_err(|ended| match ended {
         Ended::Refused { pass, diagnostics } => format!("{pass} refuses: {diagnostics:?}"),
         Ended::Broken { pass, diagnostics, module } => {
-            let text = relax_corpus::pipeline::print(&module);
+            let text = print(&module);
             format!("{pass} makes a wrong module: {diagnostics:?}\n{text}")
         }
         Ended::Stopped { pass, why } => format!("{pass}: {why}"),
     })
+}
+
+/// What the routes of a file share: by the text of the input, what was found out about it.
+#[derive(Default)]
+struct Known(BTreeMap<String, KnownInput>);
+
+#[derive(Default)]
+struct KnownInput {
+    /// What the input came to.
+    remembered: Remembered,
+    /// Results of passes, each with the text before the pass and what the passes so far promised: many routes
+    /// begin alike.
+    held: BTreeSet<(String, String, String)>,
 }
 
 /// What must be true of every pass.
@@ -181,8 +198,7 @@ struct Held<'a> {
     input: &'a Module,
     /// Of the passes so far.
     exactness: Exactness,
-    /// What the input came to.
-    remembered: Remembered,
+    known: &'a mut KnownInput,
     /// The pass from which on targets differ: those before it are held on the route of the processor.
     begins: Option<&'static str>,
 }
@@ -200,13 +216,18 @@ impl Watch for Held<'_> {
         if self.begins.is_some() {
             return Ok(());
         }
+        let (before, after) = (print(applied.before), print(applied.after));
+        let promised = format!("{:?} {:?}", self.exactness, applied.pass.to);
+        if !self.known.held.insert((before, after, promised)) {
+            return Ok(());
+        }
         print_and_parse(applied.after)?;
         let knows_less = || coarsened(applied.before, applied.after, &mut Prover::new());
         // From P2.3 on annotations are code.
         if applied.pass.to < Phase::P23
             && let Some(what) = knows_less()
         {
-            return Err(format!("{what}\n{}", relax_corpus::pipeline::print(applied.after)));
+            return Err(format!("{what}\n{}", print(applied.after)));
         }
         verify_again(
             self.input,
@@ -214,11 +235,9 @@ impl Watch for Held<'_> {
             self.exactness,
             EFFORT,
             &BTreeMap::new(),
-            &mut self.remembered,
+            &mut self.known.remembered,
         )
         .map(|_| ())
-        .map_err(|difference| {
-            format!("{difference}\n{}", relax_corpus::pipeline::print(applied.after))
-        })
+        .map_err(|difference| format!("{difference}\n{}", print(applied.after)))
     }
 }

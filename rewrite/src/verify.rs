@@ -17,10 +17,11 @@ use relax_corpus::pipeline::{Ran, RunOptions, run};
 use relax_corpus::replay::{has_graphs, run_again};
 use relax_corpus::signature::{Dims, random_value};
 use relax_semantics::random::Random;
-use relax_semantics::stop::Stop;
+use relax_semantics::stop::{Stop, Trap};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{AttrValue, Function, Module, attr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -65,8 +66,9 @@ pub struct Difference {
     pub binding: Option<Name>,
 }
 
-/// Bytes of one random tensor, steps of one run, random integers.
+/// Bytes of one random tensor, bytes and steps of one run, random integers.
 const MAX_BYTES: u64 = 16 << 20;
+const MAX_MEMORY: u64 = 512 << 20;
 const MAX_STEPS: u64 = 20_000_000;
 const INTS: std::ops::RangeInclusive<i64> = -4..=4;
 
@@ -91,10 +93,13 @@ pub fn verify(
     verify_again(before, after, exactness, effort, values, &mut Remembered::default())
 }
 
-/// What runs of a module came to, for those who hold several modules against it.
+/// What was drawn for a module and what its runs came to, for those who hold several modules against it.
 #[derive(Debug, Default)]
 pub struct Remembered {
-    cases: BTreeMap<(Name, u32), Ran>,
+    /// By name and annotation.
+    externals: BTreeMap<(Name, String), Tensor>,
+    /// Of a function's case: the arguments and what they came to, where the signature has any.
+    cases: BTreeMap<(Name, u32), Option<(Vec<Value>, Ran)>>,
 }
 
 /// As [`verify`], for a module that others were held against before, with the same effort and values.
@@ -115,7 +120,8 @@ pub fn verify_again(
         Exactness::Rounded(_) | Exactness::Reals => Relation::Shaped,
     };
     let options = RunOptions {
-        externals: Arc::new(externals_of(&[before, after], effort.seed, values)),
+        externals: Arc::new(remembered.externals_of(&[before, after], effort.seed, values)),
+        memory: Some(MAX_MEMORY),
         steps: Some(MAX_STEPS),
         ..RunOptions::default()
     };
@@ -146,23 +152,38 @@ fn gone(function: &Function) -> Difference {
     }
 }
 
-/// The values that are known, and random ones for the others.
-fn externals_of(
-    modules: &[&Module],
-    seed: u64,
-    known: &BTreeMap<Name, Tensor>,
-) -> BTreeMap<Name, Tensor> {
-    let mut values = known.clone();
-    for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
-        for annotation in annotations.into_iter().filter(|_| !known.contains_key(&name)) {
-            let mut random = Random::new(seed, &name);
-            let value = random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES);
-            if let Ok(Value::Tensor(tensor)) = value {
-                values.insert(name.clone(), tensor);
+impl Remembered {
+    /// The values that are known, and random ones for the others.
+    fn externals_of(
+        &mut self,
+        modules: &[&Module],
+        seed: u64,
+        known: &BTreeMap<Name, Tensor>,
+    ) -> BTreeMap<Name, Tensor> {
+        let mut values = known.clone();
+        for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
+            if known.contains_key(&name) {
+                continue;
+            }
+            for annotation in annotations {
+                if let Some(tensor) = self.external(&name, &annotation, seed) {
+                    values.insert(name.clone(), tensor);
+                }
             }
         }
+        values
     }
-    values
+
+    fn external(&mut self, name: &Name, annotation: &Annotation, seed: u64) -> Option<Tensor> {
+        let key = (name.clone(), annotation.to_string());
+        if !self.externals.contains_key(&key) {
+            let mut random = Random::new(seed, name);
+            let value = random_value(annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES);
+            let Ok(Value::Tensor(tensor)) = value else { return None };
+            self.externals.insert(key.clone(), tensor);
+        }
+        self.externals.get(&key).cloned()
+    }
 }
 
 /// What became of one case.
@@ -198,19 +219,22 @@ impl Sides<'_> {
             let mut random = Random::new(effort.seed, &format!("{}/{case}", function.name));
             let instance = Instance::draw(function, case, &interesting, &mut random).with(&bound);
             let seed = random.bits();
-            let Ok(arguments) = instance.arguments(&instance.dims, seed) else {
+            let run = || {
+                let arguments = instance.arguments(&instance.dims, seed).ok()?;
+                let before = self.before(function, &arguments);
+                Some((arguments, before))
+            };
+            let key = (function.name.clone(), case);
+            // Parameters with values of their own make other cases.
+            let known = match bound.is_empty() {
+                true => remembered.cases.entry(key).or_insert_with(run).clone(),
+                false => run(),
+            };
+            let Some((arguments, before)) = known else {
                 tally.rejected += 1;
                 continue;
             };
-            let before = match remembered.cases.get(&(function.name.clone(), case)) {
-                // Parameters with values of their own make other cases.
-                Some(known) if bound.is_empty() => known.clone(),
-                _ => self.before(function, &arguments),
-            };
-            if bound.is_empty() {
-                remembered.cases.insert((function.name.clone(), case), before.clone());
-            }
-            match self.outcomes(before, self.after(function, &arguments)) {
+            match self.outcomes(before, || self.after(function, &arguments)) {
                 Ok(Case::Compared) => tally.compared += 1,
                 Ok(Case::Trapped) => tally.trapped += 1,
                 Ok(Case::Exhausted) => tally.exhausted += 1,
@@ -232,7 +256,7 @@ impl Sides<'_> {
     }
 
     fn case(&self, function: &Function, arguments: &[Value]) -> Result<Case, String> {
-        self.outcomes(self.before(function, arguments), self.after(function, arguments))
+        self.outcomes(self.before(function, arguments), || self.after(function, arguments))
     }
 
     fn before(&self, function: &Function, arguments: &[Value]) -> Ran {
@@ -257,29 +281,32 @@ impl Sides<'_> {
             .collect()
     }
 
-    fn outcomes(&self, before: Ran, after: Ran) -> Result<Case, String> {
-        match (before.result, after.result) {
-            (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
-                Ok(Case::Exhausted)
-            }
-            (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
-                Ok(Case::Unsupported)
-            }
-            (Ok(want), Ok(got)) => {
+    /// What `before` came to against what the other module does, which runs only where that can be compared.
+    fn outcomes(&self, before: Ran, after: impl FnOnce() -> Ran) -> Result<Case, String> {
+        let want = match ended(before.result) {
+            Ok(want) => want,
+            Err(case) => return Ok(case),
+        };
+        let after = after();
+        let case = match (want, ended(after.result)) {
+            (_, Err(case)) => return Ok(case),
+            (Ok(want), Ok(Ok(got))) => {
                 compare_values(self.relation, &want, &got)?;
-                printed(&before.printed, &after.printed)?;
-                Ok(Case::Compared)
+                Case::Compared
             }
-            (Err(Stop::Trap(want)), Err(Stop::Trap(got))) => {
-                if want.id != got.id {
-                    return Err(format!("it stopped with {want}, and stops with {got}"));
-                }
-                printed(&before.printed, &after.printed)?;
-                Ok(Case::Trapped)
+            (Err(want), Ok(Err(got))) if want.id == got.id => Case::Trapped,
+            (Err(want), Ok(Err(got))) => {
+                return Err(format!("it stopped with {want}, and stops with {got}"));
             }
-            (Ok(_), Err(stop)) => Err(format!("it gave a value, and stops with {stop}")),
-            (Err(stop), Ok(_)) => Err(format!("it stopped with {stop}, and gives a value")),
-        }
+            (Ok(_), Ok(Err(stop))) => {
+                return Err(format!("it gave a value, and stops with {stop}"));
+            }
+            (Err(stop), Ok(Ok(_))) => {
+                return Err(format!("it stopped with {stop}, and gives a value"));
+            }
+        };
+        printed(&before.printed, &after.printed)?;
+        Ok(case)
     }
 
     /// The same difference at dims as small as they go.
@@ -304,6 +331,16 @@ impl Sides<'_> {
         let binding = self.blame(&function.name, &arguments);
         let arguments = param_names(function).cloned().zip(arguments).collect();
         Difference { function: function.name.clone(), dims, arguments, why, binding }
+    }
+}
+
+/// A value or a trap; a run that a limit ended, or that the interpreter does not know, says nothing.
+fn ended(result: Result<Value, Stop>) -> Result<Result<Value, Box<Trap>>, Case> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Stop::Trap(trap)) => Ok(Err(trap)),
+        Err(Stop::Exhausted { .. }) => Err(Case::Exhausted),
+        Err(Stop::Unsupported(_)) => Err(Case::Unsupported),
     }
 }
 
