@@ -5,6 +5,7 @@
 mod lines;
 mod programs;
 mod random;
+mod rules;
 
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
@@ -77,6 +78,25 @@ fn corrupted_certificates_are_refused() {
         "certificates: {refused} refused, {harmless} accepted that say the same of the same program"
     );
     assert!(refused >= 1_000, "only {refused} were refused");
+}
+
+#[test]
+fn corrupted_rules_are_refused() {
+    let mutants = rules::mutants();
+    let mut refused = 0;
+    for name in PROGRAMS {
+        let compiled = compiled(name);
+        let proofs = rules::proofs(&compiled);
+        for mutant in mutants.iter().filter(|_| !proofs.is_empty()) {
+            let proof = &proofs[refused % proofs.len()];
+            assert!(rules::is_refused(proof, mutant), "{name}: {proof}\n{mutant}");
+            refused += 1;
+        }
+        let whole = mutants.iter().step_by(50).filter(|_| !proofs.is_empty());
+        whole.for_each(|mutant| assert!(rules::is_refused_as_a_whole(&compiled, mutant), "{name}"));
+    }
+    println!("rules: {} wrong files, {refused} proofs refused under them", mutants.len());
+    assert!(mutants.len() >= 100 && refused >= mutants.len());
 }
 
 #[test]
