@@ -53,23 +53,27 @@ fn broken(statement: &str) -> Vec<String> {
 
 /// Proofs that use rules, as certificates of compilations hold them.
 pub(crate) fn proofs() -> Vec<String> {
-    let var = |name: &str| Dim::var(name);
     let op = |op: DimOp, a: &Dim, b: &Dim| Dim::op(op, a.clone(), b.clone());
-    let (x, a, b) = (var("x"), var("a"), var("b"));
+    let (n, k, x, a, b) =
+        (Dim::var("n"), Dim::var("k"), Dim::var("x"), Dim::var("a"), Dim::var("b"));
     let (times, div, rest) = (DimOp::Mul, DimOp::FloorDiv, DimOp::FloorMod);
-    let product = op(times, &a, &b);
-    let digits = op(times, &b, &op(rest, &op(div, &x, &b), &a));
-    let equations = [
-        (op(rest, &x, &product), op(DimOp::Add, &digits, &op(rest, &x, &b))),
-        (op(div, &op(div, &x, &a), &b), op(div, &x, &product)),
-        (op(div, &op(rest, &x, &product), &b), op(rest, &op(div, &x, &b), &a)),
+    let chunk = op(div, &n, &k);
+    let digit = op(div, &op(rest, &x, &op(times, &a, &b)), &b);
+    let products = op(div, &op(times, &x, &n), &op(times, &a, &k));
+    let quotients = op(times, &op(div, &x, &a), &op(div, &n, &k));
+    let claims = [
+        Claim::new(op(div, &n, &op(div, &n, &chunk)), Relation::Equal, chunk),
+        Claim::new(digit, Relation::Equal, op(rest, &op(div, &x, &b), &a)),
+        Claim::new(op(DimOp::Min, &quotients, &products), Relation::Equal, quotients),
     ];
     let mut proofs = Vec::new();
-    for (left, right) in equations {
+    for claim in claims {
         let mut prover = Prover::new();
-        prover.assume(Claim::new(1, Relation::AtMost, a.clone()));
-        prover.assume(Claim::new(1, Relation::AtMost, b.clone()));
-        let (_, proof) = prover.decide_certified(&Claim::new(left, Relation::Equal, right));
+        for positive in [&k, &a, &b, &x] {
+            prover.assume(Claim::new(1, Relation::AtMost, positive.clone()));
+        }
+        prover.assume(Claim::new(k.clone(), Relation::AtMost, n.clone()));
+        let (_, proof) = prover.decide_certified(&claim);
         proofs.extend(proof.filter(|proof| proof.contains(&hash(RULES))));
     }
     proofs
