@@ -56,12 +56,12 @@ impl Side<'_> {
             self.stop(Stop::Opaque(format!("v{id} is {annotation}")));
             return;
         }
-        for (dim, said) in dims.to_vec().into_iter().zip(said) {
-            let said = scope.dim(said);
-            if dim != said {
-                self.demand(Claim::new(dim, Relation::Equal, said));
-            }
-        }
+        let pairs = dims.iter().zip(said).map(|(dim, said)| (dim.clone(), scope.dim(said)));
+        let claims: Vec<Claim> = pairs
+            .filter(|(dim, said)| dim != said)
+            .map(|(dim, said)| Claim::new(dim, Relation::Equal, said))
+            .collect();
+        claims.into_iter().for_each(|claim| self.demand(claim));
     }
 
     /// A tensor takes the extents that it is checked for.

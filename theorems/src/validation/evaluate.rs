@@ -307,8 +307,9 @@ impl<'a> Side<'a> {
             held.push(self.cells[..before.len()].to_vec());
             self.cells[..before.len()].copy_from_slice(&before);
         }
-        for at in 0..before.len() {
-            let (a, b) = (Value::Entry(held[0][at]), Value::Entry(held[1][at]));
+        let held = held[0].iter().zip(&held[1]).enumerate();
+        for (at, (a, b)) in held {
+            let (a, b) = (Value::Entry(*a), Value::Entry(*b));
             if let Value::Entry(id) = self.chosen(condition, &a, &b)? {
                 self.cells[at] = id;
             }
