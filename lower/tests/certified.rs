@@ -15,6 +15,7 @@ use relax_validation::certificate::{Certificate, Header};
 use relax_validation::check::verify;
 use relax_validation::derive::Counts;
 use relax_validation::obligation::{Kind, Outcome};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/certified.txt")
 struct Sum {
     programs: usize,
     counts: Counts,
+    /// For each pass how its obligations ended, proofs as such and all else by its reason.
+    passes_by: BTreeMap<String, BTreeMap<String, usize>>,
     /// Of all that the planner placed, none may be open.
     planned_open: Vec<String>,
     passes: Duration,
@@ -52,6 +55,10 @@ fn shares_of_what_is_proved_only_rise() {
         let half = half.join().expect("no certificate stops the test");
         sum.programs += half.programs;
         sum.counts.add(&half.counts);
+        for (pass, ends) in half.passes_by {
+            let own = sum.passes_by.entry(pass).or_default();
+            ends.into_iter().for_each(|(end, count)| *own.entry(end).or_default() += count);
+        }
         sum.planned_open.extend(half.planned_open);
         sum.passes += half.passes;
         sum.certifying += half.certifying;
@@ -60,6 +67,7 @@ fn shares_of_what_is_proved_only_rise() {
     }
     println!("{}", times(&sum));
     println!("{}", record(&sum.counts));
+    println!("{}", by_pass(&sum.passes_by));
     assert!(sum.planned_open.is_empty(), "plans that are not proved: {:#?}", sum.planned_open);
     held(&sum.counts);
 }
@@ -102,6 +110,7 @@ fn of_file(path: &Path, sum: &mut Sum) {
     let text = certificate.text();
     sum.bytes += text.len();
     sum.programs += 1;
+    note_passes(&certificate, &mut sum.passes_by);
     // What is refuted is wrong in the text of a person: such programs stand in the corpus.
     sum.counts.add(&Counts::of(&certificate.obligations));
     let refuted =
@@ -122,6 +131,34 @@ fn of_file(path: &Path, sum: &mut Sum) {
 
 fn stages_output(certificate: &Certificate) -> String {
     certificate.stages.last().expect("a run has a stage").text.clone()
+}
+
+/// How a proof is told from reasons.
+const PROVED: &str = "proved";
+
+fn note_passes(certificate: &Certificate, by: &mut BTreeMap<String, BTreeMap<String, usize>>) {
+    for each in certificate.obligations.iter().filter(|each| each.kind == Kind::Pass) {
+        let end = match &each.outcome {
+            Outcome::Proved | Outcome::Trusted => PROVED.to_owned(),
+            // Names of values differ from program to program.
+            _ => each.why().chars().take_while(|c| !c.is_ascii_digit()).take(60).collect(),
+        };
+        *by.entry(each.place.clone()).or_default().entry(end).or_default() += 1;
+    }
+}
+
+/// For each pass how much is proved, and what else is most frequent.
+fn by_pass(passes: &BTreeMap<String, BTreeMap<String, usize>>) -> String {
+    let mut text = String::new();
+    for (pass, ends) in passes {
+        let (proved, all) = (ends.get(PROVED).copied().unwrap_or(0), ends.values().sum::<usize>());
+        let mut others: Vec<_> = ends.iter().filter(|(end, _)| *end != PROVED).collect();
+        others.sort_by_key(|(end, count)| (std::cmp::Reverse(**count), *end));
+        let others = others.iter().take(6).map(|(end, count)| format!("{count} {end}"));
+        let others: Vec<String> = others.collect();
+        let _ = writeln!(text, "{pass:<34}{proved:>6} of {all:<6}{}", others.join("; "));
+    }
+    text
 }
 
 /// Obligations of memory that are open though the text was written without storages.

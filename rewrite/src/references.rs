@@ -1,88 +1,19 @@
-//! Which definitions a function mentions, and which of a module are reached.
+//! Which definitions of a module are reached from outside.
 
 use crate::verify::is_private;
 use relax_syntax::Name;
-use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module};
+use relax_syntax::ir::references::reached_from;
+pub use relax_syntax::ir::references::{References, references};
+use relax_syntax::ir::{Definition, Module};
 use std::collections::BTreeSet;
-
-/// Names of definitions that a function mentions.
-#[derive(Debug, Default)]
-pub struct References {
-    /// Those that it calls.
-    pub called: BTreeSet<Name>,
-    /// Those that it holds as values, the tensor programs of `call_tir` among them.
-    pub held: BTreeSet<Name>,
-}
-
-/// What a function mentions.
-#[must_use]
-pub fn references(function: &Function) -> References {
-    let mut references = References::default();
-    if let Some(body) = &function.lambda.body {
-        references.body(body);
-    }
-    references
-}
-
-impl References {
-    fn body(&mut self, body: &Body) {
-        for binding in body.bindings() {
-            self.expr(&binding.expr);
-        }
-        self.atom(&body.result);
-    }
-
-    fn expr(&mut self, expr: &Expr) {
-        match expr {
-            Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => self.atom(atom),
-            Expr::Call { callee, args, attrs } => {
-                if let Callee::Global(name) = callee {
-                    self.called.insert(name.clone());
-                }
-                args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|a| self.atom(a));
-            }
-            Expr::If { condition, then, otherwise } => {
-                self.atom(condition);
-                self.body(then);
-                self.body(otherwise);
-            }
-            Expr::Closure(lambda) => {
-                if let Some(body) = &lambda.body {
-                    self.body(body);
-                }
-            }
-        }
-    }
-
-    fn atom(&mut self, atom: &Atom) {
-        match atom {
-            Atom::Global(name) => {
-                self.held.insert(name.clone());
-            }
-            Atom::Tuple(items) | Atom::List(items) => items.iter().for_each(|item| self.atom(item)),
-            _ => {}
-        }
-    }
-}
 
 /// The definitions that are reached from functions which are not private. A module without graph
 /// functions is a library of tensor programs: all of them.
 pub(crate) fn reached(module: &Module) -> BTreeSet<Name> {
-    let mut reached = BTreeSet::new();
     let is_root = |definition: &&Definition| match definition {
         Definition::Graph(function) => !is_private(function),
         Definition::Tensor(_) => module.functions().next().is_none(),
     };
-    let mut work: Vec<Name> =
-        module.definitions.iter().filter(is_root).map(|d| d.name().clone()).collect();
-    while let Some(name) = work.pop() {
-        if !reached.insert(name.clone()) {
-            continue;
-        }
-        if let Some(function) = module.function(&name) {
-            let References { called, held } = references(function);
-            work.extend(called.into_iter().chain(held));
-        }
-    }
-    reached
+    let roots = module.definitions.iter().filter(is_root).map(|d| d.name().clone());
+    reached_from(module, roots.collect())
 }

@@ -56,7 +56,7 @@ pub fn hash(text: &str) -> String {
 pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     let mut found = Vec::new();
     for pair in stages.windows(2) {
-        found.extend(applications::obligations(&pair[0], &pair[1]));
+        found.extend(applications::obligations(&pair[0], &pair[1], source));
     }
     if let Some(last) = stages.last() {
         let kernels = kernels::obligations(&last.module, source);

@@ -5,17 +5,20 @@
 mod lines;
 mod programs;
 mod random;
+mod rules;
 
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_lower::certify::Stages;
 use relax_lower::pipeline::PIPELINE;
+use relax_proofs::check;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::run;
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use relax_validation::RULES;
 use relax_validation::certificate::{Certificate, Header};
 use relax_validation::check::{Verified, verify};
 
@@ -77,6 +80,24 @@ fn corrupted_certificates_are_refused() {
         "certificates: {refused} refused, {harmless} accepted that say the same of the same program"
     );
     assert!(refused >= 1_000, "only {refused} were refused");
+}
+
+#[test]
+fn corrupted_rules_are_refused() {
+    let (mutants, proofs) = (rules::mutants(), rules::proofs());
+    assert!(!proofs.is_empty(), "no proof uses rules");
+    for proof in &proofs {
+        assert!(check(proof, Some(RULES)).is_ok(), "{proof}");
+        for mutant in &mutants {
+            assert!(rules::is_refused(proof, mutant), "{proof}\n{mutant}");
+        }
+    }
+    println!(
+        "rules: {} wrong files, under each of which {} proofs are refused",
+        mutants.len(),
+        proofs.len()
+    );
+    assert!(mutants.len() >= 100, "only {} wrong files", mutants.len());
 }
 
 #[test]

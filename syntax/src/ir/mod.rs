@@ -4,6 +4,7 @@
 //! and which names there are is floor 1's business.
 
 pub mod graph;
+pub mod references;
 mod renumber;
 pub mod tensor;
 

@@ -10,6 +10,7 @@ pub(crate) mod computed;
 pub(crate) mod denoter;
 mod equality;
 mod folds;
+pub(crate) mod fuel;
 mod functions;
 mod laws;
 mod meanings;

@@ -4,6 +4,7 @@
 //! normal forms is equality of sums. Within a reduction the range of its variable is known; a test that
 //! depends on free indices only is passed up, for the caller to split on.
 
+use super::fuel;
 use super::poly::{Atom, AtomId, Monomial, Poly};
 use super::ranges::assume_index;
 use super::ratio::Ratio;
@@ -70,6 +71,7 @@ impl<'a> Normalizer<'a> {
     }
 
     pub(super) fn spend(&mut self, steps: usize) -> Known<()> {
+        fuel::spend(steps)?;
         self.fuel = self.fuel.saturating_sub(steps);
         if self.fuel == 0 { unknown("the search takes too long") } else { Ok(()) }
     }
@@ -283,6 +285,7 @@ impl<'a> Normalizer<'a> {
 
     /// The atom in the table that is equal to this one.
     pub(super) fn intern(&mut self, atom: Atom) -> Known<AtomId> {
+        fuel::spend(1 + self.atoms.len() / 8)?;
         for id in 0..self.atoms.len() {
             let known = self.atoms[id].clone();
             if self.same_atom(&known, &atom)? {

@@ -12,6 +12,7 @@ impl Side<'_> {
     pub(super) fn demand(&mut self, claim: Claim) {
         if self.facts.decide(&claim) != Answer::Proved {
             self.stop(Stop::Claim(claim.clone()));
+            self.learnt |= !self.branch.is_empty();
             self.facts.assume(claim);
         }
     }
@@ -40,9 +41,39 @@ impl Side<'_> {
         }
     }
 
+    /// The check that a binding is what its annotation says, where the dims of both are known.
+    pub(super) fn annotated(&mut self, scope: &Scope, value: &Value, annotation: &Annotation) {
+        let (Value::Entry(id), Annotation::Tensor(wanted)) =
+            (self.settled(value.clone()), annotation)
+        else {
+            return;
+        };
+        let (Some((dims, dtype)), Some(said)) = (self.table.tensor(id), wanted.extents.dims())
+        else {
+            return;
+        };
+        if dims.len() != said.len() || wanted.dtype.is_some_and(|wanted| wanted != dtype) {
+            self.stop(Stop::Opaque(format!("v{id} is {annotation}")));
+            return;
+        }
+        let pairs = dims.iter().zip(said).map(|(dim, said)| (dim.clone(), scope.dim(said)));
+        let claims: Vec<Claim> = pairs
+            .filter(|(dim, said)| dim != said)
+            .map(|(dim, said)| Claim::new(dim, Relation::Equal, said))
+            .collect();
+        claims.into_iter().for_each(|claim| self.demand(claim));
+    }
+
     /// A tensor takes the extents that it is checked for.
     fn tensor_fits(&mut self, scope: &mut Scope, id: Id, wanted: &TensorType) -> Ran<()> {
-        let own = self.table.get(id).annotation.as_tensor().cloned();
+        let id = self.table.find(id);
+        let entry = self.table.get(id);
+        // What only the other module's check told is not known yet.
+        let own = match &entry.loose {
+            Some(loose) if !self.refined.contains(&id) => loose,
+            _ => &entry.annotation,
+        };
+        let own = own.as_tensor().cloned();
         let (known, dtype) = match own {
             Some(tensor) => (tensor.extents, tensor.dtype),
             None => (Extents::Unknown, None),
@@ -67,9 +98,11 @@ impl Side<'_> {
         let dtype = dtype.or(wanted.dtype);
         if let Some(dims) = dims {
             let refined = Extents::Known(dims.clone());
-            let id = self.table.find(id);
-            self.table.entries[id].annotation =
-                Annotation::Tensor(TensorType { extents: refined, dtype });
+            let entry = &mut self.table.entries[id];
+            let refined = Annotation::Tensor(TensorType { extents: refined, dtype });
+            let loose = std::mem::replace(&mut entry.annotation, refined);
+            entry.loose.get_or_insert(loose);
+            self.refined.insert(id);
             if let Extents::Known(wanted) = &wanted.extents {
                 self.same_dims(scope, &dims, wanted)?;
             }

@@ -2,6 +2,8 @@
 
 use super::stops::Stop;
 use super::values::{Def, Id, Table, Value};
+use crate::denotation::fuel;
+use crate::denotation::theorem::said;
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
@@ -10,7 +12,7 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{
     Atom, AttrValue, Binding, Body, Callee, Constant, DimVar, Expr, Function, Module, VarId, attr,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a function could not be run.
 pub(super) type Ran<T> = Result<T, String>;
@@ -27,10 +29,16 @@ pub(super) struct Side<'a> {
     pub(super) effects: Vec<String>,
     /// What each memory holds.
     pub(super) cells: Vec<Id>,
+    /// Entries of which a check of this module told the dims.
+    pub(super) refined: BTreeSet<Id>,
+    /// Whether a branch has checked something, which holds in it alone.
+    pub(super) learnt: bool,
+    /// Memory that has another name.
+    pub(super) viewed: BTreeSet<usize>,
     /// Functions that are being run.
     stack: Vec<Name>,
     /// The branches around.
-    branch: Vec<String>,
+    pub(super) branch: Vec<String>,
     /// Results of calls of functions.
     called: BTreeMap<String, Value>,
     /// What the bindings of the function itself hold, by their names.
@@ -48,6 +56,10 @@ pub(super) struct Scope<'f> {
     pub(super) declared: BTreeMap<Name, &'f DimVar>,
 }
 
+/// Steps that a binding counts as.
+const BINDING: usize = 10;
+/// Variables in one dim.
+const MAX_DIM: usize = 256;
 /// Entries that one comparison may make.
 const MAX_ENTRIES: usize = 50_000;
 
@@ -68,6 +80,9 @@ impl<'a> Side<'a> {
             stops: Vec::new(),
             effects: Vec::new(),
             cells: Vec::new(),
+            refined: BTreeSet::new(),
+            learnt: false,
+            viewed: BTreeSet::new(),
             stack: Vec::new(),
             branch: Vec::new(),
             called: BTreeMap::new(),
@@ -152,8 +167,14 @@ impl<'a> Side<'a> {
         if self.table.entries.len() > MAX_ENTRIES {
             return Err("the function is too large".into());
         }
+        fuel::spend(BINDING + self.stops.len() / 4).map_err(said)?;
         let value = self.expr(scope, &binding.expr)?;
-        if self.stack.len() == 1 && self.branch.is_empty() {
+        if let Some(annotation) = &scope.function.var(binding.var).annotation {
+            self.annotated(scope, &value, annotation);
+        }
+        let weight = self.weight(&value)?;
+        fuel::spend(weight).map_err(said)?;
+        if self.stack.len() == 1 && (self.branch.is_empty() || !self.learnt) {
             let name = &scope.function.var(binding.var).name;
             if let Some(known) = self.cut.and_then(|cut| cut.get(name)) {
                 self.meet(known, &value);
@@ -162,6 +183,32 @@ impl<'a> Side<'a> {
         }
         scope.vars.insert(binding.var, value);
         Ok(())
+    }
+
+    /// How much a value is: tuples of tuples and dims of dims double with each binding.
+    fn weight(&self, value: &Value) -> Ran<usize> {
+        let mut most = 0;
+        let mut count = |dim: &Dim| {
+            let mut vars = 0;
+            dim.visit_vars(&mut |_| vars += 1);
+            most = most.max(vars);
+        };
+        let weight = match value {
+            Value::Tuple(items) => {
+                let each = items.iter().map(|item| self.weight(item));
+                1 + each.sum::<Ran<usize>>()?
+            }
+            Value::Entry(id) => {
+                self.table.get(*id).annotation.visit_dims(&mut count);
+                1
+            }
+            Value::Shape(dims) => {
+                dims.iter().for_each(&mut count);
+                dims.len()
+            }
+            _ => 1,
+        };
+        if most > MAX_DIM { Err("dims become too large".into()) } else { Ok(weight + most) }
     }
 
     fn expr(&mut self, scope: &mut Scope, expr: &Expr) -> Ran<Value> {
@@ -246,19 +293,26 @@ impl<'a> Side<'a> {
         otherwise: &Body,
     ) -> Ran<Value> {
         let key = self.key(condition);
-        let mut results = Vec::new();
+        let before = self.cells.clone();
+        let (mut results, mut held) = (Vec::new(), Vec::new());
         for (holds, body) in [(true, then), (false, otherwise)] {
             self.branch.push(format!("{key} is {holds}"));
             self.facts.push();
-            let (dims, cells) = (scope.dims.clone(), self.cells.clone());
+            let dims = scope.dims.clone();
             let result = self.body(scope, body);
-            if self.cells != cells {
-                return Err("a branch that writes to memory".into());
-            }
             scope.dims = dims;
             self.facts.pop();
             self.branch.pop();
             results.push(result?);
+            held.push(self.cells[..before.len()].to_vec());
+            self.cells[..before.len()].copy_from_slice(&before);
+        }
+        let held = held[0].iter().zip(&held[1]).enumerate();
+        for (at, (a, b)) in held {
+            let (a, b) = (Value::Entry(*a), Value::Entry(*b));
+            if let Value::Entry(id) = self.chosen(condition, &a, &b)? {
+                self.cells[at] = id;
+            }
         }
         self.chosen(condition, &results[0], &results[1])
     }

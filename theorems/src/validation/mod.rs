@@ -7,24 +7,35 @@
 //! once proved equal are one entry, so that what follows is compared no deeper. What is not understood is not
 //! proved.
 //!
+//! Work is counted and bounded ([`fuel`]): values are entries of one table, not trees, so that what grows are terms of
+//! elements, dims, and questions on dims; when none is left the answer is that there is no proof.
+//!
 //! Not asked here is whether memory that is written to is apart from other memory: a tensor in memory is what
-//! was written to it.
+//! was written to it. Of annotations of bindings those count whose dims, and those of the value, are known.
 
 mod checks;
 mod constants;
 mod evaluate;
+mod metered;
 mod operators;
+mod programs;
 mod prove;
 mod stops;
 mod values;
 
+use crate::denotation::fuel;
 use evaluate::Side;
+use metered::Metered;
 use prove::{Elements, same_stops};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{Definition, Function, Module};
+use stops::Stop;
 use values::{Table, Value};
+
+/// Steps that the comparison of one function may take: see [`fuel`].
+pub const FUEL: u64 = 60_000;
 
 /// What is known of one function that stands in both modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +75,7 @@ pub fn validate(
         if is_private(function) {
             continue;
         }
-        let outcome = match after.function(name) {
-            Some(other) => {
-                let outcome = compared((before, function), (after, other), prover);
-                outcome.map_or_else(Outcome::Unproved, |()| Outcome::Proved)
-            }
-            None => Outcome::Unproved("it is gone".to_owned()),
-        };
+        let outcome = validate_function(before, after, name, prover);
         findings.push(Finding {
             function: name.clone(),
             place: String::new(),
@@ -79,6 +84,26 @@ pub fn validate(
         });
     }
     findings
+}
+
+/// Compares a function of two modules, whether it is private or not.
+pub fn validate_function(
+    before: &Module,
+    after: &Module,
+    name: &Name,
+    prover: &mut dyn FnMut() -> Box<dyn Facts>,
+) -> Outcome {
+    let (Some(function), Some(other)) = (before.function(name), after.function(name)) else {
+        return Outcome::Unproved("it is gone".to_owned());
+    };
+    let metered = &mut || Metered(prover());
+    let (outcome, spent) =
+        fuel::limited(FUEL, || compared((before, function), (after, other), metered));
+    match outcome {
+        Ok(()) => Outcome::Proved,
+        Err(_) if spent == FUEL => Outcome::Unproved(fuel::SPENT.to_owned()),
+        Err(why) => Outcome::Unproved(why),
+    }
 }
 
 fn is_private(function: &Function) -> bool {
@@ -101,18 +126,20 @@ fn same_signature(a: &Function, b: &Function) -> bool {
 fn compared(
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
-    prover: &mut dyn FnMut() -> Box<dyn Facts>,
+    prover: &mut dyn FnMut() -> Metered,
 ) -> Result<(), String> {
     if !same_signature(function, other) {
         return Err("the signatures differ".to_owned());
     }
     let (mut table, mut facts) = (Table::default(), prover());
-    let mut first = Side::new(before, after, &mut table, &mut *facts, None, 0);
+    let mut first = Side::new(before, after, &mut table, &mut facts, None, 0);
     let left = first.run(function)?;
     let left = first.settled(left);
     let (stops, effects, bound) = (first.stops, first.effects, first.bound);
     let fresh = first.fresh + 1_000_000;
-    let mut second = Side::new(after, before, &mut table, &mut *facts, Some(&bound), fresh);
+    // What the one checks, the other has to check as well: it does not know of it.
+    let mut facts = prover();
+    let mut second = Side::new(after, before, &mut table, &mut facts, Some(&bound), fresh);
     let right = second.run(other)?;
     let right = second.settled(right);
     let (others, other_effects) = (second.stops, second.effects);
@@ -120,11 +147,13 @@ fn compared(
     if effects != other_effects {
         return Err("the calls with an effect differ".to_owned());
     }
-    let mut elements = Elements::new(&table, &mut *facts, &mut fresh);
+    // Values count where neither stops.
+    stops.iter().filter_map(Stop::claim).for_each(|claim| facts.assume(claim.clone()));
+    let mut elements = Elements::new(&table, &mut facts, &mut fresh);
     same_value(&mut elements, &left, &right)?;
     let mut plain = prover();
-    signature_facts(function, &mut *plain);
-    same_stops(&mut elements, &mut *plain, &stops, &others)
+    signature_facts(function, &mut plain);
+    same_stops(&mut elements, &mut plain, &stops, &others)
 }
 
 /// What is known of the dims of a signature.

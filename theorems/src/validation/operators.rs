@@ -1,9 +1,12 @@
 //! Calls of operators and tensor programs, as entries.
 
 use super::evaluate::{Ran, Scope, Side};
+use super::programs::Plain;
 use super::stops::{Stop, is_total};
 use super::values::{Applied, Argument, Call, Def, Id, Value};
-use relax_semantics::ops::{Effect, Infer, Known, Literal, Operand, Operator, bind, lookup};
+use relax_semantics::ops::{
+    Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup,
+};
 use relax_semantics::tir::Compiled;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
@@ -23,6 +26,14 @@ impl Side<'_> {
         attrs: Vec<(Name, Value)>,
     ) -> Ran<Value> {
         let row = lookup(name).ok_or_else(|| format!("there is no operator `{name}`"))?;
+        // A call by name is that operator's call in all but the spelling.
+        if is_deduced_by_name(row)
+            && let Some(Value::Known(Known::Str(called))) = args.first()
+            && lookup(called).is_some_and(|row| !is_deduced_by_name(row))
+        {
+            let called = called.clone();
+            return self.operator(scope, &called, args[1..].to_vec(), attrs);
+        }
         let default = |literal: Literal| Value::Known(literal.known());
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
         let _ = scope;
@@ -33,11 +44,22 @@ impl Side<'_> {
                 Ok(self.opaque(key, Annotation::Object, None))
             }
             "memory.alloc_tensor" => self.alloc(&bound),
+            "memory.view" => self.view(bound),
             "memory.kill_storage" | "memory.kill_tensor" | "memory.kill_object" => {
                 Ok(Value::Tuple(Vec::new()))
             }
             _ => self.plain(row, bound.into_iter().map(|value| self.settled(value)).collect()),
         }
+    }
+
+    /// Another name of the same elements: a reshape, as long as nothing writes to them afterwards.
+    fn view(&mut self, bound: Vec<Value>) -> Ran<Value> {
+        if let Some(Value::Cell(cell)) = bound.first() {
+            self.viewed.insert(*cell);
+        }
+        let row = lookup("reshape").ok_or("there is no reshape")?;
+        let bound = bound.into_iter().map(|value| self.settled(value));
+        self.plain(row, bound.collect())
     }
 
     fn fresh(&mut self) -> usize {
@@ -219,33 +241,29 @@ impl Side<'_> {
                 None => fresh.next().cloned().ok_or("an output without an annotation")?,
             };
             let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
-            shapes.push(dims.ok_or("a buffer of unknown dims")?.to_vec());
+            shapes.push(dims.map(<[Dim]>::to_vec));
             annotations.push(annotation);
         }
+        let known: Option<Vec<Vec<Dim>>> = shapes.into_iter().collect();
+        let Some(shapes) = known else {
+            return self.unseen_program(program, &buffers, annotations, scalars);
+        };
         for dims in &shapes {
             for dim in dims {
                 self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
             }
         }
-        let number = self.table.program(program);
-        let held: Vec<String> = buffers
-            .iter()
-            .map(|id| id.map_or("-".to_owned(), |id| format!("v{}", self.table.find(id))))
-            .collect();
-        let key = format!("program {number} {held:?} {shapes:?} {scalars:?}");
-        let dtypes: Vec<DType> = program
-            .params
-            .iter()
-            .filter_map(|param| match param {
-                Param::Buffer(id) => Some(program.buffer(*id).dtype),
-                _ => None,
-            })
-            .collect();
-        let fits = dtypes.len() == annotations.len()
-            && annotations.iter().zip(&dtypes).all(|(annotation, dtype)| {
-                annotation.as_tensor().is_some_and(|tensor| tensor.dtype == Some(*dtype))
-            });
-        if !fits {
+        let given: Vec<bool> = buffers.iter().map(Option::is_some).collect();
+        // Memory that nothing wrote is as good as none.
+        let written = |id: &Id| !matches!(self.table.get(*id).def, Def::Unwritten);
+        let buffers: Vec<Option<Id>> = buffers.into_iter().map(|id| id.filter(&written)).collect();
+        let buffers: Vec<Option<Id>> =
+            buffers.into_iter().map(|id| id.map(|id| self.table.find(id))).collect();
+        let plain = Plain::of(program);
+        let call = plain.call(program, &buffers, &shapes, scalars);
+        let call = call.ok_or("a call of a tensor program that does not fit")?;
+        let key = format!("program {}: {call}", self.table.program(plain.program.clone()));
+        if !fits(program, &annotations) {
             return Err("a call of a tensor program that does not fit".into());
         }
         let call = Arc::new(Call {
@@ -256,16 +274,50 @@ impl Side<'_> {
         });
         let writes = Compiled::new(program).map_err(|_| "an ill-formed program")?.writes();
         let mut results = Vec::new();
+        let number = |at| plain.number(program, at).unwrap_or(usize::MAX);
         for (at, annotation) in annotations.into_iter().enumerate() {
-            let written = writes[at] || buffers[at].is_none();
+            let written = writes[at] || !given[at];
             results.push(if written {
                 let def = Def::Program(call.clone(), at);
-                Some(self.table.entry(format!("{key}#{at}"), || (annotation, def)))
+                Some(self.table.entry(format!("{key}#{}", number(at)), || (annotation, def)))
             } else {
                 None
             });
         }
         self.stop(Stop::Program(key, call));
+        Ok(results)
+    }
+
+    /// A program of which the dims of some buffer are known to the run alone: nothing is known of what it gives.
+    fn unseen_program(
+        &mut self,
+        program: &TensorProgram,
+        buffers: &[Option<Id>],
+        annotations: Vec<Annotation>,
+        scalars: &[Dim],
+    ) -> Ran<Vec<Option<Id>>> {
+        let number = self.table.program(Plain::of(program).program);
+        let written = |id: &Id| !matches!(self.table.get(*id).def, Def::Unwritten);
+        let held =
+            buffers.iter().zip(&annotations).map(|(id, annotation)| match id.filter(&written) {
+                Some(id) => format!("v{}", self.table.find(id)),
+                None => annotation.to_string(),
+            });
+        let held: Vec<String> = held.collect();
+        let order: Vec<Option<usize>> =
+            (0..buffers.len()).map(|at| Plain::of(program).number(program, at)).collect();
+        let key = format!("program {number} {order:?} {held:?} {scalars:?}");
+        let writes = Compiled::new(program).map_err(|_| "an ill-formed program")?.writes();
+        if writes.len() < buffers.len() {
+            return Err("a call of a tensor program that does not fit".into());
+        }
+        let mut results = Vec::new();
+        for (at, annotation) in annotations.into_iter().enumerate() {
+            let written = writes[at] || buffers[at].is_none();
+            let entry = || (annotation, Def::Opaque);
+            results.push(written.then(|| self.table.entry(format!("{key}#{at}"), entry)));
+        }
+        self.stop(Stop::Opaque(key));
         Ok(results)
     }
 
@@ -287,6 +339,14 @@ impl Side<'_> {
             }
         }
         let results = self.program(program, buffers, &[], &scalars)?;
+        let passed = |cell: &usize| cells.iter().filter(|other| **other == Some(*cell)).count();
+        for (result, cell) in results.iter().zip(&cells) {
+            if let (Some(_), Some(cell)) = (result, cell)
+                && (passed(cell) > 1 || self.viewed.contains(cell))
+            {
+                return Err("memory with two names that is written to".into());
+            }
+        }
         for (result, cell) in results.into_iter().zip(cells) {
             match (result, cell) {
                 (Some(id), Some(cell)) => self.cells[cell] = id,
@@ -296,6 +356,19 @@ impl Side<'_> {
         }
         Ok(Value::Tuple(Vec::new()))
     }
+}
+
+/// Whether the tensors of a call have the dtypes of the buffers.
+fn fits(program: &TensorProgram, annotations: &[Annotation]) -> bool {
+    let dtypes = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(program.buffer(*id).dtype),
+        _ => None,
+    });
+    let dtypes: Vec<DType> = dtypes.collect();
+    let alike = |(annotation, dtype): (&Annotation, &DType)| {
+        annotation.as_tensor().is_some_and(|tensor| tensor.dtype == Some(*dtype))
+    };
+    dtypes.len() == annotations.len() && annotations.iter().zip(&dtypes).all(alike)
 }
 
 fn dims_of(value: &Value) -> Ran<Vec<Dim>> {

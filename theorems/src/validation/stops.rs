@@ -29,6 +29,16 @@ impl Stop {
     }
 }
 
+impl Stop {
+    /// What must hold for the program to go on.
+    pub(super) fn claim(&self) -> Option<&Claim> {
+        match self {
+            Stop::Claim(claim) => Some(claim),
+            _ => None,
+        }
+    }
+}
+
 impl PartialEq for Stop {
     fn eq(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other) && self.key() == other.key()

@@ -33,6 +33,8 @@ pub(super) enum Value {
 pub(super) struct Entry {
     pub(super) annotation: Annotation,
     pub(super) def: Def,
+    /// What was known before a check told more.
+    pub(super) loose: Option<Annotation>,
     /// Another entry that was proved to be equal.
     same: Option<Id>,
 }
@@ -114,7 +116,7 @@ impl Table {
             return self.find(id);
         }
         let (annotation, def) = make();
-        self.entries.push(Entry { annotation, def, same: None });
+        self.entries.push(Entry { annotation, def, loose: None, same: None });
         self.by_key.insert(key, self.entries.len() - 1);
         self.entries.len() - 1
     }
@@ -157,11 +159,8 @@ impl Table {
         }
     }
 
-    /// A number for a program, the same for the same text but for its name and attributes.
-    pub(super) fn program(&mut self, program: &TensorProgram) -> usize {
-        let mut plain = program.clone();
-        plain.name = "".into();
-        plain.attrs.clear();
+    /// A number for a program, the same for the same text but for what makes no difference.
+    pub(super) fn program(&mut self, plain: TensorProgram) -> usize {
         if let Some(at) = self.programs.iter().position(|known| *known == plain) {
             return at;
         }

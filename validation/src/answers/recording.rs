@@ -7,6 +7,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts};
 use serde_json::Value;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Notes what its provers answer.
@@ -19,8 +20,9 @@ pub struct Recorder {
 struct Log {
     answers: Answers,
     trusted: bool,
-    /// Claims that were proved without a certificate.
-    lost: usize,
+    /// Claims that were proved without a certificate, with what was assumed then: the search for one is long, and
+    /// is not repeated.
+    lost: BTreeMap<String, Vec<Assumed>>,
 }
 
 impl Recorder {
@@ -39,7 +41,7 @@ impl Recorder {
     /// Claims that were proved, but for which no certificate was found: they count as not decided.
     #[must_use]
     pub fn lost(&self) -> usize {
-        self.log.borrow().lost
+        self.log.borrow().lost.values().map(Vec::len).sum()
     }
 }
 
@@ -74,13 +76,17 @@ impl Recording {
             log.trusted |= trusted;
             return Answer::Proved;
         }
+        let lost = log.lost.get(&text).into_iter().flatten();
+        if lost.into_iter().any(|assumed| assumed.claims == self.assumed.claims) {
+            return Answer::Unknown;
+        }
         let (answer, certificate) = self.inner.decide_certified(claim);
         if answer != Answer::Proved {
             return answer;
         }
         let proof = certificate.and_then(|text| read(text, &claim.to_string()));
         let Some(proof) = proof.filter(|proof| self.assumed.include(&proof.hypotheses)) else {
-            log.lost += 1;
+            log.lost.entry(text).or_default().push(self.assumed.clone());
             return Answer::Unknown;
         };
         log.trusted |= proof.trusted;

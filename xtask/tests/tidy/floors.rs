@@ -150,7 +150,7 @@ fn the_checker_of_compilations_reaches_no_prover() {
     for stranger in ["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"] {
         assert!(!reached.contains(stranger), "`relax-validation` reaches `{stranger}`");
     }
-    for expected in ["relax-proofs", "relax-semantics", "relax-syntax"] {
+    for expected in ["relax-proofs", "relax-semantics", "relax-syntax", "relax-theorems"] {
         assert!(reached.contains(expected), "`relax-validation` does not reach `{expected}`");
     }
 }

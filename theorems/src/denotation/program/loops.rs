@@ -10,6 +10,7 @@ use super::access::Map;
 use super::folding::{Recurrence, iterated, peeled};
 use super::region::{Content, Range, Reader, Region, linear};
 use super::{Frame, Machine, Scalar};
+use crate::denotation::fuel;
 use crate::denotation::ranges::assume_index;
 use crate::denotation::term::{Known, Term, Test, mentions, unknown};
 use relax_syntax::Name;
@@ -340,6 +341,7 @@ pub(crate) fn rebuilt(
     term: &Term,
     replace: &mut dyn FnMut(&Term) -> Known<Option<Term>>,
 ) -> Known<Term> {
+    fuel::spend(1)?;
     if let Some(other) = replace(term)? {
         return Ok(other);
     }

@@ -17,6 +17,7 @@ pub(crate) use loops::{rebuilt, state};
 pub(crate) use scalar::{applied, cast, float, integer};
 
 use super::denoter::Stops;
+use super::fuel;
 use super::term::{Binder, Domain, Known, Term, unknown};
 use region::{Content, Region};
 use relax_semantics::tir::{Sources, Typing, reductions};
@@ -272,6 +273,7 @@ impl Machine<'_> {
             let name = if *holds { "where" } else { "where not" };
             terms.push(Term::apply(Domain::Bits, name, vec![truth]));
         }
+        terms.iter().for_each(|term| fuel::burn(fuel::size(term)));
         let terms = terms.iter().map(|term| term.substitute(&shifts)).collect();
         self.stops.push(Stops { what: what.to_owned(), over, terms });
     }
@@ -290,6 +292,7 @@ impl Machine<'_> {
     }
 
     fn statement(&mut self, stmt: &Stmt) -> Known<()> {
+        fuel::spend(1)?;
         match &stmt.kind {
             StmtKind::For { loops, body, .. } => self.nest(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
@@ -305,6 +308,7 @@ impl Machine<'_> {
             StmtKind::Let { var, value } => {
                 let dtype = self.typing.dtype(value);
                 let term = self.value(value, dtype)?;
+                fuel::spend(fuel::size(&term))?;
                 self.scalars[var.0 as usize] = Some(Scalar(term));
                 self.sources.bind(*var, value);
                 Ok(())
@@ -407,6 +411,7 @@ impl Machine<'_> {
 
     /// Writes an element, where the guards hold.
     fn store(&mut self, buffer: BufferId, indices: &[TExpr], value: Term) -> Known<()> {
+        fuel::spend(fuel::size(&value))?;
         let shape = self.shape(buffer);
         let mut at = Vec::with_capacity(indices.len());
         for (expr, extent) in indices.iter().zip(&shape) {

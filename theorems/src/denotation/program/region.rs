@@ -4,6 +4,7 @@
 //! of its index, from a place to the values of the binders, shows that, and finds the value of an element.
 
 use super::access::{Map, UNWRITTEN};
+use crate::denotation::fuel;
 use crate::denotation::ranges::assume_index;
 use crate::denotation::term::{Domain, FoldOp, Known, Term, Test, mentions, unknown};
 use relax_syntax::Name;
@@ -87,6 +88,7 @@ impl Reader<'_> {
         shape: &[Dim],
         at: &[Dim],
     ) -> Known<Term> {
+        fuel::spend(1)?;
         let Some(region) = count.checked_sub(1).map(|last| &content.writes[last]) else {
             return Ok(match &content.base {
                 Base::Named(name) => Term::Read(name.clone(), at.to_vec()),
@@ -96,6 +98,7 @@ impl Reader<'_> {
         let Some(found) = self.find(region, shape, at)? else {
             return self.read_from(content, count - 1, shape, at);
         };
+        fuel::spend(fuel::size(&region.value))?;
         let mut here = region.value.substitute(&found.values);
         here = self.renamed(&here);
         self.guarded(&found.open, here, content, count - 1, (shape, at))
