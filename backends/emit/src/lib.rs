@@ -16,6 +16,7 @@
 mod accumulate;
 mod allocation;
 mod apart;
+mod bindings;
 mod boundary;
 mod carried;
 mod checks;

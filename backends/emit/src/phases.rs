@@ -8,6 +8,7 @@
 //! go: all of them one way, or the barrier is divergent, and each runs up to where it would wait.
 
 use crate::apart::accesses;
+use crate::bindings::bind_apart;
 use crate::carried::{Carried, own_elements, uses};
 use crate::divergent::{Branch, is_uniform};
 use crate::statements::has_barrier;
@@ -29,7 +30,9 @@ pub(crate) fn without_barriers(program: &TensorProgram) -> Result<TensorProgram,
     let typing = Typing::new(program).map_err(|_| "it is not well-formed".to_owned())?;
     let mut phases = Phases { typing: &typing, buffers: program.buffers.clone() };
     let body = phases.outside(program.body.as_deref().unwrap_or(&[]))?;
-    Ok(TensorProgram { body: Some(body), buffers: phases.buffers, ..program.clone() })
+    let (buffers, mut scalars) = (phases.buffers, program.scalars.clone());
+    let body = Some(bind_apart(&body, &mut scalars));
+    Ok(TensorProgram { body, buffers, scalars, ..program.clone() })
 }
 
 pub(crate) struct Phases<'p> {
