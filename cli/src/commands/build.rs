@@ -100,7 +100,7 @@ pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Fa
 }
 
 /// Where compiled kernels are kept; a folder of this run where the user has none.
-pub(super) fn cache() -> Result<Cache, Failure> {
+fn cache() -> Result<Cache, Failure> {
     if let Some(cache) = Cache::of_user() {
         return Ok(cache);
     }

@@ -1,11 +1,10 @@
 //! Programs that were compiled before: their module files are kept beside compiled kernels, under all that decides
 //! what they are. Where something of that cannot be told, nothing is kept.
 
-use super::build::cache;
 use relax_build::{Digest, Key, Modules};
 use relax_corpus::pipeline::Program;
 use relax_corpus::tensor_files::Weights;
-use relax_cpu::Compiler;
+use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_runtime::file::Image;
 use std::path::{Path, PathBuf};
@@ -30,7 +29,7 @@ pub(super) enum Parameters {
 impl Kept {
     /// `None` where nothing can be kept.
     pub(super) fn of(program: &Program, parameters: Parameters, sums: Sums) -> Option<Self> {
-        let cache = cache().ok()?;
+        let cache = Cache::of_user()?;
         let source = &program.source;
         let key = Key::default()
             .with("made by", producer()?.as_bytes())
