@@ -180,7 +180,7 @@ fn what_was_built_is_found_again() {
     }
     let folder = Folder::new();
     folder.build("p.rx", "first.rxm", &[]);
-    let [entry] = kept(&folder).try_into().expect("one file");
+    let [entry]: [PathBuf; 1] = kept(&folder).try_into().expect("one file");
     assert_eq!(folder.read("first.rxm"), std::fs::read(&entry).expect("it is there"));
     // What is damaged there is made anew, for who builds and for who runs.
     let call = ["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=True"];
