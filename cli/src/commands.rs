@@ -10,6 +10,7 @@ mod explain;
 mod fmt;
 mod fuzz;
 mod import;
+mod kept;
 mod nearest;
 mod ops;
 mod opt;

@@ -26,21 +26,19 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| cannot("it is no UTF-8 text"))
 }
 
-/// The bytes of a module file; `None` for a file that does not begin as one.
-pub(crate) fn read_module(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+/// Whether a file is taken for a module file: it begins as one, or is called one.
+pub(crate) fn is_module(path: &Path) -> Result<bool, Failure> {
     if is_stdin(path) {
-        return Ok(None);
+        return Ok(false);
     }
-    let mut file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+    let is_named = path.extension().is_some_and(|extension| extension == "rxm");
+    let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
     let begin = MODULE_MAGIC.len() as u64;
-    (&mut file).take(begin).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    let is_named = path.extension().is_some_and(|extension| extension == "rxm");
-    if bytes != MODULE_MAGIC && !is_named {
-        return Ok(None);
+    if !is_named {
+        file.take(begin).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     }
-    file.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    Ok(Some(bytes))
+    Ok(is_named || bytes == MODULE_MAGIC)
 }
 
 /// What messages call a file.
@@ -90,15 +88,29 @@ pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
 /// one, its target is replaced; what is no file (a pipe, a device such as `/dev/null`) cannot be
 /// replaced and is written to as it is.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    write_to(path, content)
+    write_to(path, &mut |to| to.write_all(content), fs::File::sync_all)
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
-fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
+/// What writes a file.
+pub(crate) type Content<'c> = &'c mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
+
+/// As [`write_whole`], for module files: nobody waits until the disk has it, as a file that the machine lost on the way
+/// has not its checksums.
+pub(crate) fn write_module(path: &Path, content: Content<'_>) -> Result<(), Failure> {
+    write_to(path, content, |_| Ok(()))
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
+}
+
+fn write_to(
+    path: &Path,
+    content: Content<'_>,
+    settle: impl FnOnce(&fs::File) -> io::Result<()>,
+) -> io::Result<()> {
     let path = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => fs::canonicalize(path)?,
         Ok(metadata) if !metadata.is_dir() => {
-            return fs::OpenOptions::new().write(true).open(path)?.write_all(content);
+            return content(&mut fs::OpenOptions::new().write(true).open(path)?);
         }
         _ => path.to_owned(),
     };
@@ -106,8 +118,8 @@ fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file =
         tempfile::Builder::new().prefix(".relax-").tempfile_in(folder.unwrap_or(Path::new(".")))?;
     keep_permissions(&path, file.as_file())?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
+    content(&mut file)?;
+    settle(file.as_file())?;
     file.persist(&path).map_err(|error| error.error)?;
     Ok(())
 }

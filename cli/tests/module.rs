@@ -163,6 +163,46 @@ fn equal_programs_have_equal_files() {
     assert_eq!(folder.read("a.rxm"), folder.read("b.rxm"));
 }
 
+/// Files of the cache of modules.
+fn kept(folder: &Folder) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder.path("cache/relax/modules")).expect("something was kept");
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("the folder is readable").path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn what_was_built_is_found_again() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "first.rxm", &[]);
+    let [entry]: [PathBuf; 1] = kept(&folder).try_into().expect("one file");
+    assert_eq!(folder.read("first.rxm"), std::fs::read(&entry).expect("it is there"));
+    // What is damaged there is made anew, for who builds and for who runs.
+    let call = ["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=True"];
+    for damaged in [b"something else".to_vec(), folder.read("first.rxm")[..640].to_vec()] {
+        std::fs::write(&entry, &damaged).expect("it is written");
+        folder.build("p.rx", "second.rxm", &[]);
+        assert_eq!(folder.read("first.rxm"), folder.read("second.rxm"));
+        let run = || folder.relax(&[&["run", "p.rx", "--backend", "cpu"], &call[..]].concat());
+        let (made, found) = (text(&run().stdout), text(&run().stdout));
+        assert!(made == found && made.contains("[2. 4.]"), "{made}{found}");
+    }
+    // Another text, other options: other entries. What stands there is what is given.
+    let before = kept(&folder).len();
+    folder.write("other.rx", b"def main(x: Tensor((\"n\",), \"f32\")):\n    return relu(x)\n");
+    folder.build("other.rx", "other.rxm", &[]);
+    folder.build("p.rx", "fast.rxm", &["--fast"]);
+    assert_eq!(kept(&folder).len(), before + 2);
+    std::fs::write(&entry, folder.read("other.rxm")).expect("it is written");
+    folder.build("p.rx", "third.rxm", &[]);
+    assert_eq!(folder.read("third.rxm"), folder.read("other.rxm"));
+}
+
 #[test]
 fn weights_are_in_the_file_or_stay_parameters() {
     if !has_compiler() {

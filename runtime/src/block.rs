@@ -6,10 +6,12 @@
 //! [`KEPT_CALLS`] calls goes back to the system.
 #![allow(unsafe_code)]
 
+use crate::mapping::Mapping;
 use crate::stop::Stop;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,13 +21,15 @@ pub const ALIGNMENT: usize = 64;
 /// Calls that a block waits for its next use.
 const KEPT_CALLS: u64 = 8;
 
-/// Bytes of the machine's own.
+/// Bytes of the machine's own, or of a file that is mapped.
 struct Raw {
     data: NonNull<u8>,
     capacity: usize,
+    /// What they lie in, if it is a file.
+    file: Option<Arc<Mapping>>,
 }
 
-// SAFETY: a `Raw` owns its bytes, as a `Box<[u8]>` does.
+// SAFETY: a `Raw` owns its bytes, as a `Box<[u8]>` does, or shares those of a file, which nobody writes to.
 unsafe impl Send for Raw {}
 // SAFETY: a `Raw` itself gives no access to its bytes. Who reads and writes by way of a `Block` keeps the rule told there.
 unsafe impl Sync for Raw {}
@@ -39,18 +43,19 @@ impl Raw {
     fn allocate(capacity: usize) -> Option<Raw> {
         if capacity == 0 {
             let data = NonNull::new(std::ptr::without_provenance_mut(ALIGNMENT))?;
-            return Some(Raw { data, capacity });
+            return Some(Raw { data, capacity, file: None });
         }
         let layout = layout(capacity)?;
         // SAFETY: the size of the layout is not 0.
         let data = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Raw { data, capacity })
+        Some(Raw { data, capacity, file: None })
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         if self.capacity > 0
+            && self.file.is_none()
             && let Some(layout) = layout(self.capacity)
         {
             // SAFETY: it was allocated with this very layout, and is not used any more.
@@ -96,6 +101,17 @@ impl Block {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.data().as_ptr(), bytes.len());
         }
         Some(block)
+    }
+
+    /// A block that is a part of a file; `None` where that does not begin as blocks do. Nothing writes to it: the machine
+    /// writes to its storages only.
+    pub(crate) fn mapped(file: &Arc<Mapping>, range: Range<usize>) -> Option<Block> {
+        let bytes = file.get(range).filter(|_| file.is_aligned())?;
+        let data = NonNull::from(bytes).cast::<u8>();
+        let fits = data.addr().get().is_multiple_of(ALIGNMENT) && !bytes.is_empty();
+        let (capacity, length) = (bytes.len(), bytes.len());
+        let raw = fits.then(|| Raw { data, capacity, file: Some(Arc::clone(file)) })?;
+        Some(Block { raw: Some(raw), bytes: length, pool: None })
     }
 
     /// The bytes from `offset` on. For names of blocks that nothing writes to, as is told above.

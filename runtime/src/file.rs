@@ -16,8 +16,12 @@
 
 mod sections;
 
+use crate::mapping::Mapping;
 use crate::program::{Metadata, Program};
 use sections::{Kind, read, write};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// How a module file begins.
@@ -44,9 +48,36 @@ pub struct Image {
     pub source: String,
 }
 
+/// What a module file holds, as far as it was read: the large sections stay where they are.
+#[derive(Debug)]
+pub(crate) struct Parts<'b> {
+    pub(crate) target: String,
+    pub(crate) program: Program,
+    pub(crate) object: &'b [u8],
+    pub(crate) data: &'b [u8],
+    pub(crate) metadata: Metadata,
+    pub(crate) source: String,
+}
+
+/// A module file that lies on disk and was found whole. It is mapped, not read: as long as this or a module of it
+/// lives, nobody may write into the file. To put another file in its place is no such change.
+#[derive(Clone, Debug)]
+pub struct ModuleFile {
+    mapping: Arc<Mapping>,
+    kernels: usize,
+}
+
 /// Why bytes are no module that can be run here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
+    /// The system does not give the file.
+    #[error("cannot read {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
     /// It is something else.
     #[error("this is no module file: {0}")]
     Foreign(&'static str),
@@ -76,16 +107,27 @@ impl Image {
     /// The bytes of the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes).expect("invariant: memory takes what is written to it");
+        bytes
+    }
+
+    /// Writes the file; how many bytes it has.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, to: &mut dyn io::Write) -> io::Result<usize> {
         let code = encode(&self.program);
         let metadata = encode(&self.metadata);
-        write(&[
+        let sections = [
             (Kind::Target, self.target.as_bytes()),
             (Kind::Code, &code),
             (Kind::Metadata, &metadata),
             (Kind::Source, self.source.as_bytes()),
             (Kind::Object, &self.object),
             (Kind::Data, &self.data),
-        ])
+        ];
+        write(&sections, to)
     }
 
     /// Reads a file. What it says is checked when a module is made of it.
@@ -93,8 +135,14 @@ impl Image {
     /// # Errors
     /// When the bytes are not those of a whole, unchanged module file of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let sections = read(bytes)?;
-        let [target, code, metadata, source, object, data] = sections;
+        let Parts { target, program, object, data, metadata, source } = Parts::of(bytes)?;
+        Ok(Self { target, program, object: object.to_vec(), data: data.to_vec(), metadata, source })
+    }
+}
+
+impl<'b> Parts<'b> {
+    pub(crate) fn of(bytes: &'b [u8]) -> Result<Self, LoadError> {
+        let [target, code, metadata, source, object, data] = read(bytes)?;
         let text = |bytes: &[u8], what: &str| {
             String::from_utf8(bytes.to_vec())
                 .map_err(|_| LoadError::Damaged(format!("the {what} is no text")))
@@ -102,12 +150,45 @@ impl Image {
         Ok(Self {
             target: text(target, "target")?,
             program: decode(code, "code")?,
-            object: object.to_vec(),
-            data: data.to_vec(),
+            object,
+            data,
             metadata: decode(metadata, "metadata")?,
             source: text(source, "source")?,
         })
     }
+}
+
+impl ModuleFile {
+    /// Maps a file, and looks at its checksums.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no whole, unchanged module file of this version.
+    pub fn open(path: &Path) -> Result<Self, LoadError> {
+        let mapping = mapped(path)?;
+        let kernels = Parts::of(&mapping)?.program.kernels.len();
+        Ok(Self { mapping, kernels })
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.mapping
+    }
+
+    /// How many kernels it has.
+    #[must_use]
+    pub fn kernels(&self) -> usize {
+        self.kernels
+    }
+}
+
+/// A file that nobody has looked at.
+pub(crate) fn mapped(path: &Path) -> Result<Arc<Mapping>, LoadError> {
+    let unreadable = |error: io::Error| LoadError::Unreadable {
+        path: path.display().to_string(),
+        why: error.to_string(),
+    };
+    Mapping::open(path).map(Arc::new).map_err(unreadable)
 }
 
 fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {

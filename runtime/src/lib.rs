@@ -48,6 +48,7 @@ mod dtype;
 pub mod file;
 pub mod instruction;
 mod kernels;
+mod mapping;
 mod module;
 mod native;
 mod observer;

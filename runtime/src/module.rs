@@ -2,7 +2,7 @@
 
 use crate::block::{Block, Pool};
 use crate::dtype::{DType, dense_bytes};
-use crate::file::{Image, LoadError};
+use crate::file::{Image, LoadError, Parts, mapped};
 use crate::kernels::Kernels;
 use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
@@ -14,6 +14,7 @@ use crate::value::Value;
 use crate::vm::{Limits, Run};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a host function is called with.
@@ -83,15 +84,37 @@ impl Module {
     /// # Errors
     /// As [`Module::load`].
     pub fn load_with(bytes: &[u8], limits: Limits) -> Result<Self, LoadError> {
-        let image = Image::from_bytes(bytes)?;
-        target::check(&image.target)?;
-        image.program.validate(image.data.len() as u64).map_err(LoadError::Invalid)?;
-        let kernels: Box<dyn Kernels> = if image.object.is_empty() {
+        let parts = Parts::of(bytes)?;
+        Self::of_parts(parts, limits, Block::copied)
+    }
+
+    /// Loads a module file from where it lies. Its constants are not copied: while the module lives, nobody may write
+    /// into the file; another one may take its place.
+    ///
+    /// # Errors
+    /// As [`Module::load`], and when the file cannot be read.
+    pub fn open(path: &Path, limits: Limits) -> Result<Self, LoadError> {
+        let file = mapped(path)?;
+        let within = |data: &[u8]| {
+            let start = data.as_ptr().addr() - file.as_ptr().addr();
+            Block::mapped(&file, start..start + data.len()).or_else(|| Block::copied(data))
+        };
+        Self::of_parts(Parts::of(&file)?, limits, within)
+    }
+
+    fn of_parts(
+        parts: Parts<'_>,
+        limits: Limits,
+        place: impl FnOnce(&[u8]) -> Option<Block>,
+    ) -> Result<Self, LoadError> {
+        target::check(&parts.target)?;
+        parts.program.validate(parts.data.len() as u64).map_err(LoadError::Invalid)?;
+        let kernels: Box<dyn Kernels> = if parts.object.is_empty() {
             Box::new(NoKernels)
         } else {
-            Box::new(NativeKernels::load(&image.program, &image.object, limits.threads)?)
+            Box::new(NativeKernels::load(&parts.program, parts.object, limits.threads)?)
         };
-        Self::with_limits(image, kernels, limits)
+        Self::ready(parts, kernels, limits, place)
     }
 
     /// A module of what a file holds, whose kernels these run.
@@ -111,9 +134,23 @@ impl Module {
         kernels: Box<dyn Kernels>,
         limits: Limits,
     ) -> Result<Self, LoadError> {
-        let Image { program, data, metadata, source, .. } = image;
+        let Image { target, program, object, data, metadata, source } = image;
         program.validate(data.len() as u64).map_err(LoadError::Invalid)?;
-        let constants = constants(&program, &data).map_err(LoadError::Invalid)?;
+        let parts = Parts { target, program, object: &object, data: &data, metadata, source };
+        Self::ready(parts, kernels, limits, Block::copied)
+    }
+
+    /// A module of a valid program.
+    fn ready(
+        parts: Parts<'_>,
+        kernels: Box<dyn Kernels>,
+        limits: Limits,
+        place: impl FnOnce(&[u8]) -> Option<Block>,
+    ) -> Result<Self, LoadError> {
+        let Parts { program, data, metadata, source, .. } = parts;
+        let block = place(data).ok_or("there is no memory for the constants".to_owned());
+        let constants = block.and_then(|block| constants(&program, block));
+        let constants = constants.map_err(LoadError::Invalid)?;
         let names = program.kernels.iter().map(|kernel| kernel.name.as_str().into()).collect();
         let symbol = |(at, function): (usize, &Function)| {
             Some((function.symbol.clone()?, u32::try_from(at).ok()?))
@@ -218,9 +255,8 @@ impl Callable<'_> {
     }
 }
 
-/// The constants as values. Tensors share one copy of the section.
-fn constants(program: &Program, data: &[u8]) -> Result<Vec<Value>, String> {
-    let block = Block::copied(data).ok_or("there is no memory for the constants")?;
+/// The constants as values. Tensors share the block of the section.
+fn constants(program: &Program, block: Block) -> Result<Vec<Value>, String> {
     let block = Arc::new(block);
     let value = |constant: &Constant| {
         Ok(match constant {

@@ -3,8 +3,9 @@
 mod programs;
 
 use programs::{call, elements, image, module, vector};
-use relax_runtime::file::{Image, LoadError, VERSION};
+use relax_runtime::file::{Image, LoadError, ModuleFile, VERSION};
 use relax_runtime::{Limits, Module};
+use std::path::PathBuf;
 
 #[test]
 fn a_file_reads_back() {
@@ -122,4 +123,52 @@ fn what_is_read_is_what_was_written() {
         assert!(module.source().starts_with("def main"));
         assert_eq!(module.metadata().producer, "a test");
     }
+}
+
+/// A file of this test's own.
+fn on_disk(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("relax-{}-{name}.rxm", std::process::id()));
+    std::fs::write(&path, bytes).expect("the folder takes files");
+    path
+}
+
+#[test]
+fn a_file_on_disk_is_the_same_module() {
+    let image = image();
+    let path = on_disk("same", &image.to_bytes());
+    let file = ModuleFile::open(&path).expect("it is whole");
+    assert_eq!(Image::from_bytes(file.bytes()), Ok(image));
+    let module = Module::open(&path, Limits::default()).expect("it is valid");
+    // Another file in its place changes nothing for who has the first one.
+    std::fs::remove_file(&path).expect("it is there");
+    std::fs::write(&path, b"something else").expect("the folder takes files");
+    assert!(module.source().starts_with("def main"));
+    assert_eq!(module.metadata().producer, "a test");
+    assert!(ModuleFile::open(&path).is_err());
+    std::fs::remove_file(&path).expect("it is there");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_on_disk_is_told() {
+    let bytes = image().to_bytes();
+    let mut changed = bytes.clone();
+    let last = changed.iter().rposition(|&byte| byte != 0).expect("some byte");
+    changed[last] ^= 1;
+    let cases = [
+        ("changed", changed.as_slice(), "does not have its checksum"),
+        ("short", &bytes[..bytes.len() - 64], "says that it has"),
+        ("foreign", b"def main():\n", "no module file"),
+        ("empty", b"", "no module file"),
+    ];
+    for (name, bytes, why) in cases {
+        let path = on_disk(name, bytes);
+        let (opened, checked) = (Module::open(&path, Limits::default()), ModuleFile::open(&path));
+        std::fs::remove_file(&path).expect("it is there");
+        let (opened, checked) = (opened.map(drop), checked.map(drop));
+        assert_eq!(opened, checked, "{name}");
+        assert!(opened.is_err_and(|error| error.to_string().contains(why)), "{name}");
+    }
+    let missing =
+        Module::open(&std::env::temp_dir().join("relax-no-such-file.rxm"), Limits::default());
+    assert!(matches!(missing, Err(LoadError::Unreadable { .. })));
 }

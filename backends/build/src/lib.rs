@@ -1,8 +1,10 @@
 //! Floor 5: a module of P2.3 and a target make a module file: the program, and the kernels of it as machine
 //! code with the places where each may stop.
 
+mod modules;
 mod route;
 
+pub use modules::{Digest, Key, Modules};
 pub use route::lower_for_cpu;
 
 use relax_cpu::{Cache, Compiler};

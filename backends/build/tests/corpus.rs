@@ -17,8 +17,12 @@ use std::sync::{Mutex, PoisonError};
 /// Deep recursion in the front end is limited by its own limits, not by the thread's.
 const STACK: usize = 256 << 20;
 
-/// Expectations that are not held on a device, with why in the report: it may only fall.
-const SKIPPED: [(Device, usize); 2] = [(Device::Reference, 3), (Device::Cpu, 25)];
+/// Expectations that are not held on a device, with why in the report: it may only fall. They are traps of elements that
+/// nothing wrote, of a tensor that is a parameter of a kernel. The machine keeps of a tensor whether anything was
+/// written to it, and tells the interpreter of tensor programs when nothing was; machine code has no place for that, and
+/// watches elements of its own buffers only. To keep it of each element, every kernel would read and write a
+/// second buffer beside each of its own.
+const SKIPPED: [(Device, usize); 2] = [(Device::Reference, 3), (Device::Cpu, 8)];
 
 /// What became of the expectations on one device.
 #[derive(Default)]

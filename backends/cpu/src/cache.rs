@@ -29,6 +29,12 @@ impl Cache {
         base.map(|base| Self::at(base.join("relax")))
     }
 
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The shared object of a text.
     pub(crate) fn object(&self, text: &str, compiler: &Compiler) -> Result<PathBuf, Error> {
         let key = compiler.key();

@@ -69,7 +69,8 @@ impl Compiler {
     }
 
     /// Everything but the text that decides which code is made.
-    pub(crate) fn key(&self) -> String {
+    #[must_use]
+    pub fn key(&self) -> String {
         let Self { command, version, flags } = self;
         format!("{command}\n{version}\n{}\n{}\n", flags.join(" "), processor())
     }

@@ -67,7 +67,7 @@ impl Printer<'_, '_> {
         let element = format!("{}[{at}]", self.buffers[&found.buffer]);
         self.ranges.enter(self.facts, item);
         if let Some(inner) = self.narrow_extremum(found, dtype) {
-            return self.extremum(item, bounds, found, &element, inner);
+            return self.extremum(item, bounds, found, (&element, dtype), inner);
         }
         let (start, stop) = bounds;
         if let Some(value) = self.narrow_term(found, dtype) {
@@ -132,42 +132,53 @@ impl Printer<'_, '_> {
         ]
     }
 
-    /// What is converted to f64 only to be compared there.
+    /// Values of f32 that are compared, in f32 or converted to f64 for that only.
     fn narrow_extremum<'s>(&self, found: &Accumulation<'s>, dtype: DType) -> Option<&'s TExpr> {
         let compares = matches!(found.op, BinOp::Max | BinOp::Min);
-        let any_order = self.sums == Sums::AnyOrder && dtype == DType::F64;
+        if !compares || self.sums != Sums::AnyOrder {
+            return None;
+        }
         match found.value {
             TExpr::Cast(DType::F64, inner)
-                if compares && any_order && self.typing.dtype(inner) == DType::F32 =>
+                if dtype == DType::F64 && self.typing.dtype(inner) == DType::F32 =>
             {
                 Some(inner)
             }
-            _ => None,
+            value => (dtype == DType::F32).then_some(value),
         }
     }
 
-    /// The greatest of f32s is the same in f32.
+    /// The greatest of f32s is the same in f32, and as integers of their order: there a vector waits for one operation
+    /// only, and lanes are combined without a branch. Whether a value is NaN is noted beside.
     fn extremum(
         &mut self,
         item: &Loop,
         (start, stop): &(String, String),
         found: &Accumulation,
-        element: &str,
+        (element, dtype): (&str, DType),
         inner: &TExpr,
     ) -> Vec<String> {
         let value = self.expr(inner, DType::F32);
-        let (name, limit, lanes) = match found.op {
-            BinOp::Max => ("max", "-INFINITY", "rx_most"),
-            _ => ("min", "INFINITY", "rx_least"),
+        let (name, limit, better) = match found.op {
+            BinOp::Max => ("max", "-INFINITY", '>'),
+            _ => ("min", "INFINITY", '<'),
         };
-        let (most, var) = (self.names.fresh("most"), self.scalars[&item.var].clone());
+        let var = self.scalars[&item.var].clone();
+        let [most, odd, each, own] =
+            ["most", "odd", "each", "own"].map(|wish| self.names.fresh(wish));
         vec![
-            format!("float {most} = {limit};"),
-            format!("#pragma omp simd reduction({lanes} : {most})"),
+            format!("int32_t {most} = rx_key_f32({limit}), {odd} = 0;"),
+            format!("#pragma omp simd reduction({name} : {most}) reduction(| : {odd})"),
+            format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"),
+            format!("    const float {each} = {value};"),
+            format!("    const int32_t {own} = rx_key_f32({each});"),
+            format!("    {most} = {own} {better} {most} ? {own} : {most};"),
+            format!("    {odd} |= {each} != {each};"),
+            "}".to_owned(),
             format!(
-                "for (int64_t {var} = {start}; {var} < {stop}; {var}++) {most} = rx_{name}_f32({most}, {value});"
+                "{element} = rx_{name}_{dtype}({element}, ({})({odd} ? NAN : rx_f32_of_key({most})));",
+                held(dtype)
             ),
-            format!("{element} = rx_{name}_f64({element}, (double){most});"),
         ]
     }
 

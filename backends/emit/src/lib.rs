@@ -6,22 +6,29 @@
 //! check is left out only where the prover shows that it never fails. Iterations run in the order of the
 //! text, whatever the kinds of their loops are.
 //!
-//! Limits: threads that wait at barriers are not supported. What the elements of a parameter are before
+//! Threads that wait for each other become loops from barrier to barrier (`phases.rs`).
+//!
+//! Limits: barriers in loops whose bounds differ between threads, in blocks, and in branches within loops are
+//! refused. What the elements of a parameter are before
 //! anything is written is the caller's business: only buffers that a program allocates are watched for
 //! reads of what nothing has written.
 
 mod accumulate;
 mod allocation;
 mod apart;
+mod bindings;
 mod boundary;
+mod carried;
 mod checks;
 mod dims;
+mod divergent;
 mod dtypes;
 mod expressions;
 mod initialized;
 mod multiply;
 mod names;
 mod outline;
+mod phases;
 mod prelude;
 mod printer;
 mod products;
@@ -124,7 +131,8 @@ fn print_program(
 ) -> Result<(String, Kernel, bool), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if statements::has_barrier(body) {
-        return Err("its threads wait at a barrier".to_owned());
+        let apart = phases::without_barriers(program)?;
+        return print_program(&apart, symbol, facts, sums);
     }
     let body = replaced::without_names(body);
     facts.push();

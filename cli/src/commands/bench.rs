@@ -1,12 +1,11 @@
 //! `relax bench`: how long a function takes, compiled, and which kernels take the time.
 
 use super::calls::Calls;
-use super::constants;
 use super::load;
-use super::run::{Prepared, entry, prepare_file, prepare_program};
+use super::run::{Prepared, prepare_file, prepare_program};
 use crate::args::{Backend, BenchArgs, RunArgs};
 use crate::exit::{Exit, Outcome};
-use crate::files::read_module;
+use crate::files::is_module;
 use crate::terminal::Terminal;
 use relax_emit::Sums;
 use relax_semantics::stop::Stop;
@@ -14,14 +13,12 @@ use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let run = as_run(args);
-    let prepared = if let Some(bytes) = read_module(&args.file)? {
-        prepare_file(&run, &bytes)?
+    let prepared = if is_module(&args.file)? {
+        prepare_file(&run)?
     } else {
         let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-        let function = entry(&program.module, &args.entry)?;
-        let constants = constants::load(&program.module, function, args.params.as_deref())?;
         let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
-        match prepare_program(&run, &program, &constants, sums)? {
+        match prepare_program(&run, &program, sums)? {
             Ok(prepared) => prepared,
             Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
         }

@@ -1,11 +1,12 @@
 //! `relax build`: a program as a module file.
 
-use super::constants::{load_externals, of_passes};
+use super::constants::{load_externals, of_passes, open};
+use super::kept::{Kept, Parameters};
 use super::load;
 use super::opt::failed_run;
 use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::write_whole;
+use crate::files::write_module;
 use crate::terminal::Terminal;
 use relax_build::{BuildError, build_cpu, lower_for_cpu};
 use relax_corpus::pipeline::Program;
@@ -16,7 +17,7 @@ use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
-use relax_runtime::file::Image;
+use relax_runtime::file::{Image, ModuleFile};
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
@@ -33,18 +34,35 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     load_externals(&program.module, args.params.as_deref())?;
-    let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let kept = Kept::of(&program, Parameters::Bound, sums);
+    let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
+    // What is damaged there is made anew.
+    if let Some(file) = known.and_then(|path| ModuleFile::open(&path).ok()) {
+        write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
+        return Ok(written(args, file.bytes().len(), file.kernels(), terminal));
+    }
+    let weights = open(args.params.as_deref())?;
+    let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums };
     let image = match image(&program, &bound)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, &program, terminal),
     };
-    let bytes = image.to_bytes();
-    write_whole(&args.output, &bytes)?;
-    let kernels = image.program.kernels.len();
-    terminal.note(&format!("{}: {} bytes, {kernels} kernels", args.output.display(), bytes.len()));
-    Ok(Exit::Fine)
+    if let Some(kept) = kept {
+        kept.keep(weights.as_ref(), &image);
+    }
+    let mut length = 0;
+    write_module(&args.output, &mut |to| {
+        length = image.write(to)?;
+        Ok(())
+    })?;
+    Ok(written(args, length, image.program.kernels.len(), terminal))
+}
+
+fn written(args: &BuildArgs, length: usize, kernels: usize, terminal: &mut Terminal) -> Exit {
+    terminal.note(&format!("{}: {length} bytes, {kernels} kernels", args.output.display()));
+    Exit::Fine
 }
 
 /// How a program is compiled, and which values are known then.

@@ -27,14 +27,36 @@ pub(super) fn load(
     function: &Function,
     path: Option<&Path>,
 ) -> Result<Constants, Failure> {
-    let Some(path) = path else {
+    let weights = open(path)?;
+    from(module, function, weights.as_ref())
+}
+
+/// Opens the file, if there is one.
+pub(super) fn open(path: Option<&Path>) -> Result<Option<Weights>, Failure> {
+    path.map(Weights::open).transpose().map_err(Failure::usage)
+}
+
+/// As [`load`], from a file that is open.
+pub(super) fn from(
+    module: &Module,
+    function: &Function,
+    weights: Option<&Weights>,
+) -> Result<Constants, Failure> {
+    let Some(weights) = weights else {
         let wanted = externals(module);
         return if wanted.is_empty() { Ok(Constants::default()) } else { Err(no_file(&wanted)) };
     };
-    let weights = Weights::open(path).map_err(Failure::usage)?;
-    let externals = constants(module, &weights).map_err(Failure::usage)?;
-    let entries = weights.entries().map_err(Failure::usage)?;
-    Ok(Constants { externals, parameters: parameters(function, &weights, entries.keys())? })
+    let externals = constants(module, weights).map_err(Failure::usage)?;
+    Ok(Constants { externals, parameters: parameters(function, weights)? })
+}
+
+/// The tensors that are parameters, of a program whose constants are known.
+pub(super) fn of_parameters(
+    function: &Function,
+    path: Option<&Path>,
+) -> Result<BTreeMap<Name, Tensor>, Failure> {
+    let weights = open(path)?;
+    weights.map_or_else(|| Ok(BTreeMap::new()), |weights| parameters(function, &weights))
 }
 
 /// Says what is missing when a program has external constants and there is no file of them.
@@ -57,11 +79,10 @@ fn no_file(wanted: &BTreeMap<Name, Vec<Annotation>>) -> Failure {
 /// constants, and those of parameters of the entry function.
 pub(super) fn of_passes(
     module: &Module,
-    path: Option<&Path>,
+    weights: Option<&Weights>,
 ) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let Some(path) = path else { return Ok(BTreeMap::new()) };
-    let weights = Weights::open(path).map_err(Failure::usage)?;
-    let mut values = constants(module, &weights).map_err(Failure::usage)?;
+    let Some(weights) = weights else { return Ok(BTreeMap::new()) };
+    let mut values = constants(module, weights).map_err(Failure::usage)?;
     let entries = weights.entries().map_err(Failure::usage)?;
     if let Some(function) = entry(module) {
         let stored: Vec<String> = stored(function, entries.keys())?.into_values().collect();
@@ -72,12 +93,9 @@ pub(super) fn of_passes(
 }
 
 /// The tensors whose name is that of a parameter.
-fn parameters<'e>(
-    function: &Function,
-    weights: &Weights,
-    names: impl Iterator<Item = &'e String>,
-) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let found = stored(function, names)?;
+fn parameters(function: &Function, weights: &Weights) -> Result<BTreeMap<Name, Tensor>, Failure> {
+    let entries = weights.entries().map_err(Failure::usage)?;
+    let found = stored(function, entries.keys())?;
     let stored: Vec<String> = found.values().cloned().collect();
     let tensors = weights.tensors(&stored).map_err(Failure::usage)?;
     Ok(found.into_keys().zip(tensors).collect())

@@ -4,7 +4,7 @@ mod certify;
 mod memory;
 mod watch;
 
-use super::constants::of_passes;
+use super::constants::{of_passes, open};
 use super::load;
 use super::nearest::unknown;
 use crate::args::{Language, OptArgs};
@@ -30,7 +30,8 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let show = show(args)?;
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
-    let params = Arc::new(of_passes(&program.module, args.params.as_deref())?);
+    let weights = open(args.params.as_deref())?;
+    let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let settings =
         Settings { target: args.target.into(), params: Arc::clone(&params), ..Settings::default() };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);

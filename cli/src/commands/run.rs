@@ -10,7 +10,7 @@ use super::load;
 use super::nearest::unknown;
 use crate::args::{Backend, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::read_module;
+use crate::files::is_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
@@ -28,16 +28,19 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
             "this backend is not built in this version; there are --backend interp and --backend cpu",
         ));
     }
-    if let Some(bytes) = read_module(&args.file)? {
-        return compiled::run_file(args, &bytes, terminal);
+    if is_module(&args.file)? {
+        return compiled::run_file(args, terminal);
     }
     if import::is_model(&args.file) {
         return imported(args, terminal);
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    if args.backend == Backend::Cpu {
+        return compiled::run_program(args, &program, terminal);
+    }
     let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
-    on_backend(args, &program, constants, terminal)
+    interpreted(args, &program, constants, terminal)
 }
 
 /// Imports a model and runs it. Inputs that decide shapes or axes go to the import.
@@ -47,19 +50,10 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let mut args = args.clone();
     args.input.retain(|input| !bound.iter().any(|name| import::is_of(input, name)));
     let constants = Constants { externals, ..Constants::default() };
-    on_backend(&args, &program, constants, terminal)
-}
-
-fn on_backend(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    terminal: &mut Terminal,
-) -> Outcome {
     if args.backend == Backend::Cpu {
-        return compiled::run_program(args, program, &constants, terminal);
+        return compiled::run_imported(&args, &program, constants, terminal);
     }
-    interpreted(args, program, constants, terminal)
+    interpreted(&args, &program, constants, terminal)
 }
 
 fn interpreted(
@@ -70,7 +64,7 @@ fn interpreted(
 ) -> Outcome {
     let max_bytes = size(&args.max_memory)?;
     let function = entry(&program.module, &args.entry)?;
-    let arguments = Inputs::new(args, function, max_bytes)?.read(&constants)?;
+    let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
     let options = RunOptions {
         externals: Arc::new(constants.externals),
         memory: Some(max_bytes),

@@ -44,6 +44,12 @@ impl Weights {
         &self.path
     }
 
+    /// All bytes of it.
+    #[must_use]
+    pub fn content(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn parsed(&self) -> Result<SafeTensors<'_>, String> {
         SafeTensors::deserialize(&self.bytes).map_err(|error| {
             format!("{} is no proper safetensors file: {error}", self.path.display())

@@ -28,13 +28,12 @@ impl Constants {
 
     /// The number of a tensor.
     pub(super) fn tensor(&mut self, tensor: &Tensor) -> u32 {
-        let bytes = elements(tensor);
         let shape: Vec<i64> =
             tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
         let dtype = dtype(tensor.dtype());
         self.data.resize(self.data.len().next_multiple_of(machine::ALIGNMENT), 0);
         let at = self.data.len() as u64;
-        self.data.extend(bytes);
+        append(tensor, &mut self.data);
         self.add(Constant::Tensor { dtype, shape, at })
     }
 
@@ -65,22 +64,28 @@ pub(super) fn dtype(dtype: DType) -> machine::DType {
 /// The elements of a tensor, row-major, as they lie in memory.
 #[must_use]
 pub fn elements(tensor: &Tensor) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    append(tensor, &mut bytes);
+    bytes
+}
+
+/// The elements after what is there.
+fn append(tensor: &Tensor, to: &mut Vec<u8>) {
     macro_rules! bytes {
         ($($variant:ident)*) => {
             match tensor.data() {
                 $(Data::$variant(elements) => {
-                    let size = tensor.dtype().size();
+                    let (size, at) = (tensor.dtype().size(), to.len());
                     // Chunks of one size are copied in vectors; weights are most of a module.
-                    let mut bytes = vec![0; size * elements.len()];
-                    let chunks = bytes.chunks_exact_mut(size);
+                    to.resize(at + size * elements.len(), 0);
+                    let chunks = to[at..].chunks_exact_mut(size);
                     chunks.zip(elements).for_each(|(to, element)| {
                         to.copy_from_slice(&element.to_ne_bytes());
                     });
-                    bytes
                 })*
-                Data::Bool(elements) => elements.iter().map(|&element| u8::from(element)).collect(),
+                Data::Bool(elements) => to.extend(elements.iter().map(|&element| u8::from(element))),
             }
         };
     }
-    bytes!(F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64)
+    bytes!(F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64);
 }

@@ -1,6 +1,7 @@
 //! Sections and their table: kinds, checksums, places.
 
 use super::{LoadError, MAGIC, VERSION};
+use std::io::{self, Write};
 
 const HEADER: usize = 32;
 const ENTRY: usize = 24;
@@ -35,33 +36,40 @@ impl Kind {
     }
 }
 
-/// The file with these sections, which are in their order.
-pub(super) fn write(sections: &[(Kind, &[u8]); SECTIONS]) -> Vec<u8> {
+/// Writes the file with these sections, which are in their order; how many bytes it has.
+pub(super) fn write(sections: &[(Kind, &[u8]); SECTIONS], to: &mut dyn Write) -> io::Result<usize> {
     let mut table = Vec::new();
     let mut at = (HEADER + SECTIONS * ENTRY).next_multiple_of(ALIGNMENT);
-    let mut places = Vec::new();
     for (kind, bytes) in sections {
         table.extend((*kind as u32).to_le_bytes());
         table.extend(crc32fast::hash(bytes).to_le_bytes());
         table.extend((at as u64).to_le_bytes());
         table.extend((bytes.len() as u64).to_le_bytes());
-        places.push(at);
         at = (at + bytes.len()).next_multiple_of(ALIGNMENT);
     }
-    let mut file = Vec::with_capacity(at);
-    file.extend(MAGIC);
-    file.extend(VERSION.to_le_bytes());
-    file.extend((SECTIONS as u32).to_le_bytes());
-    file.extend((at as u64).to_le_bytes());
-    file.extend(crc32fast::hash(&table).to_le_bytes());
-    file.extend(crc32fast::hash(&file).to_le_bytes());
-    file.extend(table);
-    for ((_, bytes), place) in sections.iter().zip(places) {
-        file.resize(place, 0);
-        file.extend(*bytes);
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend(MAGIC);
+    header.extend(VERSION.to_le_bytes());
+    header.extend((SECTIONS as u32).to_le_bytes());
+    header.extend((at as u64).to_le_bytes());
+    header.extend(crc32fast::hash(&table).to_le_bytes());
+    header.extend(crc32fast::hash(&header).to_le_bytes());
+    header.extend(table);
+    to.write_all(&header)?;
+    let mut written = header.len();
+    for (_, bytes) in sections {
+        written += fill(written, to)?;
+        to.write_all(bytes)?;
+        written += bytes.len();
     }
-    file.resize(at, 0);
-    file
+    Ok(written + fill(written, to)?)
+}
+
+/// Zeros up to where a section may begin; how many.
+fn fill(written: usize, to: &mut dyn Write) -> io::Result<usize> {
+    let gap = written.next_multiple_of(ALIGNMENT) - written;
+    to.write_all(&[0; ALIGNMENT][..gap])?;
+    Ok(gap)
 }
 
 /// The sections of a file, in their order.

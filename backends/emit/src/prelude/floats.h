@@ -12,6 +12,16 @@ static inline double rx_max_f64(double a, double b) { return a >= b || a != a ? 
 #pragma omp declare reduction(rx_least : float : omp_out = rx_min_f32(omp_out, omp_in)) initializer(omp_priv = INFINITY)
 #pragma omp declare reduction(rx_least : double : omp_out = rx_min_f64(omp_out, omp_in)) initializer(omp_priv = INFINITY)
 
+/* Numbers in the order of floats, so that the greatest is one operation on a vector that waits for one operation
+   before; NaN is not among them. */
+static inline int32_t rx_key_f32(float x) {
+    int32_t bits = (int32_t)rx_bits_of_f32(x);
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+static inline float rx_f32_of_key(int32_t key) {
+    return rx_f32_of_bits((uint32_t)(key ^ ((key >> 31) & 0x7fffffff)));
+}
+
 static inline double rx_floormod_f64(double a, double b) {
     double rest = fmod(a, b);
     if (rest == 0) return copysign(0.0, b);

@@ -1,6 +1,5 @@
 //! The arguments of the entry function, from `--input`, `--params`, `--sym` and `--random`.
 
-use super::super::constants::Constants;
 use crate::args::RunArgs;
 use crate::commands::nearest::unknown;
 use crate::exit::Failure;
@@ -8,6 +7,7 @@ use crate::files::read_tensor;
 use relax_corpus::signature::{bind, random_value};
 use relax_corpus::spec::Context;
 use relax_semantics::random::Random;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -47,9 +47,12 @@ impl<'a> Inputs<'a> {
     }
 
     /// The arguments in order.
-    pub(super) fn read(mut self, constants: &Constants) -> Result<Vec<Value>, Failure> {
+    pub(super) fn read(
+        mut self,
+        parameters_of_file: &BTreeMap<Name, Tensor>,
+    ) -> Result<Vec<Value>, Failure> {
         let mut values: BTreeMap<Name, Value> = BTreeMap::new();
-        for (name, tensor) in &constants.parameters {
+        for (name, tensor) in parameters_of_file {
             if !self.specs.contains_key(name) {
                 values.insert(name.clone(), Value::Tensor(tensor.clone()));
             }

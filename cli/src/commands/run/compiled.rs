@@ -2,7 +2,10 @@
 
 use super::super::build::{Bound, image};
 use super::super::calls::Calls;
-use super::super::constants::{Constants, load as load_constants};
+use super::super::constants::{
+    Constants, from, load as load_constants, load_externals, of_parameters, open,
+};
+use super::super::kept::{Kept, Parameters};
 use super::super::opt::failed_run;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
@@ -14,19 +17,22 @@ use relax_corpus::pipeline::{Program, Ran};
 use relax_emit::Sums;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pipeline::Failed;
-use relax_runtime::file::LoadError;
-use relax_runtime::{self as machine, Limits};
+use relax_runtime::file::{Image, LoadError};
+use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
-use relax_syntax::ir::Module;
+use relax_syntax::Name;
+use relax_syntax::ir;
 use relax_syntax::span::Source;
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
 
 /// A module that is loaded, and the arguments of a call.
 pub(in crate::commands) struct Prepared {
-    pub(in crate::commands) module: machine::Module,
+    pub(in crate::commands) module: Module,
     pub(in crate::commands) source: Source,
     entry: String,
     arguments: Vec<machine::Value>,
@@ -34,21 +40,34 @@ pub(in crate::commands) struct Prepared {
 }
 
 /// Runs a module file.
-pub(super) fn run_file(args: &RunArgs, bytes: &[u8], terminal: &mut Terminal) -> Outcome {
-    run(args, prepare_file(args, bytes)?, terminal)
+pub(super) fn run_file(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+    run(args, prepare_file(args)?, terminal)
 }
 
 /// Compiles a program and runs it.
-pub(super) fn run_program(
-    args: &RunArgs,
-    program: &Program,
-    constants: &Constants,
-    terminal: &mut Terminal,
-) -> Outcome {
-    match prepare_program(args, program, constants, Sums::Exact)? {
+pub(super) fn run_program(args: &RunArgs, program: &Program, terminal: &mut Terminal) -> Outcome {
+    match prepare_program(args, program, Sums::Exact)? {
         Ok(prepared) => run(args, prepared, terminal),
         Err(failed) => failed_run(&failed, program, terminal),
     }
+}
+
+/// Compiles a program whose constants are at hand, and runs it.
+pub(super) fn run_imported(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Outcome {
+    let made = match compile(program, constants, Sums::Exact)? {
+        Ok(made) => made,
+        Err(failed) => return failed_run(&failed, program, terminal),
+    };
+    let name = &program.source.name;
+    let module = loaded(Module::load_with(&made.image.to_bytes(), limits(args)?), name)?;
+    let source = program.source.clone();
+    let prepared = prepare(args, module, &program.module, &made.parameters, source)?;
+    run(args, prepared, terminal)
 }
 
 fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
@@ -64,51 +83,88 @@ fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outco
 }
 
 /// Loads a module file and reads the arguments.
-pub(in crate::commands) fn prepare_file(args: &RunArgs, bytes: &[u8]) -> Result<Prepared, Failure> {
+pub(in crate::commands) fn prepare_file(args: &RunArgs) -> Result<Prepared, Failure> {
     let name = shown_name(&args.file);
-    let module = load(args, bytes, &name)?;
+    let module = loaded(Module::open(&args.file, limits(args)?), &name)?;
     let signatures = signatures(&module, &name)?;
     let function = entry(&signatures, &args.entry)?;
     let constants = load_constants(&signatures, function, args.params.as_deref())?;
     let source = Source::new(module.metadata().source_name.as_str(), module.source());
-    prepare(args, module, &signatures, &constants, source)
+    prepare(args, module, &signatures, &constants.parameters, source)
 }
 
-/// Compiles a program and reads the arguments; the inner error is that of a pass.
+/// Compiles a program, or finds what was made of it before, and reads the arguments; the inner error is that of a
+/// pass.
 pub(in crate::commands) fn prepare_program(
     args: &RunArgs,
     program: &Program,
-    constants: &Constants,
     sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
-    let bound = Bound { params: Arc::new(constants.externals.clone()), binds: false, sums };
-    let image = match image(program, &bound)? {
-        Ok(image) => image,
+    let function = entry(&program.module, &args.entry)?;
+    let (path, source) = (args.params.as_deref(), program.source.clone());
+    load_externals(&program.module, path)?;
+    let kept = Kept::of(program, Parameters::Free, sums);
+    let known = kept.as_ref().and_then(|kept| kept.find(path));
+    let limits = limits(args)?;
+    // What is damaged there is made anew.
+    if let Some(module) = known.and_then(|path| Module::open(&path, limits).ok()) {
+        // The file is not read again where every parameter has an input.
+        let is_asked = args.input.len() < function.lambda.params.len();
+        let parameters = of_parameters(function, path.filter(|_| is_asked))?;
+        return prepare(args, module, &program.module, &parameters, source).map(Ok);
+    }
+    let weights = open(path)?;
+    let constants = from(&program.module, function, weights.as_ref())?;
+    let made = match compile(program, constants, sums)? {
+        Ok(made) => made,
         Err(failed) => return Ok(Err(failed)),
     };
-    let module = load(args, &image.to_bytes(), &program.source.name)?;
-    prepare(args, module, &program.module, constants, program.source.clone()).map(Ok)
+    let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &made.image)) {
+        Some(path) => Module::open(&path, limits),
+        None => Module::load_with(&made.image.to_bytes(), limits),
+    };
+    let module = loaded(module, &source.name)?;
+    prepare(args, module, &program.module, &made.parameters, source).map(Ok)
 }
 
-fn load(args: &RunArgs, bytes: &[u8], name: &str) -> Result<machine::Module, Failure> {
-    let bytes_limit = usize::try_from(size(&args.max_memory)?).unwrap_or(usize::MAX);
-    let limits = Limits {
-        bytes: bytes_limit,
+/// What was compiled, and tensors that have the name of a parameter.
+struct Made {
+    image: Image,
+    parameters: BTreeMap<Name, Tensor>,
+}
+
+fn compile(
+    program: &Program,
+    constants: Constants,
+    sums: Sums,
+) -> Result<Result<Made, Failed>, Failure> {
+    let Constants { externals, parameters } = constants;
+    let bound = Bound { params: Arc::new(externals), binds: false, sums };
+    Ok(image(program, &bound)?.map(|image| Made { image, parameters }))
+}
+
+fn limits(args: &RunArgs) -> Result<Limits, Failure> {
+    Ok(Limits {
+        bytes: usize::try_from(size(&args.max_memory)?).unwrap_or(usize::MAX),
         steps: args.max_steps.unwrap_or(u64::MAX),
         threads: args.threads.map_or(0, NonZero::get),
         ..Limits::default()
-    };
-    machine::Module::load_with(bytes, limits).map_err(|error| {
+    })
+}
+
+fn loaded(module: Result<Module, LoadError>, name: &str) -> Result<Module, Failure> {
+    module.map_err(|error| {
         let text = format!("{name}: {error}");
         match error {
             LoadError::Target(_) | LoadError::Kernels(_) => Failure::missing(text),
+            LoadError::Unreadable { .. } => Failure::usage(error),
             _ => Failure::usage(text),
         }
     })
 }
 
 /// What the functions of a module file take.
-fn signatures(module: &machine::Module, name: &str) -> Result<Module, Failure> {
+fn signatures(module: &Module, name: &str) -> Result<ir::Module, Failure> {
     let text = module.metadata().signatures.as_str();
     let program = Program::load(Source::new("signatures", text));
     if program.has_errors() {
@@ -119,14 +175,14 @@ fn signatures(module: &machine::Module, name: &str) -> Result<Module, Failure> {
 
 fn prepare(
     args: &RunArgs,
-    mut module: machine::Module,
-    signatures: &Module,
-    constants: &Constants,
+    mut module: Module,
+    signatures: &ir::Module,
+    parameters: &BTreeMap<Name, Tensor>,
     source: Source,
 ) -> Result<Prepared, Failure> {
     let max_bytes = size(&args.max_memory)?;
     let function = entry(signatures, &args.entry)?;
-    let arguments = Inputs::new(args, function, max_bytes)?.read(constants)?;
+    let arguments = Inputs::new(args, function, max_bytes)?.read(parameters)?;
     let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
     let arguments = arguments.map_err(Failure::usage)?;
     let limits =

@@ -1,0 +1,71 @@
+//! Programs that were compiled before: their module files are kept beside compiled kernels, under all that decides
+//! what they are. Where something of that cannot be told, nothing is kept.
+
+use relax_build::{Digest, Key, Modules};
+use relax_corpus::pipeline::Program;
+use relax_corpus::tensor_files::Weights;
+use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
+use relax_runtime::file::Image;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Where the module file of a program is, if there is one.
+pub(super) struct Kept {
+    modules: Modules,
+    /// All but the weights.
+    key: Key,
+}
+
+/// What becomes of the parameters that a file has values for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parameters {
+    /// They are constants of the module.
+    Bound,
+    /// They are parameters still.
+    Free,
+}
+
+impl Kept {
+    /// `None` where nothing can be kept.
+    pub(super) fn of(program: &Program, parameters: Parameters, sums: Sums) -> Option<Self> {
+        let cache = Cache::of_user()?;
+        let source = &program.source;
+        let key = Key::default()
+            .with("made by", producer()?.as_bytes())
+            .with("compiler", Compiler::of_system().ok()?.key().as_bytes())
+            .with("options", format!("{parameters:?} {sums:?}").as_bytes())
+            .with("name", source.name.as_bytes())
+            .with("text", source.text.as_bytes());
+        Some(Self { modules: Modules::at(cache.folder().join("modules")), key })
+    }
+
+    /// The file of the program with these weights. It may be damaged.
+    pub(super) fn find(&self, params: Option<&Path>) -> Option<PathBuf> {
+        let digest = params.map(Digest::of_file).transpose().ok()?;
+        self.modules.find(&self.with(digest))
+    }
+
+    /// Keeps what was made with these weights; where it is now.
+    pub(super) fn keep(&self, weights: Option<&Weights>, image: &Image) -> Option<PathBuf> {
+        let digest = weights.map(|weights| Digest::of(weights.content()));
+        self.modules.keep(&self.with(digest), image).ok()?
+    }
+
+    fn with(&self, weights: Option<Digest>) -> Key {
+        let key = self.key.clone();
+        match weights {
+            Some(digest) => key.with_file("weights", digest),
+            None => key,
+        }
+    }
+}
+
+/// Which build of this program it is: a compiler that was changed has another file.
+fn producer() -> Option<String> {
+    let path = std::env::current_exe().ok()?;
+    let metadata = std::fs::metadata(path).ok()?;
+    let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let (version, length) = (env!("CARGO_PKG_VERSION"), metadata.len());
+    Some(format!("relax {version}, {length} bytes of {} ns", changed.as_nanos()))
+}
