@@ -29,6 +29,10 @@ impl Cache {
         base.map(|base| Self::at(base.join("relax")))
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The shared object of a text.
     pub(crate) fn object(&self, text: &str, compiler: &Compiler) -> Result<PathBuf, Error> {
         let key = compiler.key();
