@@ -81,7 +81,8 @@ pub(in crate::commands) fn prepare_program(
     constants: &Constants,
     sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
-    let bound = Bound { params: Arc::new(constants.externals.clone()), binds: false, sums };
+    let params = Arc::new(constants.externals.clone());
+    let bound = Bound { params, binds: false, sums, tiles: None };
     let image = match image(program, &bound)? {
         Ok(image) => image,
         Err(failed) => return Ok(Err(failed)),
