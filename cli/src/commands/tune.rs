@@ -33,7 +33,8 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
             _ = writeln!(text, "not measured: the built-in model is shown ({})", path.display())
         }
     }
-    let plan = Plan::of(&known.unwrap_or_else(|| Table::built_in(hardware())));
+    let assumed = Hardware::assumed(hardware().isa);
+    let plan = Plan::of(&known.unwrap_or_else(|| Table::built_in(assumed)));
     candidates(&plan, &mut text);
     for extents in &args.extents {
         versions(&plan, extents, &mut text)?;
