@@ -116,13 +116,17 @@ fn versions(plan: &Plan, extents: &str, text: &mut String) -> Result<(), Failure
     let (terms, columns) = (number(terms).ok_or_else(wrong)?, number(columns).ok_or_else(wrong)?);
     let _ = writeln!(text, "{extents}:");
     if let Some(rows) = number(rows) {
-        let _ = writeln!(text, "  {}", told(plan, rows, terms, columns));
+        let _ = writeln!(text, "  {}", told(plan, rows, terms, columns, Detail::Tiles));
         return Ok(());
     }
     let mut first = 1;
-    let mut known = told(plan, 1, terms, columns);
+    let mut known = told(plan, 1, terms, columns, Detail::Kind);
     for row in 2..=MOST_ROWS + 1 {
-        let next = if row > MOST_ROWS { String::new() } else { told(plan, row, terms, columns) };
+        let next = if row > MOST_ROWS {
+            String::new()
+        } else {
+            told(plan, row, terms, columns, Detail::Kind)
+        };
         if next != known {
             let last = if row > MOST_ROWS { "on".to_owned() } else { format!("to {}", row - 1) };
             let _ = writeln!(text, "  {rows} from {first} {last}: {known}");
@@ -135,20 +139,30 @@ fn versions(plan: &Plan, extents: &str, text: &mut String) -> Result<(), Failure
 /// Up to which number of rows versions are listed.
 const MOST_ROWS: u64 = 512;
 
-fn told(plan: &Plan, rows: u64, terms: u64, columns: u64) -> String {
+/// One version in words.
+fn told(plan: &Plan, rows: u64, terms: u64, columns: u64, detail: Detail) -> String {
     if rows == 1 || columns == 1 {
         return "one row: the right side is read once".to_owned();
     }
     let Choice { tiles, columns: block, packs } = plan.choose(rows, columns, true);
     let right = if packs { "packed" } else { "in place" };
-    let blocks = if block >= columns {
-        "all columns".to_owned()
-    } else {
-        format!("blocks of {block} columns")
-    };
+    let whole = block >= columns;
+    let blocks = if whole { "all columns".to_owned() } else { format!("{block} columns") };
+    let deep = terms.div_ceil(plan.blocks.terms);
+    let rest = format!("right side {right}, blocks of {blocks}, terms in {deep} blocks");
     let most = rows.div_ceil(tiles);
     let vectors = plan.tiles[most as usize - 1].tile.vectors;
-    let slices = terms.div_ceil(plan.blocks.terms);
-    let slices = if slices > 1 { format!(", {slices} slices of terms") } else { String::new() };
-    format!("{tiles} tiles of {most} x {vectors} at most, right side {right}, {blocks}{slices}")
+    match detail {
+        Detail::Kind => format!("tiles of {vectors} vectors, {rest}"),
+        Detail::Tiles => format!("{tiles} tiles of {most} x {vectors} at most, {rest}"),
+    }
+}
+
+/// How much is told of a version.
+#[derive(Clone, Copy)]
+enum Detail {
+    /// What many numbers of rows share.
+    Kind,
+    /// Everything.
+    Tiles,
 }
