@@ -4,7 +4,9 @@
 
 use crate::library::{Function, Library, Tensor};
 use crate::{Cache, Compiler, Error, hardware};
-use relax_emit::tiles::{Hardware, Measured, Plan, Table, Tile, Times, filter_by_isa, level0_text};
+use relax_emit::tiles::{
+    Hardware, Measured, Plan, Right, Table, Tile, Times, filter_by_isa, level0_text,
+};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -124,7 +126,7 @@ pub fn measure(compiler: &Compiler, cache: &Cache) -> Result<Table, Error> {
 /// # Errors
 /// As of [`measure`].
 pub fn choices(
-    extents: &[(u64, u64, bool)],
+    extents: &[(u64, u64, Right)],
     compiler: &Compiler,
     cache: &Cache,
 ) -> Result<(Vec<(u64, u64, bool)>, [f64; 2]), Error> {
@@ -133,10 +135,10 @@ pub fn choices(
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
     let mut least = [f64::INFINITY; 2];
     let mut chosen = Vec::new();
-    for &(m, n, along_rows) in extents {
+    for &(m, n, right) in extents {
         for (kind, least) in [7, 6].into_iter().zip(&mut least) {
             let start = Instant::now();
-            bench.call(&[kind, i64::from(along_rows), 1000, m as i64, n as i64]);
+            bench.call(&[kind, i64::from(right == Right::Rows), 1000, m as i64, n as i64]);
             *least = least.min(start.elapsed().as_secs_f64() / 1000.0);
         }
         let result = &bench.buffers[2];

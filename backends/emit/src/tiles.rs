@@ -10,7 +10,7 @@ mod text;
 
 pub use candidates::{Blocks, Tile, filter_by_isa, filter_by_multiples};
 pub use hardware::{Hardware, Isa};
-pub use model::{Choice, Plan};
+pub use model::{Choice, Plan, Right};
 pub use table::{Measured, Table, Times};
 pub use text::level0_text;
 pub(crate) use text::plan_text;

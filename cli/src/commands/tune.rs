@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_cpu::{Compiler, hardware, measure};
-use relax_emit::tiles::{Choice, Hardware, Measured, Plan, Table, Tile};
+use relax_emit::tiles::{Choice, Hardware, Measured, Plan, Right, Table, Tile};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn told(plan: &Plan, rows: u64, terms: u64, columns: u64, detail: Detail) -> Str
     if rows == 1 || columns == 1 {
         return "one row: the right side is read once".to_owned();
     }
-    let Choice { tiles, columns: block, packs } = plan.choose(rows, columns, true);
+    let Choice { tiles, columns: block, packs } = plan.choose(rows, columns, Right::Rows);
     let right = if packs { "packed" } else { "in place" };
     let whole = block >= columns;
     let blocks = if whole { "all columns".to_owned() } else { format!("{block} columns") };

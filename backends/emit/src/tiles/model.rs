@@ -14,6 +14,15 @@ pub struct Plan {
     pub tiles: Vec<Measured>,
 }
 
+/// How the right matrix lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Its rows are dense.
+    Rows,
+    /// Anything else, as its columns being dense.
+    Turned,
+}
+
 /// The version of a product that some extents get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -60,13 +69,15 @@ impl Plan {
     /// For one term and column, of products with few rows.
     fn typical(&self) -> f64 {
         let columns = self.block();
-        let cost = |m: u64| self.cost(m, columns, true, self.choose(m, columns, true)) / m as f64;
+        let cost = |m: u64| {
+            self.cost(m, columns, Right::Rows, self.choose(m, columns, Right::Rows)) / m as f64
+        };
         (1..=64).map(cost).sum::<f64>() / columns as f64
     }
 
-    /// Picoseconds for one term of every element of `m` x `n`. `along_rows`: rows of the right matrix are dense.
+    /// Picoseconds for one term of every element of `m` x `n`.
     #[must_use]
-    pub fn cost(&self, m: u64, n: u64, along_rows: bool, choice: Choice) -> f64 {
+    pub fn cost(&self, m: u64, n: u64, right: Right, choice: Choice) -> f64 {
         let of = |rows: u64| {
             let times = self.tiles[rows as usize - 1].times;
             (if choice.packs { times.packed } else { times.in_place }) as f64
@@ -84,7 +95,8 @@ impl Plan {
             tiles = loads;
         }
         if choice.packs {
-            tiles += self.line(if along_rows { self.table.pack } else { self.table.turn }) as f64;
+            let Table { pack, turn, .. } = self.table;
+            tiles += self.line(if right == Right::Rows { pack } else { turn }) as f64;
         }
         panels * tiles + blocks * m as f64 * self.table.left as f64
     }
@@ -96,18 +108,18 @@ impl Plan {
 
     /// The cheapest version; of equal ones the first. `m` and `n` are not 0.
     #[must_use]
-    pub fn choose(&self, m: u64, n: u64, along_rows: bool) -> Choice {
+    pub fn choose(&self, m: u64, n: u64, right: Right) -> Choice {
         let least = m.div_ceil(self.rows());
         let (block, whole) = (self.block(), n.next_multiple_of(self.panel()));
         let mut best = Choice { tiles: least, columns: block, packs: true };
-        let mut cost = self.cost(m, n, along_rows, best);
-        for version in if along_rows { 0..6 } else { 4..6 } {
+        let mut cost = self.cost(m, n, right, best);
+        for version in if right == Right::Rows { 0..6 } else { 4..6 } {
             let columns = if version & 2 == 0 { block } else { whole };
             let next = Choice { tiles: least + (version & 1), columns, packs: version >= 4 };
             if next.tiles > m || (next.columns == whole && whole < block) {
                 continue;
             }
-            let other = self.cost(m, n, along_rows, next);
+            let other = self.cost(m, n, right, next);
             if other < cost {
                 (best, cost) = (next, other);
             }
@@ -159,10 +171,10 @@ mod tests {
     fn the_choice_follows_the_rows() {
         for isa in Isa::ALL {
             let plan = plan(isa);
-            let few = plan.choose(5, 2304, true);
+            let few = plan.choose(5, 2304, Right::Rows);
             assert!(!few.packs && few.columns == 2304, "{isa:?} {few:?}");
-            assert!(plan.choose(2000, 2304, true).packs, "{isa:?}");
-            assert!(plan.choose(5, 2304, false).packs, "{isa:?}");
+            assert!(plan.choose(2000, 2304, Right::Rows).packs, "{isa:?}");
+            assert!(plan.choose(5, 2304, Right::Turned).packs, "{isa:?}");
         }
     }
 }
