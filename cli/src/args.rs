@@ -1,7 +1,9 @@
 //! The command line. `--help` texts are the documentation comments here.
 
+mod building;
 mod searching;
 
+pub(crate) use building::{BuildArgs, TuneArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Opt(OptArgs),
     Build(BuildArgs),
     Bench(BenchArgs),
+    Tune(TuneArgs),
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
@@ -226,31 +229,6 @@ pub(crate) enum Backend {
     Wgpu,
     /// Not built in this version
     Cuda,
-}
-
-/// Compile a program into a module file
-///
-/// The file holds code for the virtual machine, kernels as machine code of this processor, constants,
-/// and the source for messages; `relax run` runs it, and programs that embed the runtime do. With
-/// --params the values of external constants and of parameters of the entry function go into the file;
-/// parameters without a value stay parameters.
-#[derive(Debug, Args)]
-pub(crate) struct BuildArgs {
-    /// The program; `-` is the standard input
-    pub(crate) file: PathBuf,
-    /// Where to write it
-    #[arg(short, long, value_name = "FILE.rxm")]
-    pub(crate) output: PathBuf,
-    /// What code is made for
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub(crate) target: Target,
-    /// A safetensors file with external constants and parameters
-    #[arg(long, value_name = "FILE")]
-    pub(crate) params: Option<PathBuf>,
-    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
-    /// the interpreter
-    #[arg(long)]
-    pub(crate) fast: bool,
 }
 
 /// Time a function of a program, compiled

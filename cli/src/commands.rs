@@ -18,6 +18,7 @@ mod prove;
 mod rewrite;
 mod rules;
 mod run;
+mod tune;
 mod verify;
 mod versions;
 
@@ -40,6 +41,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
+        Command::Tune(args) => tune::tune(&args, terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Fuzz(args) => fuzz::fuzz(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),

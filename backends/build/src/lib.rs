@@ -8,7 +8,7 @@ pub use modules::{Digest, Key, Modules};
 pub use route::lower_for_cpu;
 
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Source, Sums, print_c};
+use relax_emit::{Options, Source, print_c};
 use relax_lower::program::{Around, Unsupported, lower_program};
 use relax_runtime::file::Image;
 use relax_runtime::program::Site;
@@ -36,14 +36,15 @@ pub enum BuildError {
     Compiler(#[from] relax_cpu::Error),
 }
 
-/// A module file for the processor at hand. `sums` says what its kernels may do with sums of floats.
+/// A module file for the processor at hand. `options` say what its kernels may do with sums of floats, and how products
+/// are cut.
 ///
 /// # Errors
 /// What the machine or the target has no code for, or a compiler that is missing or fails.
-pub fn build_cpu(
+pub fn build_cpu<'t>(
     module: &Module,
     around: &Around<'_>,
-    sums: Sums,
+    options: impl Into<Options<'t>>,
     compiler: &Compiler,
     cache: &Cache,
 ) -> Result<Image, BuildError> {
@@ -51,7 +52,7 @@ pub fn build_cpu(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
-    let source = print_c(module, &mut Prover::new(), sums);
+    let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source)?;
     image.object = relax_cpu::object(&source.text, compiler, cache)?;
     image.target = host_target();

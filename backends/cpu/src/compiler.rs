@@ -75,6 +75,13 @@ impl Compiler {
         format!("{command}\n{version}\n{}\n{}\n", flags.join(" "), processor())
     }
 
+    /// A number that tells processors apart, as far as the system does.
+    pub(crate) fn processor() -> u64 {
+        processor().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// Makes a shared object of a C file.
     pub(crate) fn compile(&self, text: &Path, object: &Path) -> Result<(), Error> {
         let output = Command::new(&self.command)

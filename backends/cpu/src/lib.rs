@@ -4,11 +4,15 @@
 
 mod cache;
 mod compiler;
+mod hardware;
 mod library;
+mod tuning;
 
 pub use cache::Cache;
 pub use compiler::{Compiler, FLAGS};
+pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
+pub use tuning::{choices, measure};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -37,6 +37,7 @@ mod replaced;
 mod shares;
 mod spread;
 mod statements;
+pub mod tiles;
 
 pub use checks::Checks;
 
@@ -100,10 +101,30 @@ pub enum Sums {
     AnyOrder,
 }
 
+/// What decides, beside the program, which code is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'t> {
+    /// What may be done with sums of floats.
+    pub sums: Sums,
+    /// What was measured on the machine that products are cut for; without it the built-in model decides.
+    pub tiles: Option<&'t tiles::Table>,
+}
+
+impl From<Sums> for Options<'_> {
+    fn from(sums: Sums) -> Self {
+        Self { sums, tiles: None }
+    }
+}
+
 /// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
 /// never fail.
 #[must_use]
-pub fn print_c(module: &Module, facts: &mut dyn Facts, sums: Sums) -> Source {
+pub fn print_c<'t>(
+    module: &Module,
+    facts: &mut dyn Facts,
+    options: impl Into<Options<'t>>,
+) -> Source {
+    let Options { sums, tiles } = options.into();
     let mut source = Source { text: String::new(), kernels: Vec::new(), left_out: Vec::new() };
     let mut multiplies = false;
     let mut symbols = names::Names::default();
@@ -119,7 +140,7 @@ pub fn print_c(module: &Module, facts: &mut dyn Facts, sums: Sums) -> Source {
             Err(reason) => source.left_out.push((program.name.clone(), reason)),
         }
     }
-    source.text.insert_str(0, &prelude::text(multiplies));
+    source.text.insert_str(0, &prelude::text(multiplies, tiles));
     source
 }
 

@@ -4,6 +4,7 @@ use super::constants::{load_externals, of_passes, open};
 use super::kept::{Kept, Parameters};
 use super::load;
 use super::opt::failed_run;
+use super::tune::given;
 use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
@@ -11,7 +12,8 @@ use crate::terminal::Terminal;
 use relax_build::{BuildError, build_cpu, lower_for_cpu};
 use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
+use relax_emit::tiles::Table;
+use relax_emit::{Options, Sums};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
@@ -35,7 +37,8 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     load_externals(&program.module, args.params.as_deref())?;
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
-    let kept = Kept::of(&program, Parameters::Bound, sums);
+    let tiles = given(args.tuned.as_ref())?;
+    let kept = Kept::of(&program, Parameters::Bound, &Options { sums, tiles: tiles.as_ref() });
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew.
     if let Some(file) = known.and_then(|path| ModuleFile::open(&path).ok()) {
@@ -44,7 +47,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
-    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums };
+    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
     let image = match image(&program, &bound)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, &program, terminal),
@@ -73,6 +76,8 @@ pub(super) struct Bound {
     pub(super) binds: bool,
     /// What kernels may do with sums of floats.
     pub(super) sums: Sums,
+    /// What was measured of the machine that products are cut for.
+    pub(super) tiles: Option<Table>,
 }
 
 /// The module file of a program for this processor; the inner error is that of a pass.
@@ -85,22 +90,21 @@ pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Fa
     let around =
         Around { externals: &bound.params, source: &program.source, signatures: &signatures };
     let cache = cache()?;
+    let options = Options { sums: bound.sums, tiles: bound.tiles.as_ref() };
     let image =
-        build_cpu(&module, &around, bound.sums, &compiler, &cache).map_err(
-            |error| match error {
-                BuildError::Program(unsupported) => {
-                    let (line, _) = program.source.line_column(unsupported.span.start);
-                    let (name, line) = (&program.source.name, line);
-                    Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
-                }
-                other => Failure::missing(other),
-            },
-        )?;
+        build_cpu(&module, &around, options, &compiler, &cache).map_err(|error| match error {
+            BuildError::Program(unsupported) => {
+                let (line, _) = program.source.line_column(unsupported.span.start);
+                let (name, line) = (&program.source.name, line);
+                Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
+            }
+            other => Failure::missing(other),
+        })?;
     Ok(Ok(image))
 }
 
 /// Where compiled kernels are kept; a folder of this run where the user has none.
-fn cache() -> Result<Cache, Failure> {
+pub(super) fn cache() -> Result<Cache, Failure> {
     if let Some(cache) = Cache::of_user() {
         return Ok(cache);
     }

@@ -5,7 +5,8 @@ use relax_build::{Digest, Key, Modules};
 use relax_corpus::pipeline::Program;
 use relax_corpus::tensor_files::Weights;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
+use relax_emit::Options;
+use relax_emit::tiles::Table;
 use relax_runtime::file::Image;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -28,13 +29,18 @@ pub(super) enum Parameters {
 
 impl Kept {
     /// `None` where nothing can be kept.
-    pub(super) fn of(program: &Program, parameters: Parameters, sums: Sums) -> Option<Self> {
+    pub(super) fn of(
+        program: &Program,
+        parameters: Parameters,
+        options: &Options<'_>,
+    ) -> Option<Self> {
         let cache = Cache::of_user()?;
         let source = &program.source;
         let key = Key::default()
             .with("made by", producer()?.as_bytes())
             .with("compiler", Compiler::of_system().ok()?.key().as_bytes())
-            .with("options", format!("{parameters:?} {sums:?}").as_bytes())
+            .with("options", format!("{parameters:?} {:?}", options.sums).as_bytes())
+            .with("tiles", options.tiles.map(Table::to_text).unwrap_or_default().as_bytes())
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());
         Some(Self { modules: Modules::at(cache.folder().join("modules")), key })

@@ -5,3 +5,4 @@ mod corpus;
 mod functions;
 mod native;
 mod products;
+mod tiles;

@@ -34,6 +34,11 @@ const SIZES: &[[i64; 3]] = &[
     [3, 130, 40],
     [172, 3, 5],
     [181, 5, 2],
+    // Sums over many terms, which several parts form slices of.
+    [2, 3, 1000],
+    [5, 7, 1300],
+    [1, 2, 4097],
+    [1, 1, 9000],
 ];
 
 /// Each program stores `max(sum + bias, 0)` or the sum, so that an error of the sum is none larger after.

@@ -103,7 +103,7 @@ pub(in crate::commands) fn prepare_program(
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
     load_externals(&program.module, path)?;
-    let kept = Kept::of(program, Parameters::Free, sums);
+    let kept = Kept::of(program, Parameters::Free, &sums.into());
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let limits = limits(args)?;
     // What is damaged there is made anew.
@@ -139,7 +139,7 @@ fn compile(
     sums: Sums,
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
-    let bound = Bound { params: Arc::new(externals), binds: false, sums };
+    let bound = Bound { params: Arc::new(externals), binds: false, sums, tiles: None };
     Ok(image(program, &bound)?.map(|image| Made { image, parameters }))
 }
 

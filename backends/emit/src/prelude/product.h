@@ -1,0 +1,191 @@
+/* What becomes of elements when their sums are whole: rows r0 to r1, columns c0 to c1. */
+typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c0, int64_t c1);
+
+/* A product, C with rows c_row apart, and how it is cut into parts. */
+typedef struct rx_job {
+    int64_t m, n, depth;
+    rx_matrix a, b;
+    float *c;
+    int64_t c_row;
+    rx_finish finish;
+    const void *context;
+    int turned;
+    int64_t row_parts, column_parts;
+} rx_job;
+
+static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    if (job->finish == NULL) return;
+    if (job->turned) job->finish(job->context, c0, c1, r0, r1);
+    else job->finish(job->context, r0, r1, c0, c1);
+}
+
+/* A tile of rows, as wide as a block. */
+static void rx_strip(const rx_job *job, int64_t rows, int64_t width, int64_t deep, const float *left,
+                     const rx_matrix block, const float *panels, int packs, float *c, int more) {
+    for (int64_t j = 0; j < width; j += RX_PANEL) {
+        const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
+        const int in_place = !packs && there == RX_PANEL;
+        const float *right = in_place ? block.data + j : packs ? panels + j * deep : panels;
+        rx_panel(rows, there, deep, left, right, in_place ? block.row : RX_PANEL, c + j, job->c_row, more);
+    }
+}
+
+/* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack B. */
+static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+    const int64_t m = r1 - r0, n = c1 - c0, depth = job->depth;
+    const rx_choice choice = rx_choose(m, n, job->b.column == 1);
+    const int64_t tiles = choice.tiles, widest = choice.block;
+    const rx_matrix a = {job->a.data + r0 * job->a.row, job->a.row, job->a.column};
+    const rx_matrix b = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    float *c = job->c + r0 * job->c_row + c0;
+    /* Where B stays where it is, its edge is packed. */
+    const int packs = choice.packs;
+    const int64_t most = n < widest ? n : widest, deepest = depth < RX_KC ? depth : RX_KC;
+    const int64_t wide = packs ? (most + RX_PANEL - 1) / RX_PANEL : 1;
+    float *panels = aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
+    if (panels == NULL) return 1;
+    _Alignas(64) float left[RX_ROWS * RX_KC + RX_LANES];
+    for (int64_t jc = 0; jc < n; jc += widest) {
+        const int64_t width = n - jc < widest ? n - jc : widest;
+        for (int64_t kc = 0; kc < depth; kc += RX_KC) {
+            const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
+            const rx_matrix block = {b.data + kc * b.row + jc * b.column, b.row, b.column};
+            const int64_t whole = width / RX_PANEL * RX_PANEL;
+            if (packs) rx_pack(panels, block, deep, width);
+            else if (whole < width) {
+                const rx_matrix edge = {block.data + whole, b.row, 1};
+                rx_pack(panels, edge, deep, width - whole);
+            }
+            for (int64_t t = 0, i = 0; t < tiles; t++) {
+                const int64_t rows = m / tiles + (t < m % tiles);
+                const rx_matrix above = {a.data + i * a.row + kc * a.column, a.row, a.column};
+                rx_pack_rows(left, above, deep, rows);
+                rx_strip(job, rows, width, deep, left, block, panels, packs, c + i * job->c_row + jc, kc > 0);
+                if (kc + deep == depth) rx_finished(job, r0 + i, r0 + i + rows, c0 + jc, c0 + jc + width);
+                i += rows;
+            }
+        }
+    }
+    free(panels);
+    return 0;
+}
+
+/* One part; columns are cut between panels, so that edges are where they are without parts. */
+static int32_t rx_part(void *context, int64_t part) {
+    const rx_job *job = context;
+    const int64_t panels = (job->n + RX_PANEL - 1) / RX_PANEL;
+    const int64_t row = part / job->column_parts, column = part % job->column_parts;
+    const int64_t r0 = rx_begin(job->m, job->row_parts, row), r1 = rx_begin(job->m, job->row_parts, row + 1);
+    const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
+    const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
+    const int64_t c1 = end < job->n ? end : job->n;
+    if (job->m > 1 && job->depth > 0) return rx_block(job, r0, r1, c0, c1);
+    const rx_matrix right = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    for (int64_t i = r0; i < r1; i++) {
+        const rx_matrix left = {job->a.data + i * job->a.row, job->a.row, job->a.column};
+        rx_row(left, right, job->c + i * job->c_row + c0, c1 - c0, job->depth);
+    }
+    rx_finished(job, r0, r1, c0, c1);
+    return 0;
+}
+
+/* Cuts columns first: each part packs its own, and all read the rows. Gives how many parts there should be. */
+static int64_t rx_cut(const rx_threads *threads, rx_job *job) {
+    job->row_parts = job->column_parts = 1;
+    if (threads == NULL || threads->count < 2) return 1;
+    const double worth = (double)job->m * (double)job->n * (double)job->depth / (16.0 * RX_GRAIN);
+    const int64_t panels = (job->n + RX_PANEL - 1) / RX_PANEL;
+    int64_t wanted = panels >= 16 * threads->count ? 2 * threads->count : threads->count;
+    if (worth < (double)wanted) wanted = (int64_t)worth;
+    if (wanted < 2) return 1;
+    job->column_parts = panels < wanted ? panels : wanted;
+    const int64_t left = wanted / job->column_parts, rows = job->m / (2 * RX_ROWS);
+    job->row_parts = rows < 1 ? 1 : rows < left ? rows : left;
+    return wanted;
+}
+
+/* Sums over many terms: slices of them are summed by different parts, and then added in order. A slice of a product of
+   several rows is a block of RX_KC terms, which is added as a whole without slices too; that of a single row
+   is RX_DEEP terms, whoever computes it. So no sum tells how many threads there are. */
+#define RX_DEEP 4096
+#define RX_SCRATCH (1 << 20)
+
+typedef struct rx_slices {
+    const rx_job *job;
+    float *sums;
+    int64_t first, terms;
+} rx_slices;
+
+static int32_t rx_slice(void *context, int64_t part) {
+    const rx_slices *slices = context;
+    rx_job job = *slices->job;
+    const int64_t parts = job.row_parts * job.column_parts, at = part / parts;
+    const int64_t begin = (slices->first + at) * slices->terms, left = job.depth - begin;
+    job.depth = left < slices->terms ? left : slices->terms;
+    job.a.data += begin * job.a.column;
+    job.b.data += begin * job.b.row;
+    job.c = slices->sums + at * job.m * job.n;
+    job.c_row = job.n;
+    job.finish = NULL;
+    return rx_part(&job, part % parts);
+}
+
+/* How many slices are computed at once; 0: the terms stay together. */
+static int64_t rx_slices_of(const rx_job *job, int64_t wanted) {
+    const int64_t terms = job->m > 1 ? RX_KC : RX_DEEP, parts = job->row_parts * job->column_parts;
+    if (job->depth <= terms) return 0;
+    if (job->m > 1 && (parts >= wanted || job->m > RX_SCRATCH / job->n)) return 0;
+    const int64_t all = (job->depth + terms - 1) / terms, room = RX_SCRATCH / job->m / job->n;
+    const int64_t useful = 4 * wanted, some = useful < all ? useful : all;
+    return some < room ? some : room > 1 ? room : 1;
+}
+
+/* The sums of `count` slices, in order, after what was there before. */
+static void rx_add(const rx_job *job, const float *sums, int64_t count, int more) {
+    const int64_t size = job->m * job->n;
+    for (int64_t i = 0; i < job->m; i++) {
+        float *restrict to = job->c + i * job->c_row;
+        const float *from = sums + i * job->n;
+        if (!more) memcpy(to, from, (size_t)job->n * 4);
+        for (int64_t s = more ? 0 : 1; s < count; s++)
+            for (int64_t j = 0; j < job->n; j++) to[j] += from[s * size + j];
+    }
+}
+
+static int rx_sliced(const rx_threads *threads, const rx_job *job, int64_t count) {
+    const int64_t terms = job->m > 1 ? RX_KC : RX_DEEP, all = (job->depth + terms - 1) / terms;
+    float *sums = malloc((size_t)(count * job->m * job->n) * 4);
+    if (sums == NULL) return 1;
+    int32_t status = 0;
+    for (int64_t first = 0; first < all && status == 0; first += count) {
+        const int64_t here = all - first < count ? all - first : count;
+        const int64_t parts = here * job->row_parts * job->column_parts;
+        rx_slices slices = {job, sums, first, terms};
+        if (threads != NULL && parts > 1) status = threads->run(threads, parts, rx_slice, &slices);
+        else
+            for (int64_t part = 0; part < parts && status == 0; part++) status = rx_slice(&slices, part);
+        if (status == 0) rx_add(job, sums, here, first > 0);
+    }
+    free(sums);
+    if (status == 0) rx_finished(job, 0, job->m, 0, job->n);
+    return status;
+}
+
+/* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. Then nothing is finished that
+   others could see: the kernel stops. */
+static __attribute__((noinline, unused)) int rx_product(
+    const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
+    int64_t c_row, rx_finish finish, const void *context) {
+    if (m <= 0 || n <= 0) return 0;
+    rx_job job = {m, n, depth, a, b, c, c_row, finish, context, 0, 1, 1};
+    if (n == 1 && c_row == 1) {
+        /* A column is the row of the product of what is turned over. */
+        const rx_matrix row = {b.data, 0, b.row}, turned = {a.data, a.column, a.row};
+        job = (rx_job){1, m, depth, row, turned, c, m, finish, context, 1, 1, 1};
+    }
+    const int64_t wanted = rx_cut(threads, &job);
+    const int64_t slices = rx_slices_of(&job, wanted);
+    if (slices > 0) return rx_sliced(threads, &job, slices);
+    const int64_t parts = job.row_parts * job.column_parts;
+    return parts > 1 ? threads->run(threads, parts, rx_part, &job) : rx_part(&job, 0);
+}
