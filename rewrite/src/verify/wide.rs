@@ -1,0 +1,52 @@
+//! Results as real numbers: where a pass rounds elsewhere, both modules are run in f64 too, and what differs there is
+//! held against the rounding that each of them shows.
+
+use super::{Case, Sides};
+use relax_corpus::pipeline::{Ran, RunOptions, run};
+use relax_corpus::reals::{Results, agree, widened, widened_value, widened_values};
+use relax_semantics::value::Value;
+use relax_syntax::ir::{Function, Module};
+use std::sync::Arc;
+
+/// Two modules in f64.
+pub(super) struct Wide {
+    before: Module,
+    after: Module,
+    options: RunOptions,
+}
+
+impl Wide {
+    /// `None` where one has what is not widened: shapes and traps alone are compared then.
+    pub(super) fn of(before: &Module, after: &Module, options: &RunOptions) -> Option<Wide> {
+        let externals = Arc::new(widened_values(&options.externals));
+        let options = RunOptions { externals, ..options.clone() };
+        Some(Wide { before: widened(before)?, after: widened(after)?, options })
+    }
+}
+
+impl Sides<'_> {
+    /// What a run before is to one after, and of both to their runs in f64.
+    pub(super) fn judged(
+        &self,
+        function: &Function,
+        arguments: &[Value],
+        before: Ran,
+    ) -> Result<Case, String> {
+        let after = self.after(function, arguments);
+        let Some(wide) = &self.wide else { return self.outcomes(before, after) };
+        let rounded = (before.result.clone(), after.result.clone());
+        let case = self.outcomes(before, after)?;
+        let (Ok(first), Ok(second)) = rounded else { return Ok(case) };
+        let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
+        let left = run(&wide.before, &function.name, arguments.clone(), &wide.options).result;
+        let arguments = self.arguments_after(function, &arguments);
+        let right = run(&wide.after, &function.name, arguments, &wide.options).result;
+        match (left, right) {
+            (Ok(left), Ok(right)) => {
+                agree(Results { rounded: (&first, &second), wide: (&left, &right) })?;
+                Ok(Case::AsReals)
+            }
+            _ => Ok(case),
+        }
+    }
+}
