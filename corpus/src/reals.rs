@@ -4,6 +4,11 @@
 //! and inputs with the values that they have. A program's own deviation, its result beside that of its f64 run, is the
 //! rounding that it accumulates; in f64 the same steps round by 2⁻⁵³ in the place of the unit of the narrow dtype, so
 //! that of the two deviations as much is left. What differs in f64 by more than [`MULTIPLE`] times that is no rounding.
+//!
+//! What is seen counts as at least half a unit of the largest number among inputs and results: the interpreter adds
+//! up in f64 whatever the dtype, so that cancellation of large terms shows in the f64 runs alone. A program whose
+//! intermediate values are much larger than both, and cancel, may be called different; none is called the same by
+//! that.
 
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
@@ -24,6 +29,26 @@ pub struct Results<'v> {
     pub rounded: (&'v Value, &'v Value),
     /// In f64.
     pub wide: (&'v Value, &'v Value),
+    /// The largest magnitude among the inputs.
+    pub inputs: f64,
+}
+
+/// The largest magnitude among some values; what is not finite does not count.
+#[must_use]
+pub fn largest_magnitude(values: &[Value]) -> f64 {
+    let of = |value: &Value| match value {
+        Value::Tensor(tensor) if tensor.dtype().class() == Class::Float => {
+            largest(tensor.len(), &|place| tensor.number(place).as_f64().abs())
+        }
+        Value::Tuple(items) => largest_magnitude(items),
+        Value::Prim(_, Number::Float(value)) => value.abs(),
+        _ => 0.0,
+    };
+    largest(values.len(), &|place| of(&values[place]))
+}
+
+fn largest(length: usize, of: &dyn Fn(usize) -> f64) -> f64 {
+    (0..length).map(of).filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
 
 /// Holds the second program against the first. Elements that are no real number in f64 say nothing.
@@ -33,30 +58,33 @@ pub struct Results<'v> {
 pub fn agree(results: Results) -> Result<(), String> {
     match (results.rounded, results.wide) {
         ((Value::Tensor(a), Value::Tensor(b)), (Value::Tensor(c), Value::Tensor(d))) => {
-            tensors((a, b), (c, d))
+            tensors((a, b), (c, d), results.inputs)
         }
         ((Value::Tuple(a), Value::Tuple(b)), (Value::Tuple(c), Value::Tuple(d))) => {
             let rounded = a.iter().zip(b);
             rounded.zip(c.iter().zip(d)).enumerate().try_for_each(|(at, (rounded, wide))| {
-                agree(Results { rounded, wide }).map_err(|why| format!("item {at}: {why}"))
+                agree(Results { rounded, wide, inputs: results.inputs })
+                    .map_err(|why| format!("item {at}: {why}"))
             })
         }
         _ => Ok(()),
     }
 }
 
-fn tensors(rounded: (&Tensor, &Tensor), wide: (&Tensor, &Tensor)) -> Result<(), String> {
+fn tensors(
+    rounded: (&Tensor, &Tensor),
+    wide: (&Tensor, &Tensor),
+    inputs: f64,
+) -> Result<(), String> {
     let dtype = rounded.0.dtype();
     let lengths = [rounded.0.len(), rounded.1.len(), wide.0.len(), wide.1.len()];
     if dtype.class() != Class::Float || lengths.iter().any(|length| *length != lengths[0]) {
         return Ok(());
     }
     let at = |tensor: &Tensor, place: usize| tensor.number(place).as_f64();
-    let largest = |of: &dyn Fn(usize) -> f64| {
-        (0..lengths[0]).map(of).filter(|value| value.is_finite()).fold(0.0, f64::max)
-    };
-    let scale = largest(&|place| at(wide.0, place).abs());
-    let own = |a: &Tensor, b: &Tensor| largest(&|place| (at(a, place) - at(b, place)).abs());
+    let scale = largest(lengths[0], &|place| at(wide.0, place).abs()).max(inputs);
+    let own =
+        |a: &Tensor, b: &Tensor| largest(lengths[0], &|place| (at(a, place) - at(b, place)).abs());
     let unit = unit_of(dtype);
     let seen = own(rounded.0, wide.0) + own(rounded.1, wide.1) + unit * scale;
     let allowed = MULTIPLE * seen * (unit_of(DType::F64) / unit);
@@ -226,7 +254,8 @@ mod tests {
             (call(&program.module, &value), call(&wide, &widened_value(&value)))
         });
         let [(a, c), (b, d)] = &results;
-        agree(Results { rounded: (a, b), wide: (c, d) })
+        let inputs = largest_magnitude(&[value]);
+        agree(Results { rounded: (a, b), wide: (c, d), inputs })
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::terminal::Terminal;
 use relax_corpus::compare::{Relation, compare};
 use relax_corpus::externals::externals;
 use relax_corpus::pipeline::{RunOptions, print_and_parse, run};
-use relax_corpus::reals::{Results, agree, widened, widened_value, widened_values};
+use relax_corpus::reals::{
+    Results, agree, largest_magnitude, widened, widened_value, widened_values,
+};
 use relax_corpus::signature::{Dims, random_dims, random_value};
 use relax_corpus::spec::{Typing, literal};
 use relax_semantics::random::Random;
@@ -190,10 +192,11 @@ impl Routes {
             steps: Some(MAX_STEPS),
             ..RunOptions::default()
         };
+        let inputs = largest_magnitude(arguments);
         let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
         let left = run(left, name, arguments.clone(), &options).result.map_err(|_| None)?;
         let right = run(right, name, arguments, &options).result.map_err(|_| None)?;
-        agree(Results { rounded, wide: (&left, &right) }).map_err(Some)
+        agree(Results { rounded, wide: (&left, &right), inputs }).map_err(Some)
     }
 }
 

@@ -3,7 +3,9 @@
 
 use super::{Case, Sides};
 use relax_corpus::pipeline::{Ran, RunOptions, run};
-use relax_corpus::reals::{Results, agree, widened, widened_value, widened_values};
+use relax_corpus::reals::{
+    Results, agree, largest_magnitude, widened, widened_value, widened_values,
+};
 use relax_semantics::value::Value;
 use relax_syntax::ir::{Function, Module};
 use std::sync::Arc;
@@ -37,13 +39,15 @@ impl Sides<'_> {
         let rounded = (before.result.clone(), after.result.clone());
         let case = self.outcomes(before, after)?;
         let (Ok(first), Ok(second)) = rounded else { return Ok(case) };
+        let inputs = largest_magnitude(arguments);
         let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
         let left = run(&wide.before, &function.name, arguments.clone(), &wide.options).result;
         let arguments = self.arguments_after(function, &arguments);
         let right = run(&wide.after, &function.name, arguments, &wide.options).result;
         match (left, right) {
             (Ok(left), Ok(right)) => {
-                agree(Results { rounded: (&first, &second), wide: (&left, &right) })?;
+                let (rounded, wide) = ((&first, &second), (&left, &right));
+                agree(Results { rounded, wide, inputs })?;
                 Ok(Case::AsReals)
             }
             _ => Ok(case),
