@@ -8,6 +8,7 @@ pub mod files;
 pub mod generate;
 pub mod harness;
 pub mod pipeline;
+pub mod reals;
 pub mod replay;
 pub mod signature;
 pub mod spec;

@@ -76,13 +76,36 @@ fn bounds_with(dim: &Dim, most: &dyn Fn(&Name) -> i128) -> Option<(i128, i128)> 
 }
 
 /// Whether `dim` evaluates to an extent whatever the variables are, given that there is a tensor of
-/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them, or the
-/// variables in it are too small to reach beyond i64. A tensor exists only where the product of its
+/// each of `shapes`: it is a literal or a variable, or the product of some extents of one of them, or an
+/// extent itself, or the variables in it are too small to reach beyond i64. A tensor exists only where the product of its
 /// extents other than 0 is a number of elements.
 #[must_use]
 pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
     let fits = || bounds_with(dim, &|name| most(name, shapes)).is_some_and(|(low, _)| low >= 0);
-    is_atomic(dim) || shapes.iter().any(|extents| is_product_of_some(dim, extents)) || fits()
+    is_atomic(dim)
+        || shapes.iter().any(|extents| is_product_of_some(dim, extents))
+        || shapes.iter().any(|extents| is_sum_of_one(dim, extents))
+        || fits()
+}
+
+/// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent.
+fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
+    fn summands<'d>(dim: &'d Dim, all: &mut Vec<&'d Dim>) {
+        match dim {
+            Dim::Op(DimOp::Add, operands) => {
+                summands(&operands.0, all);
+                summands(&operands.1, all);
+            }
+            other => all.push(other),
+        }
+    }
+    let sorted = |dim| {
+        let mut all = Vec::new();
+        summands(dim, &mut all);
+        all.sort();
+        all
+    };
+    evaluates_when_it_fits(dim) && extents.iter().any(|extent| sorted(extent) == sorted(dim))
 }
 
 /// The greatest value of a variable, given that there is a tensor of each of `shapes`: beside literal

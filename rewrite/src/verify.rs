@@ -8,6 +8,7 @@
 
 mod arguments;
 mod blame;
+mod wide;
 
 use crate::pass::Exactness;
 use arguments::{Instance, interesting};
@@ -26,6 +27,7 @@ use relax_syntax::ir::{AttrValue, Function, Module, attr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use wide::Wide;
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,8 @@ pub struct Effort {
 pub struct Tally {
     /// Both gave a value, and the same one.
     pub compared: u32,
+    /// Of these, those whose values were held against each other as real numbers, in f64.
+    pub as_reals: u32,
     /// Both stopped with the same trap.
     pub trapped: u32,
     /// One gave up at a limit.
@@ -126,7 +130,11 @@ pub fn verify_again(
         ..RunOptions::default()
     };
     let replays = has_graphs(after) && !has_graphs(before);
-    let sides = Sides { before, after, relation, options, values, replays };
+    let wide = match exactness {
+        Exactness::Reals => Wide::of(before, after, &options),
+        _ => None,
+    };
+    let sides = Sides { before, after, relation, options, values, replays, wide };
     let mut tally = Tally::default();
     for function in before.functions().filter(|function| function.lambda.body.is_some()) {
         match after.function(&function.name) {
@@ -189,6 +197,8 @@ impl Remembered {
 /// What became of one case.
 enum Case {
     Compared,
+    /// As real numbers.
+    AsReals,
     Trapped,
     Exhausted,
     Unsupported,
@@ -203,6 +213,8 @@ struct Sides<'a> {
     values: &'a BTreeMap<Name, Tensor>,
     /// Passes made graphs, which a later call replays.
     replays: bool,
+    /// Where results are compared as real numbers.
+    wide: Option<Wide>,
 }
 
 impl Sides<'_> {
@@ -234,8 +246,12 @@ impl Sides<'_> {
                 tally.rejected += 1;
                 continue;
             };
-            match self.outcomes(before, || self.after(function, &arguments)) {
+            match self.judged(function, &arguments, before) {
                 Ok(Case::Compared) => tally.compared += 1,
+                Ok(Case::AsReals) => {
+                    tally.compared += 1;
+                    tally.as_reals += 1;
+                }
                 Ok(Case::Trapped) => tally.trapped += 1,
                 Ok(Case::Exhausted) => tally.exhausted += 1,
                 Ok(Case::Unsupported) => tally.unsupported += 1,
@@ -256,7 +272,7 @@ impl Sides<'_> {
     }
 
     fn case(&self, function: &Function, arguments: &[Value]) -> Result<Case, String> {
-        self.outcomes(self.before(function, arguments), || self.after(function, arguments))
+        self.judged(function, arguments, self.before(function, arguments))
     }
 
     fn before(&self, function: &Function, arguments: &[Value]) -> Ran {
@@ -379,6 +395,7 @@ impl Tally {
     /// Adds the cases of another function or pass.
     pub fn add(&mut self, other: &Tally) {
         self.compared += other.compared;
+        self.as_reals += other.as_reals;
         self.trapped += other.trapped;
         self.exhausted += other.exhausted;
         self.unsupported += other.unsupported;
@@ -388,11 +405,15 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} compared", self.compared)?;
+        if self.as_reals > 0 {
+            write!(f, " ({} of them as real numbers, in f64)", self.as_reals)?;
+        }
         write!(
             f,
-            "{} compared, {} trapped alike, {} gave up at a limit, {} unsupported, {} rejected \
+            ", {} trapped alike, {} gave up at a limit, {} unsupported, {} rejected \
              (no inputs for the signature)",
-            self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
+            self.trapped, self.exhausted, self.unsupported, self.rejected
         )
     }
 }

@@ -54,9 +54,12 @@ pub(crate) struct RewriteArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) rules: SaturationArgs,
-    /// Tell which rules turned what into what, per function, and which rules were found most often
+    /// Tell which rules turned what into what, per function, and which rules took most work
     #[arg(long)]
     pub(crate) explain: bool,
+    /// With --explain: also the time that each of these rules took, which differs from run to run
+    #[arg(long, requires = "explain")]
+    pub(crate) times: bool,
     /// Print functions with versions behind comparisons of dims, as `relax versions` tells of them
     #[arg(long, conflicts_with = "explain")]
     pub(crate) versions: bool,

@@ -11,6 +11,9 @@ use crate::terminal::Terminal;
 use relax_corpus::compare::{Relation, compare};
 use relax_corpus::externals::externals;
 use relax_corpus::pipeline::{RunOptions, print_and_parse, run};
+use relax_corpus::reals::{
+    Results, agree, largest_magnitude, widened, widened_value, widened_values,
+};
 use relax_corpus::signature::{Dims, random_dims, random_value};
 use relax_corpus::spec::{Typing, literal};
 use relax_semantics::random::Random;
@@ -37,12 +40,16 @@ struct Routes {
     seed: u64,
     cases: u32,
     externals: Arc<BTreeMap<Name, Tensor>>,
+    /// The same in f64, where programs are compared that may round elsewhere.
+    wide: Option<(Module, Module)>,
 }
 
 /// What became of the cases.
 #[derive(Default)]
 struct Tally {
     compared: u32,
+    /// Of these, those that differ in more than last digits and are the same real numbers.
+    as_reals: u32,
     trapped: u32,
     exhausted: u32,
     rejected: u32,
@@ -67,7 +74,11 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     let names = functions(&program.module, &right, args.entry.as_deref())?;
     let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
     let (seed, cases) = (args.seed, args.cases);
-    let routes = Routes { left: program.module, right, relation, seed, cases, externals };
+    let wide = match relation {
+        Relation::Close => widened(&program.module).zip(widened(&right)),
+        _ => None,
+    };
+    let routes = Routes { left: program.module, right, relation, seed, cases, externals, wide };
     let mut tally = Tally::default();
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
@@ -145,7 +156,13 @@ impl Routes {
             }
             (Ok(left), Ok(right)) => {
                 tally.compared += 1;
-                compare(self.relation, &left, &right)?;
+                if let Err(why) = compare(self.relation, &left, &right) {
+                    self.as_reals(name, arguments, (&left, &right)).map_err(|more| match more {
+                        Some(more) => format!("{why}; {more}"),
+                        None => why,
+                    })?;
+                    tally.as_reals += 1;
+                }
             }
             (Err(Stop::Trap(left)), Err(Stop::Trap(right))) => {
                 tally.trapped += 1;
@@ -157,6 +174,29 @@ impl Routes {
             (Err(stop), Ok(_)) => return Err(format!("only the first stops: {stop}")),
         }
         Ok(())
+    }
+}
+
+impl Routes {
+    /// Whether results are the same real numbers, each rounded on its way; if not, what more is to be said.
+    fn as_reals(
+        &self,
+        name: &Name,
+        arguments: &[Value],
+        rounded: (&Value, &Value),
+    ) -> Result<(), Option<String>> {
+        compare(Relation::Shaped, rounded.0, rounded.1).map_err(|_| None)?;
+        let (left, right) = self.wide.as_ref().ok_or(None)?;
+        let options = RunOptions {
+            externals: Arc::new(widened_values(&self.externals)),
+            steps: Some(MAX_STEPS),
+            ..RunOptions::default()
+        };
+        let inputs = largest_magnitude(arguments);
+        let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
+        let left = run(left, name, arguments.clone(), &options).result.map_err(|_| None)?;
+        let right = run(right, name, arguments, &options).result.map_err(|_| None)?;
+        agree(Results { rounded, wide: (&left, &right), inputs }).map_err(Some)
     }
 }
 
@@ -185,8 +225,14 @@ fn describe(function: &Function, case: u32, dims: &Dims, arguments: &[Value], wh
 
 impl Tally {
     fn text(&self) -> String {
+        let as_reals = match self.as_reals {
+            0 => String::new(),
+            count => format!(
+                " ({count} of them beyond last digits, and in f64 within what rounding explains)"
+            ),
+        };
         format!(
-            "the same: {} compared, {} trapped alike, {} gave up at a limit, {} unsupported, \
+            "the same: {} compared{as_reals}, {} trapped alike, {} gave up at a limit, {} unsupported, \
              {} rejected (no inputs for the signature)\n",
             self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
         )

@@ -10,12 +10,14 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Unwatched, run};
 use relax_rewrite::saturation::{
-    Extraction, FunctionReport, Options, Report, RuleKind, saturate_module, version_module,
+    Extraction, FunctionReport, Options, Report, RuleKind, Uses, saturate_module, version_module,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 /// Rules that are listed as the most expensive.
 const LISTED: usize = 15;
@@ -27,21 +29,29 @@ const BEFORE: &str =
 const AFTER: &str = "canonicalize_bindings,eliminate_dead_code";
 
 pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
-    let options = options(&args.rules)?;
+    let mut options = options(&args.rules)?;
+    options.clock = args.times.then_some(nanoseconds as fn() -> u64);
     let kind = kind(&args.rules);
     let Some(checked) = prepared(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let facts = &mut Prover::new();
     let text = if args.versions {
-        print(&tidied(&version_module(&checked, facts, &options, kind).0)?)
+        print(&tidied(&version_module(&checked, facts, None, &options, kind).0)?)
     } else if args.explain {
         let extraction = Extraction::Explained;
-        explanation(&saturate_module(&checked, facts, &options, kind, extraction).1)
+        let report = saturate_module(&checked, facts, &options, kind, extraction).1;
+        explanation(&report)
     } else {
         let extraction = Extraction::Cheapest;
         print(&tidied(&saturate_module(&checked, facts, &options, kind, extraction).0)?)
     };
     terminal.result(&text)?;
     Ok(Exit::Fine)
+}
+
+/// Since the command asked first.
+fn nanoseconds() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The rules and limits that the command line asks for.
@@ -101,13 +111,26 @@ fn explanation(report: &Report) -> String {
         "{} of {regions} regions rewritten, {saturated} saturated",
         report.rewritten
     );
-    let expensive = report.most_expensive(LISTED);
-    let width = expensive.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, uses) in expensive {
-        let (found, new) = (uses.matches, uses.applications);
-        let _ = writeln!(text, "  {name:width$}  {found:5} matches, {new:5} applied");
-    }
+    expensive(report, &mut text);
     text
+}
+
+/// The rules that took most work: counts are the same in every run, times are shown where they were asked for.
+fn expensive(report: &Report, text: &mut String) {
+    let listed = report.most_expensive(LISTED);
+    let width = listed.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, uses) in listed {
+        let Uses { tried, asked, nodes, matches, applications, nanoseconds } = uses;
+        let _ = write!(
+            text,
+            "  {name:width$}  {tried:5} tried, {asked:4} asked, {nodes:4} nodes, {matches:5} matches, \
+             {applications:4} applied"
+        );
+        if nanoseconds > 0 {
+            let _ = write!(text, ", {:.2} ms", nanoseconds as f64 / 1e6);
+        }
+        text.push('\n');
+    }
 }
 
 fn of_function(function: &FunctionReport, text: &mut String) {

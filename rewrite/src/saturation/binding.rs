@@ -10,6 +10,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Relation};
 use relax_theorems::rules::rule::{Arg, Axis, Call, ElementType, Entry, Operand, Param, rank_of};
 use std::collections::BTreeMap;
 
@@ -242,13 +243,15 @@ impl Bound {
                 break;
             }
         }
-        let mut proved = equations.iter().all(|(pattern, dim)| match self.value(pattern) {
-            Some(value) => questions.equal(&value, dim),
-            None => false,
-        });
-        proved &= std::mem::take(&mut self.same).iter().all(|(a, b)| questions.equal(a, b));
+        let mut claims = Vec::new();
+        for (pattern, dim) in &equations {
+            let Some(value) = self.value(pattern) else { return false };
+            claims.push(Claim::new(value, Relation::Equal, dim.clone()));
+        }
+        let same = std::mem::take(&mut self.same).into_iter();
+        claims.extend(same.map(|(a, b)| Claim::new(a, Relation::Equal, b)));
         // Every dim of a rule is an extent.
-        proved && self.dims.values().all(|dim| questions.not_negative(dim))
+        self.dims.values().all(|dim| questions.not_negative(dim)) && questions.all_hold(claims)
     }
 
     /// Whether an equation has no name without a value, after solving it for the only one if there is one.

@@ -45,8 +45,7 @@ impl Making<'_> {
         let mut bindings = Vec::new();
         let version = &versions[0];
         let expr = if version.guard.is_empty() {
-            let callee = Callee::Global(version.name.clone());
-            Expr::Call { callee, args: self.args.clone(), attrs: Vec::new() }
+            self.chosen(version, &mut bindings)
         } else {
             let condition = self.condition(&version.guard, &mut bindings);
             let last = Version { guard: Vec::new(), ..version.clone() };
@@ -58,6 +57,18 @@ impl Making<'_> {
         bindings.push(Binding { var, expr });
         let block = Block { kind: BlockKind::Plain, bindings };
         Body { blocks: vec![block], result: Atom::Var(var) }
+    }
+
+    /// The call of a version. One that writes dims another way gives a value that is cast to what the caller knows
+    /// it as, which never fails where the guard holds.
+    fn chosen(&mut self, version: &Version, bindings: &mut Vec<Binding>) -> Expr {
+        let callee = Callee::Global(version.name.clone());
+        let call = Expr::Call { callee, args: self.args.clone(), attrs: Vec::new() };
+        let Some(result) = &version.result else { return call };
+        let called = self.names.fresh("found");
+        let var = self.var(called);
+        bindings.push(Binding { var, expr: call });
+        Expr::MatchCast(Atom::Var(var), result.clone())
     }
 
     fn condition(&mut self, guard: &[Claim], bindings: &mut Vec<Binding>) -> Atom {

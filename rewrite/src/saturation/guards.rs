@@ -28,18 +28,22 @@ const NUMBERS: [i64; 2] = [1, 64];
 /// The mean gain, as a part of the cost, for which one more version is worth its code.
 const WORTH: f64 = 0.05;
 
-/// Learns guards. `costs` has, for each form, the logarithm of its cost at each sample.
-pub(super) fn learn(
-    samples: &[Values],
-    costs: &[Vec<f64>],
-    dims: &[DimVar],
-    most: usize,
-) -> Choices {
-    let guards = guards(dims);
+/// A form that may be chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    /// The logarithm of its cost at each sample.
+    pub(super) costs: Vec<f64>,
+    /// Without which it is not right.
+    pub(super) requires: Guard,
+}
+
+/// Learns guards.
+pub(super) fn learn(samples: &[Values], offers: &[Offer], dims: &[DimVar], most: usize) -> Choices {
+    let guards = guards(dims, offers);
     let mut left: Vec<usize> = (0..samples.len()).collect();
     let mut guarded = Vec::new();
     while guarded.len() + 1 < most {
-        let (_, now) = best(costs, &left);
+        let (_, now) = best(offers, &left, &[]);
         let mut found: Option<(f64, Choice)> = None;
         for guard in &guards {
             let (inside, outside): (Vec<usize>, Vec<usize>) =
@@ -47,7 +51,7 @@ pub(super) fn learn(
             if inside.is_empty() || outside.is_empty() {
                 continue;
             }
-            let ((form, a), (_, b)) = (best(costs, &inside), best(costs, &outside));
+            let ((form, a), (_, b)) = (best(offers, &inside, guard), best(offers, &outside, &[]));
             // A guard of two parts must be worth the second.
             let cost = a + b + 0.01 * (guard.len() as f64 - 1.0) * left.len() as f64;
             if found.as_ref().is_none_or(|(known, _)| cost < *known - 1e-9) {
@@ -61,16 +65,18 @@ pub(super) fn learn(
         left.retain(|&at| !holds(&choice.guard, &samples[at]));
         guarded.push(choice);
     }
-    let (otherwise, _) = best(costs, &left);
+    let (otherwise, _) = best(offers, &left, &[]);
     Choices { guarded, otherwise }
 }
 
-/// The form that costs least at some samples.
-fn best(costs: &[Vec<f64>], at: &[usize]) -> (usize, f64) {
-    let sum = |form: &Vec<f64>| at.iter().map(|&sample| form[sample]).sum::<f64>();
+/// The form that costs least at some samples, of those that are right where a guard holds.
+fn best(offers: &[Offer], at: &[usize], guard: &[Claim]) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
-    for (form, costs) in costs.iter().enumerate() {
-        let cost = sum(costs);
+    for (form, offer) in offers.iter().enumerate() {
+        if !offer.requires.iter().all(|claim| guard.contains(claim)) {
+            continue;
+        }
+        let cost = at.iter().map(|&sample| offer.costs[sample]).sum::<f64>();
         if cost < best.1 - 1e-9 {
             best = (form, cost);
         }
@@ -83,8 +89,8 @@ pub(super) fn holds(guard: &Guard, values: &Values) -> bool {
     guard.iter().all(|claim| claim.holds(values) == Some(true))
 }
 
-/// Comparisons of the dims of a signature, alone and in pairs.
-fn guards(dims: &[DimVar]) -> Vec<Guard> {
+/// Comparisons of the dims of a signature, alone and in pairs, and what forms require, alone and with one of these.
+fn guards(dims: &[DimVar], offers: &[Offer]) -> Vec<Guard> {
     let names: Vec<Dim> = dims
         .iter()
         .filter(|dim| dim.in_signature)
@@ -107,6 +113,15 @@ fn guards(dims: &[DimVar]) -> Vec<Guard> {
         for b in &claims[at + 1..] {
             guards.push(vec![a.clone(), b.clone()]);
         }
+    }
+    for requires in offers.iter().map(|offer| &offer.requires).filter(|guard| !guard.is_empty()) {
+        let with = claims.iter().filter(|claim| !requires.contains(claim)).map(|claim| {
+            let mut guard = requires.clone();
+            guard.push(claim.clone());
+            guard
+        });
+        guards.push(requires.clone());
+        guards.extend(with);
     }
     guards
 }

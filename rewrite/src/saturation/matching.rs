@@ -41,6 +41,7 @@ pub(super) fn matches(graph: &Graph, params: &[Param], side: &Node, class: Id) -
     let nothing = Partial { params: BTreeMap::new(), calls: Vec::new(), constants: Vec::new() };
     let shapes = structural(graph, side, class, &nothing);
     let mut questions = graph.analysis.questions.borrow_mut();
+    questions.trying(shapes.len());
     let mut all = Vec::new();
     for (partial, found) in shapes {
         let annotation = |id: Id| -> Option<Annotation> { graph[id].data.clone() };

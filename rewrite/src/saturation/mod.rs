@@ -8,6 +8,7 @@
 //! because rules bind dims, groups of axes and element types, of which egg's patterns know nothing.
 
 mod binding;
+mod candidates;
 pub mod cost;
 mod emit;
 mod emit_guards;
@@ -27,10 +28,13 @@ mod rulebook;
 mod samples;
 mod search;
 mod solve;
+mod specialize;
 mod spelling;
 mod term;
+mod undecided;
 mod versions;
 mod walk;
+mod witness;
 
 pub use guards::Guard;
 pub use polynomial::Polynomial;
@@ -38,6 +42,7 @@ pub use report::{FunctionReport, RegionReport, Report};
 pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub use walk::{Extraction, saturate_module};
+pub use witness::Witness;
 
 use relax_syntax::Name;
 use relax_theorems::rules::FAMILIES;
@@ -49,6 +54,8 @@ pub struct Options {
     pub families: Vec<Name>,
     /// How far each region goes.
     pub limits: Limits,
+    /// Tells nanoseconds, where rules shall be timed. Nothing depends on what it tells.
+    pub clock: Option<fn() -> u64>,
 }
 
 impl Options {

@@ -33,6 +33,9 @@ impl Polynomial {
             Dim::Op(DimOp::Mul, operands) => {
                 Polynomial::of(&operands.0).times(&Polynomial::of(&operands.1))
             }
+            Dim::Op(DimOp::FloorDiv | DimOp::FloorMod, _) => {
+                Polynomial::default().with(vec![Name::new(format!("({dim})"))], 1)
+            }
             other => Polynomial::default().with(vec![Name::new(other.to_string())], 1),
         }
     }

@@ -1,13 +1,14 @@
 //! Questions on dims, each asked of the prover once, and deductions of the operator table, each made once.
 //! What is known here is what is known of the function; deduction may not add to it.
 
+use super::guards::Guard;
 use super::term::Attr;
 use relax_semantics::ops::{Infer, Kind as ParamKind, Known, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A call: its row, attributes and operands.
 type Called = (&'static str, Vec<Attr>, Vec<Annotation>);
@@ -18,12 +19,28 @@ pub(super) struct Questions<'f> {
     answers: HashMap<Claim, bool>,
     simple: HashMap<Dim, Dim>,
     deduced: HashMap<Called, Option<Annotation>>,
+    /// What would have let a rule be used had it been proved, and how often.
+    undecided: BTreeMap<Guard, usize>,
+    effort: Effort,
 }
+
+/// What was done so far; who looks before and after knows what a rule took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    /// Places that were held against a side of a rule: its operators stand there.
+    pub(super) tried: usize,
+    /// Claims that the prover was asked.
+    pub(super) asked: usize,
+}
+
+/// The most claims that are noted together: a guard of more would seldom hold.
+const MOST_TOGETHER: usize = 2;
 
 impl<'f> Questions<'f> {
     pub(super) fn new(facts: &'f mut dyn Facts) -> Self {
         let (answers, simple, deduced) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { facts, answers, simple, deduced }
+        let (undecided, effort) = (BTreeMap::new(), Effort::default());
+        Self { facts, answers, simple, deduced, undecided, effort }
     }
 
     /// Whether a claim holds for all dims.
@@ -31,6 +48,7 @@ impl<'f> Questions<'f> {
         if let Some(&known) = self.answers.get(claim) {
             return known;
         }
+        self.effort.asked += 1;
         let proved = self.facts.decide(claim) == Answer::Proved;
         self.answers.insert(claim.clone(), proved);
         proved
@@ -38,6 +56,44 @@ impl<'f> Questions<'f> {
 
     pub(super) fn equal(&mut self, a: &Dim, b: &Dim) -> bool {
         a == b || self.proves(&Claim::new(a.clone(), Relation::Equal, b.clone()))
+    }
+
+    /// Proves all of them, or notes those that are left as what would have been needed together.
+    pub(super) fn all_hold(&mut self, claims: impl IntoIterator<Item = Claim>) -> bool {
+        let mut left = Guard::new();
+        for claim in claims {
+            if claim.left == claim.right && claim.relation == Relation::Equal {
+                continue;
+            }
+            if !self.proves(&claim) {
+                if left.len() == MOST_TOGETHER {
+                    return false;
+                }
+                let (a, b) = (self.simplify(&claim.left), self.simplify(&claim.right));
+                left.push(Claim::new(a, claim.relation, b));
+            }
+        }
+        left.sort();
+        left.dedup();
+        if left.is_empty() {
+            return true;
+        }
+        *self.undecided.entry(left).or_default() += 1;
+        false
+    }
+
+    /// Notes that places are held against a side.
+    pub(super) fn trying(&mut self, places: usize) {
+        self.effort.tried += places;
+    }
+
+    pub(super) fn effort(&self) -> Effort {
+        self.effort
+    }
+
+    /// What was undecided.
+    pub(super) fn undecided(&self) -> &BTreeMap<Guard, usize> {
+        &self.undecided
     }
 
     pub(super) fn not_negative(&mut self, dim: &Dim) -> bool {
@@ -56,23 +112,10 @@ impl<'f> Questions<'f> {
         simple
     }
 
-    /// Whether two annotations say the same of a value.
-    pub(super) fn same(&mut self, a: &Annotation, b: &Annotation) -> bool {
-        match (a, b) {
-            _ if a == b => true,
-            (Annotation::Tensor(a), Annotation::Tensor(b)) => {
-                let (Extents::Known(m), Extents::Known(n)) = (&a.extents, &b.extents) else {
-                    return false;
-                };
-                a.dtype == b.dtype
-                    && m.len() == n.len()
-                    && m.iter().zip(n).all(|(m, n)| self.equal(m, n))
-            }
-            (Annotation::Tuple(a), Annotation::Tuple(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
-            }
-            _ => false,
-        }
+    /// Whether two annotations say the same of a value, given some more claims.
+    pub(super) fn same(&mut self, a: &Annotation, b: &Annotation, given: Vec<Claim>) -> bool {
+        let mut claims = given;
+        must_be_equal(a, b, &mut claims) && self.all_hold(claims)
     }
 
     /// What a call gives, if all that it demands of annotations is proved.
@@ -101,6 +144,25 @@ impl<'f> Questions<'f> {
         let found = found.filter(|_| !left);
         self.deduced.insert(key, found.clone());
         found
+    }
+}
+
+/// Notes which dims must be equal for two annotations to say the same; false where they never do.
+fn must_be_equal(a: &Annotation, b: &Annotation, claims: &mut Vec<Claim>) -> bool {
+    match (a, b) {
+        _ if a == b => true,
+        (Annotation::Tensor(a), Annotation::Tensor(b)) => {
+            let (Extents::Known(m), Extents::Known(n)) = (&a.extents, &b.extents) else {
+                return false;
+            };
+            let pairs = m.iter().zip(n).filter(|(m, n)| m != n);
+            claims.extend(pairs.map(|(m, n)| Claim::new(m.clone(), Relation::Equal, n.clone())));
+            a.dtype == b.dtype && m.len() == n.len()
+        }
+        (Annotation::Tuple(a), Annotation::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| must_be_equal(a, b, claims))
+        }
+        _ => false,
     }
 }
 

@@ -60,20 +60,16 @@ impl Report {
     pub(super) fn count(&mut self, uses: &BTreeMap<Name, Uses>) {
         self.saturated += 1;
         for (rule, more) in uses {
-            let known = self.uses.entry(rule.clone()).or_default();
-            known.matches += more.matches;
-            known.applications += more.applications;
+            self.uses.entry(rule.clone()).or_default().add(more);
         }
     }
 
-    /// The rules that were found most often.
+    /// The rules that took most work.
     #[must_use]
     pub fn most_expensive(&self, count: usize) -> Vec<(&Name, Uses)> {
         let mut all: Vec<(&Name, Uses)> =
             self.uses.iter().map(|(name, uses)| (name, *uses)).collect();
-        all.sort_by(|(a, x), (b, y)| {
-            (y.matches, y.applications, a).cmp(&(x.matches, x.applications, b))
-        });
+        all.sort_by(|(a, x), (b, y)| (y.work(), y.matches, a).cmp(&(x.work(), x.matches, b)));
         all.truncate(count);
         all
     }

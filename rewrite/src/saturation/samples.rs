@@ -2,7 +2,12 @@
 //! than another, is proved.
 
 use super::extract::Values;
+use super::guards::{Guard, holds};
+use super::specialize::admits;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Claim;
 use relax_syntax::ir::DimVar;
+use std::collections::BTreeSet;
 
 /// Sizes that stand for small, usual and large.
 const SIZES: [i64; 3] = [64, 8, 1024];
@@ -43,4 +48,47 @@ pub(super) fn fitting(dim: &DimVar, size: i64) -> i64 {
     let size = size.clamp(low, high.max(low));
     let down = size - size % step;
     if down >= low { down } else { down.saturating_add(step) }
+}
+
+/// Dims near these at which a guard holds, if it does not here, or does not, if it holds here.
+pub(super) fn across(dims: &[DimVar], guard: &Guard, values: &Values) -> Option<Values> {
+    let inside = !holds(guard, values);
+    let mut found = values.clone();
+    for claim in guard {
+        if claim.holds(&found) == Some(inside) {
+            continue;
+        }
+        found = changed(dims, claim, &found, inside)?;
+        if !inside {
+            break;
+        }
+    }
+    (holds(guard, &found) == inside).then_some(found)
+}
+
+/// The same with one dim changed, so that a claim holds or not.
+fn changed(dims: &[DimVar], claim: &Claim, values: &Values, wanted: bool) -> Option<Values> {
+    let names = claim.vars();
+    let mut near: BTreeSet<i64> =
+        names.iter().filter_map(|name| values.get(*name)).copied().collect();
+    for side in [&claim.left, &claim.right] {
+        if let Dim::Int(value) = side {
+            near.extend([*value, value.saturating_mul(17)]);
+        }
+    }
+    let beside =
+        near.iter().flat_map(|value| [*value, value.saturating_add(1), value - value.signum()]);
+    let tried: BTreeSet<i64> = beside.filter(|value| *value >= 0).collect();
+    for name in names {
+        let Some(dim) = dims.iter().find(|dim| dim.name == *name) else { continue };
+        // The larger ones first: a dim of 0 is the last resort.
+        for &value in tried.iter().rev().filter(|value| admits(dim, **value)) {
+            let mut found = values.clone();
+            found.insert(name.clone(), value);
+            if claim.holds(&found) == Some(wanted) {
+                return Some(found);
+            }
+        }
+    }
+    None
 }

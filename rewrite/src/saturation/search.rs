@@ -2,6 +2,7 @@
 //! new or a limit is met. Only what was counted limits it, never time, so that a program has one outcome.
 
 use super::graph::Graph;
+use super::guards::Guard;
 use super::instantiate::{add_found, plan};
 use super::matching::{Found, Match, matches};
 use super::rulebook::Directed;
@@ -31,39 +32,73 @@ impl Default for Limits {
     }
 }
 
-/// How often a rule was found and used.
+/// How often a rule was found and used, and what that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// Places where its left side stands and its conditions could be decided.
+    /// Places that were held against its left side, each once in every round.
+    pub tried: usize,
+    /// Claims on dims that the prover was asked for it; one that was asked before is remembered.
+    pub asked: usize,
+    /// Nodes that it added.
+    pub nodes: usize,
+    /// Places where its left side stands and its conditions are proved.
     pub matches: usize,
     /// Those that told something new.
     pub applications: usize,
+    /// Time, where there was a clock.
+    pub nanoseconds: u64,
+}
+
+impl Uses {
+    /// A number that is the same in every run, by which rules are compared.
+    #[must_use]
+    pub fn work(&self) -> usize {
+        self.tried + self.asked + self.nodes
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, more: &Uses) {
+        self.tried += more.tried;
+        self.asked += more.asked;
+        self.nodes += more.nodes;
+        self.matches += more.matches;
+        self.applications += more.applications;
+        self.nanoseconds += more.nanoseconds;
+    }
 }
 
 /// What came of a saturation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Saturated {
     pub(super) uses: BTreeMap<Name, Uses>,
-    /// Conditions of rules that hold for some dims only.
-    pub(super) undecided: BTreeSet<Claim>,
+    /// What would have let rules be used and holds for some dims only, and how often that was so.
+    pub(super) undecided: BTreeMap<Guard, usize>,
 }
 
 /// Applies rules until there is nothing new, within limits.
-pub(super) fn saturate(graph: &mut Graph, rules: &[Directed], limits: &Limits) -> Saturated {
-    let mut search =
-        Search { rules, limits, done: HashSet::new(), saturated: Saturated::default() };
+pub(super) fn saturate(
+    graph: &mut Graph,
+    rules: &[Directed],
+    limits: &Limits,
+    clock: Option<fn() -> u64>,
+) -> Saturated {
+    let (done, saturated) = (HashSet::new(), Saturated::default());
+    let mut search = Search { rules, limits, clock, done, saturated };
     graph.rebuild();
     for _ in 0..limits.iterations {
         if !search.round(graph) || search.is_full(graph) {
             break;
         }
     }
+    search.saturated.undecided = graph.analysis.questions.borrow().undecided().clone();
     search.saturated
 }
 
 struct Search<'r> {
     rules: &'r [Directed],
     limits: &'r Limits,
+    /// Tells nanoseconds.
+    clock: Option<fn() -> u64>,
     /// Matches that were tried, by rule.
     done: HashSet<(usize, Found)>,
     saturated: Saturated,
@@ -80,17 +115,43 @@ impl Search<'_> {
         let places = places(graph);
         let mut found = Vec::new();
         for (at, directed) in self.rules.iter().enumerate() {
+            let before = self.now(graph);
             self.find(graph, &places, at, directed, &mut found);
+            self.took(graph, &directed.name, before);
         }
         let mut new = false;
         for (at, found) in found {
             if self.is_full(graph) {
                 break;
             }
+            let before = self.now(graph);
             new |= self.apply(graph, at, &found);
+            self.took(graph, &self.rules[at].name.clone(), before);
         }
         graph.rebuild();
         new
+    }
+
+    fn now(&self, graph: &Graph) -> Uses {
+        let effort = graph.analysis.questions.borrow().effort();
+        let nanoseconds = self.clock.map_or(0, |clock| clock());
+        let (tried, asked, nodes) = (effort.tried, effort.asked, graph.total_size());
+        Uses { tried, asked, nodes, nanoseconds, ..Uses::default() }
+    }
+
+    /// Notes what a rule took since then.
+    fn took(&mut self, graph: &Graph, rule: &Name, since: Uses) {
+        let now = self.now(graph);
+        let took = Uses {
+            tried: now.tried - since.tried,
+            asked: now.asked - since.asked,
+            nodes: now.nodes.saturating_sub(since.nodes),
+            nanoseconds: now.nanoseconds.saturating_sub(since.nanoseconds),
+            ..Uses::default()
+        };
+        if took != Uses::default() {
+            self.saturated.uses.entry(rule.clone()).or_default().add(&took);
+        }
     }
 
     fn find(
@@ -127,26 +188,16 @@ impl Search<'_> {
             return false;
         };
         let Some(own) = graph[found.class].data.clone() else { return false };
-        let mut open = Vec::new();
-        {
-            let mut questions = graph.analysis.questions.borrow_mut();
-            if !questions.same(&own, &annotation) {
+        let mut conditions = Vec::new();
+        for condition in &directed.rule.conditions {
+            let (Some(left), Some(right)) =
+                (found.bound.value(&condition.left), found.bound.value(&condition.right))
+            else {
                 return false;
-            }
-            for condition in &directed.rule.conditions {
-                let (Some(left), Some(right)) =
-                    (found.bound.value(&condition.left), found.bound.value(&condition.right))
-                else {
-                    return false;
-                };
-                let claim = Claim::new(left, condition.relation, right);
-                if !questions.proves(&claim) {
-                    open.push(claim);
-                }
-            }
+            };
+            conditions.push(Claim::new(left, condition.relation, right));
         }
-        if !open.is_empty() {
-            self.saturated.undecided.extend(open);
+        if !graph.analysis.questions.borrow_mut().same(&own, &annotation, conditions) {
             return false;
         }
         let uses = self.saturated.uses.entry(directed.name.clone()).or_default();

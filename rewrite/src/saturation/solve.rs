@@ -5,6 +5,7 @@ use super::encode::{Encoded, From, Step};
 use super::explain::{Explained, explained};
 use super::extract::{Form, Forms, Values, Wanted, canonical, cost_in, cost_of_form};
 use super::graph::{Graph, Shapes};
+use super::guards::Guard;
 use super::polynomial::Polynomial;
 use super::questions::Questions;
 use super::replay::replays;
@@ -24,9 +25,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Task<'t> {
     pub(super) rules: &'t [Directed],
     pub(super) limits: &'t Limits,
+    /// What holds of dims beside what is declared of them.
+    pub(super) assumed: &'t Guard,
     pub(super) samples: &'t [Values],
     pub(super) wanted: Wanted,
     pub(super) explain: bool,
+    pub(super) clock: Option<fn() -> u64>,
 }
 
 /// A form of a region without names.
@@ -76,6 +80,7 @@ pub(super) fn solve(
 ) -> Option<Solved> {
     facts.push();
     assume_declared(facts, dims);
+    task.assumed.iter().for_each(|claim| facts.assume(claim.clone()));
     for leaf in &region.leaves {
         leaf.annotation.visit_dims(&mut |dim| {
             if !matches!(dim, Dim::Int(_) | Dim::Var(_)) {
@@ -97,7 +102,7 @@ fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved
     }
     let ids = region.add_to(&mut graph);
     let outputs = region.output_classes(&mut graph, &ids);
-    let saturated = saturate(&mut graph, task.rules, task.limits);
+    let saturated = saturate(&mut graph, task.rules, task.limits, task.clock);
     let written = written(region, &mut graph, &ids);
     let own = Written::of(region, &graph, &written);
     let mut forms: Vec<Form> = Vec::new();

@@ -1,22 +1,25 @@
-//! Versions of a function behind guards, where the cheapest form depends on dims.
+//! Versions of a function behind guards, where the cheapest form depends on dims, or a rule needs what nobody can
+//! decide.
 //!
-//! Forms are chosen at samples; every form is right for all dims, so a choice can only be slow. A version is a
-//! private function with the signature of the one that it is of; that one compares dims and calls one of them, the
-//! last unconditionally. Each guard has a witness: dims that satisfy what is declared and the guard and none of the
-//! guards before it, found by evaluation.
+//! Which versions there are is chosen at samples; a choice can only be slow, for every version is right wherever its
+//! guard holds. A version is a private function with the parameters of the one that it is of; that one compares dims
+//! and calls one of them, the last unconditionally: so guards cover all dims by construction. None is empty: each
+//! has a witness ([`super::witness`]), and a guard that is proved to have none is dropped.
 
+use super::candidates::{Candidate, Source, make_private, offers, on_both_sides};
 use super::cost::Cost;
 use super::emit_guards::guarded_body;
 use super::extract::Values;
-use super::guards::{Guard, holds, learn};
+use super::guards::{Guard, learn};
 use super::samples;
 use super::walk::{Engine, Extraction};
+use super::witness::{Witness, known_of, witness};
 use super::{Options, RuleKind};
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::{AttrValue, Definition, Function, Module, attr};
-use std::collections::BTreeMap;
+use relax_syntax::ir::{Definition, Function, Module, attr};
 
 /// The most versions of a function.
 const MOST_VERSIONS: usize = 4;
@@ -37,26 +40,33 @@ pub struct Version {
     pub name: Name,
     /// When it is called, if no guard before it holds; empty: whenever that is so.
     pub guard: Guard,
+    /// Whether it is right only where its guard holds.
+    pub needs_guard: bool,
     /// Dims at which it is called.
-    pub witness: BTreeMap<Name, i64>,
+    pub witness: Witness,
     /// What its regions cost.
     pub cost: Cost,
+    /// What its result is for the caller, where that must be said again.
+    pub(super) result: Option<Annotation>,
 }
 
-/// Gives functions versions where that is worth it; other functions stay as they are.
+/// Gives functions versions where that is worth it; other functions stay as they are. `facts` are asked in the search,
+/// `of_guards` whether a guard is ever taken.
 pub fn version_module(
     checked: &Checked,
     facts: &mut dyn Facts,
+    of_guards: Option<&mut dyn Facts>,
     options: &Options,
     kind: RuleKind,
 ) -> (Module, Vec<Versioned>) {
     let module = &checked.module;
+    let mut of_guards = of_guards;
     let mut engine = Engine::new(checked, facts, options, kind, Extraction::Sample(0));
     let (mut definitions, mut all) = (Vec::new(), Vec::new());
     for definition in &module.definitions {
         match definition {
             Definition::Graph(function) if function.lambda.body.is_some() => {
-                match engine.versions(function) {
+                match engine.versions(function, of_guards.as_deref_mut()) {
                     Some((made, versioned)) => {
                         definitions.extend(made.into_iter().map(Definition::Graph));
                         all.push(versioned);
@@ -70,9 +80,20 @@ pub fn version_module(
     (Module { attrs: module.attrs.clone(), definitions }, all)
 }
 
+/// A candidate that was chosen, with its guard.
+struct Chosen {
+    guard: Guard,
+    form: usize,
+    witness: Witness,
+}
+
 impl Engine<'_> {
     /// The function that chooses, then its versions.
-    fn versions(&mut self, function: &Function) -> Option<(Vec<Function>, Versioned)> {
+    fn versions(
+        &mut self,
+        function: &Function,
+        of_guards: Option<&mut (dyn Facts + '_)>,
+    ) -> Option<(Vec<Function>, Versioned)> {
         let primitive = attr(&function.lambda.attrs, "primitive").is_some();
         if primitive || !function.dims.iter().any(|dim| dim.in_signature) {
             return None;
@@ -84,66 +105,110 @@ impl Engine<'_> {
         if samples.is_empty() {
             return None;
         }
-        self.take(Extraction::Sample(0), samples.clone());
-        self.function(function);
-        let visited = self.visited().to_vec();
-        let mut forms: Vec<(usize, Vec<usize>, Cost)> = Vec::new();
-        for at in 0..samples.len() {
-            let picks: Vec<usize> = visited.iter().map(|solved| solved.at[at]).collect();
-            if forms.iter().all(|(_, known, _)| *known != picks) {
-                let costs =
-                    visited.iter().zip(&picks).map(|(solved, &pick)| &solved.forms[pick].cost);
-                let cost = costs.fold(Cost::zero(), |sum, cost| sum.plus(cost));
-                forms.push((at, picks, cost));
-            }
-        }
-        let costs: Vec<Vec<f64>> =
-            forms.iter().map(|(_, _, cost)| logarithms(cost, &samples)).collect();
-        let choices = learn(&samples, &costs, &function.dims, MOST_VERSIONS);
-        if choices.guarded.is_empty() {
-            return None;
-        }
-        let mut chosen: Vec<(Guard, usize)> =
-            choices.guarded.into_iter().map(|choice| (choice.guard, choice.form)).collect();
-        chosen.push((Guard::new(), choices.otherwise));
-        let mut versions: Vec<Version> = Vec::with_capacity(chosen.len());
-        let mut made: BTreeMap<usize, Function> = BTreeMap::new();
-        for (guard, form) in &chosen {
-            let before: Vec<&Guard> = versions.iter().map(|version| &version.guard).collect();
-            let first = |values: &&Values| {
-                holds(guard, values) && before.iter().all(|guard| !holds(guard, values))
-            };
-            let witness = samples.iter().find(first)?.clone();
-            let (at, _, cost) = &forms[*form];
-            let name = match made.get(form) {
-                Some(known) => known.name.clone(),
-                None => {
-                    self.take(Extraction::Sample(*at), samples.clone());
-                    let version = self.version(function);
-                    let name = version.name.clone();
-                    made.insert(*form, version);
-                    name
-                }
-            };
-            versions.push(Version { name, guard: guard.clone(), witness, cost: cost.clone() });
-        }
-        let body = guarded_body(function, &versions, self.names());
-        let order: Vec<Name> = versions.iter().map(|version| version.name.clone()).collect();
-        let mut functions: Vec<Function> = made.into_values().collect();
-        functions.sort_by_key(|made| order.iter().position(|name| *name == made.name));
-        functions.insert(0, body);
+        let mut candidates = self.cheap_at(function, &samples);
+        candidates.extend(self.cheap_under(function, &samples));
+        let mut looked_at = on_both_sides(function, &samples, &candidates);
+        looked_at.retain(|values| fits(function, values));
+        let chosen = self.chosen(function, &candidates, &looked_at, of_guards)?;
+        let (versions, made) = self.made(function, chosen, &candidates, &samples);
+        let mut functions = vec![guarded_body(function, &versions, self.names())];
+        functions.extend(made);
         let function = function.name.clone();
         Some((functions, Versioned { function, versions }))
     }
 
-    /// A copy that nothing else calls, with the forms of a sample.
-    fn version(&mut self, function: &Function) -> Function {
-        let mut version = self.function(function);
+    /// Candidates with guards, none of which is proved to be empty, and the one for all other dims.
+    fn chosen(
+        &mut self,
+        function: &Function,
+        candidates: &[Candidate],
+        samples: &[Values],
+        of_guards: Option<&mut (dyn Facts + '_)>,
+    ) -> Option<Vec<Chosen>> {
+        let choices = learn(samples, &offers(candidates, samples), &function.dims, MOST_VERSIONS);
+        let known = known_of(function, self.checked());
+        let facts: &mut dyn Facts = match of_guards {
+            Some(facts) => facts,
+            None => self.facts(),
+        };
+        let mut chosen: Vec<Chosen> = Vec::new();
+        let last = (Guard::new(), choices.otherwise);
+        let guarded = choices.guarded.into_iter().map(|choice| (choice.guard, choice.form));
+        for (guard, form) in guarded.chain([last]) {
+            let before: Vec<&Guard> = chosen.iter().map(|before| &before.guard).collect();
+            match witness(function, &known, (&guard, &before), samples, facts) {
+                Some(witness) => chosen.push(Chosen { guard, form, witness }),
+                // What no dims take is not made; if that is the last one, the one before it takes all that is left.
+                None if guard.is_empty() => chosen.last_mut()?.guard.clear(),
+                None => {}
+            }
+        }
+        (chosen.len() > 1).then_some(chosen)
+    }
+
+    /// The versions, and the functions that they are, in order.
+    fn made(
+        &mut self,
+        function: &Function,
+        chosen: Vec<Chosen>,
+        candidates: &[Candidate],
+        samples: &[Values],
+    ) -> (Vec<Version>, Vec<Function>) {
+        let (mut versions, mut functions) = (Vec::new(), Vec::new());
+        let mut known: Vec<(usize, Name)> = Vec::new();
+        for Chosen { guard, form, witness } in chosen {
+            let candidate = &candidates[form];
+            let name = match known.iter().find(|(at, _)| *at == form) {
+                Some((_, name)) => name.clone(),
+                None => {
+                    let version = self.version(function, candidate, samples);
+                    let name = version.name.clone();
+                    functions.push(version);
+                    known.push((form, name.clone()));
+                    name
+                }
+            };
+            let needs_guard = !candidate.requires.is_empty();
+            let result = needs_guard.then(|| self.result(function)).flatten();
+            let cost = candidate.cost.clone();
+            versions.push(Version { name, guard, needs_guard, witness, cost, result });
+        }
+        (versions, functions)
+    }
+
+    /// A copy that nothing else calls, with the forms of a candidate.
+    fn version(
+        &mut self,
+        function: &Function,
+        candidate: &Candidate,
+        samples: &[Values],
+    ) -> Function {
+        let mut version = match &candidate.source {
+            Source::Made(made) => (**made).clone(),
+            Source::Sample(at) => {
+                self.take(Extraction::Sample(*at), samples.to_vec());
+                self.function(function)
+            }
+        };
         version.name = self.names().numbered_from_one(&function.name);
-        let attrs = &mut version.lambda.attrs;
-        attrs.retain(|(key, _)| key != "private");
-        attrs.push((Name::new("private"), AttrValue::Bool(true)));
+        make_private(&mut version);
         version
+    }
+
+    /// What a function gives, if every dim of it is known to its caller.
+    fn result(&self, function: &Function) -> Option<Annotation> {
+        let result = self.checked().results.get(&function.name)?;
+        is_known(result).then(|| result.clone())
+    }
+}
+
+fn is_known(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => {
+            tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))
+        }
+        Annotation::Tuple(items) => items.iter().all(is_known),
+        _ => false,
     }
 }
 
@@ -157,13 +222,4 @@ fn fits(function: &Function, values: &Values) -> bool {
         });
     }
     all
-}
-
-fn logarithms(cost: &Cost, samples: &[Values]) -> Vec<f64> {
-    let total = cost.total();
-    let at = |values: &Values| {
-        let value = total.eval(&|name| values.get(name).copied()).unwrap_or(i64::MAX);
-        (value.max(1) as f64).ln()
-    };
-    samples.iter().map(at).collect()
 }

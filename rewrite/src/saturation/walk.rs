@@ -3,6 +3,7 @@
 use super::emit::Emit;
 use super::encode::{Encoded, can_encode};
 use super::extract::{Values, Wanted};
+use super::guards::Guard;
 use super::region::regions;
 use super::report::{FunctionReport, RegionReport, Report};
 use super::rulebook::{Directed, select};
@@ -56,6 +57,9 @@ pub fn saturate_module(
     (Module { attrs: module.attrs.clone(), definitions }, engine.report)
 }
 
+/// The most searches of a module under guards: each reads the module once.
+const MOST_SEARCHES: usize = 24;
+
 /// A region that was saturated, with what was known of dims.
 struct Known {
     region: Encoded,
@@ -70,7 +74,12 @@ pub(super) struct Engine<'a> {
     facts: &'a mut dyn Facts,
     rules: Vec<Directed>,
     options: &'a Options,
+    kind: RuleKind,
     extraction: Extraction,
+    /// What holds of dims beside what is declared of them.
+    assumed: Guard,
+    /// How often functions may still be searched again under a guard.
+    searches_left: usize,
     names: Names,
     known: Vec<Known>,
     /// Where the extraction is at a sample, these.
@@ -109,7 +118,10 @@ impl<'a> Engine<'a> {
             facts,
             rules: select(&options.families, kind),
             options,
+            kind,
             extraction,
+            assumed: Guard::new(),
+            searches_left: MOST_SEARCHES,
             names: Names::of(module),
             known: Vec::new(),
             samples: Vec::new(),
@@ -122,6 +134,27 @@ impl<'a> Engine<'a> {
     pub(super) fn take(&mut self, extraction: Extraction, samples: Vec<Values>) {
         self.extraction = extraction;
         self.samples = samples;
+    }
+
+    /// Assumes that a guard holds of dims.
+    pub(super) fn assume(&mut self, guard: Guard) {
+        self.assumed = guard;
+    }
+
+    /// What a search under a guard needs, if there may be one more.
+    pub(super) fn search_again(
+        &mut self,
+    ) -> Option<(&'a Checked, &mut dyn Facts, &'a Options, RuleKind)> {
+        self.searches_left = self.searches_left.checked_sub(1)?;
+        Some((self.checked, &mut *self.facts, self.options, self.kind))
+    }
+
+    pub(super) fn facts(&mut self) -> &mut dyn Facts {
+        &mut *self.facts
+    }
+
+    pub(super) fn checked(&self) -> &'a Checked {
+        self.checked
     }
 
     pub(super) fn visited(&self) -> &[Rc<Solved>] {
@@ -261,12 +294,14 @@ impl<'a> Engine<'a> {
         let task = Task {
             rules: &self.rules,
             limits: &self.options.limits,
+            assumed: &self.assumed,
             samples: &scope.samples,
             wanted: match self.extraction {
                 Extraction::Dearest => Wanted::Dearest,
                 _ => Wanted::Cheapest,
             },
             explain: self.extraction == Extraction::Explained,
+            clock: self.options.clock,
         };
         let solved = solve(region, dims, self.facts, &task).map(Rc::new);
         if let Some(solved) = &solved {

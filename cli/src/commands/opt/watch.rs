@@ -104,10 +104,12 @@ impl<'a> Reporter<'a> {
     /// What verification came to.
     fn verdict(&mut self) {
         if self.args.verify && self.terminal.format == Format::Json {
-            let Tally { compared, trapped, exhausted, unsupported, rejected } = self.tally;
+            let Tally { compared, as_reals, trapped, exhausted, unsupported, rejected } =
+                self.tally;
             let line = json!({
                 "type": "verified",
                 "compared": compared,
+                "as_reals": as_reals,
                 "trapped": trapped,
                 "exhausted": exhausted,
                 "unsupported": unsupported,
