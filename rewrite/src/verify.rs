@@ -102,9 +102,12 @@ pub fn verify(
 pub struct Remembered {
     /// By name and annotation.
     externals: BTreeMap<(Name, String), Tensor>,
-    /// Of a function's case: the arguments and what they came to, where the signature has any.
-    cases: BTreeMap<(Name, u32), Option<(Vec<Value>, Ran)>>,
+    /// Of functions and the numbers of their cases.
+    cases: BTreeMap<(Name, u32), Option<Known>>,
 }
+
+/// Arguments of a function, where there are any for its signature, and what they came to.
+type Known = (Vec<Value>, Ran);
 
 /// As [`verify`], for a module that others were held against before, with the same effort and values.
 ///

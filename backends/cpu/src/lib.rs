@@ -12,7 +12,7 @@ pub use cache::Cache;
 pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
-pub use tuning::{choices, measure};
+pub use tuning::{Choices, choices, measure};
 
 use std::path::PathBuf;
 use thiserror::Error;

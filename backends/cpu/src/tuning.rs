@@ -120,8 +120,16 @@ pub fn measure(compiler: &Compiler, cache: &Cache) -> Result<Table, Error> {
     Ok(Table { hardware, tiles, pack, turn, far, left })
 }
 
-/// What the kernels of a table choose for extents, as `(tiles, columns, packs)`, and the seconds that a choice takes, remembered
-/// and not: for whoever wants to hold it against [`Plan::choose`].
+/// What kernels choose for extents, to be held against [`Plan::choose`].
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// For each of the extents: tiles of rows, columns of a block, and whether the right side is packed.
+    pub chosen: Vec<(u64, u64, bool)>,
+    /// The least seconds that a choice took, afresh and remembered.
+    pub seconds: [f64; 2],
+}
+
+/// What the kernels of the built-in table choose for extents.
 ///
 /// # Errors
 /// As of [`measure`].
@@ -129,14 +137,14 @@ pub fn choices(
     extents: &[(u64, u64, Right)],
     compiler: &Compiler,
     cache: &Cache,
-) -> Result<(Vec<(u64, u64, bool)>, [f64; 2]), Error> {
+) -> Result<Choices, Error> {
     let hardware = hardware();
     let library = Library::load(&cache.object(&level0_text(&hardware), compiler)?)?;
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
-    let mut least = [f64::INFINITY; 2];
+    let mut seconds = [f64::INFINITY; 2];
     let mut chosen = Vec::new();
     for &(m, n, right) in extents {
-        for (kind, least) in [7, 6].into_iter().zip(&mut least) {
+        for (kind, least) in [7, 6].into_iter().zip(&mut seconds) {
             let start = Instant::now();
             bench.call(&[kind, i64::from(right == Right::Rows), 1000, m as i64, n as i64]);
             *least = least.min(start.elapsed().as_secs_f64() / 1000.0);
@@ -144,7 +152,7 @@ pub fn choices(
         let result = &bench.buffers[2];
         chosen.push((result[0] as u64, result[1] as u64, result[2] != 0.0));
     }
-    Ok((chosen, least))
+    Ok(Choices { chosen, seconds })
 }
 
 impl Cache {

@@ -34,7 +34,7 @@ impl Phases<'_> {
         }
         let apart =
             rest.and_then(|rest| Some((path(branch.then, rest)?, path(branch.otherwise, rest)?)));
-        let Some((then, otherwise)) = apart else {
+        let Some(((then, here), (otherwise, there))) = apart else {
             let why = "its threads wait at a barrier in a branch that only some may take";
             return Err(why.to_owned());
         };
@@ -58,12 +58,16 @@ impl Phases<'_> {
         region.close();
         let split = at(StmtKind::If { condition: taken(), then, otherwise });
         let mut diverge = vec![threads.nest(region.carried.before(vec![split]))];
-        diverge.push(at(StmtKind::Check(Box::new(Check {
-            condition: TExpr::Bool(false),
-            trap: "tir/divergent_barrier".into(),
-            message: "a thread waits at a barrier that another does not reach".into(),
-            values: Vec::new(),
-        }))));
+        // The trap is where the first thread waits of those that do.
+        let first = TExpr::Load { buffer: flag, indices: vec![TExpr::Int(0); threads.own().len()] };
+        diverge.push(match (here, there) {
+            (Some(here), Some(there)) => at(StmtKind::If {
+                condition: first,
+                then: vec![diverges(here)],
+                otherwise: vec![diverges(there)],
+            }),
+            (place, other) => diverges(place.or(other).unwrap_or(branch.span)),
+        });
         let none = |way| TExpr::Binary(BinOp::Equal, Box::new((count(way), TExpr::Int(0))));
         let alike = self.both(threads, &region.carried, branch, none(1))?;
         let unlike = TExpr::Binary(
@@ -92,9 +96,20 @@ impl Phases<'_> {
     }
 }
 
-/// What a thread runs that takes a branch, up to where it waits or ends; `None` where that is within something else.
-/// It stands there a second time, so that it has no memory of its own.
-fn path(branch: &[Stmt], rest: &[Stmt]) -> Option<Vec<Stmt>> {
+/// The trap of threads that do not meet, at the barrier where one of them waits.
+fn diverges(span: Span) -> Stmt {
+    let check = Check {
+        condition: TExpr::Bool(false),
+        trap: "tir/divergent_barrier".into(),
+        message: "a thread waits at a barrier that another does not reach".into(),
+        values: Vec::new(),
+    };
+    Stmt { kind: StmtKind::Check(Box::new(check)), span }
+}
+
+/// What a thread runs that takes a branch, up to where it waits, which is told, or ends; `None` where that is within
+/// something else. It stands there a second time, so that it has no memory of its own.
+fn path(branch: &[Stmt], rest: &[Stmt]) -> Option<(Vec<Stmt>, Option<Span>)> {
     let all: Vec<Stmt> = branch.iter().chain(rest).cloned().collect();
     let end = all.iter().position(waits).unwrap_or(all.len());
     let waits_here = all.get(end).is_none_or(|stmt| stmt.kind == StmtKind::Barrier);
@@ -102,7 +117,8 @@ fn path(branch: &[Stmt], rest: &[Stmt]) -> Option<Vec<Stmt>> {
     visit_statements(&all[..end], &mut |stmt| {
         allocates |= matches!(stmt.kind, StmtKind::Alloc(_));
     });
-    (waits_here && !allocates).then(|| all[..end].to_vec())
+    let place = all.get(end).map(|barrier| barrier.span);
+    (waits_here && !allocates).then(|| (all[..end].to_vec(), place))
 }
 
 /// Whether an expression has the same value for all threads, and always has one.
