@@ -6,6 +6,10 @@
    that many rows, so that edges waste nothing; the rows of the whole product are spread evenly over tiles. No choice
    of tiles changes the order of a sum. */
 
+/* How many terms ahead B is asked for where it stays where it is: those of a tile take a few nanoseconds each, memory
+   some hundred. */
+#define RX_AHEAD 32
+
 /* A tile: rows x width lanes of C from `depth` terms; adds to C where `more`. a is [depth][rows],
    b is [depth] rows `step` apart. */
 static inline __attribute__((always_inline)) void rx_tile(
@@ -20,7 +24,7 @@ static inline __attribute__((always_inline)) void rx_tile(
         rx_lanes right[4];
         if (step != RX_PANEL)
 #pragma GCC unroll 4
-            for (int j = 0; j < width; j++) __builtin_prefetch(b + (k + 8) * step + j * RX_LANES);
+            for (int j = 0; j < width; j++) __builtin_prefetch(b + (k + RX_AHEAD) * step + j * RX_LANES);
 #pragma GCC unroll 4
         for (int j = 0; j < width; j++) right[j] = *(const rx_lanes_at *)(b + k * step + j * RX_LANES);
 #pragma GCC unroll 32
