@@ -133,3 +133,27 @@ fn mutants(module: &Module) -> Vec<Module> {
     let step = found.len().div_ceil(MOST_MUTANTS).max(1);
     found.into_iter().step_by(step).collect()
 }
+
+/// What a name stands for counts where an operator that is not looked into is given a function.
+#[test]
+fn programs_of_one_name_are_told_apart() {
+    let module = |update: &str| {
+        let text = format!(
+            "def main(x: Tensor((\"n\",), \"f32\")):\n    \
+                 return call_tir_inplace(bump, [x], inplace=[0], out=Tensor((n,), \"f32\"))\n\n\
+             @tensorir_function\n\
+             def bump(X: Buffer((\"n\",), \"f32\")):\n    \
+                 for i in range(n):\n        \
+                     X[i] {update} 1.0\n"
+        );
+        let program = Program::load(Source::new("bump", text.as_str()));
+        assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
+        well_formed_part(&program)
+    };
+    let proved = |before: &Module, after: &Module| {
+        let findings = validate(before, after, &mut prover);
+        !findings.is_empty() && findings.iter().all(|found| found.outcome == Outcome::Proved)
+    };
+    assert!(proved(&module("+="), &module("+=")));
+    assert!(!proved(&module("+="), &module("=")));
+}

@@ -357,10 +357,6 @@ impl<'a> Side<'a> {
         }
     }
 
-    pub(super) fn key(&self, value: &Value) -> String {
-        self.table.key(value, &self.cells)
-    }
-
     fn argument(&mut self, scope: &Scope, atom: &Atom) -> Ran<Value> {
         self.atom(scope, atom)
     }

@@ -16,6 +16,7 @@
 mod checks;
 mod constants;
 mod evaluate;
+mod functions;
 mod metered;
 mod operators;
 mod programs;
