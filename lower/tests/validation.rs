@@ -12,7 +12,7 @@ use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_theorems::validation::{Outcome, validate};
+use relax_theorems::validation::{FUEL, Outcome, validate};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -57,10 +57,14 @@ const BREAKS: [(&str, &str); 16] = [
     (" += ", " = "),
     ("f64(", "f64(-"),
 ];
-/// Every so many programs on passes are broken.
-const MUTATED: usize = 3;
-/// Of one module.
-const MOST_MUTANTS: usize = 12;
+/// Every so many programs on passes are broken, and how often one module is; with `RELAX_WHOLE=1` all of them, and
+/// many times as often.
+const MUTATED: (usize, usize) = (3, 12);
+const WHOLE: (usize, usize) = (1, 100);
+
+fn extent() -> (usize, usize) {
+    if std::env::var_os("RELAX_WHOLE").is_some() { WHOLE } else { MUTATED }
+}
 
 /// Keeps what passes made of a program.
 #[derive(Default)]
@@ -86,7 +90,7 @@ fn broken() {
         let name = files::name(path);
         name.starts_with("suite/passes") || name.starts_with("paper/")
     };
-    for path in files::programs().into_iter().filter(of_passes).step_by(MUTATED) {
+    for path in files::programs().into_iter().filter(of_passes).step_by(extent().0) {
         let name = files::name(&path);
         let Some(module) = module(&path) else { continue };
         let route = PIPELINE.named(ROUTE).expect("the passes are there");
@@ -94,7 +98,7 @@ fn broken() {
         let _ = run(&module, &route, &Settings::default(), &mut Prover::new(), &mut kept);
         for (before, after) in kept.0 {
             for mutant in mutants(&after) {
-                let findings = validate(&before, &mutant, &mut prover);
+                let findings = validate(&before, &mutant, FUEL, &mut prover);
                 if findings.is_empty() || findings.iter().any(|f| f.outcome != Outcome::Proved) {
                     refused += 1;
                     continue;
@@ -122,7 +126,7 @@ fn mutants(module: &Module) -> Vec<Module> {
     let text = print(module);
     let mut found = Vec::new();
     for (from, to) in BREAKS {
-        for (at, _) in text.match_indices(from).take(3) {
+        for (at, _) in text.match_indices(from).take(extent().1 / 4) {
             let broken = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
             let program = Program::load(Source::new("mutant", broken.as_str()));
             if !program.has_errors() && program.module != *module {
@@ -130,7 +134,7 @@ fn mutants(module: &Module) -> Vec<Module> {
             }
         }
     }
-    let step = found.len().div_ceil(MOST_MUTANTS).max(1);
+    let step = found.len().div_ceil(extent().1).max(1);
     found.into_iter().step_by(step).collect()
 }
 
@@ -151,9 +155,56 @@ fn programs_of_one_name_are_told_apart() {
         well_formed_part(&program)
     };
     let proved = |before: &Module, after: &Module| {
-        let findings = validate(before, after, &mut prover);
+        let findings = validate(before, after, FUEL, &mut prover);
         !findings.is_empty() && findings.iter().all(|found| found.outcome == Outcome::Proved)
     };
     assert!(proved(&module("+="), &module("+=")));
     assert!(!proved(&module("+="), &module("=")));
+}
+
+/// Pairs of modules in `pairs/`, each with what is to be found out: `proved`, `differs` (the interpreter finds it too), or
+/// `open`, where the interpreter is not asked.
+#[test]
+fn pairs_are_what_they_say() {
+    on_a_large_stack(pairs);
+}
+
+fn pairs() {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pairs"));
+    let entries = std::fs::read_dir(&folder).expect("the pairs are there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a pair").path()).collect();
+    paths.sort();
+    assert!(paths.len() > 10);
+    let mut wrong = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a pair can be read");
+        if let Err(why) = pair(&text) {
+            wrong.push(format!("{}: {why}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn pair(text: &str) -> Result<(), String> {
+    let (before, after) = text.split_once("# after\n").ok_or("there is no `# after`")?;
+    let wanted = before.lines().nth(1).and_then(|line| line.strip_prefix("# "));
+    let load = |text: &str| {
+        let program = Program::load(Source::new("pair", text));
+        match program.diagnostics.iter().find(|_| program.has_errors()) {
+            Some(found) => Err(found.message.clone()),
+            None => Ok(program.module),
+        }
+    };
+    let (before, after) = (load(before)?, load(after)?);
+    let findings = validate(&before, &after, FUEL, &mut prover);
+    let open: Vec<_> = findings.iter().filter(|f| f.outcome != Outcome::Proved).collect();
+    let seen = || verify(&before, &after, Exactness::Exact, EFFORT, &BTreeMap::new()).is_err();
+    match wanted.ok_or("the second line says what is to be found out")? {
+        "proved" if open.is_empty() => Ok(()),
+        "proved" => Err(format!("{open:?}")),
+        "differs" | "open" if open.is_empty() => Err("it is proved".to_owned()),
+        "differs" if !seen() => Err("the interpreter finds no difference".to_owned()),
+        "differs" | "open" => Ok(()),
+        other => Err(format!("what is {other}?")),
+    }
 }

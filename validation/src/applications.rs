@@ -8,8 +8,8 @@ use crate::answers::Source;
 use crate::derive::Stage;
 use crate::obligation::{Kind, Obligation, Outcome};
 use relax_syntax::Name;
-use relax_syntax::ir::references::reached_from;
-use relax_syntax::ir::{AttrValue, Definition, Function, Module, attr};
+use relax_syntax::ir::references::texts_from;
+use relax_syntax::ir::{AttrValue, Function, Module, attr};
 use relax_theorems::validation::{Outcome as Compared, validate_function};
 
 /// Compares the functions of the first stage with those of the second.
@@ -37,7 +37,7 @@ fn stays(one: &Function, other: &Module) -> bool {
 }
 
 fn outcome(module: &Module, other: &Module, name: &Name, source: &mut dyn Source) -> Outcome {
-    if texts(module, name) == texts(other, name) {
+    if texts_from(module, name) == texts_from(other, name) {
         return Outcome::Proved;
     }
     source.was_trusted();
@@ -47,11 +47,4 @@ fn outcome(module: &Module, other: &Module, name: &Name, source: &mut dyn Source
         Compared::Unproved(why) => Outcome::Unproved(why),
         Compared::Refuted(why) => Outcome::Refuted(why),
     }
-}
-
-/// A function and all that it reaches, by their names.
-fn texts<'a>(module: &'a Module, name: &Name) -> Vec<Option<&'a Definition>> {
-    let definition =
-        |name: &Name| module.definitions.iter().find(|definition| definition.name() == name);
-    reached_from(module, vec![name.clone()]).iter().map(definition).collect()
 }

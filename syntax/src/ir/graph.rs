@@ -148,7 +148,7 @@ pub enum Callee {
 }
 
 /// An operand: no computation in it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Atom {
     /// A variable.
     Var(VarId),
@@ -176,6 +176,26 @@ pub enum Atom {
     Shape(Vec<Dim>),
     /// The output annotation of `call_tir` and its like.
     Annotation(Arc<Annotation>),
+}
+
+/// Floats bit-wise: a NaN is itself, and -0.0 is not 0.0.
+impl PartialEq for Atom {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Atom::Var(a), Atom::Var(b)) => a == b,
+            (Atom::Global(a), Atom::Global(b)) | (Atom::Str(a), Atom::Str(b)) => a == b,
+            (Atom::Dim(a), Atom::Dim(b)) => a == b,
+            (Atom::Float(a), Atom::Float(b)) => a.to_bits() == b.to_bits(),
+            (Atom::Bool(a), Atom::Bool(b)) => a == b,
+            (Atom::None, Atom::None) => true,
+            (Atom::Constant(a), Atom::Constant(b)) => a == b,
+            (Atom::External(a), Atom::External(b)) => a == b,
+            (Atom::Tuple(a), Atom::Tuple(b)) | (Atom::List(a), Atom::List(b)) => a == b,
+            (Atom::Shape(a), Atom::Shape(b)) => a == b,
+            (Atom::Annotation(a), Atom::Annotation(b)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 /// A tensor written out in the text.

@@ -42,13 +42,26 @@ pub enum Definition {
 pub type Attrs = Vec<(Name, AttrValue)>;
 
 /// The value of an attribute of a function or module.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs)] // each variant is its own name
 pub enum AttrValue {
     Str(Name),
     Int(i64),
     Float(f64),
     Bool(bool),
+}
+
+/// Floats bit-wise: a NaN is itself, and -0.0 is not 0.0.
+impl PartialEq for AttrValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (AttrValue::Str(a), AttrValue::Str(b)) => a == b,
+            (AttrValue::Int(a), AttrValue::Int(b)) => a == b,
+            (AttrValue::Float(a), AttrValue::Float(b)) => a.to_bits() == b.to_bits(),
+            (AttrValue::Bool(a), AttrValue::Bool(b)) => a == b,
+            _ => false,
+        }
+    }
 }
 
 /// A symbolic variable of one top-level function, with what is declared of it.

@@ -1,6 +1,6 @@
 //! Which definitions a function mentions, and what is reached by that.
 
-use super::{Atom, Body, Callee, Expr, Function, Module};
+use super::{Atom, Body, Callee, Definition, Expr, Function, Module};
 use crate::Name;
 use std::collections::BTreeSet;
 
@@ -78,4 +78,13 @@ pub fn reached_from(module: &Module, roots: Vec<Name>) -> BTreeSet<Name> {
         }
     }
     reached
+}
+
+/// The definitions that a function reaches, itself included, by their names: two functions for which they are equal
+/// mean the same. None stands for what a module lacks.
+#[must_use]
+pub fn texts_from<'m>(module: &'m Module, name: &Name) -> Vec<Option<&'m Definition>> {
+    let definition =
+        |name: &Name| module.definitions.iter().find(|definition| definition.name() == name);
+    reached_from(module, vec![name.clone()]).iter().map(definition).collect()
 }

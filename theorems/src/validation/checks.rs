@@ -67,47 +67,58 @@ impl Side<'_> {
     /// A tensor takes the extents that it is checked for.
     fn tensor_fits(&mut self, scope: &mut Scope, id: Id, wanted: &TensorType) -> Ran<()> {
         let id = self.table.find(id);
-        let entry = self.table.get(id);
-        // What only the other module's check told is not known yet.
-        let own = match &entry.loose {
-            Some(loose) if !self.refined.contains(&id) => loose,
-            _ => &entry.annotation,
-        };
-        let own = own.as_tensor().cloned();
+        let own = self.annotation(id).as_tensor().cloned();
         let (known, dtype) = match own {
             Some(tensor) => (tensor.extents, tensor.dtype),
             None => (Extents::Unknown, None),
         };
-        let dims = match (known, &wanted.extents) {
-            (Extents::Known(dims), _) => Some(dims),
-            (known, Extents::Known(wanted)) => {
-                if known != Extents::Rank(wanted.len()) {
-                    let rank = wanted.len();
-                    self.stop(Stop::Opaque(format!("rank of v{id} is {rank}")));
-                }
-                let name = |at| Dim::Var(format!("v{id}.{at}").into());
-                let dims: Vec<Dim> = (0..wanted.len()).map(name).collect();
-                self.extents(&dims);
-                Some(dims)
+        let (rank, tells_dtype) = (wanted.extents.rank(), wanted.dtype.is_some());
+        let tells_rank = rank.is_some() && known.rank() != rank;
+        let tells_dtype = tells_dtype && dtype != wanted.dtype;
+        // What a branch finds out does not hold behind it, where entries keep what they are.
+        if !self.branch.is_empty() && (tells_rank || tells_dtype) {
+            return Err("a branch that finds out what a tensor is".into());
+        }
+        if let Some(rank) = rank.filter(|_| tells_rank) {
+            if known.rank().is_some() {
+                return Err("a tensor of another rank".into());
             }
-            _ => None,
-        };
-        if dtype != wanted.dtype && wanted.dtype.is_some() {
+            self.stop(Stop::Opaque(format!("rank of v{id} is {rank}")));
+        }
+        if tells_dtype {
             self.stop(Stop::Opaque(format!("dtype of v{id} is {:?}", wanted.dtype)));
         }
-        let dtype = dtype.or(wanted.dtype);
-        if let Some(dims) = dims {
-            let refined = Extents::Known(dims.clone());
-            let entry = &mut self.table.entries[id];
-            let refined = Annotation::Tensor(TensorType { extents: refined, dtype });
-            let loose = std::mem::replace(&mut entry.annotation, refined);
-            entry.loose.get_or_insert(loose);
-            self.refined.insert(id);
-            if let Extents::Known(wanted) = &wanted.extents {
-                self.same_dims(scope, &dims, wanted)?;
+        let dims = match (known, rank) {
+            (Extents::Known(dims), _) => dims,
+            (Extents::Rank(rank), _) | (Extents::Unknown, Some(rank)) => {
+                let name = |at| Dim::Var(format!("v{id}.{at}").into());
+                let dims: Vec<Dim> = (0..rank).map(name).collect();
+                self.extents(&dims);
+                dims
             }
+            (Extents::Unknown, None) => return Ok(()),
+        };
+        let refined = Extents::Known(dims.clone());
+        let dtype = dtype.or(wanted.dtype);
+        let refined = Annotation::Tensor(TensorType { extents: refined, dtype });
+        let entry = &mut self.table.entries[id];
+        let loose = std::mem::replace(&mut entry.annotation, refined);
+        entry.loose.get_or_insert(loose);
+        self.refined.insert(id);
+        match &wanted.extents {
+            Extents::Known(wanted) => self.same_dims(scope, &dims, wanted),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// What this side knows of an entry: what only the other side's check told is not known here.
+    pub(super) fn annotation(&self, id: Id) -> &Annotation {
+        let id = self.table.find(id);
+        let entry = self.table.get(id);
+        match &entry.loose {
+            Some(loose) if !self.refined.contains(&id) => loose,
+            _ => &entry.annotation,
+        }
     }
 
     /// What is known of a value by its text alone.

@@ -33,8 +33,12 @@ pub(super) struct Side<'a> {
     pub(super) refined: BTreeSet<Id>,
     /// Whether a branch has checked something, which holds in it alone.
     pub(super) learnt: bool,
+    /// Private functions that call themselves: such a call counts by name, so they are compared for themselves.
+    pub(super) recursive: BTreeSet<Name>,
     /// Memory that has another name.
     pub(super) viewed: BTreeSet<usize>,
+    /// Other names of memory.
+    pub(super) views: BTreeSet<Id>,
     /// Functions that are being run.
     stack: Vec<Name>,
     /// The branches around.
@@ -82,7 +86,9 @@ impl<'a> Side<'a> {
             cells: Vec::new(),
             refined: BTreeSet::new(),
             learnt: false,
+            recursive: BTreeSet::new(),
             viewed: BTreeSet::new(),
+            views: BTreeSet::new(),
             stack: Vec::new(),
             branch: Vec::new(),
             called: BTreeMap::new(),
@@ -242,14 +248,12 @@ impl<'a> Side<'a> {
                             .iter()
                             .map(|(key, atom)| Ok((key.clone(), self.argument(scope, atom)?)));
                         let attrs = attrs.collect::<Ran<Vec<_>>>()?;
-                        self.operator(scope, name, values, attrs)
+                        self.operator(name, values, attrs)
                     }
                     Callee::Global(name) => self.global(name, &values),
                     Callee::Var(var) => {
                         let callee = scope.vars.get(var).cloned().ok_or("a function")?;
-                        let args = Value::Tuple(values);
-                        let key = format!("call {} {}", self.key(&callee), self.key(&args));
-                        Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
+                        self.unseen_call(&callee, values)
                     }
                 }
             }
@@ -318,10 +322,15 @@ impl<'a> Side<'a> {
     }
 
     fn chosen(&mut self, condition: &Value, a: &Value, b: &Value) -> Ran<Value> {
-        if self.key(a) == self.key(b) {
+        if a == b {
             return Ok(a.clone());
         }
+        // Of memory only what it holds now is chosen: nobody may write to what has two names.
+        [a, b].into_iter().for_each(|value| self.viewed.extend(cells_of(value)));
         let (a, b) = (self.settled(a.clone()), self.settled(b.clone()));
+        if self.key(&a) == self.key(&b) {
+            return Ok(a);
+        }
         match (&a, &b) {
             (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
                 let pairs = x.iter().zip(y);
@@ -330,8 +339,8 @@ impl<'a> Side<'a> {
             }
             (Value::Entry(x), Value::Entry(y)) => {
                 let key = format!("{} ? {} : {}", self.key(condition), self.key(&a), self.key(&b));
-                let annotation = self.table.get(*x).annotation.clone();
-                let alike = annotation == self.table.get(*y).annotation;
+                let annotation = self.annotation(*x).clone();
+                let alike = annotation == *self.annotation(*y);
                 let annotation = if alike { annotation } else { Annotation::Object };
                 let def = match condition {
                     Value::Entry(id) if alike => Def::Choice(*id, *x, *y),
@@ -409,8 +418,13 @@ impl<'a> Side<'a> {
             || self.other.function(name).is_none()
             || attr(&function.lambda.attrs, "primitive").is_some();
         let has_body = function.lambda.body.is_some();
-        if !hidden || !has_body || self.stack.contains(name) {
+        let recursive = self.stack.contains(name);
+        if !hidden || !has_body || recursive {
+            if recursive && hidden {
+                self.recursive.insert(name.clone());
+            }
             self.effect(&key);
+            self.hand_over(args)?;
             let annotation = function.lambda.result.clone().unwrap_or(Annotation::Object);
             let plain = {
                 let mut plain = true;
@@ -434,7 +448,9 @@ impl<'a> Side<'a> {
             scope.vars.insert(param, value.clone());
         }
         let result = self.function(&mut scope)?;
-        if self.effects.len() == before && self.branch.is_empty() && !has_cell(args) {
+        let own_memory = |value: &Value| !cells_of(value).is_empty();
+        let is_pure = self.effects.len() == before && !args.iter().any(own_memory);
+        if is_pure && self.branch.is_empty() && !own_memory(&result) {
             self.called.insert(key, result.clone());
         }
         Ok(result)
@@ -456,12 +472,13 @@ impl<'a> Side<'a> {
     }
 }
 
-fn has_cell(values: &[Value]) -> bool {
-    values.iter().any(|value| match value {
-        Value::Cell(_) => true,
-        Value::Tuple(items) => has_cell(items),
-        _ => false,
-    })
+/// The memory that a value names.
+pub(super) fn cells_of(value: &Value) -> Vec<usize> {
+    match value {
+        Value::Cell(cell) => vec![*cell],
+        Value::Tuple(items) => items.iter().flat_map(cells_of).collect(),
+        _ => Vec::new(),
+    }
 }
 
 impl<'f> Scope<'f> {

@@ -1,12 +1,15 @@
 //! Functions as values: a name says what a function is where it is the same in both modules, and so is all that it
 //! reaches. Else its text is a part of what is compared.
+//!
+//! What nobody looks into may write to the memory that it is given.
 
-use super::evaluate::Side;
-use super::values::Value;
+use super::evaluate::{Ran, Side, cells_of};
+use super::values::{Def, Id, Value};
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
-use relax_syntax::ir::references::reached_from;
-use relax_syntax::ir::{Definition, Module};
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::references::texts_from;
+use std::collections::BTreeSet;
 
 impl Side<'_> {
     /// What a value is, for both modules: of a function that is not the same in both, and whatever it reaches, also
@@ -16,26 +19,88 @@ impl Side<'_> {
         let mut functions = Vec::new();
         functions_of(value, &mut functions);
         for name in functions {
-            let (here, there) = (reached(self.module, name), reached(self.other, name));
+            let (here, there) = (texts_from(self.module, name), texts_from(self.other, name));
             if here != there {
-                key = format!("{key} {here:?}");
+                let side = if self.cut.is_some() { "after" } else { "before" };
+                key = format!("{key} as {name} is {side} the pass");
             }
         }
         key
     }
-}
 
-fn functions_of<'v>(value: &'v Value, found: &mut Vec<&'v Name>) {
-    match value {
-        Value::Function(name) | Value::Known(Known::Global(name)) => found.push(name),
-        Value::Tuple(items) => items.iter().for_each(|item| functions_of(item, found)),
-        _ => {}
+    /// A result in which what the text spells, and functions, stand as what tells them from all others.
+    pub(super) fn told(&self, value: Value) -> Value {
+        match value {
+            Value::Tuple(items) => {
+                Value::Tuple(items.into_iter().map(|item| self.told(item)).collect())
+            }
+            Value::Known(_) | Value::Function(_) => {
+                Value::Known(Known::Str(self.key(&value).into()))
+            }
+            other => other,
+        }
+    }
+
+    /// A call of a function of which only its type is known.
+    pub(super) fn unseen_call(&mut self, callee: &Value, args: Vec<Value>) -> Ran<Value> {
+        let mut key = format!("call {}", self.key(callee));
+        let is_pure = match callee {
+            Value::Entry(id) => {
+                matches!(self.annotation(*id), Annotation::Callable(Some(signature)) if signature.pure)
+            }
+            _ => false,
+        };
+        key = format!("{key} {}", self.key(&Value::Tuple(args.clone())));
+        if !is_pure {
+            self.effect(&key);
+            key = format!("{key} at {}", self.effects.len());
+        }
+        self.hand_over(&args)?;
+        Ok(self.opaque(key.clone(), Annotation::Object, Some(key)))
+    }
+
+    /// Memory that is handed to what nobody looks into holds something else afterwards.
+    pub(super) fn hand_over(&mut self, args: &[Value]) -> Ran<()> {
+        for arg in args {
+            if has_view(arg, &self.views) {
+                return Err("memory with two names that is handed on".into());
+            }
+            for cell in cells_of(arg) {
+                if self.viewed.contains(&cell) {
+                    return Err("memory with two names that is handed on".into());
+                }
+                let held = self.table.find(self.cells[cell]);
+                let annotation = self.table.get(held).annotation.clone();
+                let key = format!("what is left of v{held} by {}", self.effects.len());
+                self.cells[cell] = self.table.entry(key, || (annotation, Def::Opaque));
+                // What comes back may be another name of it.
+                self.viewed.insert(cell);
+            }
+        }
+        Ok(())
     }
 }
 
-/// The definitions that a function reaches, itself included.
-fn reached<'m>(module: &'m Module, name: &Name) -> Vec<Option<&'m Definition>> {
-    let definition =
-        |name: &Name| module.definitions.iter().find(|definition| definition.name() == name);
-    reached_from(module, vec![name.clone()]).iter().map(definition).collect()
+fn has_view(value: &Value, views: &BTreeSet<Id>) -> bool {
+    match value {
+        Value::Entry(id) => views.contains(id),
+        Value::Tuple(items) => items.iter().any(|item| has_view(item, views)),
+        _ => false,
+    }
+}
+
+fn functions_of<'v>(value: &'v Value, found: &mut Vec<&'v Name>) {
+    fn of_known<'v>(known: &'v Known, found: &mut Vec<&'v Name>) {
+        match known {
+            Known::Global(name) => found.push(name),
+            Known::List(items) => items.iter().for_each(|item| of_known(item, found)),
+            _ => {}
+        }
+    }
+    match value {
+        Value::Function(name) => found.push(name),
+        Value::Known(known) => of_known(known, found),
+        Value::Tuple(items) => items.iter().for_each(|item| functions_of(item, found)),
+        _ => {}
+    }
 }

@@ -31,14 +31,14 @@ use prove::{Elements, same_stops};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::ir::references::texts_from;
 use relax_syntax::ir::{Definition, Function, Module};
+use std::collections::BTreeSet;
 use stops::Stop;
 use values::{Table, Value};
 
 /// Steps that the comparison of one function may take: see [`fuel`].
 pub const FUEL: u64 = 60_000;
-/// The same where modules are compared for themselves and not for a certificate.
-const PATIENT: u64 = 20_000_000;
 
 /// What is known of one function that stands in both modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +64,12 @@ pub enum Outcome {
     Refuted(String),
 }
 
-/// Compares the functions of two modules that are not private. `prover` makes one that knows nothing yet.
+/// Compares the functions of two modules that are not private, each within so many steps. `prover` makes one that
+/// knows nothing yet.
 pub fn validate(
     before: &Module,
     after: &Module,
+    steps: u64,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -78,7 +80,7 @@ pub fn validate(
         if is_private(function) {
             continue;
         }
-        let outcome = validate_within(PATIENT, (before, after), name, prover);
+        let outcome = validate_within(steps, (before, after), name, prover);
         findings.push(Finding {
             function: name.clone(),
             place: String::new(),
@@ -110,7 +112,7 @@ fn validate_within(
     };
     let metered = &mut || Metered(prover());
     let (outcome, spent) =
-        fuel::limited(steps, || compared((before, function), (after, other), metered));
+        fuel::limited(steps, || with_recursive((before, function), (after, other), metered));
     match outcome {
         Ok(()) => Outcome::Proved,
         Err(_) if spent == steps => Outcome::Unproved(fuel::SPENT.to_owned()),
@@ -135,11 +137,33 @@ fn same_signature(a: &Function, b: &Function) -> bool {
     params(a) == params(b) && dims(a) == dims(b) && a.lambda.result == b.lambda.result
 }
 
-fn compared(
+/// Compares a function, and private ones that call themselves where they are called: of those the call by themselves
+/// counts by name, for arguments of which nothing is known there.
+fn with_recursive(
     (before, function): (&Module, &Function),
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
 ) -> Result<(), String> {
+    let mut seen: BTreeSet<Name> = [function.name.clone()].into();
+    let mut work = compared((before, function), (after, other), prover)?;
+    while let Some(name) = work.pop_first() {
+        if texts_from(before, &name) == texts_from(after, &name) || !seen.insert(name.clone()) {
+            continue;
+        }
+        let (Some(one), Some(other)) = (before.function(&name), after.function(&name)) else {
+            return Err(format!("`{name}` calls itself, and one module does not have it"));
+        };
+        work.append(&mut compared((before, one), (after, other), prover)?);
+    }
+    Ok(())
+}
+
+/// Compares two functions; gives those that call themselves and were taken to be equal.
+fn compared(
+    (before, function): (&Module, &Function),
+    (after, other): (&Module, &Function),
+    prover: &mut dyn FnMut() -> Metered,
+) -> Result<BTreeSet<Name>, String> {
     if !same_signature(function, other) {
         return Err("the signatures differ".to_owned());
     }
@@ -147,14 +171,18 @@ fn compared(
     let mut first = Side::new(before, after, &mut table, &mut facts, None, 0);
     let left = first.run(function)?;
     let left = first.settled(left);
+    let left = first.told(left);
     let (stops, effects, bound) = (first.stops, first.effects, first.bound);
+    let mut recursive = first.recursive;
     let fresh = first.fresh + 1_000_000;
     // What the one checks, the other has to check as well: it does not know of it.
     let mut facts = prover();
     let mut second = Side::new(after, before, &mut table, &mut facts, Some(&bound), fresh);
     let right = second.run(other)?;
     let right = second.settled(right);
+    let right = second.told(right);
     let (others, other_effects) = (second.stops, second.effects);
+    recursive.append(&mut second.recursive);
     let mut fresh = second.fresh + 1_000_000;
     if effects != other_effects {
         return Err("the calls with an effect differ".to_owned());
@@ -165,7 +193,8 @@ fn compared(
     same_value(&mut elements, &left, &right)?;
     let mut plain = prover();
     signature_facts(function, &mut plain);
-    same_stops(&mut elements, &mut plain, &stops, &others)
+    same_stops(&mut elements, &mut plain, &stops, &others)?;
+    Ok(recursive)
 }
 
 /// What is known of the dims of a signature.
@@ -193,6 +222,6 @@ fn same_value(elements: &mut Elements, a: &Value, b: &Value) -> Result<(), Strin
             if equal { Ok(()) } else { Err("the shapes are not known to be equal".to_owned()) }
         }
         _ if a == b => Ok(()),
-        _ => Err("results of different kinds".to_owned()),
+        _ => Err("results of different kinds, or different functions".to_owned()),
     }
 }

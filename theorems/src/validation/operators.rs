@@ -1,6 +1,6 @@
 //! Calls of operators and tensor programs, as entries.
 
-use super::evaluate::{Ran, Scope, Side};
+use super::evaluate::{Ran, Side, cells_of};
 use super::programs::Plain;
 use super::stops::{Stop, is_total};
 use super::values::{Applied, Argument, Call, Def, Id, Value};
@@ -20,7 +20,6 @@ use std::sync::Arc;
 impl Side<'_> {
     pub(super) fn operator(
         &mut self,
-        scope: &Scope,
         name: &Name,
         args: Vec<Value>,
         attrs: Vec<(Name, Value)>,
@@ -32,11 +31,10 @@ impl Side<'_> {
             && lookup(called).is_some_and(|row| !is_deduced_by_name(row))
         {
             let called = called.clone();
-            return self.operator(scope, &called, args[1..].to_vec(), attrs);
+            return self.operator(&called, args[1..].to_vec(), attrs);
         }
         let default = |literal: Literal| Value::Known(literal.known());
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
-        let _ = scope;
         match row.name {
             "call_tir" => self.call_tir(&bound),
             "memory.alloc_storage" => {
@@ -48,7 +46,17 @@ impl Side<'_> {
             "memory.kill_storage" | "memory.kill_tensor" | "memory.kill_object" => {
                 Ok(Value::Tuple(Vec::new()))
             }
-            _ => self.plain(row, bound.into_iter().map(|value| self.settled(value)).collect()),
+            "make_closure" if bound.iter().any(|value| !cells_of(value).is_empty()) => {
+                Err("memory in a closure".into())
+            }
+            _ => {
+                let settled = bound.iter().map(|value| self.settled(value.clone())).collect();
+                let value = self.plain(row, settled)?;
+                if CALLING.contains(&row.name) {
+                    self.hand_over(&bound)?;
+                }
+                Ok(value)
+            }
         }
     }
 
@@ -58,8 +66,17 @@ impl Side<'_> {
             self.viewed.insert(*cell);
         }
         let row = lookup("reshape").ok_or("there is no reshape")?;
+        let of_memory = match bound.first() {
+            Some(Value::Cell(_)) => true,
+            Some(Value::Entry(id)) => self.views.contains(id),
+            _ => false,
+        };
         let bound = bound.into_iter().map(|value| self.settled(value));
-        self.plain(row, bound.collect())
+        let value = self.plain(row, bound.collect())?;
+        if let (Value::Entry(id), true) = (&value, of_memory) {
+            self.views.insert(*id);
+        }
+        Ok(value)
     }
 
     fn fresh(&mut self) -> usize {
@@ -70,9 +87,7 @@ impl Side<'_> {
     /// What deduction is told of a value.
     fn operand(&self, value: &Value) -> Operand {
         match value {
-            Value::Entry(id) => {
-                Operand { annotation: self.table.get(*id).annotation.clone(), known: None }
-            }
+            Value::Entry(id) => Operand { annotation: self.annotation(*id).clone(), known: None },
             Value::Cell(cell) => self.operand(&Value::Entry(self.cells[*cell])),
             Value::Tuple(items) => {
                 let parts: Vec<Operand> = items.iter().map(|item| self.operand(item)).collect();
@@ -237,7 +252,7 @@ impl Side<'_> {
         let (mut shapes, mut annotations) = (Vec::new(), Vec::new());
         for buffer in &buffers {
             let annotation = match buffer {
-                Some(id) => self.table.get(*id).annotation.clone(),
+                Some(id) => self.annotation(*id).clone(),
                 None => fresh.next().cloned().ok_or("an output without an annotation")?,
             };
             let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
@@ -254,11 +269,7 @@ impl Side<'_> {
             }
         }
         let given: Vec<bool> = buffers.iter().map(Option::is_some).collect();
-        // Memory that nothing wrote is as good as none.
-        let written = |id: &Id| !matches!(self.table.get(*id).def, Def::Unwritten);
-        let buffers: Vec<Option<Id>> = buffers.into_iter().map(|id| id.filter(&written)).collect();
-        let buffers: Vec<Option<Id>> =
-            buffers.into_iter().map(|id| id.map(|id| self.table.find(id))).collect();
+        let buffers: Vec<Option<Id>> = buffers.iter().map(|id| self.written(*id)).collect();
         let plain = Plain::of(program);
         let call = plain.call(program, &buffers, &shapes, scalars);
         let call = call.ok_or("a call of a tensor program that does not fit")?;
@@ -288,6 +299,12 @@ impl Side<'_> {
         Ok(results)
     }
 
+    /// What a buffer holds, where something was written: other memory is as good as none.
+    fn written(&self, id: Option<Id>) -> Option<Id> {
+        id.map(|id| self.table.find(id))
+            .filter(|id| !matches!(self.table.get(*id).def, Def::Unwritten))
+    }
+
     /// A program of which the dims of some buffer are known to the run alone: nothing is known of what it gives.
     fn unseen_program(
         &mut self,
@@ -296,16 +313,14 @@ impl Side<'_> {
         annotations: Vec<Annotation>,
         scalars: &[Dim],
     ) -> Ran<Vec<Option<Id>>> {
-        let number = self.table.program(Plain::of(program).program);
-        let written = |id: &Id| !matches!(self.table.get(*id).def, Def::Unwritten);
-        let held =
-            buffers.iter().zip(&annotations).map(|(id, annotation)| match id.filter(&written) {
-                Some(id) => format!("v{}", self.table.find(id)),
-                None => annotation.to_string(),
-            });
-        let held: Vec<String> = held.collect();
+        let plain = Plain::of(program);
         let order: Vec<Option<usize>> =
-            (0..buffers.len()).map(|at| Plain::of(program).number(program, at)).collect();
+            (0..buffers.len()).map(|at| plain.number(program, at)).collect();
+        let number = self.table.program(plain.program);
+        let held = buffers.iter().zip(&annotations).map(|(id, annotation)| {
+            self.written(*id).map_or_else(|| annotation.to_string(), |id| format!("v{id}"))
+        });
+        let held: Vec<String> = held.collect();
         let key = format!("program {number} {order:?} {held:?} {scalars:?}");
         let writes = Compiled::new(program).map_err(|_| "an ill-formed program")?.writes();
         if writes.len() < buffers.len() {
@@ -357,6 +372,10 @@ impl Side<'_> {
         Ok(Value::Tuple(Vec::new()))
     }
 }
+
+/// Rows that call a function of the module.
+const CALLING: [&str; 3] =
+    ["invoke_closure", "invoke_pure_closure", "builtin.cuda_graph_run_or_capture"];
 
 /// Whether the tensors of a call have the dtypes of the buffers.
 fn fits(program: &TensorProgram, annotations: &[Annotation]) -> bool {
