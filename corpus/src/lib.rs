@@ -10,6 +10,7 @@ pub mod harness;
 pub mod pipeline;
 pub mod reals;
 pub mod replay;
+pub mod shares;
 pub mod signature;
 pub mod spec;
 pub mod structure;

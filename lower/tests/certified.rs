@@ -3,6 +3,7 @@
 
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
+use relax_corpus::shares::in_shares;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::certify::Stages;
 use relax_lower::pipeline::PIPELINE;
@@ -20,8 +21,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Deep recursion in a program is the program's business, not the thread's.
-const STACK: usize = 256 << 20;
 /// Where the record stands.
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/certified.txt");
 
@@ -42,28 +41,19 @@ struct Sum {
 
 #[test]
 fn shares_of_what_is_proved_only_rise() {
-    let files = files::programs();
-    let (even, odd): (Vec<_>, Vec<_>) =
-        files.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
-    let halves = [even, odd].map(|half| {
-        let half: Vec<PathBuf> = half.into_iter().map(|(_, path)| path).collect();
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        thread.spawn(move || of_files(&half)).expect("a thread starts")
-    });
     let mut sum = Sum::default();
-    for half in halves {
-        let half = half.join().expect("no certificate stops the test");
-        sum.programs += half.programs;
-        sum.counts.add(&half.counts);
-        for (pass, ends) in half.passes_by {
+    for share in in_shares(files::programs(), |files| of_files(&files)) {
+        sum.programs += share.programs;
+        sum.counts.add(&share.counts);
+        for (pass, ends) in share.passes_by {
             let own = sum.passes_by.entry(pass).or_default();
             ends.into_iter().for_each(|(end, count)| *own.entry(end).or_default() += count);
         }
-        sum.planned_open.extend(half.planned_open);
-        sum.passes += half.passes;
-        sum.certifying += half.certifying;
-        sum.verifying += half.verifying;
-        sum.bytes += half.bytes;
+        sum.planned_open.extend(share.planned_open);
+        sum.passes += share.passes;
+        sum.certifying += share.certifying;
+        sum.verifying += share.verifying;
+        sum.bytes += share.bytes;
     }
     println!("{}", times(&sum));
     println!("{}", record(&sum.counts));

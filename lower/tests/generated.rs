@@ -3,6 +3,7 @@
 
 use relax_corpus::generate::module;
 use relax_corpus::pipeline::{Program, print, print_and_parse};
+use relax_corpus::shares::in_shares;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Applied, Watch, run};
@@ -79,15 +80,27 @@ fn holds(bytes: &[u8], seen: &mut Seen) {
     }
 }
 
-#[test]
-fn generated_modules_mean_the_same_after_every_pass() {
+fn of_seeds(seeds: Vec<u64>) -> Seen {
     let mut seen = Seen::default();
-    let modules = std::env::var("RELAX_GENERATED").ok().and_then(|text| text.parse().ok());
-    for seed in 0..modules.unwrap_or(300) {
+    for seed in seeds {
         let mut random = Random::new(seed, "passes");
         let length = random.int(&(20..=240));
         let bytes: Vec<u8> = (0..length).map(|_| random.bits().to_le_bytes()[0]).collect();
         holds(&bytes, &mut seen);
+    }
+    seen
+}
+
+#[test]
+fn generated_modules_mean_the_same_after_every_pass() {
+    let modules = std::env::var("RELAX_GENERATED").ok().and_then(|text| text.parse().ok());
+    let mut seen = Seen::default();
+    for share in in_shares((0..modules.unwrap_or(300)).collect(), of_seeds) {
+        seen.tally.add(&share.tally);
+        seen.refused += share.refused;
+        for (pass, count) in share.changed {
+            *seen.changed.entry(pass).or_default() += count;
+        }
     }
     assert!(seen.tally.compared > 2 * seen.tally.rejected, "{seen:?}");
     for pass in [

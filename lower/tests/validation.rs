@@ -3,6 +3,7 @@
 
 use relax_corpus::files;
 use relax_corpus::pipeline::{Program, print};
+use relax_corpus::shares::in_shares;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Exactness, Settings};
@@ -14,9 +15,8 @@ use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use relax_theorems::validation::{FUEL, Outcome, validate};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-const STACK: usize = 256 << 20;
 /// Runs that show a difference, if there is one.
 const EFFORT: Effort = Effort { cases: 12, seed: 7 };
 /// From graphs to fused tensor programs.
@@ -31,11 +31,6 @@ fn module(path: &PathBuf) -> Option<Module> {
     let text = std::fs::read_to_string(path).ok()?;
     let program = Program::load(Source::new("corpus", text.as_str()));
     Some(well_formed_part(&program))
-}
-
-fn on_a_large_stack(test: fn()) {
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(test);
-    thread.expect("a thread starts").join().expect("the test passes");
 }
 
 /// Texts and what they are broken to, each at every place, one at a time.
@@ -79,46 +74,71 @@ impl Watch for Kept {
     }
 }
 
-#[test]
-fn broken_results_of_passes_are_not_proved() {
-    on_a_large_stack(broken);
+/// What became of broken modules.
+#[derive(Default)]
+struct Mutants {
+    /// Those that are not proved.
+    refused: usize,
+    /// Those that are, and make no difference.
+    equal: usize,
+    /// Those that are, and break a plan of memory.
+    of_memory: usize,
+    /// Those that are, and may not be.
+    wrong: Vec<String>,
 }
 
-fn broken() {
-    let (mut refused, mut equal, mut of_memory, mut wrong) = (0, 0, 0, Vec::new());
+#[test]
+fn broken_results_of_passes_are_not_proved() {
     let of_passes = |path: &PathBuf| {
         let name = files::name(path);
         name.starts_with("suite/passes") || name.starts_with("paper/")
     };
-    for path in files::programs().into_iter().filter(of_passes).step_by(extent().0) {
-        let name = files::name(&path);
-        let Some(module) = module(&path) else { continue };
-        let route = PIPELINE.named(ROUTE).expect("the passes are there");
-        let mut kept = Kept::default();
-        let _ = run(&module, &route, &Settings::default(), &mut Prover::new(), &mut kept);
-        for (before, after) in kept.0 {
-            for mutant in mutants(&after) {
-                let findings = validate(&before, &mutant, FUEL, &mut prover);
-                if findings.is_empty() || findings.iter().any(|f| f.outcome != Outcome::Proved) {
-                    refused += 1;
-                    continue;
-                }
-                // What is proved must do the same in the interpreter.
-                match verify(&before, &mutant, Exactness::Approximate, EFFORT, &BTreeMap::new()) {
-                    Ok(_) => equal += 1,
-                    // Whether memory holds what is put into it is asked elsewhere.
-                    Err(why) if why.to_string().contains("[memory.") => of_memory += 1,
-                    Err(why) => wrong.push(format!("{name}: {why}\n{}", print(&mutant))),
-                }
-            }
-        }
+    let paths = files::programs().into_iter().filter(of_passes).step_by(extent().0);
+    let mut all = Mutants::default();
+    for share in in_shares(paths.collect(), of_files) {
+        all.refused += share.refused;
+        all.equal += share.equal;
+        all.of_memory += share.of_memory;
+        all.wrong.extend(share.wrong);
     }
+    let Mutants { refused, equal, of_memory, wrong } = all;
     eprintln!(
         "{refused} mutants are not proved, {equal} are and make no difference, {of_memory} are and break a plan \
          of memory"
     );
     assert!(wrong.is_empty(), "{} are proved:\n{}", wrong.len(), wrong.join("\n"));
     assert!(refused > 300, "only {refused} mutants");
+}
+
+fn of_files(paths: Vec<PathBuf>) -> Mutants {
+    let mut seen = Mutants::default();
+    for path in paths {
+        let Some(module) = module(&path) else { continue };
+        let route = PIPELINE.named(ROUTE).expect("the passes are there");
+        let mut kept = Kept::default();
+        let _ = run(&module, &route, &Settings::default(), &mut Prover::new(), &mut kept);
+        for (before, after) in kept.0 {
+            mutants(&after).iter().for_each(|mutant| seen.note(&path, &before, mutant));
+        }
+    }
+    seen
+}
+
+impl Mutants {
+    fn note(&mut self, path: &Path, before: &Module, mutant: &Module) {
+        let findings = validate(before, mutant, FUEL, &mut prover);
+        if findings.is_empty() || findings.iter().any(|f| f.outcome != Outcome::Proved) {
+            self.refused += 1;
+            return;
+        }
+        // What is proved must do the same in the interpreter.
+        match verify(before, mutant, Exactness::Exact, EFFORT, &BTreeMap::new()) {
+            Ok(_) => self.equal += 1,
+            // Whether memory holds what is put into it is asked elsewhere.
+            Err(why) if why.to_string().contains("[memory.") => self.of_memory += 1,
+            Err(why) => self.wrong.push(format!("{}: {why}\n{}", path.display(), print(mutant))),
+        }
+    }
 }
 
 /// Well-formed modules that differ from this one in one place.
@@ -166,10 +186,6 @@ fn programs_of_one_name_are_told_apart() {
 /// `open`, where the interpreter is not asked.
 #[test]
 fn pairs_are_what_they_say() {
-    on_a_large_stack(pairs);
-}
-
-fn pairs() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pairs"));
     let entries = std::fs::read_dir(&folder).expect("the pairs are there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a pair").path()).collect();

@@ -186,8 +186,9 @@ impl Body<'_, '_> {
         }
         let w = self.exact(&x.ty);
         let (out, dims) = (x.ty.text(), tuple(&x.ty.dims));
-        let text = match self.choices.below(2) {
-            0 => format!("call_tir({name}, [{}, {w}], {out})", x.name),
+        let text = match self.choices.below(5) {
+            0 | 1 => format!("call_tir({name}, [{}, {w}], {out})", x.name),
+            2 => format!("call_tir_local_view({name}, ({}, {w}), {out})", x.name),
             _ => format!(
                 "call_tir(func={name}, args=[{}, {w}], out_shape={dims}, dtype=\"f32\")",
                 x.name

@@ -6,6 +6,7 @@ mod inputs;
 mod machine;
 mod passes;
 mod printing;
+mod reorder;
 mod specialize;
 mod twins;
 

@@ -3,6 +3,7 @@
 
 use super::inputs::{drawn, options};
 use super::passes;
+use super::reorder::reordered;
 use super::specialize::at_dims;
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
@@ -13,6 +14,7 @@ use relax_corpus::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Target;
 use relax_rewrite::verify::{Effort, compare_values, verify};
 use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Definition, Function, Module};
@@ -23,8 +25,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMES: [&str; 11] =
     ["lv", "gv", "storage", "alloc", "heap", "shape_heap", "x", "tensor", "cls", "lv0", "out"];
 
+/// Inputs that a twin in another order is run with.
+const ORDERED: usize = 3;
+
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     renamed(case, statistics)?;
+    in_another_order(case, statistics)?;
     for function in case.raw.functions() {
         let index = 1 + usize::try_from(case.seed % 5).unwrap_or(0);
         specialized(case, function, index, statistics)?;
@@ -57,6 +63,60 @@ fn renamed(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
         .map_err(|difference| finding(format!("with other names: {difference}\n{text}")))?;
     statistics.add(&tally);
     Ok(())
+}
+
+/// Independent bindings change places; what the program gives must not. Which of two checks stops it first may.
+fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
+    let (twin, differs) = reordered(&case.raw, case.seed);
+    if !differs {
+        return Ok(());
+    }
+    let text = print(&twin);
+    let program = Program::load(Source::new("reordered", text.as_str()));
+    let finding = |why: String| {
+        Finding::new("reordered", format!("{why}\n{text}"), "opt FILE --to P2.3 --verify -o OUT.rx")
+    };
+    if let Some(first) = program.diagnostics.first().filter(|_| program.has_errors()) {
+        return Err(finding(format!("in another order: {}", first.message)));
+    }
+    let way = passes::down(Target::Cpu);
+    let (lowered, _) = passes::transformed(&program.module, &way, statistics)
+        .map_err(|found| finding(format!("in another order: {}: {}", found.kind, found.why)))?;
+    for function in case.raw.functions() {
+        for index in 0..ORDERED {
+            let Some((_, arguments)) = drawn(case, function, index, statistics) else { break };
+            let given = |module| run(module, &function.name, arguments.clone(), &options()).result;
+            let want = given(&case.checked);
+            for module in [&program.module, &lowered] {
+                alike(want.clone(), given(module), statistics).map_err(&finding)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What two twins give of the same inputs. Which check of several stops first may be another one.
+fn alike(
+    want: Result<Value, Stop>,
+    got: Result<Value, Stop>,
+    statistics: &mut Statistics,
+) -> Result<(), String> {
+    match (want, got) {
+        (Ok(want), Ok(got)) => {
+            statistics.compared += 1;
+            compare_values(Relation::Equal, &want, &got)
+        }
+        (Err(Stop::Exhausted { .. } | Stop::Unsupported(_)), _)
+        | (_, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) => {
+            statistics.exhausted += 1;
+            Ok(())
+        }
+        (Err(_), Err(_)) => {
+            statistics.trapped += 1;
+            Ok(())
+        }
+        (want, got) => Err(format!("{want:?}; {got:?}")),
+    }
 }
 
 fn rename(function: &mut Function) {
@@ -119,23 +179,7 @@ fn specialized(
         Err(found) => return finding(format!("{}: {}", found.kind, found.why)),
     };
     let got = run(&lowered, &function.name, arguments, &options()).result;
-    match (want, got) {
-        (Ok(want), Ok(got)) => {
-            statistics.compared += 1;
-            compare_values(Relation::Equal, &want, &got).or_else(finding)
-        }
-        (Err(Stop::Exhausted { .. } | Stop::Unsupported(_)), _)
-        | (_, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) => {
-            statistics.exhausted += 1;
-            Ok(())
-        }
-        // Which check of several stops first may be another one, where more is known.
-        (Err(_), Err(_)) => {
-            statistics.trapped += 1;
-            Ok(())
-        }
-        (want, got) => finding(format!("{want:?}; {got:?}")),
-    }
+    alike(want, got, statistics).or_else(finding)
 }
 
 /// A module with numbers for the dims of one function.

@@ -12,12 +12,12 @@ use super::emit_guards::guarded_body;
 use super::extract::Values;
 use super::guards::{Guard, learn};
 use super::samples;
-use super::walk::{Engine, Extraction};
+use super::walk::{Engine, Extraction, is_known};
 use super::witness::{Witness, known_of, witness};
 use super::{Options, RuleKind};
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::annotation::Annotation;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Function, Module, attr};
 
@@ -199,16 +199,6 @@ impl Engine<'_> {
     fn result(&self, function: &Function) -> Option<Annotation> {
         let result = self.checked().results.get(&function.name)?;
         is_known(result).then(|| result.clone())
-    }
-}
-
-fn is_known(annotation: &Annotation) -> bool {
-    match annotation {
-        Annotation::Tensor(tensor) => {
-            tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))
-        }
-        Annotation::Tuple(items) => items.iter().all(is_known),
-        _ => false,
     }
 }
 

@@ -334,7 +334,7 @@ impl Scope<'_> {
 }
 
 /// Whether every dim and dtype of a value is known.
-fn is_known(annotation: &Annotation) -> bool {
+pub(super) fn is_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Tensor(tensor) => {
             tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))

@@ -11,7 +11,8 @@
 //! elements, dims, and questions on dims; when none is left the answer is that there is no proof.
 //!
 //! Not asked here is whether memory that is written to is apart from other memory: a tensor in memory is what
-//! was written to it. Of annotations of bindings those count whose dims, and those of the value, are known.
+//! was written to it, and a parameter is a tensor that nobody else writes to meanwhile. What may stop the program is
+//! compared as a set: which of two reasons comes first, and what was printed before it, is not. Of annotations of bindings those count whose dims, and those of the value, are known.
 
 mod checks;
 mod constants;
