@@ -163,6 +163,10 @@ pub(crate) struct ImportArgs {
     /// The value of an input, which is then a constant: for axes and shapes that are inputs
     #[arg(long, value_name = "NAME=SPEC")]
     pub(crate) bind: Vec<String>,
+    /// The type of an input that is a list, an optional or of unknown rank: `Tuple[Tensor(("n",), "f32")]`,
+    /// or `none` for an optional that holds nothing
+    #[arg(long = "type", value_name = "NAME=ANNOTATION")]
+    pub(crate) types: Vec<String>,
     /// The name of the function
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,

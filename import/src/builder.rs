@@ -47,6 +47,8 @@ pub(crate) enum Content {
     Dims(Vec<Dim>),
     /// No tensor but a list of them.
     Sequence(Vec<V>),
+    /// An optional that holds nothing.
+    Nothing,
 }
 
 /// A line of the program.
@@ -74,6 +76,27 @@ pub(crate) enum Line {
         target: V,
         from: V,
     },
+    /// The fields of a tuple.
+    Fields {
+        targets: Vec<V>,
+        from: V,
+    },
+    /// A function within the function, which gives a tuple.
+    Define {
+        name: String,
+        params: Vec<V>,
+        results: Vec<Annotation>,
+        /// Its own symbolic variables.
+        locals: BTreeSet<String>,
+        lines: Vec<Line>,
+        returns: Vec<V>,
+    },
+    /// A call of it, and the fields of what it gives.
+    Apply {
+        targets: Vec<V>,
+        function: String,
+        args: Vec<V>,
+    },
     /// A branch, and which value of each side a target is.
     If {
         condition: V,
@@ -95,6 +118,8 @@ pub(crate) struct Builder {
     pub(crate) facts: Prover,
     /// Every symbolic variable, and whether the signature binds it.
     pub(crate) variables: BTreeMap<String, Origin>,
+    /// Parameters that are tuples.
+    pub(crate) tuples: BTreeMap<V, Annotation>,
 }
 
 /// Where a symbolic variable comes from.
@@ -112,6 +137,7 @@ impl Builder {
             names: Names::new(),
             facts: Prover::new(),
             variables: BTreeMap::new(),
+            tuples: BTreeMap::new(),
         }
     }
 
@@ -399,7 +425,19 @@ impl Builder {
 
     pub(crate) fn annotation(&self, v: V) -> Annotation {
         let info = self.info(v);
-        Annotation::tensor(info.dims.clone(), info.dtype)
+        match (&info.content, self.tuples.get(&v)) {
+            (_, Some(tuple)) => tuple.clone(),
+            (Content::Sequence(items), None) => {
+                Annotation::Tuple(items.iter().map(|&item| self.annotation(item)).collect())
+            }
+            (Content::Nothing, None) => Annotation::Tuple(Vec::new()),
+            _ => Annotation::tensor(info.dims.clone(), info.dtype),
+        }
+    }
+
+    /// Whether a value is a tensor.
+    pub(crate) fn is_tensor(&self, v: V) -> bool {
+        !matches!(self.info(v).content, Content::Sequence(_) | Content::Nothing)
     }
 
     /// What the operator table deduces.

@@ -1,7 +1,8 @@
 //! From a graph of nodes to the lines of a function: inputs become parameters, nodes are imported in
 //! their order, and what cannot be imported is collected, so that all of it is told at once.
 
-use crate::builder::{Builder, Content, Line, Origin, V};
+use crate::builder::{Builder, Line, V};
+use crate::control;
 use crate::elements;
 use crate::model::Options;
 use crate::node::Node;
@@ -22,16 +23,18 @@ pub(crate) type Scope = BTreeMap<String, Option<V>>;
 /// An import in progress.
 pub(crate) struct Importer<'m> {
     pub(crate) builder: Builder,
-    options: &'m Options,
+    pub(crate) options: &'m Options,
     functions: BTreeMap<(String, String), &'m proto::Function>,
-    opset: i64,
-    missing: BTreeMap<(String, String), Vec<String>>,
-    needs: BTreeSet<String>,
+    pub(crate) opset: i64,
+    pub(crate) missing: BTreeMap<(String, String), Vec<String>>,
+    pub(crate) needs: BTreeSet<String>,
+    /// Inputs of which the model does not say enough.
+    untyped: BTreeSet<String>,
     pub(crate) notes: Vec<String>,
     depth: usize,
     nodes: usize,
     /// Dims of the model by name.
-    named_dims: BTreeMap<String, Dim>,
+    pub(crate) named_dims: BTreeMap<String, Dim>,
 }
 
 impl<'m> Importer<'m> {
@@ -49,6 +52,7 @@ impl<'m> Importer<'m> {
             opset,
             missing: BTreeMap::new(),
             needs: BTreeSet::new(),
+            untyped: BTreeSet::new(),
             notes: Vec::new(),
             depth: 0,
             nodes: 0,
@@ -72,6 +76,9 @@ impl<'m> Importer<'m> {
                 missing.map(|((operator, why), nodes)| Missing { operator, why, nodes }).collect(),
             ));
         }
+        if !self.untyped.is_empty() {
+            return Err(ImportError::Untyped(self.untyped.iter().cloned().collect()));
+        }
         if !self.needs.is_empty() {
             return Err(ImportError::Needs(self.needs.iter().cloned().collect()));
         }
@@ -94,12 +101,8 @@ impl<'m> Importer<'m> {
             if scope.contains_key(&name) {
                 continue;
             }
-            let value = self.parameter(&name, input);
+            let value = self.parameter(&name, input, &mut inputs);
             let value = self.noted("input", &name, value);
-            let bound = self.options.bind.contains_key(&name);
-            if let Some(value) = value.filter(|_| !bound) {
-                inputs.push(value);
-            }
             scope.insert(name, value);
         }
         self.nested(&graph.node, scope)?;
@@ -107,7 +110,7 @@ impl<'m> Importer<'m> {
         Ok((inputs, outputs))
     }
 
-    fn initializers(&mut self, graph: &proto::Graph, scope: &mut Scope) -> Done<()> {
+    pub(crate) fn initializers(&mut self, graph: &proto::Graph, scope: &mut Scope) -> Done<()> {
         if !graph.sparse_initializer.is_empty() {
             let tensors = vec!["sparse initializers".to_owned()];
             self.missing.insert(("initializer".to_owned(), "sparse tensors".to_owned()), tensors);
@@ -125,7 +128,7 @@ impl<'m> Importer<'m> {
         Ok(())
     }
 
-    fn hint(&mut self, value: Option<V>, name: &str) {
+    pub(crate) fn hint(&mut self, value: Option<V>, name: &str) {
         if let Some(V(index)) = value {
             self.builder.values[index].hint.get_or_insert_with(|| name.to_owned());
         }
@@ -140,64 +143,14 @@ impl<'m> Importer<'m> {
     fn note(&mut self, operator: &str, node: &str, reason: Reason) {
         match reason {
             Reason::Needs(input) => drop(self.needs.insert(input)),
+            Reason::Untyped(input) => drop(self.untyped.insert(input)),
             Reason::Unsupported(why) | Reason::Invalid(why) => {
                 self.missing.entry((operator.to_owned(), why)).or_default().push(node.to_owned());
             }
         }
     }
 
-    fn parameter(&mut self, name: &str, input: &proto::ValueInfo) -> Done<V> {
-        if let Some(tensor) = self.options.bind.get(name) {
-            let value = self.builder.constant(tensor.clone());
-            self.hint(Some(value), name);
-            return Ok(value);
-        }
-        let r#type = input.r#type.clone().unwrap_or_default();
-        if r#type.sequence_type.is_some() || r#type.optional_type.is_some() {
-            return unsupported("a sequence or an optional as an input of the model");
-        }
-        let Some(tensor) = r#type.tensor_type else {
-            return unsupported("an input that is no tensor");
-        };
-        let dtype = elements::dtype(tensor.elem_type.unwrap_or(0))?;
-        let Some(shape) = tensor.shape else { return unsupported("an input of unknown rank") };
-        let mut dims = Vec::new();
-        for (axis, dim) in shape.dim.iter().enumerate() {
-            dims.push(self.dimension(name, axis, dim)?);
-        }
-        let value = self.builder.add(dims, dtype, Content::Input(name.to_owned()));
-        self.hint(Some(value), name);
-        Ok(value)
-    }
-
-    fn dimension(&mut self, input: &str, axis: usize, dim: &proto::Dimension) -> Done<Dim> {
-        if let Some(extent) = dim.dim_value {
-            return if extent >= 0 {
-                Ok(Dim::Int(extent))
-            } else {
-                invalid(format!("the dim {extent} of `{input}` is negative"))
-            };
-        }
-        let Some(param) = dim.dim_param.as_deref().filter(|param| !param.is_empty()) else {
-            let dim = self.builder.variable(None, Origin::Signature);
-            self.notes.push(format!("dim {axis} of `{input}` has no name: it is `{dim}`"));
-            return Ok(dim);
-        };
-        if let Some(dim) = self.named_dims.get(param) {
-            return Ok(dim.clone());
-        }
-        let dim = match self.options.dims.get(param) {
-            Some(wanted) => match wanted.parse::<i64>() {
-                Ok(extent) => Dim::Int(extent.max(0)),
-                Err(_) => self.builder.variable(Some(wanted), Origin::Signature),
-            },
-            None => self.builder.variable(Some(param), Origin::Signature),
-        };
-        self.named_dims.insert(param.to_owned(), dim.clone());
-        Ok(dim)
-    }
-
-    fn outputs(&mut self, graph: &proto::Graph, scope: &Scope) -> Done<Vec<Option<V>>> {
+    pub(crate) fn outputs(&mut self, graph: &proto::Graph, scope: &Scope) -> Done<Vec<Option<V>>> {
         let mut outputs = Vec::new();
         for output in &graph.output {
             let name = output.name.clone().unwrap_or_default();
@@ -291,8 +244,8 @@ impl<'m> Importer<'m> {
         if node.attribute.iter().any(|attribute| attribute.sparse_tensor.is_some()) {
             return unsupported("sparse tensors");
         }
-        if node.op_type.as_deref() == Some("If") {
-            return self.branch(node, &inputs, scope);
+        if let Some(control) = control::importer(node) {
+            return control(self, node, &inputs, scope);
         }
         operators::check_ranks(node, &|index| {
             inputs.get(index).copied().flatten().map(|v| self.builder.rank(v))
@@ -343,7 +296,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Nodes in their order.
-    fn nested(&mut self, nodes: &[proto::Node], scope: &mut Scope) -> Done<()> {
+    pub(crate) fn nested(&mut self, nodes: &[proto::Node], scope: &mut Scope) -> Done<()> {
         if self.depth >= DEEPEST {
             return invalid(format!(
                 "graphs and functions are more than {DEEPEST} deep, or recursive"
@@ -351,102 +304,20 @@ impl<'m> Importer<'m> {
         }
         self.depth += 1;
         let done = nodes.iter().try_for_each(|node| {
-            self.nodes += 1;
-            if self.nodes > MOST_NODES {
-                return invalid(format!("there are more than {MOST_NODES} nodes"));
-            }
+            self.count(1)?;
             self.node(node, scope)
         });
         self.depth -= 1;
         done
     }
 
-    /// A branch of the model; of a condition that is known only the one side.
-    fn branch(&mut self, node: &proto::Node, inputs: &[Option<V>], scope: &Scope) -> Done<Vec<V>> {
-        let condition = inputs.first().copied().flatten();
-        let condition = condition.ok_or_else(|| Reason::Invalid("no condition".to_owned()))?;
-        let side = |name: &str| {
-            let attribute = node.attribute.iter().find(|a| a.name.as_deref() == Some(name));
-            let graph = attribute.and_then(|attribute| attribute.g.as_ref());
-            graph.ok_or_else(|| Reason::Invalid(format!("`{name}` is missing")))
-        };
-        let (then, otherwise) = (side("then_branch")?, side("else_branch")?);
-        if let Some(known) = self.builder.tensor(condition) {
-            let taken = known.len() == 1 && known.number(0).as_f64() != 0.0;
-            return self.side(if taken { then } else { otherwise }, scope);
+    /// Counts nodes, those of graphs as often as they are imported.
+    pub(crate) fn count(&mut self, nodes: usize) -> Done<()> {
+        self.nodes += nodes;
+        if self.nodes > MOST_NODES {
+            return invalid(format!("there are more than {MOST_NODES} nodes"));
         }
-        let condition = if self.builder.rank(condition) == 0 {
-            condition
-        } else {
-            self.builder
-                .call("reshape", &[condition.into(), crate::argument::Arg::Shape(vec![])])?
-        };
-        let outer = std::mem::take(&mut self.builder.lines);
-        let first = self.side(then, scope);
-        let then_lines = std::mem::take(&mut self.builder.lines);
-        let second = self.side(otherwise, scope);
-        let else_lines = std::mem::replace(&mut self.builder.lines, outer);
-        self.joined(condition, (first?, then_lines), (second?, else_lines))
-    }
-
-    fn side(&mut self, graph: &proto::Graph, scope: &Scope) -> Done<Vec<V>> {
-        let mut scope = scope.clone();
-        self.initializers(graph, &mut scope)?;
-        self.nested(&graph.node, &mut scope)?;
-        let outputs = self.outputs(graph, &scope)?;
-        outputs
-            .into_iter()
-            .collect::<Option<Vec<V>>>()
-            .ok_or_else(|| Reason::Unsupported("a branch of which a part is missing".to_owned()))
-    }
-
-    /// An `if` of which each side binds the same values.
-    fn joined(
-        &mut self,
-        condition: V,
-        (then, mut then_lines): (Vec<V>, Vec<Line>),
-        (otherwise, mut else_lines): (Vec<V>, Vec<Line>),
-    ) -> Done<Vec<V>> {
-        if then.len() != otherwise.len() {
-            return invalid("the sides of a branch give different numbers of values");
-        }
-        let mut results = Vec::new();
-        let mut casts = Vec::new();
-        for (a, b) in then.into_iter().zip(otherwise) {
-            let (left, right) = (self.builder.annotation(a), self.builder.annotation(b));
-            let dtype = self.builder.dtype(a);
-            if dtype != self.builder.dtype(b) || self.builder.rank(a) != self.builder.rank(b) {
-                return unsupported(format!("sides of a branch give {left} and {right}"));
-            }
-            if [a, b].iter().any(|&v| matches!(self.builder.info(v).content, Content::Sequence(_)))
-            {
-                return unsupported("a branch that gives a sequence");
-            }
-            let (x, y) = (self.builder.dims(a), self.builder.dims(b));
-            let target = self.builder.add(x.clone(), dtype, Content::Computed);
-            then_lines.push(Line::Alias { target, from: a });
-            else_lines.push(Line::Alias { target, from: b });
-            let same = x.iter().zip(&y).all(|(x, y)| self.builder.same(x, y));
-            results.push(if same { target } else { self.opened(target, &x, &y, &mut casts) });
-        }
-        self.builder.lines.push(Line::If { condition, then: then_lines, otherwise: else_lines });
-        self.builder.lines.extend(casts);
-        Ok(results)
-    }
-
-    fn opened(&mut self, from: V, x: &[Dim], y: &[Dim], casts: &mut Vec<Line>) -> V {
-        let dims = x.iter().zip(y).map(|(x, y)| {
-            if self.builder.same(x, y) {
-                x.clone()
-            } else {
-                self.builder.variable(None, Origin::Cast)
-            }
-        });
-        let dims = dims.collect();
-        let dtype = self.builder.dtype(from);
-        let target = self.builder.add(dims, dtype, Content::Computed);
-        casts.push(Line::Cast { target, from });
-        target
+        Ok(())
     }
 }
 
@@ -471,6 +342,7 @@ fn message(reason: &Reason) -> String {
     match reason {
         Reason::Unsupported(why) | Reason::Invalid(why) => why.clone(),
         Reason::Needs(input) => format!("the elements of `{input}` must be known"),
+        Reason::Untyped(input) => format!("the type of `{input}` must be known"),
     }
 }
 

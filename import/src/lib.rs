@@ -4,8 +4,11 @@
 
 mod argument;
 mod builder;
+mod control;
+mod data;
 mod elements;
 mod graph;
+mod inputs;
 mod model;
 mod names;
 mod node;
@@ -14,7 +17,8 @@ mod proto;
 mod reason;
 mod render;
 
-pub use model::{Imported, Options, Summary, import_onnx, input_names, read_tensor, summary};
+pub use data::{Kind, kinds, read_value};
+pub use model::{Given, Imported, Options, Summary, import_onnx, input_names, summary};
 pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};

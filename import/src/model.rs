@@ -1,13 +1,13 @@
 //! A whole model: its bytes, what is asked of the import, and what comes of it.
 
-use crate::elements;
 use crate::graph::Importer;
 use crate::proto;
-use crate::reason::{ImportError, Reason};
+use crate::reason::ImportError;
 use crate::render;
 use prost::Message;
 use prost::bytes::Bytes;
 use relax_semantics::tensor::Tensor;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::format::format_source;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
@@ -26,8 +26,19 @@ pub struct Options {
     pub dims: BTreeMap<String, String>,
     /// Values of inputs, which are then constants of the program.
     pub bind: BTreeMap<String, Tensor>,
+    /// Types of inputs of which the model does not say enough.
+    pub types: BTreeMap<String, Given>,
     /// Where the model lies, for tensors in files of their own.
     pub folder: Option<PathBuf>,
+}
+
+/// What is said of the type of an input.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// An optional that holds nothing.
+    Nothing,
+    /// A tensor, or a tuple of them, which is a list of known length.
+    Type(Annotation),
 }
 
 impl Default for Options {
@@ -36,6 +47,7 @@ impl Default for Options {
             entry: "main".to_owned(),
             dims: BTreeMap::new(),
             bind: BTreeMap::new(),
+            types: BTreeMap::new(),
             folder: None,
         }
     }
@@ -121,20 +133,9 @@ pub fn summary(bytes: Bytes) -> Result<Summary, ImportError> {
     Ok(summary)
 }
 
-fn decoded(bytes: Bytes) -> Result<proto::Model, ImportError> {
+pub(crate) fn decoded(bytes: Bytes) -> Result<proto::Model, ImportError> {
     proto::Model::decode(bytes)
         .map_err(|error| malformed(format!("this is no ONNX model, or it is damaged: {error}")))
-}
-
-/// The value of a tensor that lies alone in a file, as test data of ONNX does.
-///
-/// # Errors
-/// When it is damaged, or of a dtype that the language does not have.
-pub fn read_tensor(bytes: Bytes) -> Result<Tensor, String> {
-    let message = proto::Tensor::decode(bytes).map_err(|error| error.to_string())?;
-    elements::tensor(&message, None).map_err(|reason| match reason {
-        Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Needs(why) => why,
-    })
 }
 
 fn malformed(why: impl Into<String>) -> ImportError {

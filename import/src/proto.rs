@@ -123,6 +123,22 @@ pub(crate) struct SparseTensor {
     pub(crate) values: Option<Tensor>,
 }
 
+/// A list of tensors, as test data has it.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Sequence {
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) tensor_values: Vec<Tensor>,
+}
+
+/// An optional, as test data has it.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Optional {
+    #[prost(message, optional, tag = "3")]
+    pub(crate) tensor_value: Option<Tensor>,
+    #[prost(message, optional, tag = "5")]
+    pub(crate) sequence_value: Option<Sequence>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ValueInfo {
     #[prost(string, optional, tag = "1")]

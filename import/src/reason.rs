@@ -10,6 +10,8 @@ pub(crate) enum Reason {
     Unsupported(String),
     /// The elements of this graph input decide what is computed: they must be given.
     Needs(String),
+    /// The model does not say the type of this graph input: it must be given.
+    Untyped(String),
     /// The model breaks the rules of ONNX.
     Invalid(String),
 }
@@ -49,6 +51,9 @@ pub enum ImportError {
     /// The elements of these inputs decide shapes or axes: they must be given to the import.
     #[error("the elements of {} decide shapes or axes of the program: give them with --bind", .0.join(", "))]
     Needs(Vec<String>),
+    /// These inputs are lists, optionals, or of unknown rank: their types must be given to the import.
+    #[error("the model does not say how long or of what rank {} are: give their types with --type", .0.join(", "))]
+    Untyped(Vec<String>),
 }
 
 /// How many nodes are named in a message.

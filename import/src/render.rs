@@ -30,6 +30,8 @@ pub(crate) struct Renderer<'b> {
     header: Vec<String>,
     externals: Vec<(String, Arc<Tensor>)>,
     used: BTreeSet<String>,
+    /// Variables of inner functions, which those declare.
+    declared: BTreeSet<String>,
     body: String,
 }
 
@@ -47,6 +49,7 @@ pub(crate) fn function(
         header: Vec::new(),
         externals: Vec::new(),
         used: BTreeSet::new(),
+        declared: BTreeSet::new(),
         body: String::new(),
     };
     let lines = std::mem::take(&mut renderer.builder.lines);
@@ -83,9 +86,7 @@ impl Renderer<'_> {
             })
         };
         let known = outputs.iter().all(|&v| self.builder.info(v).dims.iter().all(of_signature));
-        let plain =
-            outputs.iter().all(|&v| !matches!(self.builder.info(v).content, Content::Sequence(_)));
-        if !known || !plain {
+        if !known || !outputs.iter().all(|&v| self.builder.is_tensor(v)) {
             return String::new();
         }
         let types: Vec<String> =
@@ -97,26 +98,19 @@ impl Renderer<'_> {
     }
 
     fn declarations(&self) -> String {
-        let needed = |(name, _): &(&String, &Origin)| self.used.contains(*name);
+        let needed = |(name, _): &(&String, &Origin)| {
+            self.used.contains(*name) && !self.declared.contains(*name)
+        };
         let names: Vec<&str> =
             self.builder.variables.iter().filter(needed).map(|(name, _)| name.as_str()).collect();
-        let mut text = String::new();
-        for some in names.chunks(6) {
-            let _ = writeln!(
-                text,
-                "    {} = {}",
-                some.join(", "),
-                vec!["sym_var()"; some.len()].join(", ")
-            );
-        }
-        text
+        names.chunks(6).map(|some| format!("    {}\n", declaration(some))).collect()
     }
 
     /// Runs of lines without a branch are dataflow blocks.
     fn blocks(&mut self, lines: &[Line]) {
         let mut rest = lines;
         while !rest.is_empty() {
-            let run = rest.iter().take_while(|line| !matches!(line, Line::If { .. })).count();
+            let run = rest.iter().take_while(|line| is_plain(line)).count();
             let (now, later) = rest.split_at(run.max(1));
             rest = later;
             if run == 0 {
@@ -165,6 +159,15 @@ impl Renderer<'_> {
                 let from = self.value(*from);
                 format!("{} = {from}", self.named(*target))
             }
+            Line::Fields { targets, from } => {
+                let from = self.value(*from);
+                format!("{} = {from}", self.fields(targets))
+            }
+            Line::Apply { targets, function, args } => {
+                let args: Vec<String> = args.iter().map(|&v| self.value(v)).collect();
+                format!("{} = {function}({})", self.fields(targets), args.join(", "))
+            }
+            Line::Define { .. } => return self.define(line, depth),
             Line::If { condition, then, otherwise } => {
                 return self.branches(*condition, then, otherwise, depth);
             }
@@ -178,6 +181,33 @@ impl Renderer<'_> {
         self.lines(then, depth + 1);
         self.push("else:", depth);
         self.lines(otherwise, depth + 1);
+    }
+
+    /// The fields of a tuple, as the left side of a binding.
+    fn fields(&mut self, targets: &[V]) -> String {
+        let names: Vec<String> = targets.iter().map(|&v| self.named(v)).collect();
+        if names.len() == 1 { format!("{},", names[0]) } else { names.join(", ") }
+    }
+
+    fn define(&mut self, line: &Line, depth: usize) {
+        let Line::Define { name, params, results, locals, lines, returns } = line else { return };
+        let params: Vec<String> = params.iter().map(|&param| self.parameter(param)).collect();
+        let results: Vec<String> = results.iter().map(quoted).collect();
+        let (params, results) = (params.join(", "), results.join(", "));
+        self.push(&format!("def {name}({params}) -> Tuple[{results}]:"), depth);
+        let body = std::mem::take(&mut self.body);
+        self.lines(lines, depth + 1);
+        let returned: Vec<String> = returns.iter().map(|&v| self.value(v)).collect();
+        self.push(&format!("return ({},)", returned.join(", ")), depth + 1);
+        let inner = std::mem::replace(&mut self.body, body);
+        let own = |name: &&String| self.used.contains(*name) && !self.declared.contains(*name);
+        let own: Vec<String> = locals.iter().filter(own).cloned().collect();
+        for some in own.chunks(6) {
+            let names: Vec<&str> = some.iter().map(String::as_str).collect();
+            self.push(&declaration(&names), depth + 1);
+        }
+        self.declared.extend(own);
+        self.body += &inner;
     }
 
     fn push(&mut self, text: &str, depth: usize) {
@@ -204,6 +234,7 @@ impl Renderer<'_> {
             Content::Constant(tensor) if tensor.len() > INLINE => self.external(v, &tensor),
             Content::Constant(tensor) => constant(&tensor),
             Content::Dims(dims) => self.integers(v, &dims),
+            Content::Nothing => "()".to_owned(),
             Content::Sequence(items) => {
                 let items: Vec<String> = items.iter().map(|&item| self.value(item)).collect();
                 match items.as_slice() {
@@ -283,8 +314,20 @@ fn shape(dims: &[Dim]) -> String {
     format!("shape({})", listed(dims))
 }
 
+/// Whether a line can stand in a dataflow block.
+fn is_plain(line: &Line) -> bool {
+    !matches!(line, Line::If { .. } | Line::Define { .. } | Line::Apply { .. })
+}
+
+fn declaration(names: &[&str]) -> String {
+    format!("{} = {}", names.join(", "), vec!["sym_var()"; names.len()].join(", "))
+}
+
 /// An annotation as it stands in a signature: symbolic dims in quotes.
 fn quoted(annotation: &Annotation) -> String {
+    if let Annotation::Tuple(fields) = annotation {
+        return format!("Tuple[{}]", fields.iter().map(quoted).collect::<Vec<_>>().join(", "));
+    }
     let Some(tensor) = annotation.as_tensor() else { return annotation.to_string() };
     let (Some(dims), Some(dtype)) = (tensor.extents.dims(), tensor.dtype) else {
         return annotation.to_string();

@@ -8,13 +8,15 @@ use crate::files::{read_tensor, unreadable, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_corpus::externals::as_identifier;
-use relax_corpus::pipeline::Program;
+use relax_corpus::pipeline::{Program, parameters};
 use relax_corpus::spec::Context;
 use relax_corpus::tensor_files::write_safetensors;
-use relax_import::{Bytes, ImportError, Imported, Options, import_onnx, input_names};
+use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx, input_names};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,12 +31,18 @@ pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
         options.dims.insert(dim.to_owned(), name.trim().to_owned());
     }
     let known = names(&bytes, &args.file)?;
-    for bound in &args.bind {
-        let (name, spec) = pair("--bind", bound)?;
+    let input = |name: &str| {
         let input = known.iter().find(|input| *input == name || as_identifier(input) == name);
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let input = input.ok_or_else(|| unknown("input", name, &known))?;
-        options.bind.insert(input.clone(), constant(name, spec)?);
+        input.cloned().ok_or_else(|| unknown("input", name, &known))
+    };
+    for bound in &args.bind {
+        let (name, spec) = pair("--bind", bound)?;
+        options.bind.insert(input(name)?, constant(name, spec)?);
+    }
+    for text in &args.types {
+        let (name, annotation) = pair("--type", text)?;
+        options.types.insert(input(name)?, given(annotation)?);
     }
     let imported = match import_onnx(bytes, &options) {
         Ok(imported) => imported,
@@ -109,6 +117,12 @@ pub(super) fn for_run(
                     bound.push(name);
                 }
             }
+            Err(ImportError::Untyped(inputs)) => {
+                for name in inputs {
+                    let given = type_of_input(args, &name)?;
+                    options.types.insert(name, given);
+                }
+            }
             Err(error) => {
                 refused(&args.file, &error, terminal)?;
                 return Ok((None, bound));
@@ -150,13 +164,50 @@ fn pair<'t>(flag: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
 }
 
 /// A value that says its own dims and dtype.
-fn constant(name: &str, spec: &str) -> Result<Tensor, Failure> {
+fn value(name: &str, spec: &str) -> Result<Value, Failure> {
     let context = Context { load: Some(&read_tensor), ..Context::default() };
-    match context.read(&Name::new(name), spec, None) {
-        Ok(Value::Tensor(tensor)) => Ok(tensor),
-        Ok(other) => {
-            Err(Failure::usage(format!("`{name}` must be a tensor, found {}", other.kind())))
+    let value = context.read(&Name::new(name), spec, None);
+    value.map_err(|why| Failure::usage(format!("{name}: {why}")))
+}
+
+fn constant(name: &str, spec: &str) -> Result<Tensor, Failure> {
+    match value(name, spec)? {
+        Value::Tensor(tensor) => Ok(tensor),
+        other => Err(Failure::usage(format!("`{name}` must be a tensor, found {}", other.kind()))),
+    }
+}
+
+/// What `--type` says: an annotation of the language, or `none`.
+fn given(text: &str) -> Result<Given, Failure> {
+    if text.trim() == "none" {
+        return Ok(Given::Nothing);
+    }
+    let wrong = || Failure::usage(format!("--type: `{text}` is no annotation"));
+    let program =
+        Program::load(Source::new("--type", format!("def f(x: {text}):\n    return x\n").as_str()));
+    let parameters = parameters(&program.module, "f").unwrap_or_default();
+    match parameters.into_iter().next() {
+        Some((_, annotation)) if program.diagnostics.is_empty() => Ok(Given::Type(annotation)),
+        _ => Err(wrong()),
+    }
+}
+
+/// The type of the value that `relax run` is given for an input; none is an optional that holds nothing.
+fn type_of_input(args: &RunArgs, name: &str) -> Result<Given, Failure> {
+    let Some(spec) = args.input.iter().find(|input| is_of(input, name)) else {
+        return Ok(Given::Nothing);
+    };
+    let (_, spec) = pair("--input", spec)?;
+    Ok(Given::Type(type_of(&value(name, spec)?)))
+}
+
+fn type_of(value: &Value) -> Annotation {
+    match value {
+        Value::Tensor(tensor) => {
+            let dims = tensor.shape().iter().map(|&extent| Dim::Int(extent as i64)).collect();
+            Annotation::tensor(dims, tensor.dtype())
         }
-        Err(why) => Err(Failure::usage(format!("{name}: {why}"))),
+        Value::Tuple(items) => Annotation::Tuple(items.iter().map(type_of).collect()),
+        _ => Annotation::Object,
     }
 }

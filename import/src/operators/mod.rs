@@ -23,6 +23,7 @@ mod shape;
 mod signal;
 mod slice;
 
+use crate::control;
 use crate::node::Importer;
 use crate::proto;
 use crate::reason::Reason;
@@ -95,14 +96,14 @@ pub(crate) fn check_ranks(
 
 /// Whether a node is imported, here or as control flow.
 pub(crate) fn is_known(node: &proto::Node) -> bool {
-    node.op_type.as_deref() == Some("If") || importer(node).is_some()
+    control::importer(node).is_some() || importer(node).is_some()
 }
 
 /// The names of all operators that are imported, in order.
 #[must_use]
 pub fn supported() -> Vec<&'static str> {
     let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
-    let mut names: Vec<&str> = names.chain(["If"]).collect();
+    let mut names: Vec<&str> = names.chain(control::NAMES.iter().copied()).collect();
     names.sort_unstable();
     names
 }

@@ -1,10 +1,12 @@
-//! Lists of tensors whose length is known: they leave no trace in the program but their tensors.
+//! Lists of tensors whose length is known, and optionals of which it is known whether they hold anything:
+//! they leave no trace in the program but their tensors.
 
 use super::shape::concatenated;
 use crate::argument::{Arg, key};
 use crate::builder::{Content, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, invalid, unsupported};
+use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -17,6 +19,9 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
     ("SequenceLength", length),
     ("SplitToSequence", split),
     ("ConcatFromSequence", concat),
+    ("Optional", optional),
+    ("OptionalHasElement", has_element),
+    ("OptionalGetElement", element),
 ];
 
 fn sequence(node: &mut Node, items: Vec<V>) -> V {
@@ -124,4 +129,26 @@ fn concat(node: &mut Node) -> Done<Vec<V>> {
         return Ok(vec![node.call("stack", &[items.into(), key("axis", axis)])?]);
     }
     Ok(vec![concatenated(node, items, axis)?])
+}
+
+/// What an optional holds stands for it.
+fn optional(node: &mut Node) -> Done<Vec<V>> {
+    Ok(vec![match node.optional(0) {
+        Some(value) => value,
+        None => node.builder.add(Vec::new(), DType::F32, Content::Nothing),
+    }])
+}
+
+fn has_element(node: &mut Node) -> Done<Vec<V>> {
+    let input = node.optional(0);
+    let has = input.is_some_and(|v| !matches!(node.info(v).content, Content::Nothing));
+    Ok(vec![node.constant(Tensor::scalar(DType::Bool, Number::Int(has.into())))])
+}
+
+fn element(node: &mut Node) -> Done<Vec<V>> {
+    let input = node.input(0)?;
+    match node.info(input).content {
+        Content::Nothing => invalid("an element of an optional that holds nothing"),
+        _ => Ok(vec![input]),
+    }
 }

@@ -1,10 +1,14 @@
 //! One test of ONNX: a folder with a model, inputs, and outputs.
 
 use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
-use relax_import::{Bytes, ImportError, Options, import_onnx, input_names, read_tensor};
+use relax_import::{
+    Bytes, Given, ImportError, Kind, Options, import_onnx, input_names, kinds, read_value,
+};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
@@ -76,12 +80,14 @@ impl Case {
         &self.model
     }
 
-    fn data(&self, kind: &str) -> Vec<Result<Tensor, String>> {
+    fn data(&self, kind: &str, kinds: &[Kind]) -> Vec<Result<Option<Value>, String>> {
         let set = self.folder.join("test_data_set_0");
-        (0..)
-            .map(|index| fs::read(set.join(format!("{kind}_{index}.pb"))))
-            .take_while(Result::is_ok)
-            .map(|bytes| read_tensor(Bytes::from(bytes.expect("it is there"))))
+        kinds
+            .iter()
+            .enumerate()
+            .map(|(index, of)| (fs::read(set.join(format!("{kind}_{index}.pb"))), *of))
+            .take_while(|(bytes, _)| bytes.is_ok())
+            .map(|(bytes, of)| read_value(Bytes::from(bytes.expect("it is there")), of))
             .collect()
     }
 
@@ -90,8 +96,12 @@ impl Case {
             Ok(names) => names,
             Err(error) => return Outcome::Fail(error.to_string()),
         };
-        let values: BTreeMap<String, Result<Tensor, String>> =
-            names.into_iter().zip(self.data("input")).collect();
+        let (inputs, outputs) = match kinds(self.model.clone()) {
+            Ok(kinds) => kinds,
+            Err(error) => return Outcome::Fail(error.to_string()),
+        };
+        let values: BTreeMap<String, Result<Option<Value>, String>> =
+            names.into_iter().zip(self.data("input", &inputs)).collect();
         let mut options = Options::default();
         let mut bound = Vec::new();
         let imported = loop {
@@ -99,11 +109,23 @@ impl Case {
                 Ok(imported) => break imported,
                 Err(ImportError::Needs(inputs)) => {
                     for input in inputs {
-                        let Some(Ok(tensor)) = values.get(&input) else {
+                        let Some(Ok(Some(Value::Tensor(tensor)))) = values.get(&input) else {
                             return Outcome::Unsupported(format!("no value for `{input}`"));
                         };
                         options.bind.insert(input.clone(), tensor.clone());
                         bound.push(input);
+                    }
+                }
+                Err(ImportError::Untyped(inputs)) => {
+                    for input in inputs {
+                        let given = match values.get(&input) {
+                            Some(Ok(None)) => Given::Nothing,
+                            Some(Ok(Some(value))) => Given::Type(type_of(value)),
+                            Some(Err(why)) => return Outcome::Unsupported(why.clone()),
+                            None => return Outcome::Fail(format!("no value for `{input}`")),
+                        };
+                        options.types.insert(input.clone(), given);
+                        bound.push(format!("the type of {input}"));
                     }
                 }
                 Err(ImportError::Unsupported(missing)) => {
@@ -116,7 +138,8 @@ impl Case {
         let mut arguments = Vec::new();
         for name in &imported.inputs {
             match values.get(name) {
-                Some(Ok(tensor)) => arguments.push(Value::Tensor(tensor.clone())),
+                Some(Ok(Some(value))) => arguments.push(value.clone()),
+                Some(Ok(None)) => arguments.push(Value::Tuple(Vec::new())),
                 Some(Err(why)) => return Outcome::Unsupported(why.clone()),
                 None => return Outcome::Fail(format!("no value for `{name}`")),
             }
@@ -124,7 +147,7 @@ impl Case {
         let externals = imported.params.iter();
         let externals: BTreeMap<Name, Tensor> =
             externals.map(|(name, tensor)| (Name::new(name), (**tensor).clone())).collect();
-        match self.compared(&imported.text, arguments, externals) {
+        match self.compared(&imported.text, arguments, externals, &outputs) {
             Ok(()) => Outcome::Pass(bound),
             Err(why) => Outcome::Fail(why),
         }
@@ -135,6 +158,7 @@ impl Case {
         text: &str,
         arguments: Vec<Value>,
         externals: BTreeMap<Name, Tensor>,
+        outputs: &[Kind],
     ) -> Result<(), String> {
         let program = Program::load(Source::new("imported.rx", text));
         if let Some(first) = program.diagnostics.first() {
@@ -155,21 +179,43 @@ impl Case {
             ..RunOptions::default()
         };
         let ran = run(&program.module, "main", arguments, &options);
-        let results = match ran.result.map_err(|stop| stop.to_string())? {
-            Value::Tuple(items) => items,
+        let result = ran.result.map_err(|stop| stop.to_string())?;
+        let results = match result {
+            Value::Tuple(items) if outputs.len() > 1 => items,
             other => vec![other],
         };
-        let wanted = self.data("output");
+        let wanted = self.data("output", outputs);
         if wanted.len() > results.len() {
             return Err(format!("{} outputs, expected {}", results.len(), wanted.len()));
         }
         for (index, (want, got)) in wanted.into_iter().zip(results).enumerate() {
-            let Value::Tensor(got) = got else {
-                return Err(format!("output {index} is no tensor"));
-            };
-            agree(&want?, &got).map_err(|why| format!("output {index}: {why}"))?;
+            same(&want?.unwrap_or(Value::Tuple(Vec::new())), &got)
+                .map_err(|why| format!("output {index}: {why}"))?;
         }
         Ok(())
+    }
+}
+
+/// The annotation of a tensor or a tuple of them.
+fn type_of(value: &Value) -> Annotation {
+    match value {
+        Value::Tensor(tensor) => {
+            let dims = tensor.shape().iter().map(|&extent| Dim::Int(extent as i64)).collect();
+            Annotation::tensor(dims, tensor.dtype())
+        }
+        Value::Tuple(items) => Annotation::Tuple(items.iter().map(type_of).collect()),
+        _ => Annotation::Object,
+    }
+}
+
+/// Tensors and lists of them.
+fn same(want: &Value, got: &Value) -> Result<(), String> {
+    match (want, got) {
+        (Value::Tensor(want), Value::Tensor(got)) => agree(want, got),
+        (Value::Tuple(want), Value::Tuple(got)) if want.len() == got.len() => {
+            want.iter().zip(got).try_for_each(|(want, got)| same(want, got))
+        }
+        (want, got) => Err(format!("expected {}, found {}", want.kind(), got.kind())),
     }
 }
 
