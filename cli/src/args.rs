@@ -61,6 +61,7 @@ pub(crate) enum ColorChoice {
 pub(crate) enum Command {
     Check(CheckArgs),
     Import(ImportArgs),
+    Export(ExportArgs),
     Run(Box<RunArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
@@ -144,13 +145,16 @@ impl From<Target> for relax_rewrite::pass::Target {
 
 /// Make a program of a model in another format
 ///
-/// Of ONNX so far, operator sets 7 to 23. Dims with names become symbolic variables, small constants stand
+/// Of ONNX, operator sets 7 to 23, or of the text that TVM prints (`.py`). Dims with names become symbolic variables, small constants stand
 /// in the program, all others go to the file of --params. What is not supported is listed, all of it, and
 /// the exit code is 1.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The model
     pub(crate) file: PathBuf,
+    /// What it is written in; without it the name of the file says
+    #[arg(long, value_enum)]
+    pub(crate) from: Option<Foreign>,
     /// Where to write the program, instead of the standard output
     #[arg(short, long, value_name = "FILE.rx")]
     pub(crate) output: Option<PathBuf>,
@@ -170,6 +174,34 @@ pub(crate) struct ImportArgs {
     /// The name of the function
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
+}
+
+/// What models are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Foreign {
+    Onnx,
+    Tvmscript,
+}
+
+/// Write a program as text of another compiler
+///
+/// As TVM 0.27 prints it. What TVM has no words for is listed, all of it, and the exit code is 1.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// What to write
+    #[arg(long, value_enum, default_value = "tvmscript")]
+    pub(crate) to: Exported,
+    /// Where to write it, instead of the standard output
+    #[arg(short, long, value_name = "FILE.py")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What programs are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Exported {
+    Tvmscript,
 }
 
 /// Run a function of a program

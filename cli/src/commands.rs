@@ -7,6 +7,7 @@ mod check;
 mod constants;
 mod diff;
 mod explain;
+mod export;
 mod fmt;
 mod fuzz;
 mod import;
@@ -36,6 +37,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
     match command {
         Command::Check(args) => check::check(&args, terminal),
         Command::Import(args) => import::import(&args, terminal),
+        Command::Export(args) => export::export(&args, terminal),
         Command::Run(args) => run::run(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),

@@ -5,6 +5,7 @@
 //! which shapes are made. A call on constants alone is computed here and leaves no line.
 
 use crate::argument::Arg;
+pub(crate) use crate::line::Line;
 use crate::names::Names;
 use crate::reason::{Done, Reason, invalid, unsupported};
 use ndarray::{ArrayD, IxDyn};
@@ -49,60 +50,6 @@ pub(crate) enum Content {
     Sequence(Vec<V>),
     /// An optional that holds nothing.
     Nothing,
-}
-
-/// A line of the program.
-#[derive(Clone, Debug)]
-pub(crate) enum Line {
-    Comment(String),
-    Call {
-        targets: Vec<V>,
-        operator: String,
-        args: Vec<Arg>,
-    },
-    /// `match_cast`
-    Cast {
-        target: V,
-        from: V,
-    },
-    /// `match_cast` of the shape that a vector holds: its elements get names.
-    ShapeCast {
-        target: V,
-        from: V,
-        dims: Vec<Dim>,
-    },
-    /// Another name.
-    Alias {
-        target: V,
-        from: V,
-    },
-    /// The fields of a tuple.
-    Fields {
-        targets: Vec<V>,
-        from: V,
-    },
-    /// A function within the function, which gives a tuple.
-    Define {
-        name: String,
-        params: Vec<V>,
-        results: Vec<Annotation>,
-        /// Its own symbolic variables.
-        locals: BTreeSet<String>,
-        lines: Vec<Line>,
-        returns: Vec<V>,
-    },
-    /// A call of it, and the fields of what it gives.
-    Apply {
-        targets: Vec<V>,
-        function: String,
-        args: Vec<V>,
-    },
-    /// A branch, and which value of each side a target is.
-    If {
-        condition: V,
-        then: Vec<Line>,
-        otherwise: Vec<Line>,
-    },
 }
 
 /// The largest constant that is computed while importing.

@@ -1,6 +1,7 @@
 //! Floor 3: models of other formats become programs. [`import_onnx`] reads ONNX: dims with names stay
 //! symbolic, arithmetic on shapes becomes expressions over them, and operators are composed of those of
-//! the table so that they mean what the format says.
+//! the table so that they mean what the format says. [`import_tvmscript`] and [`export_tvmscript`] read and
+//! write the text of TVM's modules.
 
 mod argument;
 mod builder;
@@ -9,6 +10,7 @@ mod data;
 mod elements;
 mod graph;
 mod inputs;
+mod line;
 mod model;
 mod names;
 mod node;
@@ -16,9 +18,11 @@ mod operators;
 mod proto;
 mod reason;
 mod render;
+mod tvmscript;
 
 pub use data::{Kind, kinds, read_value};
 pub use model::{Given, Imported, Options, Summary, import_onnx, input_names, summary};
 pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};
+pub use tvmscript::{export_tvmscript, import_tvmscript};

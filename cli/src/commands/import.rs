@@ -2,7 +2,7 @@
 //! of a model comes here too.
 
 use super::nearest::unknown;
-use crate::args::{ImportArgs, RunArgs};
+use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{read_tensor, unreadable, write_whole};
 use crate::report::show_diagnostics;
@@ -11,7 +11,9 @@ use relax_corpus::externals::as_identifier;
 use relax_corpus::pipeline::{Program, parameters};
 use relax_corpus::spec::Context;
 use relax_corpus::tensor_files::write_safetensors;
-use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx, input_names};
+use relax_import::{
+    Bytes, Given, ImportError, Imported, Options, import_onnx, import_tvmscript, input_names,
+};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -23,6 +25,10 @@ use std::fs;
 use std::path::Path;
 
 pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
+    let is_script = args.file.extension().is_some_and(|extension| extension == "py");
+    if args.from == Some(Foreign::Tvmscript) || args.from.is_none() && is_script {
+        return script(args, terminal);
+    }
     let bytes = read(&args.file)?;
     let mut options = options(&args.file);
     options.entry.clone_from(&args.entry);
@@ -54,6 +60,30 @@ pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     write(args, &imported, terminal)
+}
+
+/// The text of TVM. What the program means is checked as that of any other is.
+fn script(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
+    let name = args.file.display().to_string();
+    let bytes = read(&args.file)?;
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        terminal.note(&format!("error: {name}: this is no text"));
+        return Ok(Exit::Wrong);
+    };
+    let text = match import_tvmscript(&name, text) {
+        Ok(text) => text,
+        Err(error) => {
+            terminal.note(&format!("error: {error}"));
+            return Ok(Exit::Wrong);
+        }
+    };
+    let program = Program::load(Source::new(format!("{name} as .rx"), text.as_str()));
+    let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
+    match &args.output {
+        Some(path) => write_whole(path, text.as_bytes())?,
+        None => terminal.result(&text)?,
+    }
+    Ok(exit)
 }
 
 fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Outcome {

@@ -1,0 +1,28 @@
+//! `relax export`: a program in the text of another compiler.
+
+use super::load;
+use crate::args::{ExportArgs, Exported};
+use crate::exit::{Exit, Outcome};
+use crate::files::write_whole;
+use crate::terminal::Terminal;
+use relax_import::export_tvmscript;
+
+pub(super) fn export(args: &ExportArgs, terminal: &mut Terminal) -> Outcome {
+    let Exported::Tvmscript = args.to;
+    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    match export_tvmscript(&program.module) {
+        Ok(text) => {
+            match &args.output {
+                Some(path) => write_whole(path, text.as_bytes())?,
+                None => terminal.result(&text)?,
+            }
+            Ok(Exit::Fine)
+        }
+        Err(refused) => {
+            let lines: String = refused.iter().map(|why| format!("\n  {why}")).collect();
+            let name = args.file.display();
+            terminal.note(&format!("error: {name}: TVMScript has no words for this:{lines}"));
+            Ok(Exit::Wrong)
+        }
+    }
+}

@@ -1,0 +1,575 @@
+//! Modules as TVMScript, in the spelling of TVM 0.27. What TVM does not have is refused, all of it at once.
+
+use super::export_tensor;
+use super::tree::{
+    argument, arguments, call, callee, expr, expressions, items, keyword, name, name_of, statement,
+    string, taken,
+};
+use super::{Refused, Turned, refuse};
+use relax_semantics::ops::lookup;
+use relax_syntax::Name;
+use relax_syntax::ast::{Argument, Def, Expr, ExprKind, Parameter, Statement, StatementKind};
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::Module;
+use relax_syntax::parse::parse_expression;
+use relax_syntax::print::{print_expression, print_statement};
+use relax_syntax::raise::raise_module;
+use relax_syntax::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+const HEAD: &str = "# from typing import TypeVar\n# from tvm.script import ir as I\n\
+                    # from tvm.script import tirx as T\n# from tvm.script import relax as R\n\n";
+
+/// Operators that only this language has, by name or by how the name begins.
+const OURS: &[&str] =
+    &["builtin.", "print", "assert_op", "make_closure", "invoke_", "memory.", "param"];
+
+/// What a module says for its functions.
+pub(super) struct Around {
+    /// Names of functions.
+    functions: BTreeSet<Name>,
+    /// Tensor programs, and how many of their last buffers are outputs.
+    pub(super) programs: BTreeMap<Name, usize>,
+    /// Functions that may have effects.
+    impure: BTreeSet<Name>,
+}
+
+/// The text of a module, which must have been checked.
+///
+/// # Errors
+/// What TVM has no words for, each with the name of its function.
+pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
+    let file = raise_module(module);
+    let around = around(&file.statements);
+    let mut refused = Vec::new();
+    let mut variables = BTreeSet::new();
+    let mut body = String::new();
+    for line in &file.statements {
+        let turned = match &line.kind {
+            StatementKind::Def(def) => {
+                let turned = function(def, &around, &mut variables);
+                turned.map_err(|Refused { why, .. }| format!("{}: {why}", def.name.name))
+            }
+            StatementKind::Expr(expr) if callee(expr) == Some("module_attr") => {
+                Ok(vec![attributes(&[expr], "I.module_attrs")])
+            }
+            _ => Err("a statement of the module".to_owned()),
+        };
+        match turned {
+            Ok(lines) => {
+                for line in lines {
+                    let _ = writeln!(body, "{}\n", print_statement(&line, 1).trim_end());
+                }
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    // A symbolic variable of TVM has its name in all functions.
+    for line in &file.statements {
+        if let StatementKind::Def(def) = &line.kind {
+            let mut bound = bound(&def.body);
+            bound.extend(def.parameters.iter().filter(|p| !is_int(p)).map(|p| p.name.name.clone()));
+            if bound.iter().any(|name| variables.contains(name)) {
+                refused.push(format!(
+                    "{}: a value with the name of a symbolic variable",
+                    def.name.name
+                ));
+            }
+        }
+    }
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let mut text = HEAD.to_owned();
+    for name in &variables {
+        let _ = writeln!(text, "{name} = TypeVar(\"{name}\")");
+    }
+    let _ = write!(text, "@I.ir_module\nclass Module:\n{}\n", body.trim_end());
+    Ok(text)
+}
+
+fn is_int(parameter: &Parameter) -> bool {
+    parameter.annotation.as_ref().is_some_and(|annotation| name_of(annotation) == Some("int"))
+}
+
+/// Names that statements bind, but for symbolic variables.
+fn bound(statements: &[Statement]) -> BTreeSet<Name> {
+    let mut names = BTreeSet::new();
+    for line in statements {
+        match &line.kind {
+            StatementKind::Assign { target, value, .. }
+                if !items(value).iter().all(|part| callee(part) == Some("sym_var")) =>
+            {
+                items(target).into_iter().filter_map(name_of).for_each(|name| {
+                    names.insert(Name::new(name));
+                });
+            }
+            StatementKind::For { targets, body, .. } => {
+                names.extend(targets.iter().map(|target| target.name.clone()));
+                names.extend(bound(body));
+            }
+            StatementKind::With { body, .. } => names.extend(bound(body)),
+            StatementKind::If { then, otherwise, .. } => {
+                names.extend(bound(then));
+                names.extend(bound(otherwise));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn around(statements: &[Statement]) -> Around {
+    let defs: Vec<&Def> = statements
+        .iter()
+        .filter_map(|line| match &line.kind {
+            StatementKind::Def(def) => Some(def.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let functions = defs.iter().map(|def| def.name.name.clone()).collect();
+    let (graphs, tensors): (Vec<&Def>, Vec<&Def>) =
+        defs.iter().partition(|def| def.decorators.is_empty());
+    let mut programs: BTreeMap<Name, usize> =
+        tensors.iter().map(|def| (def.name.name.clone(), 1)).collect();
+    let mut calls: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
+    for def in &graphs {
+        let called = calls.entry(def.name.name.clone()).or_default();
+        let mut visit = |expr: &Expr| {
+            visit_calls(expr, &mut |call| {
+                let what = callee(call).unwrap_or_default();
+                called.insert(Name::new(what));
+                let program = taken(call, 0, &[]).and_then(name_of).map(Name::new);
+                let outs = taken(call, 2, &[]).or_else(|| arguments(call).last().map(|a| &a.value));
+                if let (Some(program), Some(outs)) = (program, outs)
+                    && matches!(what, "call_tir" | "call_tir_inplace")
+                    && programs.contains_key(&program)
+                {
+                    programs.insert(program, items(outs).len());
+                }
+            });
+        };
+        expressions(&def.body, &mut visit);
+    }
+    let mut impure: BTreeSet<Name> =
+        ["call_packed", "call_tir_inplace"].map(Name::new_static).into();
+    loop {
+        let found = calls.iter().filter(|(name, called)| {
+            !impure.contains(*name) && called.iter().any(|name| impure.contains(name))
+        });
+        let found: Vec<Name> = found.map(|(name, _)| name.clone()).collect();
+        if found.is_empty() {
+            return Around { functions, programs, impure };
+        }
+        impure.extend(found);
+    }
+}
+
+fn visit_calls(tree: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    match &tree.kind {
+        ExprKind::Call { arguments, .. } => {
+            visit(tree);
+            arguments.iter().for_each(|argument| visit_calls(&argument.value, visit));
+        }
+        ExprKind::Tuple(items) | ExprKind::List(items) => {
+            items.iter().for_each(|item| visit_calls(item, visit));
+        }
+        ExprKind::Subscript { base, .. } => visit_calls(base, visit),
+        _ => {}
+    }
+}
+
+/// A line whose argument is a dictionary, which the grammar does not have: a name stands for its text.
+pub(super) fn attributes(given: &[&Expr], directive: &str) -> Statement {
+    let pairs = given.iter().filter_map(|call| {
+        let (key, value) = (taken(call, 0, &[])?, taken(call, 1, &[])?);
+        Some(format!("{}: {}", print_expression(key), print_expression(value)))
+    });
+    let text = format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "));
+    let span = Span::default();
+    super::tree::bare(call(directive, vec![argument(name(&text, span))], span))
+}
+
+fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turned<Vec<Statement>> {
+    let def = match def.decorators.is_empty() {
+        true => Export { around, variables, span: def.header }.function(def)?,
+        false => export_tensor::program(def, around, variables)?,
+    };
+    let span = def.header;
+    Ok(vec![statement(StatementKind::Def(Box::new(def)), span)])
+}
+
+/// The text of a dim as TVM has it, and its variables.
+pub(super) fn dim(tree: &Expr, variables: &mut BTreeSet<Name>) -> Turned<Expr> {
+    let parsed;
+    let tree = match &tree.kind {
+        ExprKind::Str(text) => {
+            let wrong = |_| Refused { span: tree.span, why: format!("the dim `{text}`") };
+            parsed = parse_expression(text, 0).map_err(wrong)?;
+            &parsed
+        }
+        _ => tree,
+    };
+    let kind = match &tree.kind {
+        ExprKind::Int(_) => return Ok(tree.clone()),
+        ExprKind::Name(name) => {
+            variables.insert(name.clone());
+            return Ok(tree.clone());
+        }
+        ExprKind::Binary(op, pair) => {
+            ExprKind::Binary(*op, Box::new((dim(&pair.0, variables)?, dim(&pair.1, variables)?)))
+        }
+        ExprKind::Unary(op, operand) => ExprKind::Unary(*op, Box::new(dim(operand, variables)?)),
+        ExprKind::Call { .. } => {
+            let what = match callee(tree) {
+                Some(what @ ("max" | "min" | "ceildiv")) => format!("T.{what}"),
+                _ => return refuse(tree.span, "a dim of another kind"),
+            };
+            let mut parts = Vec::new();
+            for part in arguments(tree) {
+                parts.push(argument(dim(&part.value, variables)?));
+            }
+            return Ok(call(&what, parts, tree.span));
+        }
+        _ => return refuse(tree.span, "a dim of another kind"),
+    };
+    Ok(expr(kind, tree.span))
+}
+
+/// `"f32"` as TVM has it.
+pub(super) fn dtype(tree: &Expr) -> Turned<Expr> {
+    let known = match &tree.kind {
+        ExprKind::Str(text) => DType::parse(text),
+        _ => None,
+    };
+    match known {
+        Some(dtype) => Ok(string(dtype.long_name(), tree.span)),
+        None => refuse(tree.span, "a dtype of another kind"),
+    }
+}
+
+/// Whether a line declares symbolic variables; TVM knows no facts of them.
+pub(super) fn is_declaration(line: &Statement) -> Turned<bool> {
+    let StatementKind::Assign { value, .. } = &line.kind else { return Ok(false) };
+    let parts = items(value);
+    if parts.is_empty() || !parts.iter().all(|part| callee(part) == Some("sym_var")) {
+        return Ok(false);
+    }
+    if parts.iter().any(|part| !arguments(part).is_empty()) {
+        return refuse(line.span, "facts of symbolic variables");
+    }
+    Ok(true)
+}
+
+struct Export<'a> {
+    around: &'a Around,
+    variables: &'a mut BTreeSet<Name>,
+    span: Span,
+}
+
+impl Export<'_> {
+    fn function(&mut self, def: &Def) -> Turned<Def> {
+        if matches!(&def.body[..], [Statement { kind: StatementKind::Expr(e), .. }] if matches!(e.kind, ExprKind::Ellipsis))
+        {
+            return refuse(def.header, "an external function");
+        }
+        let mut options = Vec::new();
+        let (attrs, body): (Vec<&Statement>, Vec<&Statement>) =
+            def.body.iter().partition(|line| is_attribute(line).is_some());
+        let mut kept = Vec::new();
+        for attr in attrs.into_iter().filter_map(is_attribute) {
+            let key = taken(attr, 0, &[]).map(|key| &key.kind);
+            match key {
+                Some(ExprKind::Str(key)) if key == "private" => {
+                    options.push(keyword("private", expr(ExprKind::Bool(true), self.span)));
+                }
+                _ => kept.push(attr),
+            }
+        }
+        if self.around.impure.contains(&def.name.name) {
+            options.push(keyword("pure", expr(ExprKind::Bool(false), self.span)));
+        }
+        let decorator = match options.is_empty() {
+            true => name("R.function", self.span),
+            false => call("R.function", options, self.span),
+        };
+        let mut lines = Vec::new();
+        if !kept.is_empty() {
+            lines.push(attributes(&kept, "R.func_attr"));
+        }
+        lines.push(super::tree::assign(name("cls", self.span), None, name("Module", self.span)));
+        for line in body {
+            lines.extend(self.line(line)?);
+        }
+        let mut parameters = Vec::new();
+        for parameter in &def.parameters {
+            let annotation = parameter.annotation.as_ref();
+            let annotation = annotation.map(|a| self.annotation(a)).transpose()?;
+            parameters.push(Parameter { name: parameter.name.clone(), annotation });
+        }
+        Ok(Def {
+            decorators: vec![decorator],
+            name: def.name.clone(),
+            parameters,
+            returns: def.returns.as_ref().map(|a| self.annotation(a)).transpose()?,
+            body: lines,
+            header: def.header,
+        })
+    }
+
+    fn line(&mut self, line: &Statement) -> Turned<Vec<Statement>> {
+        if is_declaration(line)? {
+            return Ok(Vec::new());
+        }
+        let kind = match &line.kind {
+            StatementKind::Assign { target, annotation, value } => {
+                if !matches!(target.kind, ExprKind::Name(_)) {
+                    return refuse(line.span, "several names for the fields of a tuple");
+                }
+                StatementKind::Assign {
+                    target: target.clone(),
+                    annotation: annotation.as_ref().map(|a| self.annotation(a)).transpose()?,
+                    value: self.value(value)?,
+                }
+            }
+            StatementKind::Return(value) => StatementKind::Return(self.value(value)?),
+            StatementKind::Expr(value) => StatementKind::Expr(self.value(value)?),
+            StatementKind::Pass => StatementKind::Pass,
+            StatementKind::With { body, .. } => {
+                let mut lines = Vec::new();
+                for line in body {
+                    lines.extend(self.line(line)?);
+                }
+                let context = call("R.dataflow", Vec::new(), line.span);
+                StatementKind::With { context, body: lines }
+            }
+            StatementKind::If { condition, then, otherwise, .. } => {
+                let last = |body: &[Statement]| match &body.last()?.kind {
+                    StatementKind::Assign { target, .. } => name_of(target).map(str::to_owned),
+                    StatementKind::If { .. } => Some(String::new()),
+                    _ => None,
+                };
+                if last(then).is_none() || last(then) != last(otherwise) {
+                    return refuse(
+                        line.span,
+                        "a branch that does not end in the same name on both sides",
+                    );
+                }
+                let mut sides = [Vec::new(), Vec::new()];
+                for (side, body) in sides.iter_mut().zip([then, otherwise]) {
+                    for line in body {
+                        side.extend(self.line(line)?);
+                    }
+                }
+                let [then, otherwise] = sides;
+                let condition = self.value(condition)?;
+                StatementKind::If { condition, then, otherwise, else_span: None }
+            }
+            StatementKind::Def(_) => return refuse(line.span, "a function within a function"),
+            _ => return refuse(line.span, "a statement that TVM does not have"),
+        };
+        Ok(vec![statement(kind, line.span)])
+    }
+
+    fn dims(&mut self, tree: &Expr) -> Turned<Vec<Expr>> {
+        items(tree).into_iter().map(|item| dim(item, self.variables)).collect()
+    }
+
+    fn annotation(&mut self, tree: &Expr) -> Turned<Expr> {
+        let span = tree.span;
+        if let ExprKind::Subscript { indices, .. } = &tree.kind {
+            let mut fields = Vec::new();
+            for index in indices {
+                fields.push(argument(self.annotation(index)?));
+            }
+            return Ok(call("R.Tuple", fields, span));
+        }
+        match name_of(tree).or_else(|| callee(tree)) {
+            Some("Object") => Ok(name("R.Object", span)),
+            Some("Tensor") => {
+                let mut out = Vec::new();
+                for (place, given) in arguments(tree).iter().enumerate() {
+                    let word = given.keyword.as_ref().map(|word| word.name.as_str());
+                    match (word, place) {
+                        (None, 0) | (Some("shape"), _) => {
+                            let dims = ExprKind::Tuple(self.dims(&given.value)?);
+                            out.push(argument(expr(dims, span)));
+                        }
+                        (None, 1) | (Some("dtype"), _) => {
+                            out.push(keyword("dtype", dtype(&given.value)?));
+                        }
+                        _ => out.push(given.clone()),
+                    }
+                }
+                Ok(call("R.Tensor", out, span))
+            }
+            Some("Shape") => {
+                let mut out = Vec::new();
+                for given in arguments(tree) {
+                    match &given.value.kind {
+                        ExprKind::List(_) => {
+                            let dims = ExprKind::List(self.dims(&given.value)?);
+                            out.push(argument(expr(dims, span)));
+                        }
+                        _ => out.push(given.clone()),
+                    }
+                }
+                Ok(call("R.Shape", out, span))
+            }
+            Some("Prim") => match arguments(tree) {
+                [one] => Ok(call("R.Prim", vec![argument(dtype(&one.value)?)], span)),
+                _ => refuse(span, "a scalar of unknown dtype"),
+            },
+            Some("Callable") => refuse(span, "a function as a value"),
+            _ => refuse(span, "an annotation that TVM does not have"),
+        }
+    }
+
+    fn value(&mut self, tree: &Expr) -> Turned<Expr> {
+        let span = tree.span;
+        let kind = match &tree.kind {
+            ExprKind::Name(text) if self.around.functions.contains(text) => {
+                return Ok(name(&format!("cls.{text}"), span));
+            }
+            ExprKind::Tuple(items) => ExprKind::Tuple(self.all(items)?),
+            ExprKind::List(items) => ExprKind::List(self.all(items)?),
+            ExprKind::Subscript { base, indices } => {
+                ExprKind::Subscript { base: Box::new(self.value(base)?), indices: indices.clone() }
+            }
+            ExprKind::Call { .. } => return self.called(tree),
+            ExprKind::Binary(..) | ExprKind::Unary(..) => {
+                let dim = dim(tree, self.variables)?;
+                return Ok(call("R.prim_value", vec![argument(dim)], span));
+            }
+            leaf => leaf.clone(),
+        };
+        Ok(expr(kind, span))
+    }
+
+    fn all(&mut self, items: &[Expr]) -> Turned<Vec<Expr>> {
+        items.iter().map(|item| self.value(item)).collect()
+    }
+
+    fn called(&mut self, tree: &Expr) -> Turned<Expr> {
+        let span = tree.span;
+        let Some(what) = callee(tree) else { return refuse(span, "a call of no name") };
+        let given = arguments(tree);
+        match what {
+            "shape" => {
+                let mut dims = Vec::new();
+                for item in given {
+                    dims.push(dim(&item.value, self.variables)?);
+                }
+                Ok(call("R.shape", vec![argument(expr(ExprKind::List(dims), span))], span))
+            }
+            "const" => match given {
+                [value, of]
+                    if matches!(
+                        value.value.kind,
+                        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_)
+                    ) =>
+                {
+                    let all = vec![value.clone(), argument(dtype(&of.value)?)];
+                    Ok(call("R.const", all, span))
+                }
+                _ => refuse(span, "a constant that TVM keeps in its metadata"),
+            },
+            "output" => Ok(call("R.output", given.to_vec(), span)),
+            "match_cast" => match given {
+                [value, declared] => {
+                    let all = [self.value(&value.value)?, self.annotation(&declared.value)?];
+                    Ok(call("R.match_cast", all.map(argument).into(), span))
+                }
+                _ => refuse(span, "a cast of another kind"),
+            },
+            "call_tir" | "call_tir_inplace" | "call_dps_library" => self.across(tree, what),
+            "call_packed" | "call_pure_packed" => {
+                let mut all = Vec::new();
+                for item in given {
+                    all.push(match item.keyword.as_ref().map(|word| word.name.as_str()) {
+                        Some("ret") => {
+                            let one =
+                                expr(ExprKind::Tuple(vec![self.annotation(&item.value)?]), span);
+                            keyword("ty_args", one)
+                        }
+                        _ => argument(self.value(&item.value)?),
+                    });
+                }
+                Ok(call(&format!("R.{what}"), all, span))
+            }
+            _ if self.around.programs.contains_key(what) => {
+                refuse(span, "a tensor program that is called in place")
+            }
+            _ if self.around.functions.contains(what) => {
+                let mut all = Vec::new();
+                for item in given {
+                    all.push(argument(self.value(&item.value)?));
+                }
+                Ok(call(&format!("cls.{what}"), all, span))
+            }
+            _ => self.operator(tree, what),
+        }
+    }
+
+    fn operator(&mut self, tree: &Expr, what: &str) -> Turned<Expr> {
+        let Some(row) = lookup(what).filter(|_| !OURS.iter().any(|ours| what.starts_with(ours)))
+        else {
+            return refuse(tree.span, format!("`{what}`, which TVM does not have"));
+        };
+        let mut all = Vec::new();
+        for item in arguments(tree) {
+            let value = match &item.value.kind {
+                ExprKind::Str(text) if DType::parse(text).is_some() => dtype(&item.value)?,
+                _ => self.value(&item.value)?,
+            };
+            all.push(Argument { keyword: item.keyword.clone(), value });
+        }
+        Ok(call(&format!("R.{}", row.name), all, tree.span))
+    }
+
+    fn across(&mut self, tree: &Expr, what: &str) -> Turned<Expr> {
+        let span = tree.span;
+        let mut placed = arguments(tree).iter().filter(|a| a.keyword.is_none()).map(|a| &a.value);
+        let (Some(function), Some(values), Some(out)) =
+            (placed.next(), placed.next(), placed.next())
+        else {
+            return refuse(span, "a call of a tensor program without outputs");
+        };
+        let mut parts = Vec::new();
+        for value in items(values) {
+            parts.push(self.value(value)?);
+        }
+        if let Some(scalars) = taken(tree, usize::MAX, &["sym_args"]) {
+            for scalar in items(scalars) {
+                parts.push(dim(scalar, self.variables)?);
+            }
+        }
+        let out = match &out.kind {
+            ExprKind::List(outs) | ExprKind::Tuple(outs) => {
+                let mut all = Vec::new();
+                for out in outs {
+                    all.push(self.annotation(out)?);
+                }
+                expr(ExprKind::List(all), span)
+            }
+            _ => self.annotation(out)?,
+        };
+        let mut all =
+            vec![argument(self.value(function)?), argument(expr(ExprKind::Tuple(parts), span))];
+        all.push(keyword("out_ty", out));
+        if let Some(places) = taken(tree, usize::MAX, &["inplace"]) {
+            all.push(keyword("inplace_indices", places.clone()));
+        }
+        let what = if what == "call_dps_library" { "call_dps_packed" } else { what };
+        Ok(call(&format!("R.{what}"), all, span))
+    }
+}
+
+/// `func_attr(…)`
+pub(super) fn is_attribute(line: &Statement) -> Option<&Expr> {
+    match &line.kind {
+        StatementKind::Expr(expr) if callee(expr) == Some("func_attr") => Some(expr),
+        _ => None,
+    }
+}

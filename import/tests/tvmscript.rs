@@ -1,0 +1,209 @@
+//! The corpus as TVMScript and back: what comes back is written the same again, and holds all that its file
+//! expects. What TVM has no words for is refused; `tests/tvmscript.txt` counts and says why (`RELAX_BLESS=1`
+//! writes it). `tests/tvmscript/` holds modules that TVM 0.27 printed; see `scripts/tvm_modules.py`.
+
+use relax_corpus::files;
+use relax_corpus::harness::{Mode, run_file};
+use relax_corpus::pipeline::Program;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_import::{export_tvmscript, import_tvmscript};
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const STACK: usize = 256 << 20;
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(path)
+}
+
+/// What came of a program.
+enum Outcome {
+    Fine,
+    Refused(Vec<String>),
+    Wrong(String),
+}
+
+fn expectations(text: &str) -> String {
+    let kept = |line: &&str| line.starts_with("# run:") || line.starts_with("# trap[");
+    text.lines().filter(kept).map(|line| format!("{line}\n")).collect()
+}
+
+fn there_and_back(name: &str, text: &str) -> Option<Outcome> {
+    let program = Program::load(Source::new(name, text));
+    let module = well_formed_part(&program);
+    if module.definitions.is_empty() {
+        return None;
+    }
+    let exported = match export_tvmscript(&module) {
+        Ok(exported) => exported,
+        Err(refused) => return Some(Outcome::Refused(refused)),
+    };
+    let imported = match import_tvmscript(name, &exported) {
+        Ok(imported) => imported,
+        Err(error) => return Some(Outcome::Wrong(format!("{error}\n{exported}"))),
+    };
+    let back = Program::load(Source::new(name, imported.as_str()));
+    if let Some(first) = back.diagnostics.iter().find(|_| back.has_errors()) {
+        return Some(Outcome::Wrong(format!("{}: {}\n{imported}", first.code, first.message)));
+    }
+    match export_tvmscript(&back.module) {
+        Ok(again) if again == exported => {}
+        Ok(again) => return Some(Outcome::Wrong(format!("{exported}\nbecame\n{again}"))),
+        Err(refused) => return Some(Outcome::Wrong(refused.join("\n"))),
+    }
+    let expected = format!("{}\n{imported}", expectations(text));
+    let held = run_file(name, expected.as_bytes(), Mode::Hold);
+    Some(match held.failures.first() {
+        None => Outcome::Fine,
+        Some(failure) => Outcome::Wrong(format!("{}\n{imported}", failure.message)),
+    })
+}
+
+fn deep<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
+    thread.expect("a thread starts").join().expect("it does not panic")
+}
+
+#[test]
+fn the_corpus_goes_there_and_back() {
+    let (report, wrong) = deep(|| {
+        let (mut fine, mut refused) = (0, 0);
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        let mut wrong = Vec::new();
+        let wanted = std::env::var("RELAX_TVMSCRIPT").unwrap_or_default();
+        for path in files::programs() {
+            let name = files::name(&path);
+            if !name.contains(&wanted) {
+                continue;
+            }
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            match there_and_back(&name, &text) {
+                None => {}
+                Some(Outcome::Fine) => fine += 1,
+                Some(Outcome::Refused(whys)) => {
+                    refused += 1;
+                    let parts = whys.iter().filter_map(|why| why.split_once(": "));
+                    let parts: std::collections::BTreeSet<&str> =
+                        parts.map(|(_, why)| why).collect();
+                    parts
+                        .into_iter()
+                        .for_each(|why| *reasons.entry(why.to_owned()).or_default() += 1);
+                }
+                Some(Outcome::Wrong(why)) => wrong.push(format!("{name}: {why}")),
+            }
+        }
+        let mut report = format!(
+            "Programs of the corpus, without what is wrong in them: {fine} go to TVMScript and back, {refused} are refused.\n\n\
+             Why, by programs (some have several reasons):\n"
+        );
+        for (why, count) in reasons {
+            let _ = writeln!(report, "{count:4} {why}");
+        }
+        (report, wrong)
+    });
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n\n"));
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        std::fs::write(here("tvmscript.txt"), report).expect("it can be written");
+        return;
+    }
+    if std::env::var_os("RELAX_TVMSCRIPT").is_none() {
+        let known = std::fs::read_to_string(here("tvmscript.txt")).unwrap_or_default();
+        assert_eq!(known, report);
+    }
+}
+
+#[test]
+fn modules_that_tvm_printed_come_in() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    let folder = std::fs::read_dir(here("tvmscript")).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.expect("it is there").path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("it is text");
+        let name = path.display().to_string();
+        let imported = match import_tvmscript(&name, &text) {
+            Ok(imported) => imported,
+            Err(error) => {
+                wrong.push(error.to_string());
+                continue;
+            }
+        };
+        let program = Program::load(Source::new(name.as_str(), imported.as_str()));
+        if program.has_errors() {
+            let told = program.diagnostics.iter().map(|d| d.message.as_str());
+            wrong.push(format!("{name}: {}", told.collect::<Vec<_>>().join("; ")));
+            continue;
+        }
+        let exported =
+            export_tvmscript(&program.module).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+        let again = import_tvmscript(&name, &exported).unwrap_or_else(|error| panic!("{error}"));
+        let back = Program::load(Source::new(name.as_str(), again.as_str()));
+        assert!(!back.has_errors(), "{name}: {:?}\n{again}", back.diagnostics);
+        assert_eq!(export_tvmscript(&back.module).as_ref(), Ok(&exported), "{name}");
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "{count} are fine, {} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 50, "{count}");
+}
+
+#[test]
+fn errors_say_the_line() {
+    for (text, expected) in [
+        (
+            "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2,), dtype=\"float32\")):\n        y = R.frobnicate(x)\n        return y\n",
+            "a.py:5: the operator `R.frobnicate` is not in the language",
+        ),
+        (
+            "@R.function\ndef main(x: R.Frob):\n    return x\n",
+            "a.py:2: an annotation that is not known",
+        ),
+        (
+            "@R.function\ndef main(x: R.Object):\n    return metadata[\"relax.expr.Constant\"][0]\n",
+            "a.py:3: a constant that stands in the metadata",
+        ),
+        (
+            "@T.prim_func\ndef f(a: T.handle):\n    T.evaluate(0)\n",
+            "a.py:2: a handle that no buffer matches",
+        ),
+        ("x = 3\n", "a.py:1: only functions stand in a module"),
+        ("", "there is no function"),
+        ("class Module:\n    def f(:\n", "a.py:2: "),
+    ] {
+        let told = import_tvmscript("a.py", text).expect_err("it is wrong").to_string();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn damaged_text_is_no_panic() {
+    deep(|| {
+        let text = std::fs::read_to_string(here("tvmscript/softmax_tir.py")).expect("it is there");
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) as usize
+        };
+        let pieces = [
+            "(", ")", "[", "{", ":", ",", "T.", "R.", "\n", "    ", "\"", "0", "n", "None", "=",
+            ".",
+        ];
+        for _ in 0..2000 {
+            let mut damaged: Vec<char> = text.chars().collect();
+            for _ in 0..1 + next() % 3 {
+                let at = next() % damaged.len();
+                if next() % 2 == 0 {
+                    damaged.remove(at);
+                } else {
+                    let piece = pieces[next() % pieces.len()];
+                    damaged.splice(at..at, piece.chars());
+                }
+            }
+            let damaged: String = damaged.into_iter().collect();
+            drop(import_tvmscript("damaged.py", &damaged));
+        }
+    });
+}

@@ -1,0 +1,13 @@
+# from typing import TypeVar
+# from tvm.script import ir as I
+# from tvm.script import relax as R
+
+n = TypeVar("n")
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((n, 64), dtype="float32")) -> R.Tensor((n, 64), dtype="float32"):
+        with R.dataflow():
+            gv: R.Tensor((n, 64), dtype="float32") = R.nn.log_softmax(x, axis=-1)
+            R.output(gv)
+        return gv

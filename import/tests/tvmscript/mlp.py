@@ -1,0 +1,16 @@
+# from typing import TypeVar
+# from tvm.script import ir as I
+# from tvm.script import relax as R
+
+n = TypeVar("n")
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((n, 64), dtype="float32"), w: R.Tensor((64, 32), dtype="float32"), b: R.Tensor((32,), dtype="float32")) -> R.Tensor((n, 32), dtype="float32"):
+        with R.dataflow():
+            lv: R.Tensor((n, 32), dtype="float32") = R.matmul(x, w, out_dtype=None)
+            lv1: R.Tensor((n, 32), dtype="float32") = R.add(lv, b)
+            lv2: R.Tensor((n, 32), dtype="float32") = R.nn.relu(lv1)
+            gv: R.Tensor((n, 32), dtype="float32") = R.nn.softmax(lv2, axis=-1)
+            R.output(gv)
+        return gv

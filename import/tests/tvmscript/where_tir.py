@@ -1,0 +1,39 @@
+# from typing import TypeVar
+# from tvm.script import ir as I
+# from tvm.script import tirx as T
+# from tvm.tirx.layout import Axis
+# from tvm.script import relax as R
+
+n = TypeVar("n")
+@I.ir_module
+class Module:
+    @T.prim_func(private=True, s_tir=True)
+    def greater(x: T.Buffer((n, T.int64(64)), "float32"), y: T.Buffer((n, T.int64(64)), "float32"), T_greater: T.Buffer((n, T.int64(64)), "bool")):
+        T.func_attr({"tirx.noalias": True})
+        # with T.sblock("root"):
+        for ax0, ax1 in T.grid(n, T.int64(64)):
+            with T.sblock("T_greater"):
+                v_ax0, v_ax1 = T.axis.remap("SS", [ax0, ax1])
+                T.reads(y[v_ax0, v_ax1], x[v_ax0, v_ax1])
+                T.writes(T_greater[v_ax0, v_ax1])
+                T_greater[v_ax0, v_ax1] = y[v_ax0, v_ax1] < x[v_ax0, v_ax1]
+
+    @T.prim_func(private=True, s_tir=True)
+    def where(lv: T.Buffer((n, T.int64(64)), "bool"), x: T.Buffer((n, T.int64(64)), "float32"), y: T.Buffer((n, T.int64(64)), "float32"), T_where: T.Buffer((n, T.int64(64)), "float32")):
+        T.func_attr({"tirx.noalias": True})
+        # with T.sblock("root"):
+        for ax0, ax1 in T.grid(n, T.int64(64)):
+            with T.sblock("T_where"):
+                v_ax0, v_ax1 = T.axis.remap("SS", [ax0, ax1])
+                T.reads(lv[v_ax0, v_ax1], x[v_ax0, v_ax1], y[v_ax0, v_ax1])
+                T.writes(T_where[v_ax0, v_ax1])
+                T_where[v_ax0, v_ax1] = T.Select(T.int64(0) < T.Cast("int64", lv[v_ax0, v_ax1]), x[v_ax0, v_ax1], y[v_ax0, v_ax1])
+
+    @R.function
+    def main(x: R.Tensor((n, 64), dtype="float32"), y: R.Tensor((n, 64), dtype="float32")) -> R.Tensor((n, 64), dtype="float32"):
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.greater, (x, y), out_ty=R.Tensor((n, 64), dtype="bool"))
+            gv = R.call_tir(cls.where, (lv, x, y), out_ty=R.Tensor((n, 64), dtype="float32"))
+            R.output(gv)
+        return gv

@@ -1,0 +1,14 @@
+# from typing import TypeVar
+# from tvm.script import ir as I
+# from tvm.script import relax as R
+
+n = TypeVar("n")
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((n, 64), dtype="float32")) -> R.Tensor((n, 64), dtype="float32"):
+        with R.dataflow():
+            lv: R.Tensor((n, 64), dtype="float32") = R.zeros(R.shape([n, 64]), dtype="float32")
+            gv: R.Tensor((n, 64), dtype="float32") = R.add(x, lv)
+            R.output(gv)
+        return gv
