@@ -152,6 +152,10 @@ fn rotary(node: &mut Node) -> Done<Vec<V>> {
         if let Some(places) = node.optional(3) {
             cache = node.call("take", &[cache.into(), places.into(), key("axis", 0_i64)])?;
         }
+        // A cache may be made for wider heads than are turned.
+        if node.dims(cache).last().is_some_and(|width| *width != Dim::Int(turned / 2)) {
+            cache = last(node, cache, 0, turned / 2, 1)?;
+        }
         caches.push(node.call("expand_dims", &[cache.into(), key("axis", vec![2_i64])])?);
     }
     let (cos, sin) = (caches[0], caches[1]);
