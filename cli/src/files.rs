@@ -1,14 +1,16 @@
 //! Files in and out: programs, and where the tensors of `relax_corpus::tensor_files` lie.
 
 use crate::exit::Failure;
-use relax_corpus::tensor_files::{read_npy, read_npz};
+use relax_corpus::tensor_files::{
+    Stored, encode_safetensors, read_npy, read_npz, write_safetensors_to,
+};
 use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads a program. The error is a finding of its own where the bytes are no text.
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
@@ -92,6 +94,31 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
 }
 
+/// As [`write_whole`], a safetensors file, one tensor after the other: never all of it in memory.
+pub(crate) fn write_tensors(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), Failure> {
+    let written = match place(path) {
+        // The library would put a file in its place.
+        Ok(Place::Device) => encode_safetensors(tensors)
+            .and_then(|content| fs::write(path, content).map_err(|error| error.to_string())),
+        Ok(Place::File(path)) => tensors_in_place(&path, tensors),
+        Err(error) => Err(error.to_string()),
+    };
+    written.map_err(|why| Failure::usage(format!("cannot write {}: {why}", path.display())))
+}
+
+fn tensors_in_place(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), String> {
+    let file = beside(path).map_err(|error| error.to_string())?;
+    // The library makes the file anew under that name.
+    write_safetensors_to(file.path(), tensors)?;
+    let settled = fs::File::open(file.path()).and_then(|made| {
+        keep_permissions(path, &made)?;
+        made.sync_all()
+    });
+    settled.map_err(|error| error.to_string())?;
+    file.persist(path).map_err(|error| error.error.to_string())?;
+    Ok(())
+}
+
 /// What writes a file.
 pub(crate) type Content<'c> = &'c mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
 
@@ -107,21 +134,38 @@ fn write_to(
     content: Content<'_>,
     settle: impl FnOnce(&fs::File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let path = match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => fs::canonicalize(path)?,
-        Ok(metadata) if !metadata.is_dir() => {
-            return content(&mut fs::OpenOptions::new().write(true).open(path)?);
-        }
-        _ => path.to_owned(),
+    let path = match place(path)? {
+        Place::Device => return content(&mut fs::OpenOptions::new().write(true).open(path)?),
+        Place::File(path) => path,
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        tempfile::Builder::new().prefix(".relax-").tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut file = beside(&path)?;
     keep_permissions(&path, file.as_file())?;
     content(&mut file)?;
     settle(file.as_file())?;
     file.persist(&path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// What lies under a name that is written to.
+enum Place {
+    /// No file: it is written to as it is.
+    Device,
+    /// A file, or nothing yet: under this name.
+    File(PathBuf),
+}
+
+fn place(path: &Path) -> io::Result<Place> {
+    Ok(match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Place::File(fs::canonicalize(path)?),
+        Ok(metadata) if !metadata.is_dir() => Place::Device,
+        _ => Place::File(path.to_owned()),
+    })
+}
+
+/// A file that may take this name.
+fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    tempfile::Builder::new().prefix(".relax-").tempfile_in(folder.unwrap_or(Path::new(".")))
 }
 
 /// A temporary file is for its owner alone; what replaces a file is for whom that file was for.

@@ -11,4 +11,6 @@ mod weights;
 
 pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};
-pub use weights::{Entry, Weights, write_safetensors};
+pub use weights::{
+    Entry, Stored, Weights, encode_safetensors, write_safetensors, write_safetensors_to,
+};

@@ -8,6 +8,7 @@ use crate::argument::Arg;
 pub(crate) use crate::line::Line;
 use crate::names::Names;
 use crate::reason::{Done, Reason, invalid, unsupported};
+use crate::weight::{Stored, Weight};
 use ndarray::{ArrayD, IxDyn};
 use relax_semantics::ops::{Infer, Limits, Operand, Operator, apply, bind, lookup};
 use relax_semantics::tensor::{Number, Tensor};
@@ -44,6 +45,8 @@ pub(crate) enum Content {
     Input(String),
     /// All.
     Constant(Arc<Tensor>),
+    /// All, as they lie in the model: more than are computed with here.
+    Stored(Stored),
     /// Integers, of which some are symbolic; of rank 0 or 1.
     Dims(Vec<Dim>),
     /// No tensor but a list of them.
@@ -53,7 +56,7 @@ pub(crate) enum Content {
 }
 
 /// The largest constant that is computed while importing.
-const FOLDED: usize = 4096;
+pub(crate) const FOLDED: usize = 4096;
 /// The longest vector of which elements are looked at as dims.
 const DIMS: usize = 64;
 
@@ -128,6 +131,17 @@ impl Builder {
         self.add(dims, dtype, Content::Constant(Arc::new(tensor)))
     }
 
+    /// A constant of the model.
+    pub(crate) fn weight(&mut self, weight: Weight) -> V {
+        match weight {
+            Weight::Computed(tensor) => self.constant(Arc::unwrap_or_clone(tensor)),
+            Weight::Stored(stored) => {
+                let dims = stored.shape().iter().map(|&extent| Dim::Int(extent as i64)).collect();
+                self.add(dims, stored.dtype(), Content::Stored(stored))
+            }
+        }
+    }
+
     /// A constant of rank 0.
     pub(crate) fn scalar(&mut self, dtype: DType, value: f64) -> V {
         self.constant(Tensor::scalar(dtype, Number::Float(value)))
@@ -164,10 +178,10 @@ impl Builder {
 
     /// The constant that a value is.
     pub(crate) fn tensor(&self, v: V) -> Option<Arc<Tensor>> {
-        if let Content::Constant(tensor) = &self.info(v).content {
-            Some(tensor.clone())
-        } else {
-            None
+        match &self.info(v).content {
+            Content::Constant(tensor) => Some(tensor.clone()),
+            Content::Stored(stored) => Some(Arc::new(stored.tensor())),
+            _ => None,
         }
     }
 
@@ -423,6 +437,9 @@ impl Builder {
             return None;
         }
         let constant = |v: &V| {
+            if matches!(self.info(*v).content, Content::Stored(_)) {
+                return None;
+            }
             let tensor = self.tensor(*v).filter(|tensor| tensor.len() <= FOLDED)?;
             Some(Value::Tensor((*tensor).clone()))
         };

@@ -3,13 +3,16 @@
 
 use crate::proto;
 use crate::reason::{Done, Reason};
+use crate::weight::{Stored, Weight};
 use half::{bf16, f16};
 use ndarray::{ArrayD, IxDyn};
+use prost::bytes::Bytes;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 /// The value of `data_location` for data outside of the model.
 const EXTERNAL: i32 = 1;
@@ -56,13 +59,25 @@ fn foreign(number: i32) -> String {
 
 /// The value of a tensor message. `folder` is where the model lies.
 pub(crate) fn tensor(message: &proto::Tensor, folder: Option<&Path>) -> Done<Tensor> {
+    weight(message, folder, 0).map(|weight| match weight {
+        Weight::Computed(tensor) => Arc::unwrap_or_clone(tensor),
+        Weight::Stored(stored) => stored.tensor(),
+    })
+}
+
+/// As [`tensor`], but what has more than so many elements stays as it lies in the model, where it lies there as bytes.
+pub(crate) fn weight(
+    message: &proto::Tensor,
+    folder: Option<&Path>,
+    decoded: usize,
+) -> Done<Weight> {
     let dtype = dtype(message.data_type.unwrap_or(0))?;
     let shape = shape(message)?;
     let count = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
     let count = count.ok_or_else(|| wrong(message, "its dims are too large"))?;
     if message.data_location == Some(EXTERNAL) {
         let bytes = external(message, dtype, count, folder)?;
-        return Ok(of_bytes(dtype, &shape, &bytes));
+        return Ok(of_model(dtype, shape, bytes.into(), decoded));
     }
     if let Some(raw) = &message.raw_data {
         let expected = count.checked_mul(width(dtype));
@@ -74,9 +89,16 @@ pub(crate) fn tensor(message: &proto::Tensor, folder: Option<&Path>) -> Done<Ten
             );
             return Err(wrong(message, why));
         }
-        return Ok(of_bytes(dtype, &shape, raw));
+        return Ok(of_model(dtype, shape, raw.clone(), decoded));
     }
-    of_fields(message, dtype, &shape, count)
+    of_fields(message, dtype, &shape, count).map(|tensor| Weight::Computed(Arc::new(tensor)))
+}
+
+fn of_model(dtype: DType, shape: Vec<usize>, bytes: Bytes, decoded: usize) -> Weight {
+    if bytes.len() / width(dtype) > decoded {
+        return Weight::Stored(Stored::new(dtype, shape, bytes));
+    }
+    Weight::Computed(Arc::new(of_bytes(dtype, &shape, &bytes)))
 }
 
 fn wrong(message: &proto::Tensor, why: impl std::fmt::Display) -> Reason {
@@ -90,7 +112,7 @@ fn shape(message: &proto::Tensor) -> Done<Vec<usize>> {
 }
 
 /// Bytes of one element.
-fn width(dtype: DType) -> usize {
+pub(crate) fn width(dtype: DType) -> usize {
     match dtype {
         DType::F64 | DType::I64 | DType::U64 => 8,
         DType::F32 | DType::I32 | DType::U32 => 4,
@@ -100,7 +122,7 @@ fn width(dtype: DType) -> usize {
 }
 
 /// Elements out of little-endian bytes, whose number was checked.
-fn of_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Tensor {
+pub(crate) fn of_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Tensor {
     use relax_semantics::tensor::Data;
     macro_rules! read {
         ($variant:ident, $of:expr, $width:literal) => {{

@@ -1,7 +1,7 @@
 //! From a graph of nodes to the lines of a function: inputs become parameters, nodes are imported in
 //! their order, and what cannot be imported is collected, so that all of it is told at once.
 
-use crate::builder::{Builder, Line, V};
+use crate::builder::{Builder, FOLDED, Line, V};
 use crate::control;
 use crate::elements;
 use crate::model::Options;
@@ -117,8 +117,8 @@ impl<'m> Importer<'m> {
         }
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
-            let value = elements::tensor(tensor, self.options.folder.as_deref())
-                .map(|tensor| self.builder.constant(tensor));
+            let value = elements::weight(tensor, self.options.folder.as_deref(), FOLDED)
+                .map(|weight| self.builder.weight(weight));
             let value = self.noted("initializer", &name, value);
             self.hint(value, &name);
             if scope.insert(name.clone(), value).is_some() {

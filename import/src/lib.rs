@@ -19,6 +19,7 @@ mod proto;
 mod reason;
 mod render;
 mod tvmscript;
+mod weight;
 
 pub use data::{Kind, kinds, read_value};
 pub use model::{Given, Imported, Options, Summary, import_onnx, input_names, summary};
@@ -26,3 +27,4 @@ pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};
 pub use tvmscript::{export_tvmscript, import_tvmscript};
+pub use weight::{Stored, Weight};

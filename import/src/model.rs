@@ -4,6 +4,7 @@ use crate::graph::Importer;
 use crate::proto;
 use crate::reason::ImportError;
 use crate::render;
+use crate::weight::Weight;
 use prost::Message;
 use prost::bytes::Bytes;
 use relax_semantics::tensor::Tensor;
@@ -12,7 +13,6 @@ use relax_syntax::format::format_source;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Operator sets that are read: what is imported did not change its meaning since the first, or says how.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=23;
@@ -59,7 +59,7 @@ pub struct Imported {
     /// Formatted, with comments.
     pub text: String,
     /// The tensors of `param("…")`.
-    pub params: Vec<(String, Arc<Tensor>)>,
+    pub params: Vec<(String, Weight)>,
     /// The parameters, as the model names them, in order.
     pub inputs: Vec<String>,
     /// What a person should know.

@@ -3,13 +3,13 @@
 
 use crate::argument::Arg;
 use crate::builder::{Builder, Content, Line, Origin, V};
+use crate::weight::Weight;
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// Constants with more elements go to the file.
 const INLINE: usize = 16;
@@ -18,7 +18,7 @@ const INLINE: usize = 16;
 pub(crate) struct Rendered {
     pub(crate) text: String,
     /// The tensors of the file.
-    pub(crate) externals: Vec<(String, Arc<Tensor>)>,
+    pub(crate) externals: Vec<(String, Weight)>,
 }
 
 /// A function in the making.
@@ -28,7 +28,7 @@ pub(crate) struct Renderer<'b> {
     /// Names of tensors in the file.
     stored: BTreeSet<String>,
     header: Vec<String>,
-    externals: Vec<(String, Arc<Tensor>)>,
+    externals: Vec<(String, Weight)>,
     used: BTreeSet<String>,
     /// Variables of inner functions, which those declare.
     declared: BTreeSet<String>,
@@ -231,7 +231,10 @@ impl Renderer<'_> {
     fn value(&mut self, v: V) -> String {
         match self.builder.info(v).content.clone() {
             Content::Computed | Content::Input(_) => self.named(v),
-            Content::Constant(tensor) if tensor.len() > INLINE => self.external(v, &tensor),
+            Content::Constant(tensor) if tensor.len() > INLINE => {
+                self.external(v, Weight::Computed(tensor))
+            }
+            Content::Stored(stored) => self.external(v, Weight::Stored(stored)),
             Content::Constant(tensor) => constant(&tensor),
             Content::Dims(dims) => self.integers(v, &dims),
             Content::Nothing => "()".to_owned(),
@@ -245,7 +248,7 @@ impl Renderer<'_> {
         }
     }
 
-    fn external(&mut self, v: V, tensor: &Arc<Tensor>) -> String {
+    fn external(&mut self, v: V, weight: Weight) -> String {
         if let Some(name) = self.names.get(&v) {
             return name.clone();
         }
@@ -257,7 +260,7 @@ impl Renderer<'_> {
         }
         let annotation = self.builder.annotation(v);
         self.header.push(format!("{name} = param({stored:?}, {annotation})"));
-        self.externals.push((stored, tensor.clone()));
+        self.externals.push((stored, weight));
         name
     }
 

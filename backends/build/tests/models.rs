@@ -70,7 +70,7 @@ impl Model {
 
     fn externals(&self) -> BTreeMap<Name, Tensor> {
         let params = self.imported.params.iter();
-        params.map(|(name, tensor)| (Name::new(name), (**tensor).clone())).collect()
+        params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect()
     }
 
     /// Holds a way of running the model against every reference.

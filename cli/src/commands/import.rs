@@ -4,21 +4,23 @@
 use super::nearest::unknown;
 use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::{read_tensor, unreadable, write_whole};
+use crate::files::{read_tensor, unreadable, write_tensors, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_corpus::externals::as_identifier;
 use relax_corpus::pipeline::{Program, parameters};
 use relax_corpus::spec::Context;
-use relax_corpus::tensor_files::write_safetensors;
+use relax_corpus::tensor_files::Stored;
 use relax_import::{
-    Bytes, Given, ImportError, Imported, Options, import_onnx, import_tvmscript, input_names,
+    Bytes, Given, ImportError, Imported, Options, Weight, import_onnx, import_tvmscript,
+    input_names,
 };
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::fs;
@@ -95,18 +97,25 @@ fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Out
                 imported.params.len()
             )));
         };
-        let tensors: Vec<(String, Tensor)> = imported
-            .params
-            .iter()
-            .map(|(name, tensor)| (name.clone(), (**tensor).clone()))
-            .collect();
-        write_whole(path, &write_safetensors(&tensors).map_err(Failure::usage)?)?;
+        let stored = imported.params.iter().map(|(name, weight)| (name.as_str(), content(weight)));
+        let stored: Vec<_> = stored.collect();
+        write_tensors(path, &stored)?;
     }
     match &args.output {
         Some(path) => write_whole(path, imported.text.as_bytes())?,
         None => terminal.result(&imported.text)?,
     }
     Ok(Exit::Fine)
+}
+
+fn content(weight: &Weight) -> Stored<'_> {
+    match weight {
+        // Any byte but 0 is true in a model, and 1 is in a file of tensors.
+        Weight::Stored(stored) if stored.dtype() != DType::Bool => {
+            Stored::Bytes(stored.dtype(), stored.shape(), stored.bytes())
+        }
+        other => Stored::Tensor(other.tensor()),
+    }
 }
 
 /// Whether a file is taken for a model: by its name.
@@ -162,7 +171,7 @@ pub(super) fn for_run(
     let program = Program::load(Source::new(&*args.file.to_string_lossy(), imported.text.as_str()));
     let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
     let params = imported.params.into_iter();
-    let externals = params.map(|(name, tensor)| (Name::new(name), (*tensor).clone())).collect();
+    let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
     Ok(((exit == Exit::Fine).then_some((program, externals)), bound))
 }
 

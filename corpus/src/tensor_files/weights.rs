@@ -7,7 +7,8 @@ use super::elements::{Order, from_bytes, to_bytes};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, TensorView, View};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -107,21 +108,74 @@ fn dtype_of(found: Dtype) -> Option<DType> {
     DTYPES.iter().find(|(_, stored)| *stored == found).map(|(dtype, _)| *dtype)
 }
 
+/// A tensor to be written.
+#[derive(Clone, Debug)]
+pub enum Stored<'t> {
+    /// One whose elements are encoded as it is written.
+    Tensor(Tensor),
+    /// One whose little-endian bytes are there.
+    Bytes(DType, &'t [usize], &'t [u8]),
+}
+
+impl Stored<'_> {
+    fn of(&self) -> (DType, &[usize]) {
+        match self {
+            Stored::Tensor(tensor) => (tensor.dtype(), tensor.shape()),
+            Stored::Bytes(dtype, shape, _) => (*dtype, shape),
+        }
+    }
+}
+
+impl View for &Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        let (dtype, _) = self.of();
+        let stored = DTYPES.iter().find(|(known, _)| *known == dtype);
+        stored.expect("invariant: the table has every dtype").1
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.of().1
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        match self {
+            Stored::Tensor(tensor) => Cow::Owned(to_bytes(tensor)),
+            Stored::Bytes(_, _, bytes) => Cow::Borrowed(bytes),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        let (dtype, shape) = self.of();
+        shape.iter().product::<usize>() * dtype.size()
+    }
+}
+
 /// The whole content of a safetensors file.
 ///
 /// # Errors
 /// When the format cannot hold the tensors.
 pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
-    let encoded: Vec<(Dtype, Vec<u8>)> = tensors
+    let stored: Vec<(&str, Stored)> = tensors
         .iter()
-        .map(|(_, tensor)| {
-            let stored = DTYPES.iter().find(|(dtype, _)| *dtype == tensor.dtype());
-            (stored.expect("invariant: the table has every dtype").1, to_bytes(tensor))
-        })
+        .map(|(name, tensor)| (name.as_str(), Stored::Tensor(tensor.clone())))
         .collect();
-    let views = tensors.iter().zip(&encoded).map(|((name, tensor), (dtype, bytes))| {
-        TensorView::new(*dtype, tensor.shape().to_vec(), bytes).map(|view| (name.clone(), view))
-    });
-    let views: Vec<_> = views.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    encode_safetensors(&stored)
+}
+
+/// As [`write_safetensors`], of what may be encoded already.
+///
+/// # Errors
+/// When the format cannot hold the tensors.
+pub fn encode_safetensors(tensors: &[(&str, Stored)]) -> Result<Vec<u8>, String> {
+    let views = tensors.iter().map(|(name, stored)| (*name, stored));
     safetensors::serialize(views, None).map_err(|error| error.to_string())
+}
+
+/// Makes a safetensors file, one tensor after the other. What lies under the name is replaced, whatever it is.
+///
+/// # Errors
+/// When the format cannot hold the tensors, or the file cannot be written.
+pub fn write_safetensors_to(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), String> {
+    let views = tensors.iter().map(|(name, stored)| (*name, stored));
+    safetensors::serialize_to_file(views, None, path).map_err(|error| error.to_string())
 }

@@ -146,7 +146,7 @@ impl Case {
         }
         let externals = imported.params.iter();
         let externals: BTreeMap<Name, Tensor> =
-            externals.map(|(name, tensor)| (Name::new(name), (**tensor).clone())).collect();
+            externals.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
         match self.compared(&imported.text, arguments, externals, &outputs) {
             Ok(()) => Outcome::Pass(bound),
             Err(why) => Outcome::Fail(why),
