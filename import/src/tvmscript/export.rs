@@ -22,8 +22,28 @@ const HEAD: &str = "# from typing import TypeVar\n# from tvm.script import ir as
                     # from tvm.script import tirx as T\n# from tvm.script import relax as R\n\n";
 
 /// Operators that only this language has, by name or by how the name begins.
-const OURS: &[&str] =
-    &["builtin.", "print", "assert_op", "make_closure", "invoke_", "memory.", "param"];
+const OURS: &[&str] = &[
+    "all_to_all",
+    "allgather",
+    "allreduce",
+    "annotate_sharding",
+    "assert_op",
+    "broadcast_from_worker0",
+    "builtin.",
+    "call_tir_local_view",
+    "empty",
+    "invoke_",
+    "make_closure",
+    "memory.",
+    "param",
+    "print",
+    "redistribute",
+    "reduce_scatter",
+    "scatter_from_worker0",
+];
+
+/// What TVM's text calls its own parts.
+const TAKEN: &[&str] = &["I", "Module", "R", "T", "TypeVar", "cls"];
 
 /// What a module says for its functions.
 pub(super) struct Around {
@@ -70,6 +90,12 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
         if let StatementKind::Def(def) = &line.kind {
             let mut bound = bound(&def.body);
             bound.extend(def.parameters.iter().filter(|p| !is_int(p)).map(|p| p.name.name.clone()));
+            if bound.iter().any(|name| TAKEN.contains(&name.as_str())) {
+                refused.push(format!(
+                    "{}: a value with the name of a part of TVM's text",
+                    def.name.name
+                ));
+            }
             if bound.iter().any(|name| variables.contains(name)) {
                 refused.push(format!(
                     "{}: a value with the name of a symbolic variable",
@@ -193,7 +219,8 @@ pub(super) fn attributes(given: &[&Expr], directive: &str) -> Statement {
 
 fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turned<Vec<Statement>> {
     let def = match def.decorators.is_empty() {
-        true => Export { around, variables, span: def.header }.function(def)?,
+        true => Export { around, locals: BTreeSet::new(), site: Site::Signature, span: def.header }
+            .function(def, variables)?,
         false => export_tensor::program(def, around, variables)?,
     };
     let span = def.header;
@@ -262,18 +289,41 @@ pub(super) fn is_declaration(line: &Statement) -> Turned<bool> {
     Ok(true)
 }
 
+/// Where an annotation stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Site {
+    /// Expressions of dims are quoted.
+    Signature,
+    Body,
+}
+
 struct Export<'a> {
     around: &'a Around,
-    variables: &'a mut BTreeSet<Name>,
+    /// Symbolic variables.
+    locals: BTreeSet<Name>,
+    site: Site,
     span: Span,
 }
 
 impl Export<'_> {
-    fn function(&mut self, def: &Def) -> Turned<Def> {
+    fn function(&mut self, def: &Def, variables: &mut BTreeSet<Name>) -> Turned<Def> {
         if matches!(&def.body[..], [Statement { kind: StatementKind::Expr(e), .. }] if matches!(e.kind, ExprKind::Ellipsis))
         {
             return refuse(def.header, "an external function");
         }
+        let mut parameters = Vec::new();
+        for parameter in &def.parameters {
+            let annotation = parameter.annotation.as_ref();
+            let annotation = annotation.map(|a| self.annotation(a)).transpose()?;
+            parameters.push(Parameter { name: parameter.name.clone(), annotation });
+        }
+        let signature = self.locals.clone();
+        let returns = def.returns.as_ref().map(|a| self.annotation(a)).transpose()?;
+        if self.locals != signature {
+            return refuse(def.header, "a result whose dims the parameters do not tell");
+        }
+        variables.extend(signature.iter().cloned());
+        self.site = Site::Body;
         let mut options = Vec::new();
         let (attrs, body): (Vec<&Statement>, Vec<&Statement>) =
             def.body.iter().partition(|line| is_attribute(line).is_some());
@@ -299,20 +349,22 @@ impl Export<'_> {
             lines.push(attributes(&kept, "R.func_attr"));
         }
         lines.push(super::tree::assign(name("cls", self.span), None, name("Module", self.span)));
+        let after = lines.len();
         for line in body {
             lines.extend(self.line(line)?);
         }
-        let mut parameters = Vec::new();
-        for parameter in &def.parameters {
-            let annotation = parameter.annotation.as_ref();
-            let annotation = annotation.map(|a| self.annotation(a)).transpose()?;
-            parameters.push(Parameter { name: parameter.name.clone(), annotation });
-        }
+        let only_here = self.locals.difference(&signature);
+        let fresh = |name: &Name| {
+            let value = call("T.int64", Vec::new(), self.span);
+            super::tree::assign(name_here(name, self.span), None, value)
+        };
+        let declared: Vec<Statement> = only_here.map(fresh).collect();
+        lines.splice(after..after, declared);
         Ok(Def {
             decorators: vec![decorator],
             name: def.name.clone(),
             parameters,
-            returns: def.returns.as_ref().map(|a| self.annotation(a)).transpose()?,
+            returns,
             body: lines,
             header: def.header,
         })
@@ -327,9 +379,12 @@ impl Export<'_> {
                 if !matches!(target.kind, ExprKind::Name(_)) {
                     return refuse(line.span, "several names for the fields of a tuple");
                 }
+                // A cast says what the annotation would.
+                let annotation =
+                    annotation.as_ref().filter(|_| callee(value) != Some("match_cast"));
                 StatementKind::Assign {
                     target: target.clone(),
-                    annotation: annotation.as_ref().map(|a| self.annotation(a)).transpose()?,
+                    annotation: annotation.map(|a| self.annotation(a)).transpose()?,
                     value: self.value(value)?,
                 }
             }
@@ -373,7 +428,12 @@ impl Export<'_> {
     }
 
     fn dims(&mut self, tree: &Expr) -> Turned<Vec<Expr>> {
-        items(tree).into_iter().map(|item| dim(item, self.variables)).collect()
+        let mut dims = Vec::new();
+        for item in items(tree) {
+            let dim = dim(item, &mut self.locals)?;
+            dims.push(if self.site == Site::Signature { quoted(dim) } else { dim });
+        }
+        Ok(dims)
     }
 
     fn annotation(&mut self, tree: &Expr) -> Turned<Expr> {
@@ -439,7 +499,7 @@ impl Export<'_> {
             }
             ExprKind::Call { .. } => return self.called(tree),
             ExprKind::Binary(..) | ExprKind::Unary(..) => {
-                let dim = dim(tree, self.variables)?;
+                let dim = dim(tree, &mut self.locals)?;
                 return Ok(call("R.prim_value", vec![argument(dim)], span));
             }
             leaf => leaf.clone(),
@@ -459,7 +519,7 @@ impl Export<'_> {
             "shape" => {
                 let mut dims = Vec::new();
                 for item in given {
-                    dims.push(dim(&item.value, self.variables)?);
+                    dims.push(dim(&item.value, &mut self.locals)?);
                 }
                 Ok(call("R.shape", vec![argument(expr(ExprKind::List(dims), span))], span))
             }
@@ -542,7 +602,7 @@ impl Export<'_> {
         }
         if let Some(scalars) = taken(tree, usize::MAX, &["sym_args"]) {
             for scalar in items(scalars) {
-                parts.push(dim(scalar, self.variables)?);
+                parts.push(dim(scalar, &mut self.locals)?);
             }
         }
         let out = match &out.kind {
@@ -563,6 +623,18 @@ impl Export<'_> {
         }
         let what = if what == "call_dps_library" { "call_dps_packed" } else { what };
         Ok(call(&format!("R.{what}"), all, span))
+    }
+}
+
+fn name_here(text: &Name, span: Span) -> Expr {
+    expr(ExprKind::Name(text.clone()), span)
+}
+
+/// A dim of a signature: TVM reads expressions there from strings.
+pub(super) fn quoted(dim: Expr) -> Expr {
+    match dim.kind {
+        ExprKind::Int(_) | ExprKind::Name(_) => dim,
+        _ => string(&print_expression(&dim), dim.span),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tensor programs as TVMScript.
 
 use super::blocks::explicit;
-use super::export::{Around, attributes, dim, dtype, is_attribute, is_declaration};
+use super::export::{Around, attributes, dim, dtype, is_attribute, is_declaration, quoted};
 use super::tree::{
     argument, arguments, assign, call, callee, expr, items, keyword, name, name_of, statement,
     string, taken,
@@ -74,8 +74,12 @@ impl Program<'_> {
             else {
                 return refuse(span, "a buffer of another kind");
             };
-            let all = vec![argument(self.shape(shape)?), argument(dtype(of)?)];
-            call("T.Buffer", all, span)
+            let mut dims = Vec::new();
+            for item in items(shape) {
+                dims.push(long(quoted(dim(item, self.variables)?)));
+            }
+            let shape = expr(ExprKind::Tuple(dims), span);
+            call("T.Buffer", vec![argument(shape), argument(dtype(of)?)], span)
         };
         Ok(Parameter { name: parameter.name.clone(), annotation: Some(turned) })
     }
