@@ -21,6 +21,7 @@
 
 mod bind;
 mod expressions;
+mod handed;
 mod host;
 mod kernels;
 mod outline;
@@ -29,6 +30,7 @@ mod program;
 mod rows;
 mod steps;
 mod storage;
+mod tiles;
 
 pub use host::{Values, evaluate};
 pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};

@@ -56,4 +56,5 @@ pub static LOWERED_BUILTINS: Stage = Stage {
 };
 
 /// Passes of this crate that no stage runs.
-pub static OPTIONAL: &[&Pass] = &[&fuse_loops::PASS, &schedule_gpu::PASS, &schedule_gpu_freely::PASS];
+pub static OPTIONAL: &[&Pass] =
+    &[&fuse_loops::PASS, &schedule_gpu::PASS, &schedule_gpu_freely::PASS];

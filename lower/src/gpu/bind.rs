@@ -1,9 +1,8 @@
 //! One nest of loops as a kernel: the loops whose iterations are apart become threads, the others stay in the thread.
 
 use super::Limits;
-use super::expressions::{
-    add, binary, ceil_divide, extent, least, multiply, thread_loop,
-};
+use super::expressions::{add, binary, ceil_divide, extent, least, multiply, thread_loop};
+use super::handed::{Nearer, own_elements};
 use super::own::apart;
 use super::program::Writer;
 use super::storage::{Spread, spread};
@@ -12,7 +11,7 @@ use relax_rewrite::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
-    BinOp, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
+    BinOp, Loop, LoopKind, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
@@ -42,6 +41,7 @@ impl Nest {
 pub(super) fn bind(
     writer: &mut Writer,
     stmt: &Stmt,
+    outside: &[Stmt],
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
     limits: Limits,
@@ -58,8 +58,26 @@ pub(super) fn bind(
         let kind = StmtKind::For { loops: vec![item.clone()], kind: kind.clone(), body };
         vec![Stmt { kind, span: nest.span }]
     });
+    let body = with_own_elements(writer, &threads, body, outside);
     let Spread { outside, body } = spread(writer, &threads, &body)?;
     Some([outside, flattened(writer, &threads, body, nest.span, limits)].concat())
+}
+
+/// Sums and the like that only an iteration sees are memory of its thread.
+fn with_own_elements(
+    writer: &mut Writer,
+    threads: &[&Loop],
+    body: Vec<Stmt>,
+    outside: &[Stmt],
+) -> Vec<Stmt> {
+    let loops: Vec<Loop> = threads.iter().map(|item| (*item).clone()).collect();
+    let own = own_elements(writer, &loops, &body, outside);
+    if own.is_empty() {
+        return body;
+    }
+    let span = body.first().map_or(writer.program.span, |stmt| stmt.span);
+    let mut nearer = Nearer::new(writer, &own, Scope::Local);
+    [nearer.allocations(span), nearer.statements(&body)].concat()
 }
 
 /// Which loops become threads: all whose iterations are apart, of a nest that may stop those before the first other one.
@@ -123,17 +141,23 @@ fn flattened(
 }
 
 /// The blocks of a grid, numbered in order: in one dim of it or, where those may be too many, in two.
-struct Grid {
+pub(super) struct Grid {
     bx: ScalarId,
     blocks: TExpr,
     /// The second dim, and its extent.
-    rows: Option<(ScalarId, TExpr)>,
+    pub(super) rows: Option<(ScalarId, TExpr)>,
     /// The number of a block; too great for some where there are two dims.
-    block: TExpr,
+    pub(super) block: TExpr,
 }
 
 impl Grid {
-    fn new(writer: &mut Writer, blocks: TExpr, rows: TExpr, limits: Limits, span: Span) -> Self {
+    pub(super) fn new(
+        writer: &mut Writer,
+        blocks: TExpr,
+        rows: TExpr,
+        limits: Limits,
+        span: Span,
+    ) -> Self {
         let bx = writer.scalar("bx", Some(DType::I64), span);
         let is_one_row = matches!(blocks, TExpr::Int(blocks) if blocks <= limits.blocks);
         let blocks = least(blocks, limits.blocks);
@@ -145,7 +169,7 @@ impl Grid {
         Self { bx, blocks, rows: Some((by, rows)), block: add(before, TExpr::Scalar(bx)) }
     }
 
-    fn over(self, body: Vec<Stmt>, span: Span) -> Stmt {
+    pub(super) fn over(self, body: Vec<Stmt>, span: Span) -> Stmt {
         let grid = thread_loop((self.bx, self.blocks), "blockIdx.x", body, span);
         match self.rows {
             None => grid,

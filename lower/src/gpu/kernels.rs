@@ -7,7 +7,9 @@ use relax_rewrite::walk::{loaded, stored, visit, visit_own, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, ScalarId, Scope, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{
+    BufferId, BufferInfo, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
+};
 use std::collections::BTreeSet;
 
 /// Kernels in the order of their launches.
@@ -57,7 +59,8 @@ pub enum ScalarOf {
 /// Says what is in the way: a program without a text, or thread loops within loops of the host.
 pub fn split(program: &TensorProgram) -> Result<Split, String> {
     let body = program.body.as_ref().ok_or("it has no text")?;
-    let mut parts = Parts { program, split: Split { temporaries: Vec::new(), kernels: Vec::new() } };
+    let mut parts =
+        Parts { program, split: Split { temporaries: Vec::new(), kernels: Vec::new() } };
     let (mut lets, mut nearby, mut temporaries) = (Vec::new(), Vec::new(), Vec::new());
     for (at, stmt) in body.iter().enumerate() {
         match &stmt.kind {
@@ -120,9 +123,9 @@ impl Parts<'_> {
         temporaries: &[BufferId],
     ) -> Result<(), String> {
         let touched = touched(nest);
-        let nearby = nearby.iter().filter(
-            |stmt| matches!(&stmt.kind, StmtKind::Alloc(id) if touched.contains(id)),
-        );
+        let nearby = nearby
+            .iter()
+            .filter(|stmt| matches!(&stmt.kind, StmtKind::Alloc(id) if touched.contains(id)));
         let nest = without_allocations(nest, temporaries);
         let mut body: Vec<Stmt> = nearby.cloned().collect();
         body.push(nest);
@@ -180,7 +183,8 @@ impl Parts<'_> {
 /// A nest whose threads find memory that the host allocated.
 fn without_allocations(stmt: &Stmt, temporaries: &[BufferId]) -> Stmt {
     fn body(statements: &[Stmt], temporaries: &[BufferId]) -> Vec<Stmt> {
-        let stays = |stmt: &&Stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if temporaries.contains(id));
+        let stays =
+            |stmt: &&Stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if temporaries.contains(id));
         let each = statements.iter().filter(stays);
         each.map(|stmt| without_allocations(stmt, temporaries)).collect()
     }

@@ -1,10 +1,11 @@
 //! A tensor program as kernels, memory between them, and what the host evaluates, in the order of its text.
 
-use super::{Limits, Order};
 use super::bind::bind;
 use super::expressions::thread_loop;
 use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
+use super::tiles::tile;
+use super::{Limits, Order};
 use relax_rewrite::renumber_program;
 use relax_rewrite::walk::{loaded, stored, visit, visit_statements};
 use relax_syntax::Name;
@@ -102,8 +103,12 @@ fn arrange(
         if at < next {
             continue;
         }
+        let outside = [&body[..at], &body[at + 1..]].concat();
         let parts = (&body[..at], &body[at..]);
-        if let Some((length, kernel)) = stitch(writer, parts, &host, facts, (limits, order)) {
+        let kernel = tile(writer, stmt, &outside, &host, facts, limits)
+            .map(|kernel| (1, kernel))
+            .or_else(|| stitch(writer, parts, &host, facts, (limits, order)));
+        if let Some((length, kernel)) = kernel {
             flush(writer, &mut serial, &mut done);
             done.extend(kernel);
             next = at + length;
@@ -133,7 +138,7 @@ fn arrange(
                 flush(writer, &mut serial, &mut done);
                 done.push(stmt.clone());
             }
-            _ => match bind(writer, stmt, &host, facts, limits) {
+            _ => match bind(writer, stmt, &outside, &host, facts, limits) {
                 Some(bound) => {
                     flush(writer, &mut serial, &mut done);
                     done.extend(bound);

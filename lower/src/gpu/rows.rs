@@ -7,21 +7,19 @@
 //! read: without that barrier there is a race. Nothing of it may stop the program, since rows and steps change places.
 
 use super::bind::{indexed, is_of_host, named, rows_grid};
-use super::expressions::{binary, ceil_divide, extent, multiply, add};
+use super::expressions::{add, binary, ceil_divide, extent, multiply};
+use super::handed::{Nearer, own_elements};
 use super::own::apart;
 use super::program::Writer;
 use super::steps::{Reduction, Role, Step, mentions, reduction, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::{
-    Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
-};
+use relax_rewrite::walk::{Rewrite, loaded, statements, stored, visit, visit_own};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
-use relax_syntax::ir::{AttrValue, attr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +47,7 @@ pub(super) fn stitch(
 ) -> Option<(usize, Vec<Stmt>)> {
     let mut group = group(writer, rest, host, facts, order)?;
     let outside = [before, &rest[group.length..]].concat();
-    let cells = cells(writer, &group, &outside);
+    let cells = own_elements(writer, &group.rows, &statements_of(&group), &outside);
     let shared = share(writer, &mut group, &cells);
     let done = Kernel::new(writer, &group, limits).write(&group, shared);
     Some((group.length, done))
@@ -66,9 +64,9 @@ fn group(
     let (rows, body) = unwrapped(first);
     let all = steps(&[], &body)?;
     let is_first = all.iter().any(|step| step.role == Role::Reduce);
-    let mut group =
-        Group { rows, steps: all, length: 1, allocated: Vec::new(), span: first.span };
-    let starts = is_first && fits(writer, &group, host, order) && never_stops(&writer.program, first, facts);
+    let mut group = Group { rows, steps: all, length: 1, allocated: Vec::new(), span: first.span };
+    let starts =
+        is_first && fits(writer, &group, host, order) && never_stops(&writer.program, first, facts);
     starts.then_some(())?;
     let mut allocated = Vec::new();
     for (at, stmt) in rest.iter().enumerate().skip(1) {
@@ -121,9 +119,8 @@ fn statements_of(group: &Group) -> Vec<Stmt> {
 
 /// Whether rows touch what is their own, and all steps can be shared.
 fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order) -> bool {
-    let known = |item: &Loop| {
-        is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host)
-    };
+    let known =
+        |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
     let are_apart =
         |loops: &[Loop], body: &[Stmt]| apart(loops, body).into_iter().all(|apart| apart);
     group.rows.iter().all(known)
@@ -137,7 +134,9 @@ fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order)
                         let is_float = stored(&step.body)
                             .iter()
                             .any(|id| writer.program.buffer(*id).dtype.class() == Class::Float);
-                        (order == Order::Free || !is_float) && is_long(&step.loops) && runs_along(step)
+                        (order == Order::Free || !is_float)
+                            && is_long(&step.loops)
+                            && runs_along(step)
                     }
                 }
         })
@@ -148,105 +147,31 @@ fn is_long(loops: &[Loop]) -> bool {
     !matches!(extents, Some(TExpr::Int(..SHORT)))
 }
 
-/// Whether neighbouring iterations of a reduction read neighbouring elements of some input: not so along columns.
+/// Whether neighbouring iterations of a reduction read neighbouring elements of all inputs that they read: not so along
+/// columns, and in products of matrices.
 fn runs_along(step: &Step) -> bool {
     let Some((last, lets)) = step.body.split_last() else { return false };
     let vars: BTreeSet<ScalarId> = step.loops.iter().map(|item| item.var).collect();
-    let mut along = !lets.is_empty();
+    let mut along = true;
     visit_own(last, &mut |expr| {
         visit(expr, &mut |part| {
             if let TExpr::Load { indices, .. } = part {
-                along |= indices.last().is_some_and(|index| mentions(index, &vars));
+                let moves = indices.iter().any(|index| mentions(index, &vars));
+                along &= !moves || indices.last().is_some_and(|index| mentions(index, &vars));
             }
         });
     });
-    along
-}
-
-/// Buffers with an element a row that nothing else sees: they become one element of shared memory.
-fn cells(writer: &Writer, group: &Group, outside: &[Stmt]) -> BTreeSet<BufferId> {
-    let all = statements_of(group);
-    let (read, written) = (loaded(outside), stored(outside));
-    let own = stored(&all).into_iter().filter(|buffer| {
-        (is_internal(writer, *buffer) || is_workspace(writer, *buffer))
-            && !read.contains(buffer)
-            && !written.contains(buffer)
-            && is_at_row(group, *buffer, &all)
-    });
-    own.collect()
-}
-
-fn is_internal(writer: &Writer, buffer: BufferId) -> bool {
-    let param = relax_syntax::ir::tensor::Param::Buffer(buffer);
-    !writer.program.params.contains(&param)
-}
-
-/// Whether nothing reads it after the program.
-pub(super) fn is_workspace(writer: &Writer, buffer: BufferId) -> bool {
-    let Some(AttrValue::Str(names)) = attr(&writer.program.attrs, "workspaces") else { return false };
-    names.split(',').any(|name| *name == *writer.program.buffer(buffer).name)
-}
-
-/// Whether each access is at the row alone, at the same indices.
-fn is_at_row(group: &Group, buffer: BufferId, all: &[Stmt]) -> bool {
-    let rows: Vec<TExpr> = group.rows.iter().map(|item| TExpr::Scalar(item.var)).collect();
-    let plain = |indices: &[TExpr]| {
-        indices.iter().all(|index| rows.contains(index) || *index == TExpr::Int(0))
-            && rows.iter().all(|row| indices.contains(row))
-    };
-    let mut at_row = true;
-    visit_statements(all, &mut |stmt| {
-        if let StmtKind::Store { buffer: other, indices, .. } = &stmt.kind {
-            at_row &= *other != buffer || plain(indices);
-        }
-        visit_own(stmt, &mut |expr| {
-            visit(expr, &mut |part| {
-                if let TExpr::Load { buffer: other, indices } = part {
-                    at_row &= *other != buffer || plain(indices);
-                }
-            });
-        });
-    });
-    at_row
+    along && lets.is_empty()
 }
 
 /// The cells as shared memory, and the steps that use it.
 fn share(writer: &mut Writer, group: &mut Group, cells: &BTreeSet<BufferId>) -> Vec<Stmt> {
-    let mut in_shared = InShared { of: BTreeMap::new() };
-    for cell in cells {
-        let info = writer.program.buffer(*cell).clone();
-        let name = format!("{}_row", info.name);
-        let info = BufferInfo { shape: Vec::new(), scope: Scope::Shared, ..info };
-        in_shared.of.insert(*cell, writer.buffer(&name, info));
-    }
+    let mut shared = Nearer::new(writer, cells, Scope::Shared);
     for step in &mut group.steps {
-        let loads = statements(&step.body, &mut in_shared);
-        step.body = loads;
-        for stmt in &mut step.body {
-            if let StmtKind::Store { buffer, indices, .. } = &mut stmt.kind
-                && let Some(own) = in_shared.of.get(buffer)
-            {
-                *buffer = *own;
-                indices.clear();
-            }
-        }
+        step.body = shared.statements(&step.body);
     }
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
-    let span = group.span;
-    in_shared.of.values().map(|own| Stmt { kind: StmtKind::Alloc(*own), span }).collect()
-}
-
-/// Loads of cells lose their indices.
-struct InShared {
-    of: BTreeMap<BufferId, BufferId>,
-}
-
-impl Rewrite for InShared {
-    fn replace(&mut self, part: &TExpr, _place: Place) -> Option<TExpr> {
-        let TExpr::Load { buffer, .. } = part else { return None };
-        let buffer = *self.of.get(buffer)?;
-        Some(TExpr::Load { buffer, indices: Vec::new() })
-    }
+    shared.allocations(group.span)
 }
 
 /// A kernel as it is written.
@@ -307,10 +232,18 @@ impl<'w> Kernel<'w> {
     }
 
     /// Ends a phase where a step meets what others did.
-    fn wait_for(&mut self, reads: &BTreeSet<BufferId>, writes: &BTreeSet<BufferId>, is_first: bool) {
-        let meets = |a: &BTreeSet<BufferId>, b: &BTreeSet<BufferId>| a.intersection(b).next().is_some();
-        let first = !is_first && (meets(reads, &self.first_wrote) || meets(writes, &self.first_wrote));
-        let others = meets(reads, &self.wrote) || meets(writes, &self.wrote) || meets(writes, &self.read);
+    fn wait_for(
+        &mut self,
+        reads: &BTreeSet<BufferId>,
+        writes: &BTreeSet<BufferId>,
+        is_first: bool,
+    ) {
+        let meets =
+            |a: &BTreeSet<BufferId>, b: &BTreeSet<BufferId>| a.intersection(b).next().is_some();
+        let first =
+            !is_first && (meets(reads, &self.first_wrote) || meets(writes, &self.first_wrote));
+        let others =
+            meets(reads, &self.wrote) || meets(writes, &self.wrote) || meets(writes, &self.read);
         if first || others {
             self.barrier();
         }
@@ -342,7 +275,8 @@ impl<'w> Kernel<'w> {
     fn first(&mut self, body: Vec<Stmt>) {
         let mut reads = loaded(&body);
         let writes = stored(&body);
-        let updates = body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Store { update: Some(_), .. }));
+        let updates =
+            body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Store { update: Some(_), .. }));
         if updates {
             reads.extend(&writes);
         }
@@ -454,9 +388,7 @@ fn kept(buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span: Span) -> Stmt
 /// `B[i] op= value`
 fn combined(op: BinOp, buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span: Span) -> Stmt {
     let kind = match op {
-        BinOp::Add | BinOp::Mul => {
-            StmtKind::Store { buffer, indices, update: Some(op), value }
-        }
+        BinOp::Add | BinOp::Mul => StmtKind::Store { buffer, indices, update: Some(op), value },
         _ => {
             let cell = TExpr::Load { buffer, indices: indices.clone() };
             StmtKind::Store { buffer, indices, update: None, value: binary(op, cell, value) }

@@ -3,7 +3,7 @@
 
 use super::expressions::as_dim;
 use super::program::Writer;
-use relax_rewrite::walk::{Rewrite, Place, statements, visit_statements};
+use relax_rewrite::walk::{Place, Rewrite, statements, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};
 use std::collections::BTreeMap;

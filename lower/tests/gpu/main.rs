@@ -15,9 +15,9 @@ use relax_symbolic::Prover;
 
 use std::path::{Path, PathBuf};
 
-
 /// What devices have, and so little that every program has edges in both dims of the grid.
-const LIMITS: [Limits; 2] = [Limits { threads: 256, blocks: 65_535 }, Limits { threads: 4, blocks: 3 }];
+const LIMITS: [Limits; 2] =
+    [Limits { threads: 256, blocks: 65_535 }, Limits { threads: 4, blocks: 3 }];
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -33,7 +33,7 @@ fn trial(path: PathBuf) -> Trial {
 fn hold(path: &Path) -> Result<(), Failed> {
     for program in programs_of(path)? {
         for limits in LIMITS {
-            let mut schedule = |order| schedule_in(&program, &mut Prover::new(), limits, order);
+            let schedule = |order| schedule_in(&program, &mut Prover::new(), limits, order);
             let (Some(kept), Some(free)) = (schedule(Order::Kept), schedule(Order::Free)) else {
                 continue;
             };

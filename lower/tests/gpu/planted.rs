@@ -26,12 +26,13 @@ pub(crate) fn all_are_found() -> Result<(), Failed> {
             return Err(format!("{stop}\n{}", text(&scheduled)).into());
         }
         let wrong = mistakes(&scheduled);
-        if wrong.len() < 3 {
+        if wrong.len() < 2 {
             return Err(format!("few mistakes are possible\n{}", text(&scheduled)).into());
         }
         for (what, wrong) in wrong {
             let found = first_stop(&wrong).map(|stop| stop.to_string()).unwrap_or_default();
-            if !found.starts_with("[tir/race]") {
+            // Who comes first, in the order of the threads, may read what was to be there by then.
+            if !["[tir/race]", "[tir/uninitialized]"].iter().any(|id| found.starts_with(id)) {
                 return Err(format!("{what}: found only `{found}`\n{}", text(&wrong)).into());
             }
             planted += 1;
