@@ -31,6 +31,7 @@ mod rows;
 mod steps;
 mod storage;
 mod tiles;
+mod turned;
 
 pub use host::{Values, evaluate};
 pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};

@@ -5,6 +5,7 @@ use super::expressions::thread_loop;
 use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
+use super::turned::turn;
 use super::{Limits, Order};
 use relax_rewrite::renumber_program;
 use relax_rewrite::walk::{loaded, stored, visit, visit_statements};
@@ -106,6 +107,7 @@ fn arrange(
         let outside = [&body[..at], &body[at + 1..]].concat();
         let parts = (&body[..at], &body[at..]);
         let kernel = tile(writer, stmt, &outside, &host, facts, limits)
+            .or_else(|| turn(writer, stmt, &host, facts, limits))
             .map(|kernel| (1, kernel))
             .or_else(|| stitch(writer, parts, &host, facts, (limits, order)));
         if let Some((length, kernel)) = kernel {

@@ -61,8 +61,9 @@ fn group(
     order: Order,
 ) -> Option<Group> {
     let first = rest.first()?;
-    let (rows, body) = unwrapped(first);
-    let all = steps(&[], &body)?;
+    let (mut rows, body) = unwrapped(first);
+    let inner = rows.split_off(own_loops(&rows, &body));
+    let all = steps(&inner, &body)?;
     let is_first = all.iter().any(|step| step.role == Role::Reduce);
     let mut group = Group { rows, steps: all, length: 1, allocated: Vec::new(), span: first.span };
     let starts =
@@ -85,6 +86,16 @@ fn group(
         group.allocated.append(&mut allocated);
     }
     Some(group)
+}
+
+/// How many loops of a perfect nest around one store come before the first that no index of it has: those that follow are reduced.
+fn own_loops(loops: &[Loop], body: &[Stmt]) -> usize {
+    let [Stmt { kind: StmtKind::Store { indices, .. }, .. }] = body else { return loops.len() };
+    let has = |item: &&Loop| {
+        let var = BTreeSet::from([item.var]);
+        indices.iter().any(|index| mentions(index, &var))
+    };
+    loops.iter().take_while(has).count()
 }
 
 /// The group with one more nest.

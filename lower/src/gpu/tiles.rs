@@ -62,7 +62,7 @@ impl Factor {
     }
 
     /// Its value, from the tile.
-    fn from_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
+    fn in_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
         let load = TExpr::Load { buffer, indices };
         self.casts.iter().rev().fold(load, |value, dtype| TExpr::Cast(*dtype, Box::new(value)))
     }
@@ -123,6 +123,11 @@ fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Pr
     let (batch, k, first) = (loops, k.clone(), first.clone());
     let last = last.iter().flat_map(|step| step.body.clone()).collect();
     Some(Product { batch, i, j, k, first, sum, factors, swapped, last, all, span: stmt.span })
+}
+
+/// Whether a loop is worth being cut into tiles.
+pub(super) fn is_long(item: &Loop) -> bool {
+    item.start == TExpr::Int(0) && !matches!(extent(item), TExpr::Int(..SHORT))
 }
 
 /// Whether the first store sets the sum to what needs no memory.
@@ -201,18 +206,28 @@ fn written(writer: &mut Writer, product: Product, outside: &[Stmt], limits: Limi
     };
     let blocks = [product.batch.clone(), vec![tiles(&product.i, ti), tiles(&product.j, tj)]];
     let blocks = blocks.concat();
-    over_blocks(writer, &blocks, ([a, b], [ty, tx], size), body, (limits, span))
+    let tiled = Tiled { shared: vec![a, b], threads: [ty, tx], size, span };
+    over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
-/// A block for each tile.
-fn over_blocks(
+/// Blocks of threads that compute tiles.
+pub(super) struct Tiled {
+    pub(super) shared: Vec<BufferId>,
+    /// `ty` and `tx`.
+    pub(super) threads: [ScalarId; 2],
+    pub(super) size: i64,
+    pub(super) span: Span,
+}
+
+/// A block for each iteration of `blocks`, whose last two count tiles.
+pub(super) fn over_blocks(
     writer: &mut Writer,
     blocks: &[Loop],
-    (tiles, [ty, tx], size): ([BufferId; 2], [ScalarId; 2], i64),
+    tiled: &Tiled,
     body: Vec<Stmt>,
-    (limits, span): (Limits, Span),
+    limits: Limits,
 ) -> Vec<Stmt> {
-    let count = blocks.len();
+    let (count, span) = (blocks.len(), tiled.span);
     let mut extents: Vec<TExpr> = blocks[..count - 2].iter().map(extent).collect();
     let mut done = Vec::new();
     for item in &blocks[count - 2..] {
@@ -228,10 +243,12 @@ fn over_blocks(
     let guard = grid.rows.is_some().then_some(&all);
     let loops: Vec<&Loop> = blocks.iter().collect();
     let body = indexed(writer, &loops, (grid.block.clone(), guard, &extents), body, span);
-    let inner = thread_loop((tx, TExpr::Int(size)), "threadIdx.x", body, span);
-    let threads = thread_loop((ty, TExpr::Int(size)), "threadIdx.y", vec![inner], span);
-    let shared = tiles.map(|tile| Stmt { kind: StmtKind::Alloc(tile), span });
-    done.push(grid.over([shared.to_vec(), vec![threads]].concat(), span));
+    let ([ty, tx], size) = (tiled.threads, TExpr::Int(tiled.size));
+    let inner = thread_loop((tx, size.clone()), "threadIdx.x", body, span);
+    let threads = thread_loop((ty, size), "threadIdx.y", vec![inner], span);
+    let shared = tiled.shared.iter().map(|tile| Stmt { kind: StmtKind::Alloc(*tile), span });
+    let body = shared.chain([threads]).collect();
+    done.push(grid.over(body, span));
     done
 }
 
@@ -283,8 +300,8 @@ impl Inner<'_> {
         let p = writer.scalar("p", Some(DType::I64), span);
         let [ty, tx] = self.threads.map(TExpr::Scalar);
         let [a, b] = &product.factors;
-        let a = a.from_tile(self.tiles[0], vec![ty, TExpr::Scalar(p)]);
-        let b = b.from_tile(self.tiles[1], vec![TExpr::Scalar(p), tx]);
+        let a = a.in_tile(self.tiles[0], vec![ty, TExpr::Scalar(p)]);
+        let b = b.in_tile(self.tiles[1], vec![TExpr::Scalar(p), tx]);
         let value = match product.swapped {
             true => binary(BinOp::Mul, b, a),
             false => binary(BinOp::Mul, a, b),
