@@ -1,0 +1,137 @@
+//! Memory that only the iterations of a nest know, an element each: it becomes one element of a nearer scope.
+
+use super::program::Writer;
+use relax_rewrite::walk::{
+    Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
+};
+use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Param, Scope, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{AttrValue, attr};
+use relax_syntax::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Buffers with an element for each iteration of `loops` that nothing sees but `all`, the statements of an iteration.
+pub(super) fn own_elements(
+    writer: &Writer,
+    loops: &[Loop],
+    all: &[Stmt],
+    outside: &[Stmt],
+) -> BTreeSet<BufferId> {
+    let (read, written) = (loaded(outside), stored(outside));
+    let own = stored(all).into_iter().filter(|buffer| {
+        (is_internal(writer, *buffer) || is_workspace(writer, *buffer))
+            && !read.contains(buffer)
+            && !written.contains(buffer)
+            && is_at_iteration(loops, *buffer, all)
+    });
+    own.collect()
+}
+
+fn is_internal(writer: &Writer, buffer: BufferId) -> bool {
+    !writer.program.params.contains(&Param::Buffer(buffer))
+}
+
+/// Whether nothing reads it after the program.
+fn is_workspace(writer: &Writer, buffer: BufferId) -> bool {
+    let Some(AttrValue::Str(names)) = attr(&writer.program.attrs, "workspaces") else {
+        return false;
+    };
+    names.split(',').any(|name| *name == *writer.program.buffer(buffer).name)
+}
+
+/// Whether each access is at the place of the iteration, the same everywhere, and no statement allocates it.
+fn is_at_iteration(loops: &[Loop], buffer: BufferId, all: &[Stmt]) -> bool {
+    let vars: Vec<TExpr> = loops.iter().map(|item| TExpr::Scalar(item.var)).collect();
+    let is_place = |indices: &[TExpr]| {
+        indices.iter().all(|index| vars.contains(index) || *index == TExpr::Int(0))
+            && vars.iter().all(|var| indices.contains(var))
+    };
+    let mut places: BTreeSet<String> = BTreeSet::new();
+    let mut fits = true;
+    let mut see = |other: BufferId, indices: &[TExpr]| {
+        if other == buffer {
+            fits &= is_place(indices);
+            places.insert(format!("{indices:?}"));
+        }
+    };
+    visit_statements(all, &mut |stmt| match &stmt.kind {
+        StmtKind::Store { buffer, indices, .. } => see(*buffer, indices),
+        StmtKind::Alloc(other) if *other == buffer => see(*other, &[TExpr::Bool(false)]),
+        _ => {}
+    });
+    visit_statements(all, &mut |stmt| {
+        visit_own(stmt, &mut |expr| {
+            visit(expr, &mut |part| {
+                if let TExpr::Load { buffer, indices } = part {
+                    see(*buffer, indices);
+                }
+            });
+        });
+    });
+    fits && places.len() == 1
+}
+
+/// Single elements in the place of buffers.
+pub(super) struct Nearer {
+    of: BTreeMap<BufferId, BufferId>,
+}
+
+impl Nearer {
+    pub(super) fn new(writer: &mut Writer, buffers: &BTreeSet<BufferId>, scope: Scope) -> Self {
+        let suffix = if scope == Scope::Shared { "row" } else { "own" };
+        let mut of = BTreeMap::new();
+        for buffer in buffers {
+            let info = writer.program.buffer(*buffer).clone();
+            let name = format!("{}_{suffix}", info.name);
+            let info = BufferInfo { shape: Vec::new(), scope, ..info };
+            of.insert(*buffer, writer.buffer(&name, info));
+        }
+        Self { of }
+    }
+
+    /// Where the elements are allocated.
+    pub(super) fn allocations(&self, span: Span) -> Vec<Stmt> {
+        self.of.values().map(|own| Stmt { kind: StmtKind::Alloc(*own), span }).collect()
+    }
+
+    /// What stands for a buffer.
+    pub(super) fn element(&self, buffer: BufferId) -> Option<BufferId> {
+        self.of.get(&buffer).copied()
+    }
+
+    pub(super) fn statements(&mut self, body: &[Stmt]) -> Vec<Stmt> {
+        let loads = statements(body, self);
+        self.stores(loads)
+    }
+
+    fn stores(&self, mut body: Vec<Stmt>) -> Vec<Stmt> {
+        for stmt in &mut body {
+            match &mut stmt.kind {
+                StmtKind::Store { buffer, indices, .. } => {
+                    if let Some(own) = self.of.get(buffer) {
+                        *buffer = *own;
+                        indices.clear();
+                    }
+                }
+                StmtKind::For { body, .. } => *body = self.stores(std::mem::take(body)),
+                StmtKind::Block { init, body, .. } => {
+                    *init = self.stores(std::mem::take(init));
+                    *body = self.stores(std::mem::take(body));
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    *then = self.stores(std::mem::take(then));
+                    *otherwise = self.stores(std::mem::take(otherwise));
+                }
+                _ => {}
+            }
+        }
+        body
+    }
+}
+
+impl Rewrite for Nearer {
+    fn replace(&mut self, part: &TExpr, _place: Place) -> Option<TExpr> {
+        let TExpr::Load { buffer, .. } = part else { return None };
+        let buffer = *self.of.get(buffer)?;
+        Some(TExpr::Load { buffer, indices: Vec::new() })
+    }
+}

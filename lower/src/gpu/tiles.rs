@@ -1,0 +1,318 @@
+//! Sums of products as blocks of threads that compute a tile of the result: what they need of both factors is loaded once into
+//! shared memory, a tile of it at a time.
+//!
+//! Each thread owns an element and adds its products in the order of the text: the same bits. At the edges threads without an
+//! element load what others need, and wait with them.
+
+use super::Limits;
+use super::bind::{Grid, indexed, is_of_host, named};
+use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
+use super::handed::{Nearer, own_elements};
+use super::own::apart;
+use super::program::Writer;
+use super::steps::{Reduction, Role, Step, mentions, reduction, steps, unwrapped};
+use crate::passes::fuse_loops::never_stops;
+use relax_rewrite::walk::{Place, Rewrite, expr, stored, visit};
+use relax_semantics::tir::Typing;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{
+    BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
+};
+use relax_syntax::span::Span;
+use std::collections::BTreeSet;
+
+/// Extents that are known to be less are not worth a tile.
+const SHORT: i64 = 8;
+
+/// A nest that sums products.
+struct Product {
+    /// Loops around those of the tile.
+    batch: Vec<Loop>,
+    i: Loop,
+    j: Loop,
+    k: Loop,
+    first: Stmt,
+    sum: Reduction,
+    /// That which depends on `i`, then that which depends on `j`.
+    factors: [Factor; 2],
+    /// Whether they are multiplied the other way around.
+    swapped: bool,
+    last: Vec<Stmt>,
+    all: Vec<Stmt>,
+    span: Span,
+}
+
+/// A factor: what is loaded, and the conversions of it.
+struct Factor {
+    core: TExpr,
+    casts: Vec<DType>,
+    dtype: DType,
+}
+
+impl Factor {
+    fn of(value: &TExpr, typing: &Typing) -> Self {
+        let (mut core, mut casts) = (value, Vec::new());
+        while let TExpr::Cast(dtype, inner) = core {
+            casts.push(*dtype);
+            core = inner;
+        }
+        Self { core: core.clone(), casts, dtype: typing.dtype(core) }
+    }
+
+    /// Its value, from the tile.
+    fn in_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
+        let load = TExpr::Load { buffer, indices };
+        self.casts.iter().rev().fold(load, |value, dtype| TExpr::Cast(*dtype, Box::new(value)))
+    }
+}
+
+/// The kernel of a sum of products.
+pub(super) fn tile(
+    writer: &mut Writer,
+    stmt: &Stmt,
+    outside: &[Stmt],
+    host: &BTreeSet<ScalarId>,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<Vec<Stmt>> {
+    let product = product(writer, stmt, host)?;
+    never_stops(&writer.program, stmt, facts).then_some(())?;
+    Some(written(writer, product, outside, limits))
+}
+
+fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Product> {
+    let (mut loops, all) = unwrapped(stmt);
+    let found = steps(&[], &all)?;
+    let [Step { role: Role::Cell, body: first, .. }, reduce, last @ ..] = found.as_slice() else {
+        return None;
+    };
+    let ([first], [sum], [k]) = (first.as_slice(), reduce.body.as_slice(), reduce.loops.as_slice())
+    else {
+        return None;
+    };
+    let sum = reduction(sum).filter(|sum| sum.op == BinOp::Add && reduce.role == Role::Reduce)?;
+    let known =
+        |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
+    let is_long =
+        |item: &&Loop| item.start == TExpr::Int(0) && !matches!(extent(item), TExpr::Int(..SHORT));
+    let is_cell = last.iter().all(|step| step.role == Role::Cell);
+    let are_apart = apart(&loops, &all).into_iter().all(|apart| apart);
+    let (j, i) = (loops.pop()?, loops.pop()?);
+    let fits = is_cell
+        && are_apart
+        && [&i, &j, k].iter().all(|item| known(item) && is_long(item))
+        && loops.iter().all(known)
+        && begins_alike(first, &sum);
+    fits.then_some(())?;
+    let typing = Typing::new(&writer.program).ok()?;
+    let TExpr::Binary(BinOp::Mul, both) = &sum.value else { return None };
+    let depends = |value: &TExpr, item: &Loop| mentions(value, &BTreeSet::from([item.var]));
+    let (swapped, a, b) = match (depends(&both.0, &i), depends(&both.0, &j)) {
+        (true, false) => (false, &both.0, &both.1),
+        (false, true) => (true, &both.1, &both.0),
+        _ => return None,
+    };
+    let shared = depends(a, k) && depends(b, k) && depends(b, &j) && depends(a, &i);
+    let apart = !depends(a, &j) && !depends(b, &i);
+    let written = stored(&all);
+    let reads_own = reads(&sum.value).intersection(&written).next().is_some();
+    (shared && apart && !reads_own).then_some(())?;
+    let factors = [Factor::of(a, &typing), Factor::of(b, &typing)];
+    let (batch, k, first) = (loops, k.clone(), first.clone());
+    let last = last.iter().flat_map(|step| step.body.clone()).collect();
+    Some(Product { batch, i, j, k, first, sum, factors, swapped, last, all, span: stmt.span })
+}
+
+/// Whether a loop is worth being cut into tiles.
+pub(super) fn is_long(item: &Loop) -> bool {
+    item.start == TExpr::Int(0) && !matches!(extent(item), TExpr::Int(..SHORT))
+}
+
+/// Whether the first store sets the sum to what needs no memory.
+fn begins_alike(first: &Stmt, sum: &Reduction) -> bool {
+    let StmtKind::Store { buffer, indices, update: None, value } = &first.kind else {
+        return false;
+    };
+    *buffer == sum.buffer && *indices == sum.indices && reads(value).is_empty()
+}
+
+fn reads(value: &TExpr) -> BTreeSet<BufferId> {
+    let mut found = BTreeSet::new();
+    visit(value, &mut |part| {
+        if let TExpr::Load { buffer, .. } = part {
+            found.insert(*buffer);
+        }
+    });
+    found
+}
+
+struct InPlace(ScalarId, ScalarId);
+
+impl Rewrite for InPlace {
+    fn scalar(&mut self, id: ScalarId) -> ScalarId {
+        if id == self.0 { self.1 } else { id }
+    }
+}
+
+fn written(writer: &mut Writer, product: Product, outside: &[Stmt], limits: Limits) -> Vec<Stmt> {
+    let span = product.span;
+    let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
+    let loops = [product.batch.clone(), vec![product.i.clone(), product.j.clone()]].concat();
+    let is_own = own_elements(writer, &loops, &product.all, outside).contains(&product.sum.buffer);
+    let mut nearer = Nearer::new(writer, &BTreeSet::from([product.sum.buffer]), Scope::Local);
+    let own = nearer.element(product.sum.buffer).expect("invariant: it was asked for");
+    let index = |writer: &mut Writer, base: &str| writer.scalar(base, Some(DType::I64), span);
+    let [tx, ty, ti, tj] = ["tx", "ty", "ti", "tj"].map(|base| index(writer, base));
+    let [a, b] = product.factors.each_ref().map(|factor| {
+        let shape = vec![Dim::Int(size), Dim::Int(size)];
+        let name = "tile".into();
+        let info = BufferInfo { name, shape, dtype: factor.dtype, scope: Scope::Shared, span };
+        writer.buffer("tile", info)
+    });
+    let (i, j) = (product.i.var, product.j.var);
+    let place = |tile: ScalarId, thread: ScalarId| {
+        add(multiply(TExpr::Scalar(tile), TExpr::Int(size)), TExpr::Scalar(thread))
+    };
+    let bind = |var: ScalarId, value: TExpr| Stmt { kind: StmtKind::Let { var, value }, span };
+    let less = |var: ScalarId, stop: &TExpr| binary(BinOp::Less, TExpr::Scalar(var), stop.clone());
+    let both = |a, b| binary(BinOp::And, a, b);
+    let (has_i, has_j) = (less(i, &product.i.stop), less(j, &product.j.stop));
+    let when = |condition: TExpr, then: Vec<Stmt>| Stmt {
+        kind: StmtKind::If { condition, then, otherwise: Vec::new() },
+        span,
+    };
+    let inner = Inner { own, tiles: [a, b], threads: [ty, tx], size, has: [&has_i, &has_j] };
+    let mut body = vec![bind(i, place(ti, ty)), bind(j, place(tj, tx))];
+    body.extend(nearer.allocations(span));
+    body.extend(nearer.statements(std::slice::from_ref(&product.first)));
+    body.push(inner.sum(writer, &product));
+    let mut last = Vec::new();
+    if !is_own {
+        let (buffer, indices) = (product.sum.buffer, product.sum.indices.clone());
+        let value = TExpr::Load { buffer: own, indices: Vec::new() };
+        last.push(Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, span });
+        last.extend(product.last.iter().cloned());
+    } else {
+        last.extend(nearer.statements(&product.last));
+    }
+    body.push(when(both(has_i.clone(), has_j.clone()), last));
+    writer.is_bound(i);
+    writer.is_bound(j);
+    let tiles = |item: &Loop, var: ScalarId| {
+        let stop = ceil_divide(extent(item), size);
+        Loop { var, start: TExpr::Int(0), stop }
+    };
+    let blocks = [product.batch.clone(), vec![tiles(&product.i, ti), tiles(&product.j, tj)]];
+    let blocks = blocks.concat();
+    let tiled = Tiled { shared: vec![a, b], threads: [ty, tx], size, span };
+    over_blocks(writer, &blocks, &tiled, body, limits)
+}
+
+/// Blocks of threads that compute tiles.
+pub(super) struct Tiled {
+    pub(super) shared: Vec<BufferId>,
+    /// `ty` and `tx`.
+    pub(super) threads: [ScalarId; 2],
+    pub(super) size: i64,
+    pub(super) span: Span,
+}
+
+/// A block for each iteration of `blocks`, whose last two count tiles.
+pub(super) fn over_blocks(
+    writer: &mut Writer,
+    blocks: &[Loop],
+    tiled: &Tiled,
+    body: Vec<Stmt>,
+    limits: Limits,
+) -> Vec<Stmt> {
+    let (count, span) = (blocks.len(), tiled.span);
+    let mut extents: Vec<TExpr> = blocks[..count - 2].iter().map(extent).collect();
+    let mut done = Vec::new();
+    for item in &blocks[count - 2..] {
+        let (extent, bound) = named(writer, item.stop.clone(), span);
+        extents.push(extent);
+        done.extend(bound);
+    }
+    let product = extents.iter().cloned().reduce(multiply).unwrap_or(TExpr::Int(1));
+    let (all, bound) = named(writer, product, span);
+    done.extend(bound);
+    let rows = ceil_divide(all.clone(), limits.blocks);
+    let grid = Grid::new(writer, all.clone(), rows, limits, span);
+    let guard = grid.rows.is_some().then_some(&all);
+    let loops: Vec<&Loop> = blocks.iter().collect();
+    let body = indexed(writer, &loops, (grid.block.clone(), guard, &extents), body, span);
+    let ([ty, tx], size) = (tiled.threads, TExpr::Int(tiled.size));
+    let inner = thread_loop((tx, size.clone()), "threadIdx.x", body, span);
+    let threads = thread_loop((ty, size), "threadIdx.y", vec![inner], span);
+    let shared = tiled.shared.iter().map(|tile| Stmt { kind: StmtKind::Alloc(*tile), span });
+    let body = shared.chain([threads]).collect();
+    done.push(grid.over(body, span));
+    done
+}
+
+/// The sum of a thread.
+struct Inner<'c> {
+    own: BufferId,
+    tiles: [BufferId; 2],
+    /// `ty` and `tx`.
+    threads: [ScalarId; 2],
+    size: i64,
+    /// Whether the thread has a row, and a column.
+    has: [&'c TExpr; 2],
+}
+
+impl Inner<'_> {
+    fn sum(&self, writer: &mut Writer, product: &Product) -> Stmt {
+        let span = product.span;
+        let stmt = |kind| Stmt { kind, span };
+        let step = writer.scalar("step", Some(DType::I64), span);
+        let width = &product.k.stop;
+        let before = multiply(TExpr::Scalar(step), TExpr::Int(self.size));
+        let mut body = Vec::new();
+        let [ty, tx] = self.threads;
+        for (number, thread) in [(0, tx), (1, ty)] {
+            let k = writer.scalar("k", None, span);
+            let value = add(before.clone(), TExpr::Scalar(thread));
+            body.push(stmt(StmtKind::Let { var: k, value }));
+            let is_there = binary(BinOp::Less, TExpr::Scalar(k), width.clone());
+            let condition = binary(BinOp::And, self.has[number].clone(), is_there);
+            let core = &product.factors[number].core;
+            let value = expr(core, &mut InPlace(product.k.var, k), Place::Value);
+            let indices = vec![TExpr::Scalar(ty), TExpr::Scalar(tx)];
+            let buffer = self.tiles[number];
+            let then = vec![stmt(StmtKind::Store { buffer, indices, update: None, value })];
+            body.push(stmt(StmtKind::If { condition, then, otherwise: Vec::new() }));
+        }
+        body.push(stmt(StmtKind::Barrier));
+        body.push(self.products(writer, product, before));
+        body.push(stmt(StmtKind::Barrier));
+        let stop = ceil_divide(extent(&product.k), self.size);
+        let loops = vec![Loop { var: step, start: TExpr::Int(0), stop }];
+        stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
+    }
+
+    /// What a tile adds, in order.
+    fn products(&self, writer: &mut Writer, product: &Product, before: TExpr) -> Stmt {
+        let span = product.span;
+        let stmt = |kind| Stmt { kind, span };
+        let p = writer.scalar("p", Some(DType::I64), span);
+        let [ty, tx] = self.threads.map(TExpr::Scalar);
+        let [a, b] = &product.factors;
+        let a = a.in_tile(self.tiles[0], vec![ty, TExpr::Scalar(p)]);
+        let b = b.in_tile(self.tiles[1], vec![TExpr::Scalar(p), tx]);
+        let value = match product.swapped {
+            true => binary(BinOp::Mul, b, a),
+            false => binary(BinOp::Mul, a, b),
+        };
+        let (buffer, indices, update) = (self.own, Vec::new(), Some(BinOp::Add));
+        let body = vec![stmt(StmtKind::Store { buffer, indices, update, value })];
+        let left = binary(BinOp::Sub, product.k.stop.clone(), before);
+        let stop = binary(BinOp::Min, left, TExpr::Int(self.size));
+        let loops = vec![Loop { var: p, start: TExpr::Int(0), stop }];
+        let then = vec![stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })];
+        let condition = binary(BinOp::And, self.has[0].clone(), self.has[1].clone());
+        stmt(StmtKind::If { condition, then, otherwise: Vec::new() })
+    }
+}
