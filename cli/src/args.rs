@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
+    Devices(DevicesArgs),
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
@@ -94,7 +95,10 @@ pub(crate) struct CheckArgs {
 /// Languages of compilers for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
+    /// For the processor
     C,
+    /// CUDA C++, with loops bound to blocks and threads
+    Cuda,
 }
 
 /// The phases of compilation.
@@ -227,9 +231,13 @@ pub(crate) enum Backend {
     Cpu,
     /// Not built in this version
     Wgpu,
-    /// Not built in this version
+    /// An NVIDIA device, where the command is built with the feature `cuda`
     Cuda,
 }
+
+/// List what can run programs on this machine
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArgs {}
 
 /// Time a function of a program, compiled
 ///

@@ -20,7 +20,7 @@ pub use device::Device;
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
-pub use route::lower_for_cuda;
+pub use route::{lower_for_cuda, scheduled};
 
 use std::path::PathBuf;
 use thiserror::Error;

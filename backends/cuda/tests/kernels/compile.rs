@@ -4,6 +4,7 @@
 use super::cases::programs;
 use super::printed;
 use relax_cuda::{Error, Nvrtc};
+use relax_lower::gpu::Limits;
 use relax_syntax::ir::TensorProgram;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,7 +36,7 @@ fn nvrtc() -> Option<Nvrtc> {
 fn every_kernel_compiles() {
     let programs = programs();
     let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
-    let sources: Vec<_> = chunks.iter().map(|chunk| printed(chunk)).collect();
+    let sources: Vec<_> = chunks.iter().map(|chunk| printed(chunk, Limits::default())).collect();
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut count = 0;
     for source in &sources {
@@ -89,7 +90,7 @@ fn hold_reasons(reasons: &BTreeMap<String, Vec<String>>) {
 fn mistakes_are_found() {
     let Some(nvrtc) = nvrtc() else { return };
     let programs: Vec<TensorProgram> = programs().into_iter().take(4).collect();
-    let text = printed(&programs).text;
+    let text = printed(&programs, Limits::default()).text;
     nvrtc.compile(&text, "sm_80").expect("as it was printed it compiles");
     let planted = [
         ("int64_t", "int65_t"),

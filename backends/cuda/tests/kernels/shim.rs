@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // compiled code is loaded and called: each block says why it may be
 
 use relax_cuda::{Device, Error};
-use relax_emit::cuda::{CudaSource, Sizes};
+use relax_emit::cuda::{CudaKernel, Sizes};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -33,10 +33,16 @@ pub(super) fn compiler() -> Option<&'static str> {
 }
 
 impl Shim {
-    pub(super) fn new(source: &CudaSource, folder: &Path, is_backwards: bool) -> Self {
+    /// A text with its kernels; the folder is this text's.
+    pub(super) fn of(
+        text: &str,
+        kernels: &[CudaKernel],
+        folder: &Path,
+        is_backwards: bool,
+    ) -> Self {
         let object = folder.join("kernels.so");
         if !object.exists() {
-            compile(source, folder, &object);
+            compile(text, kernels, folder, &object);
         }
         // SAFETY: the object has functions only, nothing runs when it is loaded.
         let library = unsafe { libloading::Library::new(&object) }.expect("the object loads");
@@ -60,9 +66,9 @@ impl Shim {
     }
 }
 
-fn compile(source: &CudaSource, folder: &Path, object: &Path) {
-    let mut text = source.text.clone();
-    for launch in source.kernels.iter().flat_map(|kernel| &kernel.launches) {
+fn compile(text: &str, kernels: &[CudaKernel], folder: &Path, object: &Path) {
+    let mut text = text.to_owned();
+    for launch in kernels.iter().flat_map(|kernel| &kernel.launches) {
         let _ = writeln!(text, "SHIM({})", launch.symbol);
     }
     let (shim, file) = (folder.join("shim.h"), folder.join("kernels.cpp"));
