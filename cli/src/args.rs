@@ -371,8 +371,8 @@ pub(crate) enum MemoryFormat {
 
 /// Compare routes on random dims and inputs
 ///
-/// Without --against: the program against what it prints, parsed back. Floats are compared within
-/// the tolerance of their dtype with --against, bit for bit without.
+/// Without --against: the program against what it prints, parsed back, or against a --backend. Floats are compared
+/// within the tolerance of their dtype with either, bit for bit without.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program
@@ -380,6 +380,9 @@ pub(crate) struct DiffArgs {
     /// Another program with functions of the same names
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
+    /// Compiled for what is named, instead of another program
+    #[arg(long, value_enum, conflicts_with = "against")]
+    pub(crate) backend: Option<Backend>,
     /// Only this function
     #[arg(long)]
     pub(crate) entry: Option<String>,

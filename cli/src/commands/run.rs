@@ -1,6 +1,7 @@
 //! `relax run`: a function of a program on given inputs: in the reference interpreter, or compiled.
 
 mod arguments;
+mod compared;
 mod compiled;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -16,6 +17,7 @@ use crate::files::is_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
+pub(super) use compared::{called, compiled};
 pub(super) use compiled::{Prepared, prepare_file, prepare_program};
 use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
