@@ -20,7 +20,7 @@ use relax_syntax::ir::tensor::{LoopKind, StmtKind};
 /// Programs of one text.
 const CHUNK: usize = 80;
 /// One of so many programs is run, of those that have no loops bound to threads as they are written.
-const SAMPLE: usize = 3;
+const SAMPLE: usize = 5;
 /// Few threads, so that small tensors take several blocks, and several turns.
 const LIMITS: Limits = Limits { threads: 4, blocks: 3 };
 /// Steps of one run in the interpreter.
