@@ -26,12 +26,14 @@ mod kernels;
 mod outline;
 mod own;
 mod program;
+mod rows;
+mod steps;
 mod storage;
 
 pub use host::{Values, evaluate};
 pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};
 pub use outline::{Bound, Outline, outline};
-pub use program::schedule;
+pub use program::{schedule, schedule_in};
 
 /// What a grid may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,15 @@ pub struct Limits {
     pub threads: i64,
     /// Blocks in each dim of the grid.
     pub blocks: i64,
+}
+
+/// Whether floats may be summed in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As in the text: the same bits.
+    Kept,
+    /// In any: rows are reduced by the threads of a block.
+    Free,
 }
 
 impl Default for Limits {

@@ -84,7 +84,7 @@ fn chosen(
 }
 
 /// Whether the host can evaluate it before the launch.
-fn is_of_host(expr: &TExpr, writer: &Writer, host: &BTreeSet<ScalarId>) -> bool {
+pub(super) fn is_of_host(expr: &TExpr, writer: &Writer, host: &BTreeSet<ScalarId>) -> bool {
     let mut known = true;
     visit(expr, &mut |part| match part {
         TExpr::Load { .. } => known = false,
@@ -111,30 +111,76 @@ fn flattened(
         TExpr::Int(count) => count.clamp(1, limits.threads),
         _ => limits.threads,
     };
-    let [tx, bx, by] =
-        ["tx", "bx", "by"].map(|base| writer.scalar(base, Some(DType::I64), span));
+    let tx = writer.scalar("tx", Some(DType::I64), span);
     let blocks = ceil_divide(count.clone(), threads);
-    let is_one_row = matches!(blocks, TExpr::Int(blocks) if blocks <= limits.blocks);
-    let block = match is_one_row {
-        true => TExpr::Scalar(bx),
-        false => add(multiply(TExpr::Scalar(by), TExpr::Int(limits.blocks)), TExpr::Scalar(bx)),
-    };
-    let at = add(multiply(block, TExpr::Int(threads)), TExpr::Scalar(tx));
-    let body = indexed(writer, loops, (at, &count, &extents), body, span);
+    let rows = ceil_divide(count.clone(), threads.saturating_mul(limits.blocks));
+    let grid = Grid::new(writer, blocks, rows, limits, span);
+    let at = add(multiply(grid.block.clone(), TExpr::Int(threads)), TExpr::Scalar(tx));
+    let body = indexed(writer, loops, (at, Some(&count), &extents), body, span);
     let row = thread_loop((tx, TExpr::Int(threads)), "threadIdx.x", body, span);
-    let grid = thread_loop((bx, least(blocks, limits.blocks)), "blockIdx.x", vec![row], span);
-    done.push(match is_one_row {
-        true => grid,
-        false => {
-            let rows = ceil_divide(count, threads.saturating_mul(limits.blocks));
-            thread_loop((by, rows), "blockIdx.y", vec![grid], span)
+    done.push(grid.over(vec![row], span));
+    done
+}
+
+/// The blocks of a grid, numbered in order: in one dim of it or, where those may be too many, in two.
+struct Grid {
+    bx: ScalarId,
+    blocks: TExpr,
+    /// The second dim, and its extent.
+    rows: Option<(ScalarId, TExpr)>,
+    /// The number of a block; too great for some where there are two dims.
+    block: TExpr,
+}
+
+impl Grid {
+    fn new(writer: &mut Writer, blocks: TExpr, rows: TExpr, limits: Limits, span: Span) -> Self {
+        let bx = writer.scalar("bx", Some(DType::I64), span);
+        let is_one_row = matches!(blocks, TExpr::Int(blocks) if blocks <= limits.blocks);
+        let blocks = least(blocks, limits.blocks);
+        if is_one_row {
+            return Self { bx, blocks, rows: None, block: TExpr::Scalar(bx) };
         }
-    });
+        let by = writer.scalar("by", Some(DType::I64), span);
+        let before = multiply(TExpr::Scalar(by), TExpr::Int(limits.blocks));
+        Self { bx, blocks, rows: Some((by, rows)), block: add(before, TExpr::Scalar(bx)) }
+    }
+
+    fn over(self, body: Vec<Stmt>, span: Span) -> Stmt {
+        let grid = thread_loop((self.bx, self.blocks), "blockIdx.x", body, span);
+        match self.rows {
+            None => grid,
+            Some((by, rows)) => thread_loop((by, rows), "blockIdx.y", vec![grid], span),
+        }
+    }
+}
+
+/// A block for each iteration of `rows`, with its shared memory and its threads.
+pub(super) fn rows_grid(
+    writer: &mut Writer,
+    rows: &[Loop],
+    (tx, threads): (ScalarId, i64),
+    (shared, body): (Vec<Stmt>, Vec<Stmt>),
+    limits: Limits,
+) -> Vec<Stmt> {
+    let span = writer.program.scalar(tx).span;
+    let extents: Vec<TExpr> = rows.iter().map(extent).collect();
+    let product = extents.iter().cloned().reduce(multiply).unwrap_or(TExpr::Int(1));
+    let (count, mut done) = named(writer, product, span);
+    let second = ceil_divide(count.clone(), limits.blocks);
+    let grid = Grid::new(writer, count.clone(), second, limits, span);
+    let rows: Vec<&Loop> = rows.iter().collect();
+    let guard = grid.rows.is_some().then_some(&count);
+    let body = match rows.is_empty() {
+        true => body,
+        false => indexed(writer, &rows, (grid.block.clone(), guard, &extents), body, span),
+    };
+    let threads = thread_loop((tx, TExpr::Int(threads)), "threadIdx.x", body, span);
+    done.push(grid.over([shared, vec![threads]].concat(), span));
     done
 }
 
 /// The host's name for a value, and where it is bound; what is short stays as it is.
-fn named(writer: &mut Writer, value: TExpr, span: Span) -> (TExpr, Vec<Stmt>) {
+pub(super) fn named(writer: &mut Writer, value: TExpr, span: Span) -> (TExpr, Vec<Stmt>) {
     if matches!(value, TExpr::Int(_) | TExpr::Dim(_)) {
         return (value, Vec::new());
     }
@@ -142,11 +188,11 @@ fn named(writer: &mut Writer, value: TExpr, span: Span) -> (TExpr, Vec<Stmt>) {
     (TExpr::Scalar(var), vec![Stmt { kind: StmtKind::Let { var, value }, span }])
 }
 
-/// The loop variables from the index, and the body for those that there are.
-fn indexed(
+/// The loop variables from the index, and the body: behind a guard where an index may be none below `count`.
+pub(super) fn indexed(
     writer: &mut Writer,
     loops: &[&Loop],
-    (at, count, extents): (TExpr, &TExpr, &[TExpr]),
+    (at, count, extents): (TExpr, Option<&TExpr>, &[TExpr]),
     body: Vec<Stmt>,
     span: Span,
 ) -> Vec<Stmt> {
@@ -169,7 +215,9 @@ fn indexed(
     }
     parts.reverse();
     parts.extend(body);
-    let guard = binary(BinOp::Less, TExpr::Scalar(var), count.clone());
-    let guarded = StmtKind::If { condition: guard, then: parts, otherwise: Vec::new() };
-    vec![bind(var, at), Stmt { kind: guarded, span }]
+    let first = bind(var, at);
+    let Some(count) = count else { return [vec![first], parts].concat() };
+    let condition = binary(BinOp::Less, TExpr::Scalar(var), count.clone());
+    let guarded = StmtKind::If { condition, then: parts, otherwise: Vec::new() };
+    vec![first, Stmt { kind: guarded, span }]
 }

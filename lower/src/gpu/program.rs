@@ -1,30 +1,42 @@
 //! A tensor program as kernels, memory between them, and what the host evaluates, in the order of its text.
 
-use super::Limits;
+use super::{Limits, Order};
 use super::bind::bind;
 use super::expressions::thread_loop;
+use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{visit, visit_statements};
+use relax_rewrite::walk::{loaded, stored, visit, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    BufferId, LoopKind, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
+    BufferId, BufferInfo, LoopKind, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
-/// The program with every statement bound to threads; `None` for one without a text.
+/// The program with every statement bound to threads, the same bits; `None` for one without a text.
 pub fn schedule(
     program: &TensorProgram,
     facts: &mut dyn Facts,
     limits: Limits,
 ) -> Option<TensorProgram> {
+    schedule_in(program, facts, limits, Order::Kept)
+}
+
+/// The program with every statement bound to threads, where sums may be in another order if `order` says so.
+pub fn schedule_in(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    limits: Limits,
+    order: Order,
+) -> Option<TensorProgram> {
     let body = program.body.as_ref()?;
     let mut writer = Writer::of(program);
-    let body = arrange(&mut writer, body, facts, limits);
+    let body = arrange(&mut writer, body, facts, (limits, order));
+    let body = without_unused(&writer, body);
     let mut result = TensorProgram { body: Some(body), ..writer.program };
     renumber_program(&mut result);
     Some(result)
@@ -62,6 +74,14 @@ impl Writer {
         id
     }
 
+    /// A buffer of the program that has no other use yet.
+    pub(super) fn buffer(&mut self, base: &str, info: BufferInfo) -> BufferId {
+        let name = self.name(base);
+        let id = BufferId(u32::try_from(self.program.buffers.len()).unwrap_or(u32::MAX));
+        self.program.buffers.push(BufferInfo { name, ..info });
+        id
+    }
+
     /// A loop variable becomes the name of a value.
     pub(super) fn is_bound(&mut self, var: ScalarId) {
         self.program.scalars[var.0 as usize].dtype = None;
@@ -73,11 +93,22 @@ fn arrange(
     writer: &mut Writer,
     body: &[Stmt],
     facts: &mut dyn Facts,
-    limits: Limits,
+    (limits, order): (Limits, Order),
 ) -> Vec<Stmt> {
     let (mut done, mut serial) = (Vec::new(), Vec::new());
     let mut host = BTreeSet::new();
+    let mut next = 0;
     for (at, stmt) in body.iter().enumerate() {
+        if at < next {
+            continue;
+        }
+        let parts = (&body[..at], &body[at..]);
+        if let Some((length, kernel)) = stitch(writer, parts, &host, facts, (limits, order)) {
+            flush(writer, &mut serial, &mut done);
+            done.extend(kernel);
+            next = at + length;
+            continue;
+        }
         match &stmt.kind {
             StmtKind::Let { value, .. } if loads(value) => {
                 serial.extend(body[at..].iter().cloned());
@@ -115,6 +146,16 @@ fn arrange(
     done
 }
 
+/// Without memory that only shared memory was left of.
+fn without_unused(writer: &Writer, mut body: Vec<Stmt>) -> Vec<Stmt> {
+    let used: BTreeSet<BufferId> = loaded(&body).union(&stored(&body)).copied().collect();
+    body.retain(|stmt| match &stmt.kind {
+        StmtKind::Alloc(id) => used.contains(id) || !is_host_shape(writer.program.buffer(*id)),
+        _ => true,
+    });
+    body
+}
+
 /// What waits becomes a kernel of one thread.
 fn flush(writer: &mut Writer, serial: &mut Vec<Stmt>, done: &mut Vec<Stmt>) {
     let Some(span) = serial.first().map(|stmt| stmt.span) else { return };
@@ -146,7 +187,12 @@ pub(super) fn has_threads(stmt: &Stmt) -> bool {
     found
 }
 
-/// Whether memory that is no global one is for threads that the program itself has.
+/// Whether memory that is no global one is for threads that the program itself has, and for nothing else.
 fn is_shared_by_threads(writer: &Writer, buffer: BufferId, rest: &[Stmt]) -> bool {
-    writer.program.buffer(buffer).scope != Scope::Global && rest.iter().any(has_threads)
+    let touches = |stmt: &&Stmt| {
+        let body = std::slice::from_ref(*stmt);
+        loaded(body).contains(&buffer) || stored(body).contains(&buffer)
+    };
+    writer.program.buffer(buffer).scope != Scope::Global
+        && rest.iter().filter(touches).all(has_threads)
 }

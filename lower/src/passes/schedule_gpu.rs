@@ -1,7 +1,7 @@
 //! Binds every nest of every tensor program to blocks and threads (`gpu.rs`), so that people can look at scheduled programs,
 //! and every expectation of the corpus holds them.
 
-use crate::gpu::{Limits, schedule};
+use crate::gpu::{Limits, Order, schedule_in};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -18,15 +18,25 @@ pub static PASS: Pass = Pass {
     run,
 };
 
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    schedule_all(module, context, Order::Kept)
+}
+
+/// All tensor programs of a module.
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
-fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+pub(super) fn schedule_all(
+    module: &Module,
+    context: &mut PassContext,
+    order: Order,
+) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
     let (mut done, mut found) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Tensor(program) = definition else { continue };
         found += 1;
-        if let Some(scheduled) = schedule(program, context.facts, Limits::default()) {
+        let limits = Limits::default();
+        if let Some(scheduled) = schedule_in(program, context.facts, limits, order) {
             done += 1;
             *program = scheduled;
         }

@@ -3,12 +3,14 @@
 //! sizes that hurt.
 
 mod launch;
+mod planted;
 mod programs;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use programs::programs_of;
+use relax_corpus::compare::Relation;
 use relax_corpus::files;
-use relax_lower::gpu::{Limits, schedule};
+use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +21,8 @@ const LIMITS: [Limits; 2] = [Limits { threads: 256, blocks: 65_535 }, Limits { t
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = files::programs().into_iter().map(trial).collect();
+    let planted = Trial::test("planted", planted::all_are_found);
+    let trials = files::programs().into_iter().map(trial).chain([planted]).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -30,9 +33,14 @@ fn trial(path: PathBuf) -> Trial {
 fn hold(path: &Path) -> Result<(), Failed> {
     for program in programs_of(path)? {
         for limits in LIMITS {
-            let scheduled = schedule(&program, &mut Prover::new(), limits);
-            let Some(scheduled) = scheduled else { continue };
-            launch::agrees(&program, &scheduled).map_err(|why| Failed::from(why))?;
+            let mut schedule = |order| schedule_in(&program, &mut Prover::new(), limits, order);
+            let (Some(kept), Some(free)) = (schedule(Order::Kept), schedule(Order::Free)) else {
+                continue;
+            };
+            launch::agrees(&program, &kept, Relation::Equal)?;
+            if free != kept {
+                launch::agrees(&program, &free, Relation::Close)?;
+            }
         }
     }
     Ok(())

@@ -1,0 +1,120 @@
+//! Mistakes planted into kernels with shared memory: each barrier left out alone, and threads that take the place of others. The
+//! interpreter's lock-step mode finds every one.
+
+use crate::launch::{first_stop, text};
+use libtest_mimic::Failed;
+use relax_corpus::pipeline::Program;
+use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_symbolic::Prover;
+use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::span::Source;
+
+/// Ten programs, in each of which threads of a block share memory once scheduled.
+const TEXT: &str = include_str!("planted.rx");
+
+pub(crate) fn all_are_found() -> Result<(), Failed> {
+    let module = Program::load(Source::new("planted", TEXT)).module;
+    let limits = Limits { threads: 16, blocks: 65_535 };
+    let (mut kernels, mut planted) = (0, 0);
+    for definition in &module.definitions {
+        let Definition::Tensor(program) = definition else { continue };
+        let order = Order::Free;
+        let scheduled = schedule_in(program, &mut Prover::new(), limits, order)
+            .ok_or_else(|| format!("`{}` is not scheduled", program.name))?;
+        if let Some(stop) = first_stop(&scheduled) {
+            return Err(format!("{stop}\n{}", text(&scheduled)).into());
+        }
+        let wrong = mistakes(&scheduled);
+        if wrong.len() < 3 {
+            return Err(format!("few mistakes are possible\n{}", text(&scheduled)).into());
+        }
+        for (what, wrong) in wrong {
+            let found = first_stop(&wrong).map(|stop| stop.to_string()).unwrap_or_default();
+            if !found.starts_with("[tir/race]") {
+                return Err(format!("{what}: found only `{found}`\n{}", text(&wrong)).into());
+            }
+            planted += 1;
+        }
+        kernels += 1;
+    }
+    let enough = kernels >= 10 && planted >= 30;
+    enough.then_some(()).ok_or_else(|| format!("{kernels} kernels, {planted} mistakes").into())
+}
+
+/// The program with one mistake each.
+fn mistakes(program: &TensorProgram) -> Vec<(String, TensorProgram)> {
+    let body = program.body.as_deref().unwrap_or(&[]);
+    let with = |body: Vec<Stmt>| TensorProgram { body: Some(body), ..program.clone() };
+    let mut found = Vec::new();
+    for at in 0.. {
+        let mut left = at;
+        let wrong = without_barrier(body, &mut left);
+        if wrong == body {
+            break;
+        }
+        found.push((format!("without barrier {at}"), with(wrong)));
+    }
+    for at in 0.. {
+        let mut left = at;
+        let wrong = in_place_of_neighbour(program, body, &mut left);
+        if wrong == body {
+            break;
+        }
+        found.push((format!("with threads that collide at store {at}"), with(wrong)));
+    }
+    found
+}
+
+/// Without the barrier of a number.
+fn without_barrier(body: &[Stmt], left: &mut usize) -> Vec<Stmt> {
+    let mut result = Vec::new();
+    for stmt in body {
+        if stmt.kind == StmtKind::Barrier {
+            let is_it = *left == 0;
+            *left = left.wrapping_sub(1);
+            if is_it {
+                continue;
+            }
+        }
+        result.push(inside(stmt, &mut |body| without_barrier(body, left)));
+    }
+    result
+}
+
+/// Where each thread stores to an element of shared memory of its own, half of them store to that of a neighbour.
+fn in_place_of_neighbour(program: &TensorProgram, body: &[Stmt], left: &mut usize) -> Vec<Stmt> {
+    let mut result = Vec::new();
+    for stmt in body {
+        let mut stmt = inside(stmt, &mut |body| in_place_of_neighbour(program, body, left));
+        if let StmtKind::Store { buffer, indices, update: None, value } = &mut stmt.kind
+            && program.buffer(*buffer).scope == Scope::Shared
+            && let Some(index @ TExpr::Scalar(_)) = indices.last_mut()
+            && !matches!(value, TExpr::Binary(BinOp::Max | BinOp::Min, _))
+        {
+            if *left == 0 {
+                *index = TExpr::Binary(BinOp::FloorDiv, Box::new((index.clone(), TExpr::Int(2))));
+            }
+            *left = left.wrapping_sub(1);
+        }
+        result.push(stmt);
+    }
+    result
+}
+
+fn inside(stmt: &Stmt, each: &mut dyn FnMut(&[Stmt]) -> Vec<Stmt>) -> Stmt {
+    let mut stmt = stmt.clone();
+    match &mut stmt.kind {
+        StmtKind::For { body, .. } => *body = each(body),
+        StmtKind::Block { init, body, .. } => {
+            *init = each(init);
+            *body = each(body);
+        }
+        StmtKind::If { then, otherwise, .. } => {
+            *then = each(then);
+            *otherwise = each(otherwise);
+        }
+        _ => {}
+    }
+    stmt
+}
