@@ -4,7 +4,7 @@
 #[path = "../../../build/tests/route/mod.rs"]
 #[allow(dead_code)] // of other devices
 mod route;
-#[path = "../kernels/shim.rs"]
+#[path = "../text/shim.rs"]
 mod shim;
 
 use relax_corpus::directive::{Kind, read};
