@@ -67,7 +67,8 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
-    Devices(DevicesArgs),
+    /// What runs programs on this machine
+    Devices,
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
@@ -97,7 +98,7 @@ pub(crate) struct CheckArgs {
 pub(crate) enum Language {
     /// For the processor
     C,
-    /// CUDA C++, with loops bound to blocks and threads
+    /// CUDA C++, with loops bound to blocks and threads where they are not yet
     Cuda,
 }
 
@@ -234,10 +235,6 @@ pub(crate) enum Backend {
     /// An NVIDIA device, where the command is built with the feature `cuda`
     Cuda,
 }
-
-/// List what can run programs on this machine
-#[derive(Debug, Args)]
-pub(crate) struct DevicesArgs {}
 
 /// Time a function of a program, compiled
 ///

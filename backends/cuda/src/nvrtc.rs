@@ -70,10 +70,23 @@ impl Nvrtc {
     /// # Errors
     /// What the compiler says of the text.
     pub fn compile(&self, text: &str, architecture: &str) -> Result<Vec<u8>, Error> {
+        self.compile_with(text, architecture, &[])
+    }
+
+    /// The same with further options.
+    ///
+    /// # Errors
+    /// What the compiler says of the text.
+    pub fn compile_with(
+        &self,
+        text: &str,
+        architecture: &str,
+        more: &[&str],
+    ) -> Result<Vec<u8>, Error> {
         let text = CString::new(text)
             .map_err(|_| Error::Compile { code: 0, log: "the text has a zero in it".to_owned() })?;
         let mut options = vec![format!("--gpu-architecture={architecture}")];
-        options.extend(OPTIONS.iter().map(|&option| option.to_owned()));
+        options.extend(OPTIONS.iter().chain(more).map(|&option| option.to_owned()));
         let options: Vec<CString> =
             options.into_iter().filter_map(|option| CString::new(option).ok()).collect();
         let program = self.program(&text)?;

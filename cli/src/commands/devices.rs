@@ -1,34 +1,34 @@
-//! `relax devices`: what can run programs on this machine.
+//! `relax devices`: what `--backend` can run kernels on, on this machine.
 
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
-use relax_cpu::Compiler;
 
 pub(super) fn devices(terminal: &mut Terminal) -> Outcome {
-    let cpu = match Compiler::of_system() {
-        Ok(_) => relax_runtime::host_target(),
-        Err(why) => format!("not usable: {why}"),
-    };
     terminal.result("interp: the reference interpreter\n")?;
-    terminal.result(&format!("cpu: {cpu}\n"))?;
-    for line in cuda() {
-        terminal.result(&format!("cuda: {line}\n"))?;
+    match relax_cpu::Compiler::of_system() {
+        Ok(_) => terminal.result("cpu: this processor, through the system's C compiler\n")?,
+        Err(error) => terminal.note(&format!("cpu: {error}")),
     }
+    cuda(terminal)?;
     Ok(Exit::Fine)
 }
 
 #[cfg(feature = "cuda")]
-fn cuda() -> Vec<String> {
+fn cuda(terminal: &mut Terminal) -> Outcome {
     match relax_cuda::devices() {
-        Ok(found) => found
-            .iter()
-            .map(|one| format!("{} ({}), {} MiB", one.name, one.architecture, one.bytes >> 20))
-            .collect(),
-        Err(why) => vec![format!("not usable: {why}")],
+        Ok(found) => {
+            for one in found {
+                let (name, architecture, size) = (one.name, one.architecture, one.bytes >> 20);
+                terminal.result(&format!("cuda: {name} ({architecture}), {size} MiB\n"))?;
+            }
+        }
+        Err(why) => terminal.note(&format!("cuda: {why}")),
     }
+    Ok(Exit::Fine)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda() -> Vec<String> {
-    vec!["not built: this command has not the feature `cuda`".to_owned()]
+fn cuda(terminal: &mut Terminal) -> Outcome {
+    terminal.note(&format!("cuda: {}", super::run::NO_CUDA));
+    Ok(Exit::Fine)
 }

@@ -51,14 +51,16 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     interpreted(args, &program, constants, terminal)
 }
 
+/// Said where this build has no devices of CUDA.
+pub(super) const NO_CUDA: &str = "this build has no devices of CUDA: build it with \
+    `cargo build --release -p relax-cli --features cuda`";
+
 /// Whether this command has a backend; which one, where it has not.
 fn is_built(backend: Backend) -> Result<(), Failure> {
     match backend {
         Backend::Interp | Backend::Cpu => Ok(()),
         Backend::Cuda if cfg!(feature = "cuda") => Ok(()),
-        Backend::Cuda => Err(Failure::missing(
-            "this command was built without CUDA; build it with `--features cuda`",
-        )),
+        Backend::Cuda => Err(Failure::missing(NO_CUDA)),
         Backend::Wgpu => Err(Failure::missing(
             "this backend is not built in this version; there are --backend interp and --backend cpu",
         )),

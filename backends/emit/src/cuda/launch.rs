@@ -230,3 +230,36 @@ pub(crate) fn value(expr: &TExpr, known: &Known) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(blocks: [i64; 3], threads: [i64; 3], waits: bool) -> Launch {
+        let extents = |counts: [i64; 3]| {
+            counts.map(|count| vec![Extent { start: TExpr::Int(0), stop: TExpr::Int(count) }])
+        };
+        let symbol = "f".to_owned();
+        Launch { symbol, grid: extents(blocks), block: extents(threads), waits }
+    }
+
+    #[test]
+    fn what_is_too_much_at_once_is_done_in_turns() {
+        let sizes = |launch: &Launch| launch.sizes(&Known::default(), false);
+        let of = launch([1 << 40, 70_000, 0], [2000, 3, 1], false);
+        let found = sizes(&of).expect("no limit");
+        assert_eq!(found.blocks, [i32::MAX as u32, 65_535, 1]);
+        assert_eq!(found.threads, [1024, 1, 1]);
+        assert_eq!(of.most_threads(), 1024);
+        let with_memory = of.sizes(&Known::default(), true).expect("no limit");
+        assert_eq!(with_memory.blocks, [1024, 1, 1]);
+    }
+
+    #[test]
+    fn threads_that_wait_are_there_at_once_or_refused() {
+        let sizes = |threads| launch([1, 1, 1], threads, true).sizes(&Known::default(), false);
+        assert_eq!(sizes([32, 8, 4]).map(|sizes| sizes.threads), Ok([32, 8, 4]));
+        assert!(sizes([1025, 1, 1]).is_err());
+        assert!(sizes([1, 1, 65]).is_err());
+    }
+}
