@@ -27,7 +27,11 @@ pub(crate) fn threads_meet(nests: &[Nest<'_>]) -> Result<(), String> {
 fn meet(body: &[Stmt], own: &mut BTreeSet<ScalarId>) -> Result<(), String> {
     for stmt in body {
         match &stmt.kind {
-            StmtKind::Let { var, .. } => _ = own.insert(*var),
+            StmtKind::Let { var, value } => {
+                if !is_alike(value, own) {
+                    own.insert(*var);
+                }
+            }
             _ if !has_barrier(std::slice::from_ref(stmt)) => {}
             StmtKind::Barrier => {}
             StmtKind::For { loops, body, .. } => {
