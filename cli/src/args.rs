@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
+    /// What runs programs on this machine
+    Devices,
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
@@ -95,7 +97,10 @@ pub(crate) struct CheckArgs {
 /// Languages of compilers for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
+    /// For the processor
     C,
+    /// CUDA C++, with loops bound to blocks and threads where they are not yet
+    Cuda,
 }
 
 /// The phases of compilation.
@@ -263,7 +268,7 @@ pub(crate) enum Backend {
     Cpu,
     /// Not built in this version
     Wgpu,
-    /// Not built in this version
+    /// An NVIDIA device, where the command is built with the feature `cuda`
     Cuda,
 }
 
@@ -399,8 +404,8 @@ pub(crate) enum MemoryFormat {
 
 /// Compare routes on random dims and inputs
 ///
-/// Without --against: the program against what it prints, parsed back. Floats are compared within
-/// the tolerance of their dtype with --against, bit for bit without.
+/// Without --against: the program against what it prints, parsed back, or against a --backend. Floats are compared
+/// within the tolerance of their dtype with either, bit for bit without.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program
@@ -408,6 +413,9 @@ pub(crate) struct DiffArgs {
     /// Another program with functions of the same names
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
+    /// Compiled for what is named, instead of another program
+    #[arg(long, value_enum, conflicts_with = "against")]
+    pub(crate) backend: Option<Backend>,
     /// Only this function
     #[arg(long)]
     pub(crate) entry: Option<String>,

@@ -80,7 +80,7 @@ impl Printer<'_, '_> {
         let next = self.operation(found.op, dtype, a, b);
         let var = self.scalars[&item.var].clone();
         let mut lines = vec![format!("{} {sum} = {element};", held(dtype))];
-        if let Some(name) = self.lanes(found.op, dtype) {
+        if let Some(name) = self.lanes(found.op, dtype).filter(|_| !self.is_cuda()) {
             lines.push(format!("#pragma omp simd reduction({name} : {sum})"));
         }
         lines.push(format!(

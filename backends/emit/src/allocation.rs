@@ -17,6 +17,9 @@ impl Printer<'_, '_> {
         if self.forwarded.contains(&buffer) {
             return;
         }
+        if self.is_cuda() {
+            return self.device_memory(buffer);
+        }
         let info = self.program.buffer(buffer);
         let of = dtypes::stored(info.dtype);
         let name = self.buffers[&buffer].clone();
@@ -103,7 +106,7 @@ impl Printer<'_, '_> {
     }
 }
 
-fn constant_count(shape: &[Dim]) -> Option<i64> {
+pub(crate) fn constant_count(shape: &[Dim]) -> Option<i64> {
     shape.iter().try_fold(1_i64, |count, dim| {
         count.checked_mul(dim.as_int().filter(|extent| *extent >= 0)?)
     })

@@ -48,6 +48,10 @@ impl Printer<'_, '_> {
     /// Stops where a condition of C holds.
     pub(crate) fn stop_if(&mut self, condition: &str, trap: impl Into<Name>, message: String) {
         let site = self.site(trap, message);
+        if self.is_cuda() {
+            self.line(&format!("if ({condition}) {{ rx_stop(rx_status, {site}); return; }}"));
+            return;
+        }
         self.line(&format!("if ({condition}) {{ status = {site}; goto done; }}"));
         self.may_stop = true;
     }

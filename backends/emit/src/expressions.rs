@@ -85,6 +85,9 @@ impl Printer<'_, '_> {
         if op == UnOp::Negate && want == DType::I64 && self.typing.is_index(operand) {
             return self.checked("__builtin_sub_overflow", "0", &value, expr, "-");
         }
+        if self.is_cuda() && op == UnOp::Negate && want.is_integer() {
+            return wrapped("-", want, "0", &value);
+        }
         let sign = if op == UnOp::Negate { "-" } else { "~" };
         narrowed(want, format!("{sign}{value}"))
     }
@@ -256,6 +259,12 @@ impl Printer<'_, '_> {
             }
             _ => {}
         }
+        if self.is_cuda()
+            && dtype.is_integer()
+            && matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul)
+        {
+            return wrapped(symbol(op), dtype, a, b);
+        }
         let both = is_number(a) && is_number(b) && dtype.is_integer();
         let a = if both { format!("({}){a}", held(dtype)) } else { a.to_owned() };
         let text = format!("({a} {} {b})", symbol(op));
@@ -287,7 +296,9 @@ impl Printer<'_, '_> {
             self.stop_if(&format!("(uint64_t){count} >= {bits}"), "tir/shift", message);
         }
         match op {
-            BinOp::ShiftLeft => narrowed(dtype, format!("((uint64_t){} << {count})", grouped(a))),
+            BinOp::ShiftLeft => {
+                format!("({})((uint64_t){} << {count})", held(dtype), grouped(a))
+            }
             _ => narrowed(dtype, format!("({a} >> {count})")),
         }
     }
@@ -337,6 +348,9 @@ impl Printer<'_, '_> {
             let message = "`abs` leaves the range of i64".to_owned();
             self.stop_if(&format!("{value} == INT64_MIN"), "tir/overflow", message);
         }
+        if self.is_cuda() {
+            return format!("({value} < 0 ? {} : {value})", wrapped("-", want, "0", &value));
+        }
         narrowed(want, format!("({value} < 0 ? -{value} : {value})"))
     }
 }
@@ -349,6 +363,12 @@ fn fused(dtype: DType, values: &[String]) -> String {
         DType::F32 => format!("fmaf({operands})"),
         _ => format!("rx_round_{dtype}_of_f64(rx_fma_odd({operands}))"),
     }
+}
+
+/// Integers that wrap where the language has no flag for it: as unsigned ones.
+fn wrapped(symbol: &str, dtype: DType, a: &str, b: &str) -> String {
+    let wide = if dtype.size() == 8 { "uint64_t" } else { "uint32_t" };
+    format!("({})(({wide}){} {symbol} ({wide}){})", held(dtype), grouped(a), grouped(b))
 }
 
 /// Names of the functions and of the operators of C that are the same where nothing is negative.

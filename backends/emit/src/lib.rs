@@ -20,6 +20,7 @@ mod bindings;
 mod boundary;
 mod carried;
 mod checks;
+pub mod cuda;
 mod dims;
 mod divergent;
 mod dtypes;
@@ -40,6 +41,7 @@ mod statements;
 pub mod tiles;
 
 pub use checks::Checks;
+pub use cuda::{CudaKernel, CudaSource, print_cuda};
 
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
@@ -165,6 +167,6 @@ fn print_program(
     printed
 }
 
-fn first_message(found: &[Diagnostic]) -> String {
+pub(crate) fn first_message(found: &[Diagnostic]) -> String {
     found.first().map_or_else(String::new, |first| format!("not well-formed: {}", first.message))
 }

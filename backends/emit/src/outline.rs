@@ -171,6 +171,11 @@ impl Outlined {
         text
     }
 
+    /// Lines before all others.
+    pub(crate) fn declared(&self) -> &[String] {
+        &self.declared
+    }
+
     /// Whether it neither stops nor has memory of its own.
     pub(crate) fn is_plain(&self) -> bool {
         !self.may_stop && self.owned.is_empty()

@@ -6,8 +6,10 @@ use crate::tiles::{Table, plan_text};
 const PARTS: &[&str] = &[
     include_str!("prelude/abi.h"),
     include_str!("prelude/integers.h"),
+    include_str!("prelude/memory.h"),
     include_str!("prelude/rounding.h"),
     include_str!("prelude/floats.h"),
+    include_str!("prelude/library.h"),
     include_str!("prelude/functions.h"),
     include_str!("prelude/threads.h"),
 ];
@@ -28,4 +30,27 @@ pub(crate) fn text(multiplies: bool, table: Option<&Table>) -> String {
         parts.extend(PRODUCT.iter().map(|&part| part.to_owned()));
     }
     parts.join("\n")
+}
+
+/// What CUDA has in another way, before what is the same.
+const CUDA: &str = include_str!("prelude/cuda.h");
+
+/// Operations that are the same in C and CUDA, then functions as CUDA has them.
+const CUDA_PARTS: &[&str] = &[
+    include_str!("prelude/integers.h"),
+    include_str!("prelude/rounding.h"),
+    include_str!("prelude/floats.h"),
+    include_str!("prelude/cuda_functions.h"),
+];
+
+/// The prelude of CUDA: without the headers and the lanes of C, each function one of the device.
+pub(crate) fn cuda_text() -> String {
+    let is_of_c = |line: &&str| line.starts_with("#include") || line.starts_with("#pragma omp");
+    let shared = CUDA_PARTS.iter().map(|part| {
+        let lines: Vec<&str> = part.lines().filter(|line| !is_of_c(line)).collect();
+        lines.join("\n")
+    });
+    let parts = std::iter::once(CUDA.trim_end().to_owned()).chain(shared);
+    let text = parts.collect::<Vec<String>>().join("\n\n") + "\n";
+    text.replace("static inline", "static __device__ inline")
 }

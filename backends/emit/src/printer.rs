@@ -1,6 +1,7 @@
 //! One kernel: a function that binds and checks, and one with the loops, whose pointers do not overlap.
 
 use crate::checks::Checks;
+use crate::cuda::Cuda;
 use crate::dtypes;
 use crate::initialized::unproved;
 use crate::names::Names;
@@ -76,6 +77,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) span: Span,
     /// Bytes on the stack so far.
     pub(crate) stack: i64,
+    /// What CUDA needs to be known beside; none for C.
+    pub(crate) cuda: Option<Cuda>,
 }
 
 impl<'p, 'f> Printer<'p, 'f> {
@@ -119,6 +122,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             threads: "threads",
             span: program.span,
             stack: 0,
+            cuda: None,
         };
         printer.name_everything();
         Ok(printer)
@@ -210,7 +214,7 @@ impl<'p, 'f> Printer<'p, 'f> {
     }
 
     /// The text of the program, and what became of its checks.
-    fn comment(&self) -> String {
+    pub(crate) fn comment(&self) -> String {
         let definitions = vec![Definition::Tensor(self.program.clone())];
         let text = print_file(&raise_module(&Module { definitions, ..Module::default() }));
         let mut comment = String::new();

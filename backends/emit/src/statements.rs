@@ -39,7 +39,7 @@ impl Printer<'_, '_> {
         self.facts.pop();
     }
 
-    fn nested(&mut self, statements: &[Stmt]) {
+    pub(crate) fn nested(&mut self, statements: &[Stmt]) {
         self.indent += 1;
         self.body(statements);
         self.indent -= 1;
@@ -66,6 +66,7 @@ impl Printer<'_, '_> {
                 self.branch(condition, then, otherwise);
             }
             StmtKind::Alloc(buffer) => self.alloc(*buffer),
+            StmtKind::Barrier if self.is_cuda() => self.line("__syncthreads();"),
             StmtKind::Barrier => unreachable!("invariant: programs with barriers are left out"),
             StmtKind::Check(check) => {
                 let holds = self.expr(&check.condition, DType::Bool);
@@ -152,7 +153,7 @@ impl Printer<'_, '_> {
         self.facts.pop();
     }
 
-    fn bound(&mut self, expr: &TExpr, wish: &str) -> String {
+    pub(crate) fn bound(&mut self, expr: &TExpr, wish: &str) -> String {
         let text = self.index(expr);
         if matches!(expr, TExpr::Int(_) | TExpr::Dim(_) | TExpr::Scalar(_)) {
             return text;

@@ -5,7 +5,9 @@
 
 use super::load;
 use super::nearest::unknown;
-use crate::args::DiffArgs;
+use super::opt::failed_run;
+use super::run::{called, compiled};
+use crate::args::{Backend, DiffArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use relax_corpus::compare::{Relation, compare};
@@ -16,6 +18,7 @@ use relax_corpus::reals::{
 };
 use relax_corpus::signature::{Dims, random_dims, random_value};
 use relax_corpus::spec::{Typing, literal};
+use relax_runtime as machine;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -42,6 +45,8 @@ struct Routes {
     externals: Arc<BTreeMap<Name, Tensor>>,
     /// The same in f64, where programs are compared that may round elsewhere.
     wide: Option<(Module, Module)>,
+    /// What runs the second program, where it is not the interpreter.
+    compiled: Option<machine::Module>,
 }
 
 /// What became of the cases.
@@ -71,6 +76,14 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
             }
         },
     };
+    let compiled = match args.backend.filter(|backend| *backend != Backend::Interp) {
+        None => None,
+        Some(backend) => match compiled(&program, backend)? {
+            Ok(module) => Some(module),
+            Err(failed) => return failed_run(&failed, &program, terminal),
+        },
+    };
+    let relation = if compiled.is_some() { Relation::Close } else { relation };
     let names = functions(&program.module, &right, args.entry.as_deref())?;
     let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
     let (seed, cases) = (args.seed, args.cases);
@@ -78,7 +91,8 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
         Relation::Close => widened(&program.module).zip(widened(&right)),
         _ => None,
     };
-    let routes = Routes { left: program.module, right, relation, seed, cases, externals, wide };
+    let routes =
+        Routes { left: program.module, right, relation, seed, cases, externals, wide, compiled };
     let mut tally = Tally::default();
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
@@ -146,7 +160,10 @@ impl Routes {
             ..RunOptions::default()
         };
         let left = run(&self.left, name, arguments.to_vec(), &options).result;
-        let right = run(&self.right, name, arguments.to_vec(), &options).result;
+        let right = match &self.compiled {
+            Some(module) => called(module, name, arguments),
+            None => run(&self.right, name, arguments.to_vec(), &options).result,
+        };
         match (left, right) {
             (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
                 tally.exhausted += 1;

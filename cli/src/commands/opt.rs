@@ -13,12 +13,13 @@ use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
-use relax_emit::{Sums, print_c};
+use relax_emit::{Sums, print_c, print_cuda};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
 use std::sync::Arc;
 use watch::{Reporter, Show};
 
@@ -58,6 +59,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 Some(Language::C) => {
                     c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
                 }
+                Some(Language::Cuda) => cuda_text(&module, &program.source, terminal),
                 None => print(&module),
             };
             match &args.output {
@@ -75,6 +77,23 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
     let source = print_c(module, &mut Prover::new(), sums);
     for kernel in &source.kernels {
         terminal.detail(&format!("{}: {}", kernel.name, kernel.checks));
+    }
+    for (name, why) in &source.left_out {
+        terminal.note(&format!("`{name}` is left out: {why}"));
+    }
+    source.text
+}
+
+/// The tensor programs as CUDA C++, with loops bound to blocks and threads.
+fn cuda_text(module: &Module, file: &Source, terminal: &mut Terminal) -> String {
+    let scheduled = relax_cuda::scheduled(module, &mut Prover::new());
+    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file));
+    for kernel in &source.kernels {
+        let launches = kernel.launches.len();
+        terminal.detail(&format!("{}: {}, {launches} launches", kernel.name, kernel.checks));
+        if let Some(why) = &kernel.alone {
+            terminal.note(&format!("`{}` is run by one thread: {why}", kernel.name));
+        }
     }
     for (name, why) in &source.left_out {
         terminal.note(&format!("`{name}` is left out: {why}"));

@@ -1,7 +1,10 @@
 //! `relax run`: a function of a program on given inputs: in the reference interpreter, or compiled.
 
 mod arguments;
+mod compared;
 mod compiled;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod output;
 
 use super::constants::{self, Constants};
@@ -14,6 +17,7 @@ use crate::files::is_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use arguments::Inputs;
+pub(super) use compared::{called, compiled};
 pub(super) use compiled::{Prepared, prepare_file, prepare_program};
 use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
@@ -23,24 +27,44 @@ use relax_syntax::span::Source;
 use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
-    if !matches!(args.backend, Backend::Interp | Backend::Cpu) {
-        return Err(Failure::missing(
-            "this backend is not built in this version; there are --backend interp and --backend cpu",
-        ));
-    }
+    is_built(args.backend)?;
     if is_module(&args.file)? {
+        if args.backend == Backend::Cuda {
+            return Err(Failure::missing(
+                "a module file has code for the processor; give the program",
+            ));
+        }
         return compiled::run_file(args, terminal);
     }
     if import::is_model(&args.file) {
         return imported(args, terminal);
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    if args.backend == Backend::Cpu {
-        return compiled::run_program(args, &program, terminal);
+    match args.backend {
+        Backend::Cpu => return compiled::run_program(args, &program, terminal),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => return cuda::run_program(args, &program, terminal),
+        _ => {}
     }
     let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
     interpreted(args, &program, constants, terminal)
+}
+
+/// Said where this build has no devices of CUDA.
+pub(super) const NO_CUDA: &str = "this build has no devices of CUDA: build it with \
+    `cargo build --release -p relax-cli --features cuda`";
+
+/// Whether this command has a backend; which one, where it has not.
+fn is_built(backend: Backend) -> Result<(), Failure> {
+    match backend {
+        Backend::Interp | Backend::Cpu => Ok(()),
+        Backend::Cuda if cfg!(feature = "cuda") => Ok(()),
+        Backend::Cuda => Err(Failure::missing(NO_CUDA)),
+        Backend::Wgpu => Err(Failure::missing(
+            "this backend is not built in this version; there are --backend interp and --backend cpu",
+        )),
+    }
 }
 
 /// Imports a model and runs it. Inputs that decide shapes or axes go to the import.
@@ -52,6 +76,10 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let constants = Constants { externals, ..Constants::default() };
     if args.backend == Backend::Cpu {
         return compiled::run_imported(&args, &program, constants, terminal);
+    }
+    #[cfg(feature = "cuda")]
+    if args.backend == Backend::Cuda {
+        return cuda::run_with(&args, &program, constants, terminal);
     }
     interpreted(&args, &program, constants, terminal)
 }

@@ -25,6 +25,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/emit", 5),
     ("backends/cpu", 5),
     ("backends/reference", 5),
+    ("backends/cuda", 5),
     ("backends/build", 5),
     ("fuzz", 6),
     ("cli", 7),

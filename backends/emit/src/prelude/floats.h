@@ -47,27 +47,7 @@ static inline double rx_fma_odd(double a, double b, double c) {
     return rx_f64_of_bits((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-/* Functions: computed in double, rounded once to the dtype. */
-#define RX_FUNCTION(name, value)                                                                 \
-    static inline double rx_##name##_f64(double x) { return value; }                             \
-    static inline float rx_##name##_f32(float x) { return (float)rx_##name##_f64((double)x); }
-RX_FUNCTION(log, log(x))
-RX_FUNCTION(rsqrt, 1.0 / sqrt(x))
-RX_FUNCTION(sin, sin(x))
-RX_FUNCTION(cos, cos(x))
-RX_FUNCTION(tan, tan(x))
-RX_FUNCTION(asin, asin(x))
-RX_FUNCTION(acos, acos(x))
-RX_FUNCTION(atan, atan(x))
-RX_FUNCTION(sinh, sinh(x))
-RX_FUNCTION(cosh, cosh(x))
-RX_FUNCTION(asinh, asinh(x))
-RX_FUNCTION(acosh, acosh(x))
-RX_FUNCTION(atanh, atanh(x))
-RX_FUNCTION(expm1, expm1(x))
-RX_FUNCTION(log1p, log1p(x))
-
-static inline double rx_tanh_f64(double x) { return tanh(x); }
+/* Operations that are rounded once in every dtype. */
 static inline double rx_abs_f64(double x) { return fabs(x); }
 static inline float rx_abs_f32(float x) { return fabsf(x); }
 static inline double rx_sqrt_f64(double x) { return sqrt(x); }
@@ -80,7 +60,3 @@ static inline double rx_trunc_f64(double x) { return trunc(x); }
 static inline float rx_trunc_f32(float x) { return truncf(x); }
 static inline double rx_round_f64(double x) { return rint(x); }
 static inline float rx_round_f32(float x) { return rintf(x); }
-static inline double rx_pow_f64(double x, double y) { return pow(x, y); }
-static inline float rx_pow_f32(float x, float y) { return (float)pow((double)x, (double)y); }
-static inline double rx_atan2_f64(double x, double y) { return atan2(x, y); }
-static inline float rx_atan2_f32(float x, float y) { return (float)atan2((double)x, (double)y); }

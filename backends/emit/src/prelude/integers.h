@@ -3,7 +3,7 @@
 #include <string.h>
 
 static inline int64_t rx_floordiv_i64(int64_t a, int64_t b) {
-    if (b == -1) return -a;
+    if (b == -1) return (int64_t)(0 - (uint64_t)a);
     int64_t quotient = a / b;
     return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -43,21 +43,3 @@ RX_INTEGER(u8, uint8_t)
 RX_INTEGER(u16, uint16_t)
 RX_INTEGER(u32, uint32_t)
 RX_INTEGER(u64, uint64_t)
-
-/* The product of the extents of an allocation in bytes; nonzero where it is beyond 2^62. */
-static inline int rx_bytes(int64_t *bytes, int rank, const int64_t *extents, int64_t size) {
-    int64_t total = size;
-    for (int axis = 0; axis < rank; axis++)
-        if (extents[axis] == 0) return *bytes = 0, 0;
-    for (int axis = 0; axis < rank; axis++)
-        if (__builtin_mul_overflow(total, extents[axis], &total)) return 1;
-    *bytes = total;
-    return total > (INT64_C(1) << 62);
-}
-
-/* Memory in place of what `old` held; NULL where there is none. */
-static inline void *rx_fresh(void *old, int64_t bytes) {
-    free(old);
-    size_t whole = ((size_t)bytes + 64) & ~(size_t)63;
-    return aligned_alloc(64, whole);
-}

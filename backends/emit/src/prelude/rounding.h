@@ -14,7 +14,18 @@ static inline uint16_t rx_bf16_of_f32(float x) {
     return x != x ? (uint16_t)((bits >> 16) | 0x40) : (uint16_t)rounded;
 }
 
-#ifdef __F16C__
+#if defined __CUDA_ARCH__
+static inline float rx_f32_of_f16(uint16_t bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
+static inline uint16_t rx_f16_of_f32(float x) {
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+#elif defined __F16C__ && !defined __CUDACC__ && !defined RX_CUDA
 #include <immintrin.h>
 static inline float rx_f32_of_f16(uint16_t bits) { return _cvtsh_ss(bits); }
 static inline uint16_t rx_f16_of_f32(float x) { return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT); }

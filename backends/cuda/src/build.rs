@@ -1,0 +1,59 @@
+//! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
+
+use crate::Error;
+use relax_emit::cuda::{CudaKernel, print_cuda};
+use relax_lower::program::{Around, Unsupported, kernels, lower_program};
+use relax_reference::ReferenceKernels;
+use relax_runtime::Span;
+use relax_runtime::file::Image;
+use relax_runtime::program::Site;
+use relax_semantics::ops::Limits;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+
+/// A module for a device.
+pub struct Built {
+    /// The program of the machine.
+    pub image: Image,
+    /// CUDA C++, for NVRTC.
+    pub text: String,
+    /// In the order of the machine's numbers.
+    pub kernels: Vec<CudaKernel>,
+    /// The same kernels in the interpreter.
+    pub reference: ReferenceKernels,
+}
+
+/// Prints the kernels of a module of P2.3.
+///
+/// # Errors
+/// What the machine or the printer has no code for; the outer error is the machine's.
+pub fn build(
+    module: &Module,
+    around: &Around<'_>,
+    limits: Limits,
+) -> Result<Result<Built, Error>, Unsupported> {
+    let mut image = lower_program(module, around)?;
+    let source = print_cuda(module, &mut Prover::new(), Some(around.source));
+    let mut printed = Vec::new();
+    for kernel in &mut image.program.kernels {
+        let Some(found) = source.kernels.iter().find(|found| found.name == kernel.name) else {
+            let left_out = source.left_out.iter().find(|(name, _)| *name == kernel.name);
+            let reason = left_out.map_or("it was not printed", |(_, reason)| reason.as_str());
+            let (name, reason) = (kernel.name.clone(), reason.to_owned());
+            return Ok(Err(Error::Kernel { name, reason }));
+        };
+        let site = |site: &relax_emit::Site| Site {
+            id: site.trap.to_string(),
+            message: site.message.clone(),
+            span: Span { start: site.span.start, end: site.span.end },
+        };
+        kernel.sites = found.sites.iter().map(site).collect();
+        printed.push(found.clone());
+    }
+    let name = || printed.first().map_or_else(String::new, |kernel| kernel.name.to_string());
+    let reference = ReferenceKernels::new(kernels(module), limits);
+    Ok(match reference {
+        Ok(reference) => Ok(Built { image, text: source.text, kernels: printed, reference }),
+        Err(reason) => Err(Error::Kernel { name: name(), reason }),
+    })
+}

@@ -1,0 +1,70 @@
+//! Floor 5: tensor programs on NVIDIA's devices. What they do is told by the text (`relax_emit::print_cuda`); here it is
+//! compiled by NVRTC, which needs no device, and launched on a [`Device`]: that of the driver (feature `cuda`), or, in
+//! the tests, one that runs the same text on the processor.
+//!
+//! A call copies its tensors to the device, launches, and copies back what the program writes. Where a
+//! thread stops, or a call does not fit the program, the interpreter runs the same call to tell what that means.
+
+mod build;
+mod device;
+mod kernels;
+mod nvrtc;
+mod route;
+
+#[cfg(feature = "cuda")]
+mod driver;
+
+pub use build::{Built, build};
+pub use device::Device;
+#[cfg(feature = "cuda")]
+pub use driver::{Driver, Facts, devices};
+pub use kernels::DeviceKernels;
+pub use nvrtc::{Nvrtc, OPTIONS};
+pub use route::{lower_for_cuda, scheduled};
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why there is no code, or no device.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// NVRTC is not there.
+    #[error(
+        "the compiler NVRTC is not there ({why}): install CUDA's, or fetch it with ./nvrtc.sh and name the folder \
+         in the environment variable RELAX_NVRTC"
+    )]
+    NoCompiler {
+        /// What the system says.
+        why: String,
+    },
+    /// It refuses the text.
+    #[error("NVRTC fails ({code}):\n{log}")]
+    Compile {
+        /// Its number.
+        code: i32,
+        /// What it says.
+        log: String,
+    },
+    /// There is no driver or no device.
+    #[error("there is no CUDA device: {0}")]
+    NoDevice(String),
+    /// The driver says that something failed.
+    #[error("the CUDA driver: {0}")]
+    Driver(String),
+    /// A file of the compiler cannot be used.
+    #[error("{path}: {why}")]
+    Library {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// A tensor program is not printed.
+    #[error("not supported: the tensor program `{name}` has no code for CUDA: {reason}")]
+    Kernel {
+        /// The tensor program.
+        name: String,
+        /// What is in the way.
+        reason: String,
+    },
+}

@@ -1,0 +1,176 @@
+//! Expectations of the corpus on the virtual machine with kernels of CUDA: all of them on a device, where there is one, and
+//! those about tensor programs on the processor, which runs the same text.
+
+#[path = "../../../build/tests/route/mod.rs"]
+#[allow(dead_code)] // of other devices
+mod route;
+#[path = "../text/shim.rs"]
+mod shim;
+
+use relax_corpus::directive::{Kind, read};
+use relax_corpus::files;
+use relax_corpus::pipeline::Program;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_cuda::{Built, Device, DeviceKernels, Error, build, lower_for_cuda};
+use relax_lower::program::Around;
+use relax_reference::{Printed, register};
+use relax_rewrite::pass::Settings;
+use relax_runtime::Module;
+use relax_semantics::check::Phase;
+use relax_semantics::ops::Limits;
+use relax_syntax::parse::read_source;
+use relax_syntax::span::Source;
+use route::{held, is_of_elements, perform};
+use shim::{Shim, compiler};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Deep recursion in the front end is limited by its own limits, not by the thread's.
+const STACK: usize = 256 << 20;
+/// Files that the processor runs: each is compiled once, which takes a second.
+const FOLDERS: [&str; 3] = ["suite/tir/", "suite/calls/", "suite/memory/"];
+
+/// What became of the expectations.
+#[derive(Debug, Default)]
+struct Counts {
+    held: usize,
+    left_out: BTreeMap<String, Vec<String>>,
+    wrong: Vec<String>,
+}
+
+#[test]
+fn the_processor_runs_the_text() {
+    if compiler().is_none() {
+        eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut counts = Counts::default();
+    let chosen = files::programs().into_iter().filter(|path| {
+        let path = path.to_string_lossy();
+        FOLDERS.iter().any(|folder| path.contains(folder))
+    });
+    for (at, path) in chosen.enumerate() {
+        let own = folder.path().join(at.to_string());
+        std::fs::create_dir(&own).expect("a folder");
+        hold(
+            &path,
+            &|built| Ok(Shim::of(&built.text, &built.kernels, &own, at % 2 == 1)),
+            &mut counts,
+        );
+    }
+    assert!(counts.wrong.is_empty(), "{counts:#?}");
+    assert!(counts.held > 100, "{counts:#?}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn the_corpus_passes_on_a_device() {
+    use relax_cuda::Driver;
+    let found = relax_cuda::devices();
+    match &found {
+        Ok(devices) => eprintln!("on {devices:?}"),
+        Err(why) if std::env::var_os("RELAX_REQUIRE_CUDA").is_some() => panic!("{why}"),
+        Err(why) => {
+            eprintln!("no device: {why}");
+            return;
+        }
+    }
+    let mut counts = Counts::default();
+    for path in files::programs() {
+        hold(&path, &|built| Driver::new(&built.text), &mut counts);
+    }
+    eprintln!("{} held, left out: {:#?}", counts.held, counts.left_out);
+    assert!(counts.wrong.is_empty(), "{:#?}", counts.wrong);
+    assert!(counts.held > 2000, "{} held", counts.held);
+}
+
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn the_corpus_passes_on_a_device() {
+    eprintln!("no device: built without the feature `cuda`");
+}
+
+fn hold<D: Device + 'static>(
+    path: &Path,
+    device: &(dyn Fn(&Built) -> Result<D, Error> + Sync),
+    counts: &mut Counts,
+) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let run = thread.spawn_scoped(scope, || hold_file(path, device, counts));
+        run.expect("a thread").join().expect("the run does not panic");
+    });
+}
+
+fn hold_file<D: Device + 'static>(
+    path: &Path,
+    device: &dyn Fn(&Built) -> Result<D, Error>,
+    counts: &mut Counts,
+) {
+    let bytes = std::fs::read(path).expect("a file of the corpus");
+    let Ok(source) = read_source("corpus", &bytes) else { return };
+    let expectations = read(&source.text);
+    let directives: Vec<_> = expectations
+        .directives
+        .iter()
+        .filter_map(|directive| match &directive.kind {
+            Kind::Run { call, .. } | Kind::Trap { call, .. } => Some((directive, call)),
+            _ => None,
+        })
+        .collect();
+    let weights = expectations.directives.iter().any(|found| matches!(found.kind, Kind::Params));
+    if directives.is_empty() || weights {
+        return;
+    }
+    let program = Program::load(source.clone());
+    let part = well_formed_part(&program);
+    let loaded = load(&part, &source, device);
+    for (directive, call) in directives {
+        if part.function(&call.function).is_none() {
+            continue;
+        }
+        let place = format!("{}:{}", path.display(), directive.line);
+        let module = match &loaded {
+            Ok(module) => module,
+            Err(why) => {
+                counts.left_out.entry(why.clone()).or_default().push(place);
+                continue;
+            }
+        };
+        match perform(module, &program.module, call).expect("the call is read") {
+            Ok(_) if is_of_elements(&directive.kind) => {
+                let why = "elements that nothing wrote".to_owned();
+                counts.left_out.entry(why).or_default().push(place);
+            }
+            result => match held(&directive.kind, result, &source.text) {
+                Ok(()) => counts.held += 1,
+                Err(why) => counts.wrong.push(format!("{place}: {why}")),
+            },
+        }
+    }
+}
+
+fn load<D: Device + 'static>(
+    part: &relax_syntax::ir::Module,
+    source: &Source,
+    device: &dyn Fn(&Built) -> Result<D, Error>,
+) -> Result<Module, String> {
+    let lowered = if Phase::of_module(part)? == Phase::P23 {
+        part.clone()
+    } else {
+        lower_for_cuda(part, &Settings::default()).map_err(|failed| format!("{failed:?}"))?
+    };
+    let externals = BTreeMap::new();
+    let around = Around { externals: &externals, source, signatures: part };
+    let limits = Limits::default();
+    let built = build(&lowered, &around, limits.clone())
+        .map_err(|unsupported| unsupported.to_string())?
+        .map_err(|error| error.to_string())?;
+    let device = device(&built).map_err(|error| error.to_string())?;
+    let kernels = DeviceKernels::new(device, built.kernels, built.reference);
+    let mut module =
+        Module::new(built.image, Box::new(kernels)).map_err(|error| error.to_string())?;
+    register(&mut module, &limits, &Printed::default())?;
+    Ok(module)
+}

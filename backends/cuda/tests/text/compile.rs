@@ -1,0 +1,113 @@
+//! Every kernel of the corpus, compiled by NVRTC for two architectures. What is left out, and what one thread runs
+//! alone though it has loops bound to threads, stands in `tests/left_out.txt` with the reasons: it may change only when somebody looks.
+
+use super::cases::programs;
+use super::{printed, scheduled};
+use relax_cuda::{Error, Nvrtc};
+use relax_lower::gpu::{Limits, Order};
+use relax_syntax::ir::TensorProgram;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Programs of one text.
+const CHUNK: usize = 120;
+/// What is asked is whether there is code, not how quick it is.
+const QUICKLY: [&str; 1] = ["--ptxas-options=-O0"];
+const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
+
+/// The compiler that `./nvrtc.sh --fetch` puts there, or another one that is named.
+fn nvrtc() -> Option<Nvrtc> {
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/nvrtc");
+    let found = if std::env::var_os("RELAX_NVRTC").is_none() && fetched.is_dir() {
+        Nvrtc::in_folder(&fetched)
+    } else {
+        Nvrtc::find()
+    };
+    match found {
+        Ok(nvrtc) => Some(nvrtc),
+        Err(why) if std::env::var_os("RELAX_REQUIRE_NVRTC").is_some() => panic!("{why}"),
+        Err(why) => {
+            eprintln!("skipped: no kernel is compiled for CUDA, as {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn every_kernel_compiles() {
+    let written = programs();
+    let mut programs = scheduled(&written, Limits::default(), Order::Kept);
+    let free = scheduled(&written, Limits::default(), Order::Free);
+    programs.extend(free.into_iter().filter(|program| !programs.contains(program)));
+    let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
+    let sources: Vec<_> = chunks.iter().map(|chunk| printed(chunk)).collect();
+    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut count = 0;
+    for source in &sources {
+        for (name, why) in &source.left_out {
+            reasons.entry(format!("left out: {why}")).or_default().push(name.to_string());
+        }
+        for kernel in &source.kernels {
+            count += 1;
+            if let Some(why) = &kernel.alone {
+                let name = kernel.name.to_string();
+                reasons.entry(format!("by one thread: {why}")).or_default().push(name);
+            }
+        }
+    }
+    assert!(count > 2000, "{count} kernels");
+    hold_reasons(&reasons);
+    let Some(nvrtc) = nvrtc() else { return };
+    std::thread::scope(|scope| {
+        for architecture in ARCHITECTURES {
+            let (sources, nvrtc) = (&sources, &nvrtc);
+            scope.spawn(move || {
+                for source in sources {
+                    let made = nvrtc.compile_with(&source.text, architecture, &QUICKLY);
+                    if let Err(error) = made {
+                        panic!("{architecture}: {error}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn hold_reasons(reasons: &BTreeMap<String, Vec<String>>) {
+    let mut text = String::new();
+    for (why, names) in reasons {
+        // Numbers at the end of names are places in the list of all programs.
+        let mut short: Vec<&str> =
+            names.iter().filter_map(|name| name.rsplit_once('_')).map(|(name, _)| name).collect();
+        short.sort_unstable();
+        let _ = writeln!(text, "{}: {why}: {}", names.len(), short.join(" "));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/left_out.txt");
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the list can be written");
+        return;
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(known, text, "RELAX_BLESS=1 writes the list anew");
+}
+
+#[test]
+fn mistakes_are_found() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let programs: Vec<TensorProgram> = programs().into_iter().take(4).collect();
+    let text = printed(&programs).text;
+    nvrtc.compile(&text, "sm_80").expect("as it was printed it compiles");
+    let planted = [
+        ("int64_t", "int65_t"),
+        ("rx_stop(uint32_t *status", "rx_stop(uint32_t status"),
+        ("__global__", "__globe__"),
+        ("< ", "<< < "),
+    ];
+    for (from, to) in planted {
+        let wrong = text.replacen(from, to, 1);
+        assert_ne!(wrong, text, "`{from}` is in the text");
+        let found = nvrtc.compile(&wrong, "sm_80");
+        assert!(matches!(found, Err(Error::Compile { .. })), "`{to}` passes");
+    }
+}

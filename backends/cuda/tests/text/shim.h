@@ -1,0 +1,107 @@
+// Runs CUDA C++ on the processor: blocks one after the other, the threads of a block as fibers, each up to its next
+// barrier before the next one runs, in one order or the other.
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <type_traits>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(most)
+
+struct shim_place {
+    unsigned x, y, z;
+};
+static shim_place threadIdx, blockIdx, blockDim, gridDim;
+
+static inline unsigned atomicMin(unsigned *to, unsigned value) {
+    unsigned old = *to;
+    if (value < old) *to = value;
+    return old;
+}
+static inline long long __mul64hi(long long a, long long b) {
+    return (long long)(((__int128)a * b) >> 64);
+}
+
+struct shim_fiber {
+    ucontext_t context;
+    shim_place at;
+    bool ended;
+    char *stack;
+};
+static const size_t SHIM_STACK = 64 << 10;
+static shim_fiber shim_fibers[1024];
+static shim_fiber *shim_now;
+static ucontext_t shim_host;
+static void (*shim_body)(const uint64_t *);
+static const uint64_t *shim_arguments;
+
+static inline void __syncthreads() {
+    if (shim_now) swapcontext(&shim_now->context, &shim_host);
+}
+static void shim_entry() {
+    shim_body(shim_arguments);
+    shim_now->ended = true;
+}
+
+static void shim_block(unsigned count, int backwards) {
+    for (unsigned at = 0; at < count; at++) {
+        shim_fiber *fiber = &shim_fibers[at];
+        fiber->at = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
+        fiber->ended = false;
+        if (!fiber->stack) fiber->stack = (char *)malloc(SHIM_STACK);
+        getcontext(&fiber->context);
+        fiber->context.uc_stack.ss_sp = fiber->stack;
+        fiber->context.uc_stack.ss_size = SHIM_STACK;
+        fiber->context.uc_link = &shim_host;
+        makecontext(&fiber->context, shim_entry, 0);
+    }
+    for (bool some = true; some;) {
+        some = false;
+        for (unsigned turn = 0; turn < count; turn++) {
+            shim_fiber *fiber = &shim_fibers[backwards ? count - 1 - turn : turn];
+            if (fiber->ended) continue;
+            some = true;
+            shim_now = fiber;
+            threadIdx = fiber->at;
+            swapcontext(&shim_host, &fiber->context);
+        }
+    }
+    shim_now = nullptr;
+}
+
+static void shim_run(void (*body)(const uint64_t *), const uint64_t *arguments, const unsigned *sizes, int backwards) {
+    gridDim = {sizes[0], sizes[1], sizes[2]};
+    blockDim = {sizes[3], sizes[4], sizes[5]};
+    shim_body = body;
+    shim_arguments = arguments;
+    const unsigned blocks = gridDim.x * gridDim.y * gridDim.z, threads = blockDim.x * blockDim.y * blockDim.z;
+    for (unsigned turn = 0; turn < blocks; turn++) {
+        const unsigned at = backwards ? blocks - 1 - turn : turn;
+        blockIdx = {at % gridDim.x, at / gridDim.x % gridDim.y, at / gridDim.x / gridDim.y};
+        threadIdx = {0, 0, 0};
+        if (threads == 1) body(arguments);
+        else shim_block(threads, backwards);
+    }
+}
+
+template <class T> static T shim_argument(uint64_t bits) {
+    if constexpr (std::is_pointer<T>::value) return (T)bits;
+    else return (T)(int64_t)bits;
+}
+template <class... P, size_t... I>
+static void shim_call(void (*kernel)(P...), const uint64_t *arguments, std::index_sequence<I...>) {
+    kernel(shim_argument<P>(arguments[I])...);
+}
+template <class... P> static void shim_apply(void (*kernel)(P...), const uint64_t *arguments) {
+    shim_call(kernel, arguments, std::index_sequence_for<P...>());
+}
+
+#define SHIM(name)                                                                              \
+    extern "C" void shim_##name(const uint64_t *arguments, const unsigned *sizes, int backwards) { \
+        shim_run([](const uint64_t *given) { shim_apply(&name, given); }, arguments, sizes, backwards); \
+    }

@@ -1,0 +1,201 @@
+//! What all threads of a block run alike, and who does what: a nest of `threadIdx` loops is shared among them, other
+//! stores are the first thread's, scalars are everyone's. In between they meet, where memory was touched, so that
+//! one statement has ended before the next one begins.
+
+use super::Place;
+use super::barriers::{allocates, reads};
+use super::groups::{Group, has_threads};
+use super::threads::{is_thread, thread_loops};
+use crate::printer::Printer;
+use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+impl Printer<'_, '_> {
+    /// The statements of one function.
+    pub(crate) fn group(&mut self, group: &Group<'_>) {
+        group.scalars.iter().for_each(|stmt| self.stmt(stmt));
+        for (axis, item) in &group.blocks {
+            let (first, step) =
+                (format!("blockIdx.{}", AXES[*axis]), format!("gridDim.{}", AXES[*axis]));
+            self.shared_loop(item, &first, &step);
+        }
+        let statements: Vec<Stmt> = group.body.iter().map(|stmt| (*stmt).clone()).collect();
+        let opened = group.blocks.len();
+        self.cuda().place = Place::Thread;
+        if group.is_alone {
+            self.body(&statements);
+        } else {
+            self.cuda().place = Place::Block;
+            // The memory of a block is used again when it takes its next turn.
+            self.cuda().dirty = opened > 0 && allocates(&group.body);
+            self.block_body(&statements);
+        }
+        self.cuda().place = Place::Program;
+        for _ in 0..opened {
+            self.close();
+            self.facts.pop();
+        }
+    }
+
+    /// A loop whose iterations are dealt out; it is closed by whoever opened it.
+    fn shared_loop(&mut self, item: &Loop, first: &str, step: &str) {
+        let (start, stop) = (self.bound(&item.start, "start"), self.bound(&item.stop, "stop"));
+        let var = self.scalars[&item.var].clone();
+        let from =
+            if start == "0" { first.to_owned() } else { format!("{start} + (int64_t){first}") };
+        self.line(&format!("for (int64_t {var} = {from}; {var} < {stop}; {var} += {step}) {{"));
+        self.indent += 1;
+        self.facts.push();
+        self.ranges.enter(self.facts, item);
+        self.sources.bind_loop(item);
+        self.starts.insert(item.var, start);
+    }
+
+    fn block_body(&mut self, statements: &[Stmt]) {
+        self.facts.push();
+        let within = self.within.clone();
+        let mut rest = statements;
+        while let [stmt, after @ ..] = rest {
+            self.span = stmt.span;
+            let alone = rest.iter().take_while(|stmt| is_of_one(stmt)).count();
+            if alone > 0 {
+                self.first_thread(&rest[..alone]);
+                rest = &rest[alone..];
+            } else {
+                self.block_stmt(stmt);
+                rest = after;
+            }
+        }
+        self.within = within;
+        self.facts.pop();
+    }
+
+    fn block_stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Let { value, .. } => {
+                self.everyone_reads(&[value]);
+                self.stmt(stmt);
+            }
+            StmtKind::Alloc(_) => self.stmt(stmt),
+            StmtKind::For { kind, .. } if is_thread(kind).is_some() => self.nest(stmt),
+            StmtKind::For { loops, body, .. } => self.block_loop(loops, body),
+            StmtKind::If { condition, then, otherwise } => {
+                self.everyone_reads(&[condition]);
+                self.block_branch(condition, then, otherwise);
+            }
+            _ => {
+                self.cuda()
+                    .refused
+                    .get_or_insert_with(|| "threads start in a block of statements".to_owned());
+            }
+        }
+    }
+
+    /// All threads meet, if memory was touched since they last did.
+    fn meet(&mut self) {
+        if std::mem::take(&mut self.cuda().dirty) {
+            self.line("__syncthreads();");
+        }
+    }
+
+    /// What everyone evaluates must have been written, and nobody may write there before all have.
+    fn everyone_reads(&mut self, values: &[&TExpr]) {
+        if values.iter().any(|value| reads(value)) {
+            self.meet();
+            self.cuda().dirty = true;
+        }
+    }
+
+    fn first_thread(&mut self, statements: &[Stmt]) {
+        self.meet();
+        self.line("if (rx_thread() == 0) {");
+        self.cuda().place = Place::Thread;
+        self.nested(statements);
+        self.cuda().place = Place::Block;
+        self.line("}");
+        self.cuda().dirty = true;
+    }
+
+    fn block_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
+        let bounds: Vec<&TExpr> = loops.iter().flat_map(|item| [&item.start, &item.stop]).collect();
+        self.everyone_reads(&bounds);
+        // All bounds are computed before the first loop is entered.
+        let bounds: Vec<(String, String)> = loops
+            .iter()
+            .map(|item| (self.bound(&item.start, "start"), self.bound(&item.stop, "stop")))
+            .collect();
+        self.facts.push();
+        for (item, (start, stop)) in loops.iter().zip(bounds) {
+            let var = self.scalars[&item.var].clone();
+            self.line(&format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"));
+            self.indent += 1;
+            self.ranges.enter(self.facts, item);
+            self.sources.bind_loop(item);
+            self.starts.insert(item.var, start);
+        }
+        // As the iteration before left it.
+        self.cuda().dirty = true;
+        self.block_body(body);
+        loops.iter().for_each(|_| self.close());
+        self.facts.pop();
+        self.cuda().dirty = true;
+    }
+
+    fn block_branch(&mut self, condition: &TExpr, then: &[Stmt], otherwise: &[Stmt]) {
+        let text = self.expr(condition, relax_syntax::dtype::DType::Bool);
+        let dirty = self.cuda().dirty;
+        self.line(&format!("if ({text}) {{"));
+        self.facts.push();
+        self.ranges.assume(self.facts, condition);
+        self.indent += 1;
+        self.block_body(then);
+        self.indent -= 1;
+        self.facts.pop();
+        self.cuda().dirty = dirty;
+        self.line("} else {");
+        self.indent += 1;
+        self.block_body(otherwise);
+        self.indent -= 1;
+        self.line("}");
+        self.cuda().dirty = true;
+    }
+
+    /// Loops over threads, in turns where there are more iterations than threads. Threads that wait for each other
+    /// are as many as there are iterations.
+    fn nest(&mut self, stmt: &Stmt) {
+        let Some(nest) = thread_loops(stmt) else { return };
+        self.meet();
+        for (axis, item) in &nest.loops {
+            let (first, step) =
+                (format!("threadIdx.{}", AXES[*axis]), format!("blockDim.{}", AXES[*axis]));
+            self.shared_loop(item, &first, &step);
+        }
+        self.others_rest(&nest.loops);
+        self.cuda().place = Place::Thread;
+        self.body(nest.body);
+        self.cuda().place = Place::Block;
+        for _ in &nest.loops {
+            self.close();
+            self.facts.pop();
+        }
+        self.cuda().dirty = true;
+    }
+
+    /// A nest of fewer axes than the block has is for threads that are the first along the others.
+    fn others_rest(&mut self, loops: &[(usize, &Loop)]) {
+        let others: Vec<String> = (0..AXES.len())
+            .filter(|axis| self.cuda.as_ref().is_some_and(|cuda| cuda.axes[*axis]))
+            .filter(|axis| loops.iter().all(|(own, _)| own != axis))
+            .map(|axis| format!("threadIdx.{} != 0", AXES[axis]))
+            .collect();
+        if !others.is_empty() {
+            self.line(&format!("if ({}) continue;", others.join(" || ")));
+        }
+    }
+}
+
+/// Whether a statement is done by one thread.
+fn is_of_one(stmt: &Stmt) -> bool {
+    !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_)) && !has_threads(stmt)
+}

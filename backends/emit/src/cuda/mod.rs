@@ -1,0 +1,300 @@
+//! Tensor programs as CUDA C++: expressions and statements as for C, loops bound to threads as threads.
+//!
+//! Outermost nests of `blockIdx` loops are kernels, launched one after the other; what stands between them is a kernel of one block.
+//! Where a program has no such form, or its threads wait in a way that threads of a device cannot, one thread runs all
+//! of it, in the order of the text.
+//!
+//! What stops, stops alone: the thread notes its site and ends, and the host asks the interpreter what is to be said.
+//! Other threads go on, each with its own checks, so that nothing is touched that is not there.
+
+mod barriers;
+mod blocks;
+mod call;
+mod groups;
+mod launch;
+mod memory;
+mod threads;
+
+pub use call::{Plan, Refused};
+pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
+
+use crate::checks::Checks;
+use crate::dtypes;
+use crate::printer::Printer;
+use crate::replaced::without_names;
+use crate::statements::has_barrier;
+use crate::{Site, Sums, first_message, names, phases, prelude};
+use groups::{Group, groups};
+use relax_rewrite::ranges::assume_declared;
+use relax_rewrite::walk::stored;
+use relax_syntax::Name;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::span::Source;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Parameters of a kernel: 4 KiB on every device.
+const PARAMETERS: usize = 500;
+
+/// The text of a module's tensor programs for CUDA.
+#[derive(Clone, Debug)]
+pub struct CudaSource {
+    /// One file.
+    pub text: String,
+    /// What it offers, in the order of the module.
+    pub kernels: Vec<CudaKernel>,
+    /// Programs that are not in it, each with the reason.
+    pub left_out: Vec<(Name, String)>,
+}
+
+/// One tensor program on a device.
+#[derive(Clone, Debug)]
+pub struct CudaKernel {
+    /// Its name.
+    pub name: Name,
+    /// The program that was printed; it has what a call must hold.
+    pub program: TensorProgram,
+    /// Functions of the file, in the order in which they are launched.
+    pub launches: Vec<Launch>,
+    /// Memory beside the parameters.
+    pub workspaces: Vec<Workspace>,
+    /// Where it may stop.
+    pub sites: Vec<Site>,
+    /// What became of its checks.
+    pub checks: Checks,
+    /// Why one thread runs all of it, where it has loops bound to threads.
+    pub alone: Option<String>,
+    /// What the host evaluates first: scalars that read no memory.
+    pub(crate) scalars: Vec<(ScalarId, TExpr)>,
+    /// Which of its buffers it writes to, in the order of the parameters.
+    pub writes: Vec<bool>,
+    /// Symbolic variables in the order in which functions take them.
+    pub dims: Vec<Name>,
+}
+
+/// What the printer keeps for CUDA.
+#[derive(Debug, Default)]
+pub(crate) struct Cuda {
+    pub(crate) workspaces: Vec<Workspace>,
+    /// Names of the parameters that stand for them, with their types.
+    parameters: Vec<(String, String)>,
+    /// The number of the function at hand.
+    launch: usize,
+    /// Bytes of shared memory of this function.
+    shared: i64,
+    place: Place,
+    /// Whether a block has several threads along each axis.
+    axes: [bool; 3],
+    /// Whether memory was touched since threads last met.
+    dirty: bool,
+    /// What is not printed, and why.
+    refused: Option<String>,
+}
+
+/// Who runs the statement at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The host, before anything is launched.
+    #[default]
+    Program,
+    /// All threads of a block, alike.
+    Block,
+    /// One thread.
+    Thread,
+}
+
+/// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
+/// never fail; with the source, comments say which lines a function comes from.
+#[must_use]
+pub fn print_cuda(module: &Module, facts: &mut dyn Facts, source: Option<&Source>) -> CudaSource {
+    let mut printed =
+        CudaSource { text: prelude::cuda_text(), kernels: Vec::new(), left_out: Vec::new() };
+    let mut symbols = names::Names::default();
+    for definition in &module.definitions {
+        let Definition::Tensor(program) = definition else { continue };
+        let symbol = symbols.fresh(&format!("relax_{}", program.name));
+        match print_program(program, &symbol, facts, source) {
+            Ok((text, kernel)) => {
+                printed.text.push_str(&text);
+                printed.kernels.push(kernel);
+            }
+            Err(reason) => printed.left_out.push((program.name.clone(), reason)),
+        }
+    }
+    printed
+}
+
+type Printed = Result<(String, CudaKernel), String>;
+
+/// With threads, else by one.
+fn print_program(
+    program: &TensorProgram,
+    symbol: &str,
+    facts: &mut dyn Facts,
+    source: Option<&Source>,
+) -> Printed {
+    let body = program.body.as_ref().ok_or("it is external: it has no body")?;
+    let body = without_names(body);
+    let reason = match groups(&body) {
+        Ok(groups) => match print_groups(program, (symbol, &body), &groups, facts, source) {
+            Ok(printed) => return Ok(printed),
+            Err(reason) => reason,
+        },
+        Err(reason) => reason,
+    };
+    let apart =
+        if has_barrier(&body) { phases::without_barriers(program)? } else { program.clone() };
+    let body = without_names(apart.body.as_deref().unwrap_or(&[]));
+    let all = vec![Group::alone(&body)];
+    let (text, mut kernel) = print_groups(&apart, (symbol, &body), &all, facts, source)?;
+    kernel.alone = Some(reason);
+    Ok((text, kernel))
+}
+
+fn print_groups(
+    program: &TensorProgram,
+    (symbol, body): (&str, &[Stmt]),
+    groups: &[Group<'_>],
+    facts: &mut dyn Facts,
+    source: Option<&Source>,
+) -> Printed {
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
+        .map_err(|found| first_message(&found))
+        .and_then(|printer| printer.cuda_program(body, groups, source));
+    facts.pop();
+    printed
+}
+
+impl Printer<'_, '_> {
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.cuda.is_some()
+    }
+
+    pub(crate) fn cuda(&mut self) -> &mut Cuda {
+        self.cuda.get_or_insert_default()
+    }
+
+    /// All functions of a program.
+    fn cuda_program(
+        mut self,
+        body: &[Stmt],
+        groups: &[Group<'_>],
+        source: Option<&Source>,
+    ) -> Printed {
+        self.cuda = Some(Cuda::default());
+        // What one thread stores another one may load.
+        self.forwarded = BTreeSet::new();
+        for stmt in body {
+            if let StmtKind::Alloc(buffer) = stmt.kind {
+                self.span = stmt.span;
+                self.device_memory(buffer);
+            }
+        }
+        let extents = self.computed_extents();
+        let mut bodies = Vec::new();
+        let mut launches = Vec::new();
+        for (at, group) in groups.iter().enumerate() {
+            self.facts.push();
+            let first = group.statements().first();
+            bodies.push((self.function_body(group, at), first.map(|stmt| stmt.span)));
+            self.facts.pop();
+            let symbol = format!("{}_{at}", self.symbol);
+            launches.push(Launch {
+                symbol,
+                grid: group.grid(),
+                block: group.block(),
+                waits: group.waits(),
+            });
+        }
+        if let Some(reason) = self.cuda().refused.take() {
+            return Err(reason);
+        }
+        let parameters = self.device_parameters(body);
+        if parameters.len() > PARAMETERS {
+            return Err(format!(
+                "it takes {} parameters, {PARAMETERS} are the most",
+                parameters.len()
+            ));
+        }
+        let mut text = format!("\n{}", self.comment());
+        let parameters = &parameters;
+        for ((body, span), launch) in bodies.iter().zip(&launches) {
+            if let (Some(source), Some(span)) = (source, span) {
+                let (line, _) = source.line_column(span.start);
+                let _ = writeln!(text, "// {}:{line}", source.name);
+            }
+            text.push_str(&function(launch, parameters, &format!("{extents}{body}")));
+        }
+        let scalars = groups.last().map_or_else(Vec::new, Group::values);
+        let written = stored(body);
+        let writes = self.program_buffers().iter().map(|id| written.contains(id)).collect();
+        let Printer { program, sites, checks, cuda, dims, .. } = self;
+        let workspaces = cuda.unwrap_or_default().workspaces;
+        let (name, dims) = (program.name.clone(), dims.into_keys().collect());
+        let program = program.clone();
+        let kernel = CudaKernel {
+            name,
+            program,
+            launches,
+            workspaces,
+            sites,
+            checks,
+            alone: None,
+            scalars,
+            writes,
+            dims,
+        };
+        Ok((text, kernel))
+    }
+
+    /// The inside of one function.
+    fn function_body(&mut self, group: &Group<'_>, at: usize) -> String {
+        let cuda = self.cuda();
+        (cuda.launch, cuda.shared, cuda.dirty) = (at, 0, false);
+        cuda.axes = group.block().map(|axis| !axis.is_empty());
+        (self.stack, self.indent) = (0, 1);
+        self.within.clear();
+        self.group(group);
+        let outlined = self.take_text();
+        let mut text = String::new();
+        if at > 0 {
+            text.push_str("    if (*(volatile uint32_t *)rx_status != RX_FINE) return;\n");
+        }
+        for line in outlined.declared() {
+            let _ = writeln!(text, "    {line}");
+        }
+        text + &outlined.lines
+    }
+
+    /// Buffers, workspaces, symbolic variables and scalars: eight bytes each, after the status.
+    fn device_parameters(&mut self, body: &[Stmt]) -> Vec<(String, String)> {
+        let written = stored(body);
+        let buffer = |id: &BufferId| {
+            let of = dtypes::stored(self.program.buffer(*id).dtype);
+            let constant = if written.contains(id) { "" } else { "const " };
+            (format!("{constant}{of} *__restrict__"), self.buffers[id].clone())
+        };
+        let mut all = vec![("uint32_t *".to_owned(), "rx_status".to_owned())];
+        all.extend(self.program_buffers().iter().map(buffer));
+        all.extend(self.cuda.iter().flat_map(|cuda| cuda.parameters.iter().cloned()));
+        all.extend(self.dims.values().map(|name| ("int64_t".to_owned(), name.clone())));
+        all.extend(self.program.params.iter().filter_map(|param| match param {
+            Param::Scalar(id) => Some(("int64_t".to_owned(), self.scalars[id].clone())),
+            Param::Buffer(_) | Param::Dim(_) => None,
+        }));
+        all
+    }
+}
+
+fn function(launch: &Launch, parameters: &[(String, String)], body: &str) -> String {
+    let (symbol, most) = (&launch.symbol, launch.most_threads());
+    let list: Vec<String> = parameters.iter().map(|(of, name)| format!("{of} {name}")).collect();
+    format!(
+        "extern \"C\" __global__ void __launch_bounds__({most}) {symbol}(\n    {}\n) {{\n{body}}}\n",
+        list.join(",\n    ")
+    )
+}

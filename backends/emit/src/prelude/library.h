@@ -1,0 +1,25 @@
+/* Functions: computed in double, rounded once to the dtype. */
+#define RX_FUNCTION(name, value)                                                                 \
+    static inline double rx_##name##_f64(double x) { return value; }                             \
+    static inline float rx_##name##_f32(float x) { return (float)rx_##name##_f64((double)x); }
+RX_FUNCTION(log, log(x))
+RX_FUNCTION(rsqrt, 1.0 / sqrt(x))
+RX_FUNCTION(sin, sin(x))
+RX_FUNCTION(cos, cos(x))
+RX_FUNCTION(tan, tan(x))
+RX_FUNCTION(asin, asin(x))
+RX_FUNCTION(acos, acos(x))
+RX_FUNCTION(atan, atan(x))
+RX_FUNCTION(sinh, sinh(x))
+RX_FUNCTION(cosh, cosh(x))
+RX_FUNCTION(asinh, asinh(x))
+RX_FUNCTION(acosh, acosh(x))
+RX_FUNCTION(atanh, atanh(x))
+RX_FUNCTION(expm1, expm1(x))
+RX_FUNCTION(log1p, log1p(x))
+
+static inline double rx_tanh_f64(double x) { return tanh(x); }
+static inline double rx_pow_f64(double x, double y) { return pow(x, y); }
+static inline float rx_pow_f32(float x, float y) { return (float)pow((double)x, (double)y); }
+static inline double rx_atan2_f64(double x, double y) { return atan2(x, y); }
+static inline float rx_atan2_f32(float x, float y) { return (float)atan2((double)x, (double)y); }

@@ -1,0 +1,63 @@
+//! A program as `relax diff --backend` runs it: compiled once, called with many arguments.
+
+use super::super::build::{Bound, image};
+use super::compiled::loaded;
+#[cfg(feature = "cuda")]
+use super::cuda;
+use super::is_built;
+use crate::args::Backend;
+use crate::exit::Failure;
+use relax_corpus::pipeline::Program;
+use relax_emit::Sums;
+use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_rewrite::pipeline::Failed;
+use relax_runtime::{self as machine, Limits};
+use relax_semantics::ops;
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The program for a backend; the inner error is that of a pass.
+pub(in crate::commands) fn compiled(
+    program: &Program,
+    backend: Backend,
+) -> Result<Result<machine::Module, Failed>, Failure> {
+    is_built(backend)?;
+    let made = match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => cuda::compiled(program, &BTreeMap::new())?,
+        _ => {
+            let params = Arc::new(BTreeMap::new());
+            let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None };
+            match image(program, &bound)? {
+                Ok(image) => {
+                    let module = machine::Module::load_with(&image.to_bytes(), Limits::default());
+                    Ok(loaded(module, &program.source.name)?)
+                }
+                Err(failed) => Err(failed),
+            }
+        }
+    };
+    let Ok(mut module) = made else { return Ok(made) };
+    register(&mut module, &ops::Limits::default(), &Printed::default()).map_err(Failure::usage)?;
+    Ok(Ok(module))
+}
+
+/// What a function gives.
+pub(in crate::commands) fn called(
+    module: &machine::Module,
+    name: &str,
+    arguments: &[Value],
+) -> Result<Value, Stop> {
+    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
+    let arguments = arguments.map_err(Stop::Unsupported)?;
+    let function = module.function(name);
+    let function = function.ok_or_else(|| Stop::Unsupported(format!("`{name}` is private")))?;
+    let mut named =
+        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
+    match function.call(&arguments) {
+        Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
+        Err(stop) => Err(stop_to_semantics(stop)),
+    }
+}
