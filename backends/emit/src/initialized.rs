@@ -11,7 +11,8 @@ use relax_syntax::ir::tensor::{Axis, BufferId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// The buffers of a program with a read that is not known to find a value.
-pub(crate) fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
+#[must_use]
+pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
     let mut walk = Walk { program, known: Known::default(), unproved: BTreeSet::new() };
     walk.body(program.body.as_deref().unwrap_or(&[]));
     walk.unproved

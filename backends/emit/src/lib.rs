@@ -24,7 +24,7 @@ mod dims;
 mod divergent;
 mod dtypes;
 mod expressions;
-mod initialized;
+pub mod initialized;
 mod multiply;
 mod names;
 mod outline;
