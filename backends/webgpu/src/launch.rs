@@ -3,7 +3,6 @@
 use crate::intervals::Intervals;
 use crate::{Content, Kernel, Part, Word, dtypes};
 use relax_syntax::dim::{Dim, floor_mod};
-use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Param, TExpr};
 
 /// Bytes of a storage buffer that every device has.
@@ -172,12 +171,4 @@ fn workgroups(
         groups[axis] = u32::try_from(count.min(GROUPS)).unwrap_or(1);
     }
     Ok(Some(groups))
-}
-
-impl Kernel {
-    /// Whether elements of the device are as those of the host.
-    #[must_use]
-    pub fn is_packed(&self, dtype: DType) -> bool {
-        dtype.size() == 8 || matches!(dtype, DType::F32 | DType::I32 | DType::U32)
-    }
 }

@@ -1,0 +1,172 @@
+//! The kernels of one module on a device: at each call inputs go there, the kernel is launched, and outputs come back. What a
+//! kernel stops with is said by the interpreter, which runs the same call on what the device has not changed.
+
+use crate::device::{Device, Pipelines};
+use crate::{Content, Kernel, Refused, print_wgsl};
+use relax_reference::{ReferenceKernels, stop_to_machine};
+use relax_runtime::{KernelTrap, Kernels, TensorArg};
+use relax_semantics::ops::Limits;
+use relax_semantics::stop::Stop;
+use relax_symbolic::Prover;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Module, TensorProgram};
+use relax_syntax::span::Source;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The tensor programs of one module.
+pub struct WgpuKernels {
+    device: Arc<Device>,
+    kernels: Vec<(Kernel, OnceLock<Result<Pipelines, String>>)>,
+    reference: ReferenceKernels,
+    launched: AtomicUsize,
+    interpreted: AtomicUsize,
+}
+
+impl WgpuKernels {
+    /// Of these programs of a module, in the order of their numbers.
+    ///
+    /// # Errors
+    /// The program that cannot be printed, with the reason.
+    pub fn new(
+        device: Arc<Device>,
+        module: &Module,
+        programs: &[&TensorProgram],
+        (limits, source): (Limits, Option<&Source>),
+    ) -> Result<Self, String> {
+        let printed = print_wgsl(module, &mut Prover::new(), device.doubles(), source);
+        let mut kernels = Vec::new();
+        for program in programs {
+            let found = printed.kernels.iter().find(|kernel| kernel.program.name == program.name);
+            let Some(kernel) = found else {
+                let left_out = printed.left_out.iter().find(|(name, _)| *name == program.name);
+                let reason = left_out.map_or("it was not printed", |(_, reason)| reason.as_str());
+                return Err(format!(
+                    "the tensor program `{}` has no code for this device: {reason}",
+                    program.name
+                ));
+            };
+            kernels.push((kernel.clone(), OnceLock::new()));
+        }
+        let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
+        let (launched, interpreted) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Self { device, kernels, reference, launched, interpreted })
+    }
+
+    /// Calls that the device ran, and calls that the interpreter ran instead.
+    #[must_use]
+    pub fn calls(&self) -> (usize, usize) {
+        (self.launched.load(Ordering::Relaxed), self.interpreted.load(Ordering::Relaxed))
+    }
+
+    fn interpret(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        self.interpreted.fetch_add(1, Ordering::Relaxed);
+        self.reference.call(kernel, tensors, ints)
+    }
+}
+
+impl Kernels for WgpuKernels {
+    fn call(
+        &self,
+        number: usize,
+        tensors: &[TensorArg<'_>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let found = self.kernels.get(number);
+        let (kernel, pipelines) = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
+        let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
+        let launch = match kernel.launch(&shapes, ints) {
+            Ok(launch) => launch,
+            Err(Refused::Boundary | Refused::Wide) => return self.interpret(number, tensors, ints),
+            Err(Refused::Large(why)) => return Err(unsupported(&why)),
+        };
+        let compiled = pipelines
+            .get_or_init(|| self.device.compile(kernel).map_err(|error| error.to_string()))
+            .as_ref()
+            .map_err(|why| unsupported(why))?;
+        let contents: Vec<Vec<u8>> = kernel
+            .bindings
+            .iter()
+            .zip(&launch.sizes)
+            .map(|(binding, sizes)| {
+                let mut bytes = Vec::new();
+                for (part, size) in binding.parts.iter().zip(sizes) {
+                    let end = bytes.len() + usize::try_from(*size * 4).unwrap_or(0);
+                    if let Content::Parameter(at) = part.content {
+                        widen(kernel.dtype(part.buffer), &tensors[at].to_bytes(), &mut bytes);
+                    }
+                    bytes.resize(end, 0);
+                }
+                bytes
+            })
+            .collect();
+        let results = self.device.run(kernel, compiled, &launch, &contents);
+        let results = results.map_err(|error| unsupported(&error.to_string()))?;
+        let Some(results) = results else { return self.interpret(number, tensors, ints) };
+        self.launched.fetch_add(1, Ordering::Relaxed);
+        give_back(kernel, &launch.sizes, &results, tensors)
+    }
+}
+
+/// Writes what a kernel wrote to the tensors that it may write to.
+fn give_back(
+    kernel: &Kernel,
+    sizes: &[Vec<u64>],
+    results: &[Option<Vec<u8>>],
+    tensors: &[TensorArg<'_>],
+) -> Result<(), KernelTrap> {
+    let written = relax_rewrite::walk::stored(kernel.program.body.as_deref().unwrap_or(&[]));
+    for ((binding, sizes), result) in kernel.bindings.iter().zip(sizes).zip(results) {
+        let Some(result) = result else { continue };
+        let mut at = 0;
+        for (part, size) in binding.parts.iter().zip(sizes) {
+            let begin = at;
+            at += usize::try_from(*size * 4).unwrap_or(0);
+            let Content::Parameter(number) = part.content else { continue };
+            if written.contains(&part.buffer) {
+                let tensor = &tensors[number];
+                let mut bytes = narrow(kernel.dtype(part.buffer), &result[begin..at]);
+                bytes.truncate(tensor.length());
+                tensor.write(&bytes)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements as the device has them: those of less than 32 bits take a word each.
+fn widen(dtype: DType, bytes: &[u8], into: &mut Vec<u8>) {
+    let halves = || bytes.chunks_exact(2).map(|two| u16::from_ne_bytes([two[0], two[1]]));
+    match dtype {
+        DType::F16 | DType::BF16 | DType::U16 => {
+            into.extend(halves().flat_map(|bits| u32::from(bits).to_ne_bytes()));
+        }
+        DType::I16 => {
+            into.extend(halves().flat_map(|bits| i32::from(bits as i16).to_ne_bytes()));
+        }
+        DType::I8 => into.extend(bytes.iter().flat_map(|&byte| i32::from(byte as i8).to_ne_bytes())),
+        DType::U8 | DType::Bool => {
+            into.extend(bytes.iter().flat_map(|&byte| u32::from(byte).to_ne_bytes()));
+        }
+        _ => into.extend_from_slice(bytes),
+    }
+}
+
+/// The same back.
+fn narrow(dtype: DType, bytes: &[u8]) -> Vec<u8> {
+    let words = bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]));
+    match dtype.size() {
+        1 => words.map(|word| word as u8).collect(),
+        2 => words.flat_map(|word| (word as u16).to_ne_bytes()).collect(),
+        _ => bytes.to_vec(),
+    }
+}
+
+fn unsupported(what: &str) -> KernelTrap {
+    KernelTrap::Stop(Box::new(stop_to_machine(Stop::Unsupported(what.to_owned()))))
+}
