@@ -10,4 +10,5 @@ pub mod lower_shapes;
 pub mod lower_views;
 pub mod plan_memory;
 pub mod rewrite_cuda_graph;
+pub mod schedule_gpu;
 pub mod to_non_dataflow;

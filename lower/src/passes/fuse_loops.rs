@@ -194,7 +194,7 @@ fn is_apart(rests: &[Vec<Stmt>; 2], shared: &[ScalarId]) -> bool {
 }
 
 /// Whether nothing in a nest traps, but for reads of what nothing has written, which trap alike.
-fn never_stops(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> bool {
+pub(crate) fn never_stops(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> bool {
     facts.push();
     assume_declared(facts, &program.dims);
     let mut total = Total::new(program, facts);

@@ -1,0 +1,50 @@
+//! Tensor programs for devices whose threads run in blocks: GPU scheduling as rewrites from tensor program to tensor program.
+//!
+//! **How a scheduled program is written.** It stays one tensor program, so the interpreter runs it, also in lock-step mode, and
+//! graphs call it as before. Each statement at its top is one of
+//! - a nest of `blockIdx` and `threadIdx` loops: a kernel, and a launch of it,
+//! - `T = alloc_buffer(…, "global")`: memory that later kernels hand on, which the host allocates,
+//! - `t = e` with an `e` that loads nothing: the host evaluates it, and kernels may use it.
+//!
+//! Kernels are launched in the order of the text, and the end of a launch is the only synchronisation of the whole grid: nests
+//! that depend on one another are kernels of their own. The extents of `blockIdx` and `threadIdx` loops depend on dims, scalar
+//! parameters and such `t` alone; where an extent is 0 nothing is launched. [`split`] takes a scheduled program apart into kernels
+//! with parameters of their own, which is what printers print.
+//!
+//! **The general binding** ([`schedule`]) takes any tensor program. Of a nest it binds the loops of which it can tell that their
+//! iterations touch what is their own: flattened to one index, in the order of the text, with a guard at the edge, in blocks of
+//! [`Limits::threads`] threads, and a second dim of the grid where [`Limits::blocks`] blocks in one are not enough. All other
+//! loops run in the thread, so each element is computed in the order of the text: same bits. A statement of which nothing can
+//! be told is run by a grid of one thread, and so are all that follow a scalar at the top that was loaded. A nest that has thread
+//! loops already is left alone. Of two iterations that would stop the program, the first one in the order of the text is the
+//! first in the order of (blockIdx, threadIdx) too; loops are only moved past others where nothing stops.
+
+mod bind;
+mod expressions;
+mod host;
+mod kernels;
+mod outline;
+mod own;
+mod program;
+mod storage;
+
+pub use host::{Values, evaluate};
+pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};
+pub use outline::{Bound, Outline, outline};
+pub use program::schedule;
+
+/// What a grid may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Threads of a block.
+    pub threads: i64,
+    /// Blocks in each dim of the grid.
+    pub blocks: i64,
+}
+
+impl Default for Limits {
+    /// What every device has.
+    fn default() -> Self {
+        Self { threads: 256, blocks: 65_535 }
+    }
+}

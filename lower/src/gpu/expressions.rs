@@ -1,0 +1,88 @@
+//! Index arithmetic as it is written in scheduled programs, folded where it is plain.
+
+use relax_rewrite::ranges::dim_op;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp};
+use relax_syntax::span::Span;
+
+pub(super) fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
+    TExpr::Binary(op, Box::new((a, b)))
+}
+
+pub(super) fn add(a: TExpr, b: TExpr) -> TExpr {
+    match (&a, &b) {
+        (TExpr::Int(0), _) => b,
+        (_, TExpr::Int(0)) => a,
+        _ => binary(BinOp::Add, a, b),
+    }
+}
+
+pub(super) fn multiply(a: TExpr, b: TExpr) -> TExpr {
+    match (&a, &b) {
+        (TExpr::Int(1), _) => b,
+        (_, TExpr::Int(1)) => a,
+        (TExpr::Int(x), TExpr::Int(y)) => {
+            x.checked_mul(*y).map_or_else(|| binary(BinOp::Mul, a, b), TExpr::Int)
+        }
+        _ => binary(BinOp::Mul, a, b),
+    }
+}
+
+/// `a` over a literal, rounded up, as the text spells it.
+pub(super) fn ceil_divide(a: TExpr, divisor: i64) -> TExpr {
+    match a {
+        _ if divisor == 1 => a,
+        TExpr::Int(value @ 0..) => TExpr::Int(value / divisor + i64::from(value % divisor != 0)),
+        _ => {
+            let negated = TExpr::Unary(UnOp::Negate, Box::new(a));
+            let quotient = binary(BinOp::FloorDiv, negated, TExpr::Int(divisor));
+            TExpr::Unary(UnOp::Negate, Box::new(quotient))
+        }
+    }
+}
+
+pub(super) fn least(a: TExpr, b: i64) -> TExpr {
+    match a {
+        TExpr::Int(value) => TExpr::Int(value.min(b)),
+        _ => binary(BinOp::Min, a, TExpr::Int(b)),
+    }
+}
+
+/// How often a loop runs.
+pub(super) fn extent(item: &Loop) -> TExpr {
+    match (&item.start, &item.stop) {
+        (TExpr::Int(0), TExpr::Int(0..) | TExpr::Dim(_)) => item.stop.clone(),
+        (TExpr::Int(a), TExpr::Int(b)) => TExpr::Int(b.saturating_sub(*a).max(0)),
+        (start, stop) => {
+            let length = match start {
+                TExpr::Int(0) => stop.clone(),
+                _ => binary(BinOp::Sub, stop.clone(), start.clone()),
+            };
+            binary(BinOp::Max, length, TExpr::Int(0))
+        }
+    }
+}
+
+/// The expression as a dim, where it is made of dims and literals.
+pub(super) fn as_dim(expr: &TExpr) -> Option<Dim> {
+    match expr {
+        TExpr::Int(value) => Some(Dim::Int(*value)),
+        TExpr::Dim(name) => Some(Dim::Var(name.clone())),
+        TExpr::Binary(op, operands) => {
+            Some(Dim::op(dim_op(*op)?, as_dim(&operands.0)?, as_dim(&operands.1)?))
+        }
+        _ => None,
+    }
+}
+
+/// `for var in thread_binding(extent, axis): body`
+pub(super) fn thread_loop(
+    (var, extent): (ScalarId, TExpr),
+    axis: &str,
+    body: Vec<Stmt>,
+    span: Span,
+) -> Stmt {
+    let loops = vec![Loop { var, start: TExpr::Int(0), stop: extent }];
+    let kind = StmtKind::For { loops, kind: LoopKind::Thread(axis.into()), body };
+    Stmt { kind, span }
+}

@@ -1,0 +1,152 @@
+//! A tensor program as kernels, memory between them, and what the host evaluates, in the order of its text.
+
+use super::Limits;
+use super::bind::bind;
+use super::expressions::thread_loop;
+use super::storage::{is_host_shape, keep_with_thread};
+use relax_rewrite::renumber_program;
+use relax_rewrite::walk::{visit, visit_statements};
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{
+    BufferId, LoopKind, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
+};
+use relax_syntax::span::Span;
+use std::collections::BTreeSet;
+
+/// The program with every statement bound to threads; `None` for one without a text.
+pub fn schedule(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<TensorProgram> {
+    let body = program.body.as_ref()?;
+    let mut writer = Writer::of(program);
+    let body = arrange(&mut writer, body, facts, limits);
+    let mut result = TensorProgram { body: Some(body), ..writer.program };
+    renumber_program(&mut result);
+    Some(result)
+}
+
+/// A program that gets more scalars and buffers.
+pub(super) struct Writer {
+    pub(super) program: TensorProgram,
+    taken: BTreeSet<Name>,
+}
+
+impl Writer {
+    pub(super) fn of(program: &TensorProgram) -> Self {
+        let scalars = program.scalars.iter().map(|info| info.name.clone());
+        let buffers = program.buffers.iter().map(|info| info.name.clone());
+        let dims = program.dims.iter().map(|dim| dim.name.clone());
+        let taken = scalars.chain(buffers).chain(dims).collect();
+        Self { program: program.clone(), taken }
+    }
+
+    fn name(&mut self, base: &str) -> Name {
+        let numbered = (1..).map(|number| Name::new(format!("{base}_{number}")));
+        let mut names = std::iter::once(Name::new(base)).chain(numbered);
+        let name = names.find(|name| !self.taken.contains(name));
+        let name = name.expect("invariant: there are more numbers than names");
+        self.taken.insert(name.clone());
+        name
+    }
+
+    /// A scalar of the program that has no other use yet; a loop's has a dtype, one of a binding none.
+    pub(super) fn scalar(&mut self, base: &str, dtype: Option<DType>, span: Span) -> ScalarId {
+        let info = ScalarInfo { name: self.name(base), dtype, span };
+        let id = ScalarId(u32::try_from(self.program.scalars.len()).unwrap_or(u32::MAX));
+        self.program.scalars.push(info);
+        id
+    }
+
+    /// A loop variable becomes the name of a value.
+    pub(super) fn is_bound(&mut self, var: ScalarId) {
+        self.program.scalars[var.0 as usize].dtype = None;
+    }
+}
+
+/// Statements at the top, one after the other; those of which nothing is told wait in `serial`.
+fn arrange(
+    writer: &mut Writer,
+    body: &[Stmt],
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Vec<Stmt> {
+    let (mut done, mut serial) = (Vec::new(), Vec::new());
+    let mut host = BTreeSet::new();
+    for (at, stmt) in body.iter().enumerate() {
+        match &stmt.kind {
+            StmtKind::Let { value, .. } if loads(value) => {
+                serial.extend(body[at..].iter().cloned());
+                break;
+            }
+            StmtKind::Let { var, .. } => {
+                flush(writer, &mut serial, &mut done);
+                host.insert(*var);
+                done.push(stmt.clone());
+            }
+            StmtKind::Alloc(buffer) => {
+                // One that always succeeds may come earlier.
+                if !is_host_shape(writer.program.buffer(*buffer)) {
+                    flush(writer, &mut serial, &mut done);
+                }
+                if !is_shared_by_threads(writer, *buffer, &body[at + 1..]) {
+                    writer.program.buffers[buffer.0 as usize].scope = Scope::Global;
+                }
+                done.push(stmt.clone());
+            }
+            _ if has_threads(stmt) => {
+                flush(writer, &mut serial, &mut done);
+                done.push(stmt.clone());
+            }
+            _ => match bind(writer, stmt, &host, facts, limits) {
+                Some(bound) => {
+                    flush(writer, &mut serial, &mut done);
+                    done.extend(bound);
+                }
+                None => serial.push(stmt.clone()),
+            },
+        }
+    }
+    flush(writer, &mut serial, &mut done);
+    done
+}
+
+/// What waits becomes a kernel of one thread.
+fn flush(writer: &mut Writer, serial: &mut Vec<Stmt>, done: &mut Vec<Stmt>) {
+    let Some(span) = serial.first().map(|stmt| stmt.span) else { return };
+    let body = std::mem::take(serial);
+    if body.iter().any(has_threads) {
+        // Threads within loops of the host: printers refuse them.
+        done.extend(body);
+        return;
+    }
+    keep_with_thread(writer, &body);
+    let tx = writer.scalar("tx", Some(DType::I64), span);
+    let bx = writer.scalar("bx", Some(DType::I64), span);
+    let threads = thread_loop((tx, TExpr::Int(1)), "threadIdx.x", body, span);
+    done.push(thread_loop((bx, TExpr::Int(1)), "blockIdx.x", vec![threads], span));
+}
+
+fn loads(value: &TExpr) -> bool {
+    let mut found = false;
+    visit(value, &mut |part| found |= matches!(part, TExpr::Load { .. }));
+    found
+}
+
+/// Whether it is scheduled already.
+pub(super) fn has_threads(stmt: &Stmt) -> bool {
+    let mut found = false;
+    visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
+        found |= matches!(&stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
+    });
+    found
+}
+
+/// Whether memory that is no global one is for threads that the program itself has.
+fn is_shared_by_threads(writer: &Writer, buffer: BufferId, rest: &[Stmt]) -> bool {
+    writer.program.buffer(buffer).scope != Scope::Global && rest.iter().any(has_threads)
+}

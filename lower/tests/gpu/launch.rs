@@ -1,0 +1,184 @@
+//! Programs before and after scheduling on the same data, in the interpreter.
+
+use relax_corpus::pipeline::print;
+use relax_corpus::signature::dim_of_size;
+use relax_lower::gpu::{BufferOf, ScalarOf, Split, outline, split};
+use relax_semantics::ops::Limits;
+use relax_semantics::random::Random;
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::tir::{Mode, Options, run};
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::tensor::{BufferInfo, Param};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use std::collections::BTreeMap;
+
+/// Steps of the program before; sizes that take more are left out.
+const STEPS: u64 = 60_000;
+
+/// Sizes of all dims, the hurting ones first.
+const SIZES: [i64; 8] = [0, 1, 2, 3, 7, 17, 33, 257];
+/// Cases with sizes of their own for each dim.
+const MIXED: u64 = 4;
+
+type Dims = BTreeMap<Name, i64>;
+type Outcome = Result<Vec<Tensor>, Stop>;
+
+/// What one call is given.
+struct Call {
+    dims: Dims,
+    buffers: Vec<Tensor>,
+    numbers: Vec<i64>,
+}
+
+/// Whether a program and its schedule agree wherever the program is quick enough.
+pub(crate) fn agrees(program: &TensorProgram, scheduled: &TensorProgram) -> Result<u32, String> {
+    let parts = split(scheduled);
+    if let Ok(parts) = &parts {
+        well_formed(parts)?;
+    }
+    let mut held = 0;
+    for call in calls(program) {
+        let want = before(program, &call, Mode::Sequential);
+        if matches!(want, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) {
+            continue;
+        }
+        let got = after(scheduled, &call);
+        let is_race = |outcome: &Outcome| {
+            matches!(outcome, Err(Stop::Trap(trap)) if trap.id == "tir/race")
+        };
+        if is_race(&got) && is_race(&before(program, &call, Mode::LockStep)) {
+            continue;
+        }
+        let told = |why: String| format!("{why}\n{:?}\n{}", call.dims, text(scheduled));
+        same(&want, &got).map_err(told)?;
+        if let Ok(parts) = &parts {
+            same(&want, &launched(parts, &call))
+                .map_err(|why| told(format!("kernel by kernel: {why}")))?;
+        }
+        held += 1;
+    }
+    Ok(held)
+}
+
+fn text(program: &TensorProgram) -> String {
+    print(&Module { definitions: vec![Definition::Tensor(program.clone())], ..Module::default() })
+}
+
+fn well_formed(parts: &Split) -> Result<(), String> {
+    for kernel in &parts.kernels {
+        let found = relax_semantics::tir::check(&kernel.program);
+        if !found.is_empty() {
+            return Err(format!("{found:?}\n{}", text(&kernel.program)));
+        }
+        outline(&kernel.program).ok_or_else(|| text(&kernel.program))?;
+    }
+    Ok(())
+}
+
+fn calls(program: &TensorProgram) -> Vec<Call> {
+    let same = SIZES.iter().map(|&size| {
+        program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size))).collect()
+    });
+    let mixed = (0..MIXED).map(|case| {
+        let mut random = Random::new(case, "dims");
+        let mut size = || SIZES[usize::try_from(random.int(&(0..=6))).unwrap_or(0)];
+        program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size()))).collect()
+    });
+    let all: Vec<Dims> = same.chain(mixed).collect();
+    let cases = all.into_iter().enumerate();
+    cases.filter_map(|(case, dims)| call(program, dims, case as u64)).collect()
+}
+
+fn shape(info: &BufferInfo, dims: &Dims) -> Option<Vec<usize>> {
+    let extent = |dim: &Dim| {
+        let value = dim.eval(&|name| dims.get(name).copied()).ok()?;
+        usize::try_from(value).ok()
+    };
+    let shape: Vec<usize> = info.shape.iter().map(extent).collect::<Option<_>>()?;
+    let elements = shape.iter().try_fold(1_usize, |count, extent| count.checked_mul(*extent));
+    elements.filter(|elements| *elements <= 1 << 16).map(|_| shape)
+}
+
+/// Inputs are random; what is written only is undefined.
+fn call(program: &TensorProgram, dims: Dims, seed: u64) -> Option<Call> {
+    let mut random = Random::new(seed, &program.name);
+    let body = program.body.as_deref().unwrap_or(&[]);
+    let read = relax_rewrite::walk::loaded(body);
+    let written = relax_rewrite::walk::stored(body);
+    let largest = dims.values().copied().max().unwrap_or(2).max(1);
+    let (mut buffers, mut numbers) = (Vec::new(), Vec::new());
+    for param in &program.params {
+        match param {
+            Param::Buffer(id) => {
+                let info = program.buffer(*id);
+                let shape = shape(info, &dims)?;
+                let is_input = read.contains(id) && !written.contains(id);
+                let ints = -1..=largest;
+                buffers.push(match is_input {
+                    true if seed % 3 == 2 => random.clone().with_edges().tensor(info.dtype, &shape, &ints),
+                    true if seed % 3 == 1 => random.tensor(info.dtype, &shape, &(0..=0)),
+                    true => random.tensor(info.dtype, &shape, &ints),
+                    false => Tensor::undefined(info.dtype, &shape),
+                });
+            }
+            Param::Scalar(_) => numbers.push(random.int(&(0..=largest))),
+            Param::Dim(name) => numbers.push(dims[name]),
+        }
+    }
+    Some(Call { dims, buffers, numbers })
+}
+
+fn options(steps: u64, mode: Mode) -> Options {
+    Options { limits: Limits { steps, tensor_bytes: 1 << 24, ..Limits::default() }, mode }
+}
+
+fn before(program: &TensorProgram, call: &Call, mode: Mode) -> Outcome {
+    run(program, call.buffers.clone(), &call.numbers, &options(STEPS, mode))
+}
+
+fn after(program: &TensorProgram, call: &Call) -> Outcome {
+    run(program, call.buffers.clone(), &call.numbers, &options(u64::MAX, Mode::LockStep))
+}
+
+/// What a device does: temporaries, then one launch after the other.
+fn launched(parts: &Split, call: &Call) -> Outcome {
+    let mut memory = call.buffers.clone();
+    let fresh = |info: &BufferInfo| {
+        let shape = shape(info, &call.dims);
+        let shape = shape.ok_or_else(|| Stop::Unsupported("a temporary".to_owned()))?;
+        Ok(Tensor::undefined(info.dtype, &shape))
+    };
+    let temporaries = parts.temporaries.iter().map(fresh).collect::<Result<Vec<_>, Stop>>()?;
+    memory.extend(temporaries);
+    let parameters = call.buffers.len();
+    for kernel in &parts.kernels {
+        let places: Vec<usize> = kernel.buffers.iter().map(|of| match of {
+            BufferOf::Parameter(at) => *at,
+            BufferOf::Temporary(at) => parameters + at,
+        }).collect();
+        let numbers: Vec<i64> = kernel.scalars.iter().map(|of| match of {
+            ScalarOf::Parameter(at) => call.numbers[*at],
+            ScalarOf::Dim(name) => call.dims[name],
+        }).collect();
+        let passed = places.iter().map(|at| memory[*at].clone()).collect();
+        let done = run(&kernel.program, passed, &numbers, &options(u64::MAX, Mode::LockStep))?;
+        places.into_iter().zip(done).for_each(|(at, tensor)| memory[at] = tensor);
+    }
+    memory.truncate(parameters);
+    Ok(memory)
+}
+
+/// The same bits, or the same trap with the same words.
+fn same(want: &Outcome, got: &Outcome) -> Result<(), String> {
+    match (want, got) {
+        (Ok(want), Ok(got)) if want.iter().zip(got).all(|(want, got)| want.same_as(got)) => Ok(()),
+        (Err(Stop::Trap(want)), Err(Stop::Trap(got)))
+            if (&want.id, &want.message) == (&got.id, &got.message) =>
+        {
+            Ok(())
+        }
+        _ => Err(format!("wanted {want:?}\nfound {got:?}")),
+    }
+}
