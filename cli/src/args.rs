@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
+    /// What runs programs on this machine
+    Devices,
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
@@ -95,6 +97,8 @@ pub(crate) struct CheckArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
     C,
+    /// One text for each kernel: with `--to P2.3` of programs whose loops are bound to threads
+    Wgsl,
 }
 
 /// The phases of compilation.
@@ -225,7 +229,7 @@ pub(crate) enum Backend {
     Interp,
     /// Code of the system's C compiler, on the virtual machine
     Cpu,
-    /// Not built in this version
+    /// A device of WebGPU, on the virtual machine: for a build with the feature `wgpu`
     Wgpu,
     /// Not built in this version
     Cuda,

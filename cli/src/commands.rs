@@ -5,6 +5,7 @@ mod build;
 mod calls;
 mod check;
 mod constants;
+mod devices;
 mod diff;
 mod explain;
 mod fmt;
@@ -42,6 +43,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
         Command::Tune(args) => tune::tune(&args, terminal),
+        Command::Devices => devices::devices(terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Fuzz(args) => fuzz::fuzz(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),

@@ -3,12 +3,14 @@
 
 use crate::device::{Device, Pipelines};
 use crate::{Content, Kernel, Refused, print_wgsl};
+use relax_emit::initialized::unproved_with_parameters;
 use relax_reference::{ReferenceKernels, stop_to_machine};
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,10 +19,29 @@ use std::sync::{Arc, OnceLock};
 /// The tensor programs of one module.
 pub struct WgpuKernels {
     device: Arc<Device>,
-    kernels: Vec<(Kernel, OnceLock<Result<Pipelines, String>>)>,
+    kernels: Vec<Loaded>,
     reference: ReferenceKernels,
-    launched: AtomicUsize,
-    interpreted: AtomicUsize,
+    calls: Calls,
+}
+
+/// One of them.
+struct Loaded {
+    kernel: Kernel,
+    pipelines: OnceLock<Result<Pipelines, String>>,
+    /// The parameters, by their numbers among the buffers, that it may read before it writes to them.
+    reads: Vec<bool>,
+}
+
+/// Calls that a device ran, and calls that the interpreter ran instead.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Arc<[AtomicUsize; 2]>);
+
+impl Calls {
+    /// Both counts.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed))
+    }
 }
 
 impl WgpuKernels {
@@ -46,17 +67,22 @@ impl WgpuKernels {
                     program.name
                 ));
             };
-            kernels.push((kernel.clone(), OnceLock::new()));
+            let unproved = unproved_with_parameters(program);
+            let params = program.params.iter().filter_map(|param| match param {
+                Param::Buffer(id) => Some(unproved.contains(id)),
+                Param::Scalar(_) | Param::Dim(_) => None,
+            });
+            let reads = params.collect();
+            kernels.push(Loaded { kernel: kernel.clone(), pipelines: OnceLock::new(), reads });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
-        let (launched, interpreted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Self { device, kernels, reference, launched, interpreted })
+        Ok(Self { device, kernels, reference, calls: Calls::default() })
     }
 
-    /// Calls that the device ran, and calls that the interpreter ran instead.
+    /// The same, counting its calls there.
     #[must_use]
-    pub fn calls(&self) -> (usize, usize) {
-        (self.launched.load(Ordering::Relaxed), self.interpreted.load(Ordering::Relaxed))
+    pub fn counted(self, calls: Calls) -> Self {
+        Self { calls, ..self }
     }
 
     fn interpret(
@@ -65,7 +91,7 @@ impl WgpuKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        self.interpreted.fetch_add(1, Ordering::Relaxed);
+        self.calls.0[1].fetch_add(1, Ordering::Relaxed);
         self.reference.call(kernel, tensors, ints)
     }
 }
@@ -78,14 +104,20 @@ impl Kernels for WgpuKernels {
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
         let found = self.kernels.get(number);
-        let (kernel, pipelines) = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
+        let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
+        let kernel = &loaded.kernel;
+        // The device does not know which elements of a parameter nothing was written to.
+        if tensors.iter().zip(&loaded.reads).any(|(tensor, reads)| *reads && !tensor.is_written()) {
+            return self.interpret(number, tensors, ints);
+        }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
         let launch = match kernel.launch(&shapes, ints) {
             Ok(launch) => launch,
             Err(Refused::Boundary | Refused::Wide) => return self.interpret(number, tensors, ints),
             Err(Refused::Large(why)) => return Err(unsupported(&why)),
         };
-        let compiled = pipelines
+        let compiled = loaded
+            .pipelines
             .get_or_init(|| self.device.compile(kernel).map_err(|error| error.to_string()))
             .as_ref()
             .map_err(|why| unsupported(why))?;
@@ -108,7 +140,7 @@ impl Kernels for WgpuKernels {
         let results = self.device.run(kernel, compiled, &launch, &contents);
         let results = results.map_err(|error| unsupported(&error.to_string()))?;
         let Some(results) = results else { return self.interpret(number, tensors, ints) };
-        self.launched.fetch_add(1, Ordering::Relaxed);
+        self.calls.0[0].fetch_add(1, Ordering::Relaxed);
         give_back(kernel, &launch.sizes, &results, tensors)
     }
 }

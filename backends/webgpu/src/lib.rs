@@ -46,7 +46,7 @@ mod threads;
 #[cfg(feature = "wgpu")]
 pub use device::{Device, DeviceError, devices};
 #[cfg(feature = "wgpu")]
-pub use kernels::WgpuKernels;
+pub use kernels::{Calls, WgpuKernels};
 pub use launch::{Launch, Refused};
 pub use route::lower_for_webgpu;
 

@@ -1,7 +1,7 @@
-//! From a module to the one that kernels are printed from: the pipeline. Loops that no pass has bound to threads are run by
-//! one thread.
+//! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
+//! and threads.
 
-use relax_lower::passes::fuse_loops;
+use relax_lower::passes::schedule_gpu;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
@@ -22,6 +22,6 @@ pub fn lower_for_webgpu(module: &Module, settings: &Settings) -> Result<Module, 
         return pass(module, &PIPELINE.to(Phase::P23));
     }
     let legal = pass(module, &PIPELINE.to(Phase::P21))?;
-    let fused = pass(&legal, &Route::Passes(vec![&fuse_loops::PASS]))?;
-    pass(&fused, &PIPELINE.to(Phase::P23))
+    let bound = pass(&legal, &Route::Passes(vec![&schedule_gpu::PASS]))?;
+    pass(&bound, &PIPELINE.to(Phase::P23))
 }

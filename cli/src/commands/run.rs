@@ -2,6 +2,8 @@
 
 mod arguments;
 mod compiled;
+#[cfg(feature = "wgpu")]
+mod device;
 mod output;
 
 use super::constants::{self, Constants};
@@ -22,13 +24,25 @@ use relax_syntax::ir::{Function, Module};
 use relax_syntax::span::Source;
 use std::sync::Arc;
 
+/// Said where this build has no devices of WebGPU.
+pub(super) const NO_WGPU: &str = "this build has no devices of WebGPU: build it with \
+    `cargo build --release -p relax-cli --features wgpu`";
+
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
-    if !matches!(args.backend, Backend::Interp | Backend::Cpu) {
+    if args.backend == Backend::Cuda {
         return Err(Failure::missing(
-            "this backend is not built in this version; there are --backend interp and --backend cpu",
+            "this backend is not built in this version; there are --backend interp, cpu and wgpu",
         ));
     }
+    if args.backend == Backend::Wgpu && !cfg!(feature = "wgpu") {
+        return Err(Failure::missing(NO_WGPU));
+    }
     if is_module(&args.file)? {
+        if args.backend == Backend::Wgpu {
+            return Err(Failure::usage(
+                "a module file has code of a processor: --backend wgpu takes the program",
+            ));
+        }
         return compiled::run_file(args, terminal);
     }
     if import::is_model(&args.file) {
@@ -37,6 +51,10 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     if args.backend == Backend::Cpu {
         return compiled::run_program(args, &program, terminal);
+    }
+    #[cfg(feature = "wgpu")]
+    if args.backend == Backend::Wgpu {
+        return device::run_program(args, &program, terminal);
     }
     let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
@@ -52,6 +70,10 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let constants = Constants { externals, ..Constants::default() };
     if args.backend == Backend::Cpu {
         return compiled::run_imported(&args, &program, constants, terminal);
+    }
+    #[cfg(feature = "wgpu")]
+    if args.backend == Backend::Wgpu {
+        return device::run_with(&args, &program, constants, terminal);
     }
     interpreted(&args, &program, constants, terminal)
 }

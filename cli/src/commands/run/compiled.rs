@@ -70,7 +70,7 @@ pub(super) fn run_imported(
     run(args, prepared, terminal)
 }
 
-fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
+pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
     if let Some((_, calls)) = &calls {
         prepared.module.watch(Box::new(calls.clone()));
@@ -173,7 +173,7 @@ fn signatures(module: &Module, name: &str) -> Result<ir::Module, Failure> {
     Ok(program.module)
 }
 
-fn prepare(
+pub(super) fn prepare(
     args: &RunArgs,
     mut module: Module,
     signatures: &ir::Module,

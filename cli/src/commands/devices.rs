@@ -1,0 +1,32 @@
+//! `relax devices`: what `--backend` can run kernels on, on this machine.
+
+use crate::exit::{Exit, Outcome};
+use crate::terminal::Terminal;
+
+pub(super) fn devices(terminal: &mut Terminal) -> Outcome {
+    terminal.result("interp: the reference interpreter\n")?;
+    match relax_cpu::Compiler::of_system() {
+        Ok(_) => terminal.result("cpu: this processor, through the system's C compiler\n")?,
+        Err(error) => terminal.note(&format!("cpu: {error}")),
+    }
+    wgpu(terminal)?;
+    Ok(Exit::Fine)
+}
+
+#[cfg(feature = "wgpu")]
+fn wgpu(terminal: &mut Terminal) -> Outcome {
+    let found = relax_webgpu::devices();
+    if found.is_empty() {
+        terminal.note("wgpu: no device; ./webgpu.sh fetches a software one");
+    }
+    for device in found {
+        terminal.result(&format!("wgpu: {device}\n"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn wgpu(terminal: &mut Terminal) -> Outcome {
+    terminal.note(&format!("wgpu: {}", super::run::NO_WGPU));
+    Ok(Exit::Fine)
+}
