@@ -84,7 +84,8 @@ impl Printer<'_, '_> {
                     BinOp::FloorDiv => ("/", "rx_floordiv_i32"),
                     _ => ("%", "rx_floormod_i32"),
                 };
-                if positive(self, left, Relation::AtMost) {
+                // A literal 0 is where nothing ever comes, and a device would not take it.
+                if positive(self, left, Relation::AtMost) && b != "0i" {
                     return format!("({a} {sign} {b})");
                 }
                 format!("{name}({a}, {b})")

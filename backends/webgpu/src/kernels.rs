@@ -26,7 +26,8 @@ pub struct WgpuKernels {
 
 /// One of them.
 struct Loaded {
-    kernel: Kernel,
+    /// Or why there is no code for it, which is said where it is called.
+    kernel: Result<Kernel, String>,
     pipelines: OnceLock<Result<Pipelines, String>>,
     /// The parameters, by their numbers among the buffers, that it may read before it writes to them.
     reads: Vec<bool>,
@@ -48,7 +49,7 @@ impl WgpuKernels {
     /// Of these programs of a module, in the order of their numbers.
     ///
     /// # Errors
-    /// The program that cannot be printed, with the reason.
+    /// When one is not well-formed.
     pub fn new(
         device: Arc<Device>,
         module: &Module,
@@ -59,21 +60,19 @@ impl WgpuKernels {
         let mut kernels = Vec::new();
         for program in programs {
             let found = printed.kernels.iter().find(|kernel| kernel.program.name == program.name);
-            let Some(kernel) = found else {
+            let kernel = found.cloned().ok_or_else(|| {
                 let left_out = printed.left_out.iter().find(|(name, _)| *name == program.name);
                 let reason = left_out.map_or("it was not printed", |(_, reason)| reason.as_str());
-                return Err(format!(
-                    "the tensor program `{}` has no code for this device: {reason}",
-                    program.name
-                ));
-            };
+                let name = &program.name;
+                format!("the tensor program `{name}` has no code for this device: {reason}")
+            });
             let unproved = unproved_with_parameters(program);
             let params = program.params.iter().filter_map(|param| match param {
                 Param::Buffer(id) => Some(unproved.contains(id)),
                 Param::Scalar(_) | Param::Dim(_) => None,
             });
             let reads = params.collect();
-            kernels.push(Loaded { kernel: kernel.clone(), pipelines: OnceLock::new(), reads });
+            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), reads });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
         Ok(Self { device, kernels, reference, calls: Calls::default() })
@@ -105,7 +104,7 @@ impl Kernels for WgpuKernels {
     ) -> Result<(), KernelTrap> {
         let found = self.kernels.get(number);
         let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
-        let kernel = &loaded.kernel;
+        let kernel = loaded.kernel.as_ref().map_err(|why| unsupported(why))?;
         // The device does not know which elements of a parameter nothing was written to.
         if tensors.iter().zip(&loaded.reads).any(|(tensor, reads)| *reads && !tensor.is_written()) {
             return self.interpret(number, tensors, ints);

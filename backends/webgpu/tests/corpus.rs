@@ -12,6 +12,7 @@ use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Failed as NotLowered;
 use relax_runtime as machine;
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
@@ -108,6 +109,10 @@ fn hold(path: &Path, device: &Arc<Device>, calls: &Calls) -> Result<(), Failed> 
             Ok(module) => {
                 let result = perform(module, &program.module, call)?;
                 match held(&directive.kind, result, &source.text) {
+                    Err(why) if why.contains("has no code for this device") => {
+                        let why = why.split_once("has no code").map_or("", |(_, why)| why);
+                        Err(format!("a kernel has no code{why}"))
+                    }
                     Err(why) if is_of_elements(&directive.kind) => {
                         Err(format!("what nothing wrote is watched a tensor at a time ({why})"))
                     }
@@ -142,7 +147,11 @@ fn load(
     calls: &Calls,
 ) -> Result<machine::Module, String> {
     let lowered = lower_for_webgpu(part, &Settings::default());
-    let lowered = lowered.map_err(|failed| format!("{failed:?}"))?;
+    let lowered = lowered.map_err(|failed| match failed {
+        NotLowered::Refused { pass, .. } => format!("the pass `{pass}` refuses it"),
+        NotLowered::Broken { pass, .. } => format!("the pass `{pass}` breaks it"),
+        NotLowered::Stopped { pass, why } => format!("the pass `{pass}`: {why}"),
+    })?;
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: part };
     let limits = Limits::default();
