@@ -239,7 +239,7 @@ impl Printer<'_, '_> {
         let of = if doubled { "f64" } else { "f32" };
         let zero = if doubled { "0.0lf" } else { "0.0f" };
         match to {
-            DType::Bool => format!("({value} != {zero})"),
+            DType::Bool => format!("!({value} == {zero})"),
             DType::F16 | DType::BF16 if doubled => rounded(to, format!("rx_odd_f32({value})")),
             DType::F16 | DType::BF16 => rounded(to, value.to_owned()),
             DType::F32 if doubled => format!("f32({value})"),

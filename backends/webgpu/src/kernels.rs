@@ -3,8 +3,8 @@
 
 use crate::device::{Device, Pipelines};
 use crate::{Content, Kernel, Refused, print_wgsl};
-use relax_emit::initialized::unproved_with_parameters;
 use relax_reference::{ReferenceKernels, stop_to_machine};
+use relax_rewrite::walk::stored;
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
@@ -29,19 +29,34 @@ struct Loaded {
     /// Or why there is no code for it, which is said where it is called.
     kernel: Result<Kernel, String>,
     pipelines: OnceLock<Result<Pipelines, String>>,
-    /// The parameters, by their numbers among the buffers, that it may read before it writes to them.
-    reads: Vec<bool>,
+    /// Which of its buffers it does not write to.
+    inputs: Vec<bool>,
 }
 
-/// Calls that a device ran, and calls that the interpreter ran instead.
+/// What became of calls.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(Arc<[AtomicUsize; 2]>);
+pub struct Calls(Arc<[AtomicUsize; 3]>);
+
+/// Who ran a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// The device.
+    Device,
+    /// The interpreter, as the call is not what the kernel declares, or an index might leave 32 bits.
+    NotLaunched,
+    /// The interpreter, after the device stopped.
+    Stopped,
+}
 
 impl Calls {
-    /// Both counts.
+    /// How many there were.
     #[must_use]
-    pub fn counts(&self) -> (usize, usize) {
-        (self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed))
+    pub fn count(&self, ran: Ran) -> usize {
+        self.0[ran as usize].load(Ordering::Relaxed)
+    }
+
+    fn add(&self, ran: Ran) {
+        self.0[ran as usize].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -66,13 +81,13 @@ impl WgpuKernels {
                 let name = &program.name;
                 format!("the tensor program `{name}` has no code for this device: {reason}")
             });
-            let unproved = unproved_with_parameters(program);
+            let written = stored(program.body.as_deref().unwrap_or(&[]));
             let params = program.params.iter().filter_map(|param| match param {
-                Param::Buffer(id) => Some(unproved.contains(id)),
+                Param::Buffer(id) => Some(!written.contains(id)),
                 Param::Scalar(_) | Param::Dim(_) => None,
             });
-            let reads = params.collect();
-            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), reads });
+            let inputs = params.collect();
+            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
         Ok(Self { device, kernels, reference, calls: Calls::default() })
@@ -87,10 +102,10 @@ impl WgpuKernels {
     fn interpret(
         &self,
         kernel: usize,
-        tensors: &[TensorArg<'_>],
-        ints: &[i64],
+        (tensors, ints): (&[TensorArg<'_>], &[i64]),
+        ran: Ran,
     ) -> Result<(), KernelTrap> {
-        self.calls.0[1].fetch_add(1, Ordering::Relaxed);
+        self.calls.add(ran);
         self.reference.call(kernel, tensors, ints)
     }
 }
@@ -105,14 +120,16 @@ impl Kernels for WgpuKernels {
         let found = self.kernels.get(number);
         let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
         let kernel = loaded.kernel.as_ref().map_err(|why| unsupported(why))?;
-        // The device does not know which elements of a parameter nothing was written to.
-        if tensors.iter().zip(&loaded.reads).any(|(tensor, reads)| *reads && !tensor.is_written()) {
-            return self.interpret(number, tensors, ints);
+        // To read of what nothing was written to is a trap.
+        if tensors.iter().zip(&loaded.inputs).any(|(tensor, input)| *input && !tensor.is_written()) {
+            return self.interpret(number, (tensors, ints), Ran::NotLaunched);
         }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
         let launch = match kernel.launch(&shapes, ints) {
             Ok(launch) => launch,
-            Err(Refused::Boundary | Refused::Wide) => return self.interpret(number, tensors, ints),
+            Err(Refused::Boundary | Refused::Wide) => {
+                return self.interpret(number, (tensors, ints), Ran::NotLaunched);
+            }
             Err(Refused::Large(why)) => return Err(unsupported(&why)),
         };
         let compiled = loaded
@@ -131,6 +148,11 @@ impl Kernels for WgpuKernels {
                     if let Content::Parameter(at) = part.content {
                         widen(kernel.dtype(part.buffer), &tensors[at].to_bytes(), &mut bytes);
                     }
+                    if let Content::Given(at) = part.content
+                        && tensors[at].is_written()
+                    {
+                        bytes.extend((0..*size).flat_map(|_| 1_u32.to_ne_bytes()));
+                    }
                     bytes.resize(end, 0);
                 }
                 bytes
@@ -138,8 +160,10 @@ impl Kernels for WgpuKernels {
             .collect();
         let results = self.device.run(kernel, compiled, &launch, &contents);
         let results = results.map_err(|error| unsupported(&error.to_string()))?;
-        let Some(results) = results else { return self.interpret(number, tensors, ints) };
-        self.calls.0[0].fetch_add(1, Ordering::Relaxed);
+        let Some(results) = results else {
+            return self.interpret(number, (tensors, ints), Ran::Stopped);
+        };
+        self.calls.add(Ran::Device);
         give_back(kernel, &launch.sizes, &results, tensors)
     }
 }
@@ -151,7 +175,7 @@ fn give_back(
     results: &[Option<Vec<u8>>],
     tensors: &[TensorArg<'_>],
 ) -> Result<(), KernelTrap> {
-    let written = relax_rewrite::walk::stored(kernel.program.body.as_deref().unwrap_or(&[]));
+    let written = stored(kernel.program.body.as_deref().unwrap_or(&[]));
     for ((binding, sizes), result) in kernel.bindings.iter().zip(sizes).zip(results) {
         let Some(result) = result else { continue };
         let mut at = 0;

@@ -117,7 +117,7 @@ impl Kernel {
             return Err(Refused::Wide);
         }
         let of = match part.content {
-            Content::Written => 1,
+            Content::Written | Content::Given(_) => 1,
             _ => dtypes::words(self.dtype(part.buffer), self.doubles),
         };
         // A binding is never empty, and an index that is none is 0.

@@ -46,7 +46,7 @@ mod threads;
 #[cfg(feature = "wgpu")]
 pub use device::{Device, DeviceError, devices};
 #[cfg(feature = "wgpu")]
-pub use kernels::{Calls, WgpuKernels};
+pub use kernels::{Calls, Ran, WgpuKernels};
 pub use launch::{Launch, Refused};
 pub use route::lower_for_webgpu;
 
@@ -132,6 +132,8 @@ pub enum Content {
     Scratch,
     /// For each element of such a buffer whether it was written.
     Written,
+    /// The same for the parameter of this number.
+    Given(usize),
 }
 
 /// A word that a launch gives to a kernel.
@@ -145,6 +147,13 @@ pub enum Word {
     Extent(Dim),
     /// Where a part begins in the storage buffer that it shares, in words.
     Base(Part),
+}
+
+impl Content {
+    /// Whether it says what was written.
+    pub(crate) fn is_of_writing(self) -> bool {
+        matches!(self, Content::Written | Content::Given(_))
+    }
 }
 
 impl Kernel {

@@ -42,6 +42,8 @@ impl Printer<'_, '_> {
         let called = match op {
             BinOp::FloorDiv => "floordiv",
             BinOp::Mod => "floormod",
+            // Devices that compare NaN in order say that it is not unlike itself.
+            BinOp::NotEqual => return format!("!({a} == {b})"),
             BinOp::Min => return format!("rx_min_{of}({a}, {b})"),
             BinOp::Max => return format!("rx_max_{of}({a}, {b})"),
             BinOp::Div if self.doubles == Doubles::Native && !doubled => {

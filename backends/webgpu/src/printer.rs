@@ -3,7 +3,7 @@
 use crate::names::Names;
 use crate::stages::{Way, stages};
 use crate::{Binding, Content, Doubles, Kernel, Part, Stage, Word, dtypes, prelude};
-use relax_emit::initialized::unproved;
+use relax_emit::initialized::unproved_with_parameters;
 use relax_rewrite::ranges::{Ranges, assume_declared};
 use relax_rewrite::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
@@ -115,7 +115,7 @@ fn attempt(
         bound: BTreeSet::new(),
         shape: ([None; 3], [1; 3]),
         written: BTreeMap::new(),
-        watched: unproved(program),
+        watched: unproved_with_parameters(program),
         words: Vec::new(),
         lines: String::new(),
         indent: 1,
@@ -199,12 +199,19 @@ impl Printer<'_, '_> {
 
     /// Gives every buffer that is in memory of the device a storage buffer; what is too many shares one.
     fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
+        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
         let params = self.program.params.iter();
         let params = params.filter_map(|p| if let Param::Buffer(id) = p { Some(*id) } else { None });
         let mut parts: Vec<Part> = params
             .enumerate()
             .map(|(at, buffer)| Part { buffer, content: Content::Parameter(at) })
             .collect();
+        for at in 0..parts.len() {
+            let buffer = parts[at].buffer;
+            if self.watched.contains(&buffer) && written.contains(&buffer) {
+                parts.push(Part { buffer, content: Content::Given(at) });
+            }
+        }
         for &buffer in scratch {
             parts.push(Part { buffer, content: Content::Scratch });
             if self.watched.contains(&buffer) {
@@ -213,7 +220,7 @@ impl Printer<'_, '_> {
         }
         let doubled = |part: &Part| {
             self.doubles == Doubles::Native
-                && part.content != Content::Written && self.program.buffer(part.buffer).dtype == DType::F64
+                && !part.content.is_of_writing() && self.program.buffer(part.buffer).dtype == DType::F64
         };
         let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
         let mut params = params.map(|part| self.program.buffer(part.buffer));
@@ -243,7 +250,7 @@ impl Printer<'_, '_> {
         let mut bindings = Vec::new();
         for part in parts {
             let wish = self.program.buffer(part.buffer).name.clone();
-            let prefix = if part.content == Content::Written { "w" } else { "b" };
+            let prefix = if part.content.is_of_writing() { "w" } else { "b" };
             let name = self.names.fresh(prefix, &wish);
             self.place(&part, Place::Own(name));
             let is_written = is_written(&part);
@@ -262,7 +269,7 @@ impl Printer<'_, '_> {
 
     fn place(&mut self, part: &Part, place: Place) {
         self.bound.insert(part.buffer);
-        if part.content == Content::Written {
+        if part.content.is_of_writing() {
             self.written.insert(part.buffer, place);
         } else {
             self.places.insert(part.buffer, place);
@@ -312,11 +319,11 @@ impl Printer<'_, '_> {
     fn variable(&self, binding: &Binding) -> (String, &'static str) {
         let [part] = binding.parts.as_slice() else { return ("shared_words".to_owned(), "u32") };
         let place = match part.content {
-            Content::Written => &self.written[&part.buffer],
+            Content::Written | Content::Given(_) => &self.written[&part.buffer],
             _ => &self.places[&part.buffer],
         };
         let of = match part.content {
-            Content::Written => "u32",
+            Content::Written | Content::Given(_) => "u32",
             _ => dtypes::stored(self.program.buffer(part.buffer).dtype, self.doubles),
         };
         match place {

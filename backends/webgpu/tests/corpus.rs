@@ -20,7 +20,7 @@ use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
 use relax_syntax::parse::{parse_expression, read_source};
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, Doubles, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Calls, Device, Doubles, Ran, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,8 +58,9 @@ fn main() {
         Trial::test(files::name(&path), move || on_stack(path, device, calls))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    let (launched, interpreted) = calls.counts();
-    eprintln!("{launched} calls of kernels on the device, {interpreted} given to the interpreter");
+    for ran in [Ran::Device, Ran::NotLaunched, Ran::Stopped] {
+        eprintln!("{ran:?}: {} calls of kernels", calls.count(ran));
+    }
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     if report() > SKIPPED && is_whole {
         std::process::exit(101);
