@@ -1,4 +1,5 @@
-//! The functions that WGSL lacks. A kernel gets those that it calls, and what they call: a device compiles each text.
+//! The functions that WGSL lacks. A kernel gets those that it calls, and what they call: a device compiles each text. Loops
+//! over terms of a series have a bound that compilers do not see (`rx_few`), or they write each term out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

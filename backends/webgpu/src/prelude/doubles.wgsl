@@ -1,3 +1,7 @@
+fn rx_few(count: i32) -> i32 {
+    return count + given.end;
+}
+
 fn rx_d(a: f32) -> f64 {
     return f64(a);
 }
@@ -133,7 +137,7 @@ fn rx_exp_f64(a: f64) -> f64 {
     let k = rx_round_f64(a * 1.4426950408889634lf);
     let r = (a - k * 0.6931471803691238lf) - k * 1.9082149292705877e-10lf;
     var sum = 1.0lf;
-    for (var n = 15i; n >= 1i; n--) { sum = 1.0lf + sum * r / f64(n); }
+    for (var n = rx_few(15i); n >= 1i; n--) { sum = 1.0lf + sum * r / f64(n); }
     return rx_scaled_f64(sum, i32(k));
 }
 
@@ -150,7 +154,7 @@ fn rx_round_f64(a: f64) -> f64 {
 fn rx_expm1_f64(a: f64) -> f64 {
     if abs(a) > 0.5lf || rx_is_nan_f64(a) { return rx_exp_f64(a) - 1.0lf; }
     var sum = 1.0lf;
-    for (var n = 18i; n >= 2i; n--) { sum = 1.0lf + sum * a / f64(n); }
+    for (var n = rx_few(18i); n >= 2i; n--) { sum = 1.0lf + sum * a / f64(n); }
     return a * sum;
 }
 
@@ -160,8 +164,8 @@ fn rx_log_f64(a: f64) -> f64 {
     if a == rx_inf_f64() { return a; }
     var x = a;
     var k = 0i;
-    for (var n = 0i; n < 12i && x > 1.2676506002282294e30lf; n++) { x = x * rx_power_f64(-100i); k += 100i; }
-    for (var n = 0i; n < 12i && x < 7.888609052210118e-31lf; n++) { x = x * rx_power_f64(100i); k -= 100i; }
+    for (var n = 0i; n < rx_few(12i) && x > 1.2676506002282294e30lf; n++) { x = x * rx_power_f64(-100i); k += 100i; }
+    for (var n = 0i; n < rx_few(12i) && x < 7.888609052210118e-31lf; n++) { x = x * rx_power_f64(100i); k -= 100i; }
     let e = i32(bitcast<u32>(f32(x)) >> 23u) - 127i;
     var m = x * rx_power_f64(-e);
     k += e;
@@ -169,7 +173,7 @@ fn rx_log_f64(a: f64) -> f64 {
     let f = (m - 1.0lf) / (m + 1.0lf);
     let s = f * f;
     var sum = 0.0lf;
-    for (var n = 25i; n >= 3i; n -= 2i) { sum = s * (sum + 1.0lf / f64(n)); }
+    for (var n = rx_few(25i); n >= 3i; n -= 2i) { sum = s * (sum + 1.0lf / f64(n)); }
     return f64(k) * 0.6931471803691238lf + (2.0lf * f + (2.0lf * f * sum + f64(k) * 1.9082149292705877e-10lf));
 }
 
@@ -228,7 +232,7 @@ fn rx_quarter_f64(a: f64, turn: i32) -> f64 {
     let s = r * r;
     let odd = (quarter & 1i) == 1i;
     var sum = 1.0lf;
-    for (var n = 11i; n >= 1i; n--) {
+    for (var n = rx_few(11i); n >= 1i; n--) {
         let m = select(2i * n + 1i, 2i * n, odd);
         sum = 1.0lf - sum * s / f64(m * (m - 1i));
     }
@@ -258,7 +262,7 @@ fn rx_atan_f64(a: f64) -> f64 {
     else if x > 0.41421356237309503lf { x = (x - 1.0lf) / (x + 1.0lf); base = 0.7853981633974483lf; }
     let s = x * x;
     var sum = 0.0lf;
-    for (var n = 24i; n >= 1i; n--) {
+    for (var n = rx_few(24i); n >= 1i; n--) {
         var term = 1.0lf / f64(2i * n + 1i);
         if (n & 1i) == 1i { term = -term; }
         sum = s * (term + sum);
@@ -315,7 +319,7 @@ fn rx_erf_small_f64(x: f64) -> f64 {
     let s = x * x;
     var term = x;
     var sum = x;
-    for (var n = 1i; n < 60i; n++) {
+    for (var n = 1i; n < rx_few(60i); n++) {
         term = term * 2.0lf * s / f64(2i * n + 1i);
         sum = sum + term;
     }
@@ -326,7 +330,7 @@ fn rx_erfc_tail_f64(x: f64) -> f64 {
     if x > 27.3lf { return rx_d(0.0f); }
     let s = 2.0lf * x * x;
     var rest = 1.0lf;
-    for (var n = 70i; n >= 1i; n--) { rest = 1.0lf + f64(n) / s / rest; }
+    for (var n = rx_few(70i); n >= 1i; n--) { rest = 1.0lf + f64(n) / s / rest; }
     return rx_exp_f64(-x * x) / (x * 1.772453850905516lf * rest);
 }
 

@@ -150,7 +150,7 @@ fn rx_atan_f32(a: f32) -> f32 {
     else if x > 0.41421357f { x = (x - 1.0f) / (x + 1.0f); base = 0.785398185f; low = -2.1855694e-8f; }
     let s = x * x;
     var sum = 0.0f;
-    for (var n = 13i; n >= 1i; n--) {
+    for (var n = rx_few(13i); n >= 1i; n--) {
         let term = 1.0f / f32(2i * n + 1i);
         sum = s * (select(term, -term, (n & 1i) == 1i) + sum);
     }
@@ -209,7 +209,7 @@ fn rx_erf_f32(a: f32) -> f32 {
         let s = x * x;
         var term = x;
         var sum = x;
-        for (var n = 1i; n < 24i; n++) {
+        for (var n = 1i; n < rx_few(24i); n++) {
             term = term * 2.0f * s / f32(2i * n + 1i);
             sum = sum + term;
         }
@@ -224,7 +224,7 @@ fn rx_erfc_tail_f32(x: f32) -> f32 {
     if x > 10.1f { return 0.0f; }
     let s = 2.0f * x * x;
     var rest = 1.0f;
-    for (var n = 30i; n >= 1i; n--) { rest = 1.0f + f32(n) / s / rest; }
+    for (var n = rx_few(30i); n >= 1i; n--) { rest = 1.0f + f32(n) / s / rest; }
     return rx_exp_f32(-x * x) / (x * 1.77245385f * rest);
 }
 
