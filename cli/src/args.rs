@@ -101,6 +101,8 @@ pub(crate) enum Language {
     C,
     /// CUDA C++, with loops bound to blocks and threads where they are not yet
     Cuda,
+    /// One text for each kernel: with `--to P2.3` of programs whose loops are bound to threads
+    Wgsl,
 }
 
 /// The phases of compilation.
@@ -266,7 +268,7 @@ pub(crate) enum Backend {
     Interp,
     /// Code of the system's C compiler, on the virtual machine
     Cpu,
-    /// Not built in this version
+    /// A device of WebGPU, on the virtual machine: for a build with the feature `wgpu`
     Wgpu,
     /// An NVIDIA device, where the command is built with the feature `cuda`
     Cuda,

@@ -7,12 +7,28 @@ use crate::products::flat;
 use relax_rewrite::patterns::{initializes, visit};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{Axis, BufferId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{Axis, BufferId, Param, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// The buffers of a program with a read that is not known to find a value.
-pub(crate) fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
-    let mut walk = Walk { program, known: Known::default(), unproved: BTreeSet::new() };
+#[must_use]
+pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
+    walked(program, Known::default())
+}
+
+/// The same with the parameters among them, as if nothing had been written to those before.
+#[must_use]
+pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
+    let params = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(*id),
+        Param::Scalar(_) | Param::Dim(_) => None,
+    });
+    let allocated: BTreeSet<BufferId> = params.collect();
+    walked(program, Known { straight: allocated.clone(), allocated, ..Known::default() })
+}
+
+fn walked(program: &TensorProgram, known: Known) -> BTreeSet<BufferId> {
+    let mut walk = Walk { program, known, unproved: BTreeSet::new() };
     walk.body(program.body.as_deref().unwrap_or(&[]));
     walk.unproved
 }

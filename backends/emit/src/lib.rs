@@ -25,7 +25,7 @@ mod dims;
 mod divergent;
 mod dtypes;
 mod expressions;
-mod initialized;
+pub mod initialized;
 mod multiply;
 mod names;
 mod outline;

@@ -10,7 +10,7 @@ pub(super) fn devices(terminal: &mut Terminal) -> Outcome {
         Err(error) => terminal.note(&format!("cpu: {error}")),
     }
     cuda(terminal)?;
-    Ok(Exit::Fine)
+    wgpu(terminal)
 }
 
 #[cfg(feature = "cuda")]
@@ -27,8 +27,26 @@ fn cuda(terminal: &mut Terminal) -> Outcome {
     Ok(Exit::Fine)
 }
 
+#[cfg(feature = "wgpu")]
+fn wgpu(terminal: &mut Terminal) -> Outcome {
+    let found = relax_webgpu::devices();
+    if found.is_empty() {
+        terminal.note("wgpu: no device; ./webgpu.sh fetches a software one");
+    }
+    for device in found {
+        terminal.result(&format!("wgpu: {device}\n"))?;
+    }
+    Ok(Exit::Fine)
+}
+
 #[cfg(not(feature = "cuda"))]
 fn cuda(terminal: &mut Terminal) -> Outcome {
     terminal.note(&format!("cuda: {}", super::run::NO_CUDA));
+    Ok(Exit::Fine)
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn wgpu(terminal: &mut Terminal) -> Outcome {
+    terminal.note(&format!("wgpu: {}", super::run::NO_WGPU));
     Ok(Exit::Fine)
 }

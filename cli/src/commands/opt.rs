@@ -20,6 +20,7 @@ use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use relax_webgpu::{Doubles, print_wgsl};
 use std::sync::Arc;
 use watch::{Reporter, Show};
 
@@ -60,6 +61,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                     c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
                 }
                 Some(Language::Cuda) => cuda_text(&module, &program.source, terminal),
+                Some(Language::Wgsl) => wgsl_text(&module, &program.source, terminal),
                 None => print(&module),
             };
             match &args.output {
@@ -99,6 +101,16 @@ fn cuda_text(module: &Module, file: &Source, terminal: &mut Terminal) -> String 
         terminal.note(&format!("`{name}` is left out: {why}"));
     }
     source.text
+}
+
+/// The tensor programs as WGSL, one text after the other, for devices without f64.
+fn wgsl_text(module: &Module, source: &Source, terminal: &mut Terminal) -> String {
+    let doubles = Doubles::Narrowed;
+    let printed = print_wgsl(module, &mut Prover::new(), doubles, Some(source));
+    for (name, why) in &printed.left_out {
+        terminal.note(&format!("`{name}` is left out: {why}"));
+    }
+    printed.kernels.iter().map(|kernel| kernel.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// What the command line asks for.

@@ -1,10 +1,13 @@
 //! `relax run`: a function of a program on given inputs: in the reference interpreter, or compiled.
 
+mod accelerated;
 mod arguments;
 mod compared;
 mod compiled;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(feature = "wgpu")]
+mod device;
 mod output;
 
 use super::constants::{self, Constants};
@@ -29,7 +32,7 @@ use std::sync::Arc;
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
     if is_module(&args.file)? {
-        if args.backend == Backend::Cuda {
+        if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
             return Err(Failure::missing(
                 "a module file has code for the processor; give the program",
             ));
@@ -42,18 +45,23 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     match args.backend {
         Backend::Cpu => return compiled::run_program(args, &program, terminal),
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => return cuda::run_program(args, &program, terminal),
-        _ => {}
+        Backend::Interp | Backend::Cuda | Backend::Wgpu => {}
     }
     let function = entry(&program.module, &args.entry)?;
     let constants = constants::load(&program.module, function, args.params.as_deref())?;
-    interpreted(args, &program, constants, terminal)
+    match args.backend {
+        Backend::Interp | Backend::Cpu => interpreted(args, &program, constants, terminal),
+        Backend::Cuda | Backend::Wgpu => accelerated::run_with(args, &program, constants, terminal),
+    }
 }
 
 /// Said where this build has no devices of CUDA.
 pub(super) const NO_CUDA: &str = "this build has no devices of CUDA: build it with \
     `cargo build --release -p relax-cli --features cuda`";
+
+/// Said where this build has no devices of WebGPU.
+pub(super) const NO_WGPU: &str = "this build has no devices of WebGPU: build it with \
+    `cargo build --release -p relax-cli --features wgpu`";
 
 /// Whether this command has a backend; which one, where it has not.
 fn is_built(backend: Backend) -> Result<(), Failure> {
@@ -61,9 +69,8 @@ fn is_built(backend: Backend) -> Result<(), Failure> {
         Backend::Interp | Backend::Cpu => Ok(()),
         Backend::Cuda if cfg!(feature = "cuda") => Ok(()),
         Backend::Cuda => Err(Failure::missing(NO_CUDA)),
-        Backend::Wgpu => Err(Failure::missing(
-            "this backend is not built in this version; there are --backend interp and --backend cpu",
-        )),
+        Backend::Wgpu if cfg!(feature = "wgpu") => Ok(()),
+        Backend::Wgpu => Err(Failure::missing(NO_WGPU)),
     }
 }
 
@@ -77,9 +84,8 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     if args.backend == Backend::Cpu {
         return compiled::run_imported(&args, &program, constants, terminal);
     }
-    #[cfg(feature = "cuda")]
-    if args.backend == Backend::Cuda {
-        return cuda::run_with(&args, &program, constants, terminal);
+    if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
+        return accelerated::run_with(&args, &program, constants, terminal);
     }
     interpreted(&args, &program, constants, terminal)
 }

@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/reference", 5),
     ("backends/cuda", 5),
     ("backends/build", 5),
+    ("backends/webgpu", 5),
     ("fuzz", 6),
     ("cli", 7),
     ("demo", 7),

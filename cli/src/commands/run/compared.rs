@@ -1,9 +1,8 @@
 //! A program as `relax diff --backend` runs it: compiled once, called with many arguments.
 
 use super::super::build::{Bound, image};
+use super::accelerated;
 use super::compiled::loaded;
-#[cfg(feature = "cuda")]
-use super::cuda;
 use super::is_built;
 use crate::args::Backend;
 use crate::exit::Failure;
@@ -25,8 +24,7 @@ pub(in crate::commands) fn compiled(
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
-        #[cfg(feature = "cuda")]
-        Backend::Cuda => cuda::compiled(program, &BTreeMap::new())?,
+        Backend::Cuda | Backend::Wgpu => accelerated::compiled(program, backend, BTreeMap::new())?,
         _ => {
             let params = Arc::new(BTreeMap::new());
             let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None };

@@ -1,12 +1,7 @@
-//! Runs on an NVIDIA device: kernels are compiled for it, everything else is the virtual machine's.
+//! Programs for an NVIDIA device.
 
-use super::super::constants::{Constants, from, load_externals, open};
-use super::super::opt::failed_run;
-use super::compiled::{loaded, prepare, run};
-use super::entry;
-use crate::args::RunArgs;
-use crate::exit::{Failure, Outcome};
-use crate::terminal::Terminal;
+use super::compiled::loaded;
+use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
 use relax_cuda::{DeviceKernels, Driver, build, lower_for_cuda};
 use relax_lower::program::Around;
@@ -17,31 +12,6 @@ use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use std::collections::BTreeMap;
-
-/// Compiles a program for the device and runs it.
-pub(super) fn run_program(args: &RunArgs, program: &Program, terminal: &mut Terminal) -> Outcome {
-    let function = entry(&program.module, &args.entry)?;
-    let path = args.params.as_deref();
-    load_externals(&program.module, path)?;
-    let constants = from(&program.module, function, open(path)?.as_ref())?;
-    run_with(args, program, constants, terminal)
-}
-
-/// The same for a program whose constants are at hand.
-pub(super) fn run_with(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    terminal: &mut Terminal,
-) -> Outcome {
-    let Constants { externals, parameters } = constants;
-    let module = match compiled(program, &externals)? {
-        Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal),
-    };
-    let source = program.source.clone();
-    run(args, prepare(args, module, &program.module, &parameters, source)?, terminal)
-}
 
 /// A program on the first device; the inner error is that of a pass.
 pub(super) fn compiled(

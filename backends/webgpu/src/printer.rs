@@ -1,0 +1,349 @@
+//! One kernel: its stages as entries of one text, and what the host must bring.
+
+use crate::names::Names;
+use crate::stages::{Way, stages};
+use crate::{Binding, Content, Doubles, Kernel, Part, Stage, Word, dtypes, prelude};
+use relax_emit::initialized::unproved_with_parameters;
+use relax_rewrite::ranges::{Ranges, assume_declared};
+use relax_rewrite::walk::stored;
+use relax_semantics::tir::{Sources, Typing};
+use relax_syntax::Name;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::print::print_file;
+use relax_syntax::raise::raise_module;
+use relax_syntax::span::Source;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Storage buffers of one stage, without the status.
+const STORAGE: usize = 7;
+
+/// Where a buffer lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a variable of its own, of this name.
+    Own(String),
+    /// In the shared storage buffer, from this word of the uniform buffer on.
+    Shared(String),
+}
+
+/// What is known where the printer is.
+pub(crate) struct Printer<'p, 'f> {
+    pub(crate) program: &'p TensorProgram,
+    pub(crate) typing: Typing<'p>,
+    pub(crate) facts: &'f mut dyn Facts,
+    pub(crate) ranges: Ranges,
+    pub(crate) sources: Sources,
+    pub(crate) doubles: Doubles,
+    pub(crate) source: Option<&'p Source>,
+    pub(crate) names: Names,
+    pub(crate) scalars: BTreeMap<ScalarId, String>,
+    /// The first value of each loop variable.
+    pub(crate) starts: BTreeMap<ScalarId, String>,
+    pub(crate) places: BTreeMap<BufferId, Place>,
+    /// Buffers in storage buffers.
+    pub(crate) bound: BTreeSet<BufferId>,
+    /// Variables of loops over blocks, and the threads of a block, of the entry that is printed.
+    pub(crate) shape: ([Option<ScalarId>; 3], [i64; 3]),
+    /// Where it is noted which elements were written, of buffers with reads that may come before.
+    pub(crate) written: BTreeMap<BufferId, Place>,
+    /// Buffers with such reads.
+    pub(crate) watched: BTreeSet<BufferId>,
+    pub(crate) words: Vec<(Word, String)>,
+    pub(crate) lines: String,
+    pub(crate) indent: usize,
+    /// Variables in workgroup memory, as text.
+    pub(crate) workgroup: String,
+    /// Bytes of them.
+    pub(crate) workgroup_bytes: i64,
+    /// Bytes of the arrays of a thread.
+    pub(crate) local_bytes: i64,
+    pub(crate) sites: u32,
+    /// Where in a launch the printer is.
+    pub(crate) way: Way,
+    /// Loops around, outside of which an allocation is made once.
+    pub(crate) depth: usize,
+    /// What is in the way.
+    pub(crate) refused: Option<String>,
+}
+
+/// Prints one program: with its threads, or, where they are not such as a launch has and none waits for another, by one thread.
+pub(crate) fn print_program(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    doubles: Doubles,
+    source: Option<&Source>,
+) -> Result<Kernel, String> {
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let mut printed = attempt(program, facts, (doubles, source), Way::Launched);
+    let body = program.body.as_deref().unwrap_or(&[]);
+    if printed.is_err() && !crate::threads::has_barrier(body) {
+        printed = attempt(program, facts, (doubles, source), Way::Alone);
+    }
+    facts.pop();
+    printed
+}
+
+fn attempt(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    (doubles, source): (Doubles, Option<&Source>),
+    way: Way,
+) -> Result<Kernel, String> {
+    let body = program.body.as_ref().ok_or("it is external: it has no body")?;
+    let typing = Typing::new(program).map_err(|found| {
+        let first = found.first().map_or("", |first| first.message.as_str());
+        format!("not well-formed: {first}")
+    })?;
+    let mut printer = Printer {
+        program,
+        typing,
+        facts,
+        ranges: Ranges::default(),
+        sources: Sources::default(),
+        doubles,
+        source,
+        names: Names::default(),
+        scalars: BTreeMap::new(),
+        starts: BTreeMap::new(),
+        places: BTreeMap::new(),
+        bound: BTreeSet::new(),
+        shape: ([None; 3], [1; 3]),
+        written: BTreeMap::new(),
+        watched: unproved_with_parameters(program),
+        words: Vec::new(),
+        lines: String::new(),
+        indent: 1,
+        workgroup: String::new(),
+        workgroup_bytes: 0,
+        local_bytes: 0,
+        sites: 0,
+        way,
+        depth: 0,
+        refused: None,
+    };
+    let stages = stages(program, body, way)?;
+    printer.name_everything();
+    let bindings = printer.bind(&stages.scratch)?;
+    let mut entries = String::new();
+    let mut launched = Vec::new();
+    for (plan, number) in stages.stages.iter().zip(0..) {
+        let entry = format!("stage_{number}");
+        entries.push_str(&printer.stage(plan, &entry)?);
+        launched.push(Stage { entry, blocks: plan.blocks(), bound: plan.bound.clone() });
+    }
+    if let Some(reason) = printer.refused.take() {
+        return Err(reason);
+    }
+    let text = printer.text(&bindings, &entries);
+    let words = printer.words.into_iter().map(|(word, _)| word).collect();
+    Ok(Kernel { program: program.clone(), text, stages: launched, bindings, words, doubles })
+}
+
+impl Printer<'_, '_> {
+    fn name_everything(&mut self) {
+        for (info, id) in self.program.scalars.iter().zip(0..) {
+            let fresh = self.names.fresh("s", &info.name);
+            self.scalars.insert(ScalarId(id), fresh);
+        }
+        for param in &self.program.params {
+            if let Param::Scalar(id) = param {
+                let name = self.word(Word::Scalar(*id));
+                self.scalars.insert(*id, name);
+            }
+        }
+    }
+
+    /// The name of a word that the host gives.
+    pub(crate) fn word(&mut self, word: Word) -> String {
+        if let Some((_, name)) = self.words.iter().find(|(known, _)| *known == word) {
+            return format!("given.{name}");
+        }
+        let name = match &word {
+            Word::Dim(name) => self.names.fresh("d", name),
+            Word::Scalar(id) => {
+                let wish = self.program.scalar(*id).name.clone();
+                self.names.fresh("g", &wish)
+            }
+            Word::Extent(_) => self.names.fresh("x", "extent"),
+            Word::Base(part) => {
+                let wish = self.program.buffer(part.buffer).name.clone();
+                self.names.fresh("at", &wish)
+            }
+        };
+        self.words.push((word, name.clone()));
+        format!("given.{name}")
+    }
+
+    pub(crate) fn dim(&mut self, name: &Name) -> String {
+        self.word(Word::Dim(name.clone()))
+    }
+
+    /// An extent: what is computed is computed by the host.
+    pub(crate) fn extent(&mut self, dim: &Dim) -> String {
+        match dim {
+            Dim::Int(value) => dtypes::index(*value),
+            Dim::Var(name) => self.dim(name),
+            Dim::Op(..) => self.word(Word::Extent(dim.clone())),
+        }
+    }
+
+    /// Gives every buffer that is in memory of the device a storage buffer; what is too many shares one.
+    fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
+        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
+        let params = self.program.params.iter();
+        let params =
+            params.filter_map(|p| if let Param::Buffer(id) = p { Some(*id) } else { None });
+        let mut parts: Vec<Part> = params
+            .enumerate()
+            .map(|(at, buffer)| Part { buffer, content: Content::Parameter(at) })
+            .collect();
+        for at in 0..parts.len() {
+            let buffer = parts[at].buffer;
+            if self.watched.contains(&buffer) && written.contains(&buffer) {
+                parts.push(Part { buffer, content: Content::Given(at) });
+            }
+        }
+        for &buffer in scratch {
+            parts.push(Part { buffer, content: Content::Scratch });
+            if self.watched.contains(&buffer) {
+                parts.push(Part { buffer, content: Content::Written });
+            }
+        }
+        let doubled = |part: &Part| {
+            self.doubles == Doubles::Native
+                && !part.content.is_of_writing()
+                && self.program.buffer(part.buffer).dtype == DType::F64
+        };
+        let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
+        let mut params = params.map(|part| self.program.buffer(part.buffer));
+        if let Some(info) = params.find(|info| info.dtype == DType::F64)
+            && self.doubles == Doubles::Narrowed
+        {
+            let name = &info.name;
+            return Err(format!("`{name}` has elements of f64, which not every device has"));
+        }
+        // f64 has no bits that another type could read: it never shares.
+        let alone = parts.iter().filter(|part| doubled(part)).count();
+        if alone > STORAGE || (alone == STORAGE && parts.len() > STORAGE) {
+            return Err("it has more buffers of f64 than a stage may have".to_owned());
+        }
+        if parts.len() > STORAGE {
+            parts.sort_by_key(|part| !doubled(part));
+        }
+        Ok(self.bindings(parts))
+    }
+
+    fn bindings(&mut self, mut parts: Vec<Part>) -> Vec<Binding> {
+        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
+        let is_written = |part: &Part| {
+            !matches!(part.content, Content::Parameter(_)) || written.contains(&part.buffer)
+        };
+        let shared = if parts.len() > STORAGE { parts.split_off(STORAGE - 1) } else { Vec::new() };
+        let mut bindings = Vec::new();
+        for part in parts {
+            let wish = self.program.buffer(part.buffer).name.clone();
+            let prefix = if part.content.is_of_writing() { "w" } else { "b" };
+            let name = self.names.fresh(prefix, &wish);
+            self.place(&part, Place::Own(name));
+            let is_written = is_written(&part);
+            bindings.push(Binding { parts: vec![part], is_written });
+        }
+        if !shared.is_empty() {
+            for part in &shared {
+                let base = self.word(Word::Base(part.clone()));
+                self.place(part, Place::Shared(base));
+            }
+            let is_written = shared.iter().any(is_written);
+            bindings.push(Binding { parts: shared, is_written });
+        }
+        bindings
+    }
+
+    fn place(&mut self, part: &Part, place: Place) {
+        self.bound.insert(part.buffer);
+        if part.content.is_of_writing() {
+            self.written.insert(part.buffer, place);
+        } else {
+            self.places.insert(part.buffer, place);
+        }
+    }
+
+    /// A line of the entry.
+    pub(crate) fn line(&mut self, text: &str) {
+        let _ = writeln!(self.lines, "{:1$}{text}", "", self.indent * 4);
+    }
+
+    /// A value in a variable of its own.
+    pub(crate) fn temporary(&mut self, value: &str) -> String {
+        let name = self.names.fresh("t", "");
+        self.line(&format!("let {name} = {value};"));
+        name
+    }
+
+    pub(crate) fn refuse(&mut self, reason: impl Into<String>) {
+        self.refused.get_or_insert(reason.into());
+    }
+
+    fn text(&self, bindings: &[Binding], entries: &str) -> String {
+        let mut text = comment(self.program);
+        text.push_str("struct Given {\n");
+        for (_, name) in &self.words {
+            let _ = writeln!(text, "    {name}: i32,");
+        }
+        // A structure has a member.
+        text.push_str("    end: i32,\n}\n\n");
+        text.push_str("@group(0) @binding(0) var<uniform> given: Given;\n");
+        text.push_str(
+            "@group(0) @binding(1) var<storage, read_write> status: array<atomic<u32>, 1>;\n",
+        );
+        for (binding, number) in bindings.iter().zip(2..) {
+            let access = if binding.is_written { "read_write" } else { "read" };
+            let (name, of) = self.variable(binding);
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({number}) var<storage, {access}> {name}: array<{of}>;"
+            );
+        }
+        let _ = write!(
+            text,
+            "{}\n{}{entries}",
+            self.workgroup,
+            prelude::of(&format!("{entries}rx_bits("))
+        );
+        text
+    }
+
+    fn variable(&self, binding: &Binding) -> (String, &'static str) {
+        let [part] = binding.parts.as_slice() else { return ("shared_words".to_owned(), "u32") };
+        let place = match part.content {
+            Content::Written | Content::Given(_) => &self.written[&part.buffer],
+            _ => &self.places[&part.buffer],
+        };
+        let of = match part.content {
+            Content::Written | Content::Given(_) => "u32",
+            _ => dtypes::stored(self.program.buffer(part.buffer).dtype, self.doubles),
+        };
+        match place {
+            Place::Own(name) => (name.clone(), of),
+            Place::Shared(_) => ("shared_words".to_owned(), "u32"),
+        }
+    }
+}
+
+/// The text of the program.
+fn comment(program: &TensorProgram) -> String {
+    let definitions = vec![Definition::Tensor(program.clone())];
+    let text = print_file(&raise_module(&Module { definitions, ..Module::default() }));
+    let mut comment = String::new();
+    for line in text.lines() {
+        let _ = writeln!(comment, "// {line}");
+    }
+    comment.push('\n');
+    comment
+}

@@ -1,0 +1,96 @@
+//! Every kernel of the corpus as WGSL, held by naga against the language, without a device. What the printer refuses stands
+//! with its reason in `refused.txt`, which `RELAX_BLESS=1` rewrites: look at what is new there.
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use relax_corpus::files;
+use relax_corpus::pipeline::Program;
+use relax_corpus::well_formed_part::well_formed_part;
+use relax_rewrite::pass::Settings;
+use relax_symbolic::Prover;
+use relax_syntax::parse::read_source;
+use relax_webgpu::{Doubles, Kernel, lower_for_webgpu, print_wgsl};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Deep recursion in the front end is limited by its own limits, not by the thread's.
+const STACK: usize = 256 << 20;
+
+/// What became of the kernels.
+#[derive(Default)]
+struct Found {
+    valid: BTreeMap<&'static str, usize>,
+    refused: Vec<String>,
+    invalid: Vec<String>,
+}
+
+#[test]
+fn every_kernel_is_valid() {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(|| {
+        let mut found = Found::default();
+        for path in files::programs() {
+            hold(&path, &mut found);
+        }
+        found
+    });
+    let found = thread.expect("a thread").join().expect("no kernel panics");
+    for (doubles, count) in &found.valid {
+        eprintln!("{doubles}: {count} kernels are valid");
+    }
+    eprintln!("{} kernels are refused", found.refused.len());
+    assert!(found.invalid.is_empty(), "{}", found.invalid.join("\n"));
+    let mut text = String::new();
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in &found.refused {
+        *reasons.entry(line.split_once(": ").map_or("", |(_, reason)| reason)).or_default() += 1;
+    }
+    for (doubles, count) in &found.valid {
+        let _ = writeln!(text, "# {doubles}: {count} kernels are valid");
+    }
+    let _ = writeln!(text, "# {} kernels are refused", found.refused.len());
+    for line in &found.refused {
+        let _ = writeln!(text, "{line}");
+    }
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused.txt");
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        std::fs::write(&place, &text).expect("the file can be written");
+    }
+    let known = std::fs::read_to_string(&place).unwrap_or_default();
+    assert!(known == text, "refused.txt is not what was found: RELAX_BLESS=1, and look at it");
+}
+
+fn hold(path: &PathBuf, found: &mut Found) {
+    let bytes = std::fs::read(path).expect("a file of the corpus");
+    let Ok(source) = read_source("corpus", &bytes) else { return };
+    let program = Program::load(source.clone());
+    let part = well_formed_part(&program);
+    let name = files::name(path);
+    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default()) else { return };
+    for (doubles, label) in [(Doubles::Native, "f64"), (Doubles::Narrowed, "portable")] {
+        let printed = print_wgsl(&lowered, &mut Prover::new(), doubles, Some(&source));
+        for (kernel, reason) in &printed.left_out {
+            if reason.contains("external") {
+                continue;
+            }
+            found.refused.push(format!("{label} {name} {kernel}: {reason}"));
+        }
+        for kernel in &printed.kernels {
+            match validate(kernel, doubles) {
+                Ok(()) => *found.valid.entry(label).or_default() += 1,
+                Err(why) => found.invalid.push(format!("{name} {}: {why}", kernel.program.name)),
+            }
+        }
+    }
+}
+
+fn validate(kernel: &Kernel, doubles: Doubles) -> Result<(), String> {
+    let module = naga::front::wgsl::parse_str(&kernel.text)
+        .map_err(|error| error.emit_to_string(&kernel.text))?;
+    let capabilities = match doubles {
+        Doubles::Native => Capabilities::FLOAT64,
+        Doubles::Narrowed => Capabilities::empty(),
+    };
+    let mut validator = Validator::new(ValidationFlags::all(), capabilities);
+    validator.validate(&module).map_err(|error| error.emit_to_string(&kernel.text))?;
+    Ok(())
+}

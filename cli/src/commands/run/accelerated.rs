@@ -1,0 +1,54 @@
+//! Runs on a device beside the processor: kernels are compiled for it, everything else is the virtual machine's.
+
+use super::super::constants::Constants;
+use super::super::opt::failed_run;
+use super::compiled::{prepare, run};
+#[cfg(feature = "cuda")]
+use super::cuda;
+#[cfg(feature = "wgpu")]
+use super::device;
+use super::is_built;
+use crate::args::{Backend, RunArgs};
+use crate::exit::{Failure, Outcome};
+use crate::terminal::Terminal;
+use relax_corpus::pipeline::Program;
+use relax_rewrite::pipeline::Failed;
+use relax_runtime::Module;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
+use std::collections::BTreeMap;
+
+/// Compiles a program whose constants are at hand, and runs it.
+pub(super) fn run_with(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Outcome {
+    let Constants { externals, parameters } = constants;
+    let module = match compiled(program, args.backend, externals)? {
+        Ok(module) => module,
+        Err(failed) => return failed_run(&failed, program, terminal),
+    };
+    let source = program.source.clone();
+    run(args, prepare(args, module, &program.module, &parameters, source)?, terminal)
+}
+
+/// A program on the first device of a backend; the inner error is that of a pass.
+pub(super) fn compiled(
+    program: &Program,
+    backend: Backend,
+    externals: BTreeMap<Name, Tensor>,
+) -> Result<Result<Module, Failed>, Failure> {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => cuda::compiled(program, &externals),
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu => device::compiled(program, externals),
+        other => {
+            let _ = (program, externals);
+            is_built(other)?;
+            Err(Failure::missing("this is no device beside the processor"))
+        }
+    }
+}

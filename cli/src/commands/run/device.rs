@@ -1,0 +1,36 @@
+//! Programs for a device of WebGPU.
+
+use crate::exit::Failure;
+use relax_corpus::pipeline::Program;
+use relax_lower::program::{Around, kernels, lower_program};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Failed;
+use relax_runtime::Module;
+use relax_semantics::ops::Limits;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
+use relax_webgpu::{Device, Doubles, WgpuKernels, lower_for_webgpu};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A program on the first device; the inner error is that of a pass.
+pub(super) fn compiled(
+    program: &Program,
+    externals: BTreeMap<Name, Tensor>,
+) -> Result<Result<Module, Failed>, Failure> {
+    let device = Arc::new(Device::open(Doubles::Native).map_err(Failure::missing)?);
+    let externals = Arc::new(externals);
+    let settings = Settings { params: Arc::clone(&externals), ..Settings::default() };
+    let lowered = match lower_for_webgpu(&program.module, &settings) {
+        Ok(lowered) => lowered,
+        Err(failed) => return Ok(Err(failed)),
+    };
+    let around =
+        Around { externals: &externals, source: &program.source, signatures: &program.module };
+    let image = lower_program(&lowered, &around);
+    let image = image.map_err(|why| Failure::missing(format!("not supported: {why}")))?;
+    let programs = kernels(&lowered);
+    let known = (Limits::default(), Some(&program.source));
+    let kernels = WgpuKernels::new(device, &lowered, &programs, known).map_err(Failure::missing)?;
+    Module::new(image, Box::new(kernels)).map(Ok).map_err(Failure::missing)
+}
