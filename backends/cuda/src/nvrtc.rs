@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 
 /// What decides which code is made, beside text and architecture: each operation rounds once.
-pub const OPTIONS: &[&str] = &["--fmad=false", "--std=c++17"];
+pub const OPTIONS: &[&str] = &["--fmad=false", "--std=c++17", "--disable-warnings"];
 
 /// Names under which systems have it, newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];

@@ -115,7 +115,7 @@ impl Launch {
     ///
     /// # Errors
     /// When more threads wait for each other than a block may have.
-    pub fn sizes(&self, known: &Known, has_memory: bool) -> Result<Sizes, String> {
+    pub(crate) fn sizes(&self, known: &Known, has_memory: bool) -> Result<Sizes, String> {
         let exact = self.block.iter().flatten().all(|extent| extent.count(known).is_some());
         if self.waits && !exact {
             return Err(format!("how many threads wait in `{}` has no value", self.symbol));
