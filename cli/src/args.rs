@@ -1,9 +1,11 @@
 //! The command line. `--help` texts are the documentation comments here.
 
 mod building;
+mod foreign;
 mod searching;
 
 pub(crate) use building::{BuildArgs, TuneArgs};
+pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -148,67 +150,6 @@ impl From<Target> for relax_rewrite::pass::Target {
             Target::Cuda => Self::Cuda,
         }
     }
-}
-
-/// Make a program of a model in another format
-///
-/// Of ONNX, operator sets 7 to 23, or of the text that TVM prints (`.py`). Dims with names become symbolic variables, small constants stand
-/// in the program, all others go to the file of --params. What is not supported is listed, all of it, and
-/// the exit code is 1.
-#[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
-    /// The model
-    pub(crate) file: PathBuf,
-    /// What it is written in; without it the name of the file says
-    #[arg(long, value_enum)]
-    pub(crate) from: Option<Foreign>,
-    /// Where to write the program, instead of the standard output
-    #[arg(short, long, value_name = "FILE.rx")]
-    pub(crate) output: Option<PathBuf>,
-    /// Where to write the constants
-    #[arg(long, value_name = "FILE.safetensors")]
-    pub(crate) params: Option<PathBuf>,
-    /// Another name for a dim of the model, or a number in its place
-    #[arg(long, value_name = "DIM=NAME")]
-    pub(crate) dim: Vec<String>,
-    /// The value of an input, which is then a constant: for axes and shapes that are inputs
-    #[arg(long, value_name = "NAME=SPEC")]
-    pub(crate) bind: Vec<String>,
-    /// The type of an input that is a list, an optional or of unknown rank: `Tuple[Tensor(("n",), "f32")]`,
-    /// or `none` for an optional that holds nothing
-    #[arg(long = "type", value_name = "NAME=ANNOTATION")]
-    pub(crate) types: Vec<String>,
-    /// The name of the function
-    #[arg(long, default_value = "main")]
-    pub(crate) entry: String,
-}
-
-/// What models are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Foreign {
-    Onnx,
-    Tvmscript,
-}
-
-/// Write a program as text of another compiler
-///
-/// As TVM 0.27 prints it. What TVM has no words for is listed, all of it, and the exit code is 1.
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// The program; `-` is the standard input
-    pub(crate) file: PathBuf,
-    /// What to write
-    #[arg(long, value_enum, default_value = "tvmscript")]
-    pub(crate) to: Exported,
-    /// Where to write it, instead of the standard output
-    #[arg(short, long, value_name = "FILE.py")]
-    pub(crate) output: Option<PathBuf>,
-}
-
-/// What programs are written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Exported {
-    Tvmscript,
 }
 
 /// Run a function of a program

@@ -1,21 +1,21 @@
 //! Modules as TVMScript, in the spelling of TVM 0.27. What TVM does not have is refused, all of it at once.
 
+use super::around::{Around, around, bound, is_int};
 use super::export_tensor;
 use super::tree::{
-    argument, arguments, call, callee, expr, expressions, items, keyword, name, name_of, statement,
-    string, taken,
+    argument, arguments, call, callee, expr, items, keyword, name, name_of, statement, taken,
 };
+use super::words::{attributes, dim, dtype, is_attribute, is_declaration, quoted};
 use super::{Refused, Turned, refuse};
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::ast::{Argument, Def, Expr, ExprKind, Parameter, Statement, StatementKind};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
-use relax_syntax::parse::parse_expression;
-use relax_syntax::print::{print_expression, print_statement};
+use relax_syntax::print::print_statement;
 use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const HEAD: &str = "# from typing import TypeVar\n# from tvm.script import ir as I\n\
@@ -44,16 +44,6 @@ const OURS: &[&str] = &[
 
 /// What TVM's text calls its own parts.
 const TAKEN: &[&str] = &["I", "Module", "R", "T", "TypeVar", "cls"];
-
-/// What a module says for its functions.
-pub(super) struct Around {
-    /// Names of functions.
-    functions: BTreeSet<Name>,
-    /// Tensor programs, and how many of their last buffers are outputs.
-    pub(super) programs: BTreeMap<Name, usize>,
-    /// Functions that may have effects.
-    impure: BTreeSet<Name>,
-}
 
 /// The text of a module, which must have been checked.
 ///
@@ -115,108 +105,6 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
     Ok(text)
 }
 
-fn is_int(parameter: &Parameter) -> bool {
-    parameter.annotation.as_ref().is_some_and(|annotation| name_of(annotation) == Some("int"))
-}
-
-/// Names that statements bind, but for symbolic variables.
-fn bound(statements: &[Statement]) -> BTreeSet<Name> {
-    let mut names = BTreeSet::new();
-    for line in statements {
-        match &line.kind {
-            StatementKind::Assign { target, value, .. }
-                if !items(value).iter().all(|part| callee(part) == Some("sym_var")) =>
-            {
-                items(target).into_iter().filter_map(name_of).for_each(|name| {
-                    names.insert(Name::new(name));
-                });
-            }
-            StatementKind::For { targets, body, .. } => {
-                names.extend(targets.iter().map(|target| target.name.clone()));
-                names.extend(bound(body));
-            }
-            StatementKind::With { body, .. } => names.extend(bound(body)),
-            StatementKind::If { then, otherwise, .. } => {
-                names.extend(bound(then));
-                names.extend(bound(otherwise));
-            }
-            _ => {}
-        }
-    }
-    names
-}
-
-fn around(statements: &[Statement]) -> Around {
-    let defs: Vec<&Def> = statements
-        .iter()
-        .filter_map(|line| match &line.kind {
-            StatementKind::Def(def) => Some(def.as_ref()),
-            _ => None,
-        })
-        .collect();
-    let functions = defs.iter().map(|def| def.name.name.clone()).collect();
-    let (graphs, tensors): (Vec<&Def>, Vec<&Def>) =
-        defs.iter().partition(|def| def.decorators.is_empty());
-    let mut programs: BTreeMap<Name, usize> =
-        tensors.iter().map(|def| (def.name.name.clone(), 1)).collect();
-    let mut calls: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
-    for def in &graphs {
-        let called = calls.entry(def.name.name.clone()).or_default();
-        let mut visit = |expr: &Expr| {
-            visit_calls(expr, &mut |call| {
-                let what = callee(call).unwrap_or_default();
-                called.insert(Name::new(what));
-                let program = taken(call, 0, &[]).and_then(name_of).map(Name::new);
-                let outs = taken(call, 2, &[]).or_else(|| arguments(call).last().map(|a| &a.value));
-                if let (Some(program), Some(outs)) = (program, outs)
-                    && matches!(what, "call_tir" | "call_tir_inplace")
-                    && programs.contains_key(&program)
-                {
-                    programs.insert(program, items(outs).len());
-                }
-            });
-        };
-        expressions(&def.body, &mut visit);
-    }
-    let mut impure: BTreeSet<Name> =
-        ["call_packed", "call_tir_inplace"].map(Name::new_static).into();
-    loop {
-        let found = calls.iter().filter(|(name, called)| {
-            !impure.contains(*name) && called.iter().any(|name| impure.contains(name))
-        });
-        let found: Vec<Name> = found.map(|(name, _)| name.clone()).collect();
-        if found.is_empty() {
-            return Around { functions, programs, impure };
-        }
-        impure.extend(found);
-    }
-}
-
-fn visit_calls(tree: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    match &tree.kind {
-        ExprKind::Call { arguments, .. } => {
-            visit(tree);
-            arguments.iter().for_each(|argument| visit_calls(&argument.value, visit));
-        }
-        ExprKind::Tuple(items) | ExprKind::List(items) => {
-            items.iter().for_each(|item| visit_calls(item, visit));
-        }
-        ExprKind::Subscript { base, .. } => visit_calls(base, visit),
-        _ => {}
-    }
-}
-
-/// A line whose argument is a dictionary, which the grammar does not have: a name stands for its text.
-pub(super) fn attributes(given: &[&Expr], directive: &str) -> Statement {
-    let pairs = given.iter().filter_map(|call| {
-        let (key, value) = (taken(call, 0, &[])?, taken(call, 1, &[])?);
-        Some(format!("{}: {}", print_expression(key), print_expression(value)))
-    });
-    let text = format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "));
-    let span = Span::default();
-    super::tree::bare(call(directive, vec![argument(name(&text, span))], span))
-}
-
 fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turned<Vec<Statement>> {
     let def = match def.decorators.is_empty() {
         true => Export { around, locals: BTreeSet::new(), site: Site::Signature, span: def.header }
@@ -225,68 +113,6 @@ fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turne
     };
     let span = def.header;
     Ok(vec![statement(StatementKind::Def(Box::new(def)), span)])
-}
-
-/// The text of a dim as TVM has it, and its variables.
-pub(super) fn dim(tree: &Expr, variables: &mut BTreeSet<Name>) -> Turned<Expr> {
-    let parsed;
-    let tree = match &tree.kind {
-        ExprKind::Str(text) => {
-            let wrong = |_| Refused { span: tree.span, why: format!("the dim `{text}`") };
-            parsed = parse_expression(text, 0).map_err(wrong)?;
-            &parsed
-        }
-        _ => tree,
-    };
-    let kind = match &tree.kind {
-        ExprKind::Int(_) => return Ok(tree.clone()),
-        ExprKind::Name(name) => {
-            variables.insert(name.clone());
-            return Ok(tree.clone());
-        }
-        ExprKind::Binary(op, pair) => {
-            ExprKind::Binary(*op, Box::new((dim(&pair.0, variables)?, dim(&pair.1, variables)?)))
-        }
-        ExprKind::Unary(op, operand) => ExprKind::Unary(*op, Box::new(dim(operand, variables)?)),
-        ExprKind::Call { .. } => {
-            let what = match callee(tree) {
-                Some(what @ ("max" | "min" | "ceildiv")) => format!("T.{what}"),
-                _ => return refuse(tree.span, "a dim of another kind"),
-            };
-            let mut parts = Vec::new();
-            for part in arguments(tree) {
-                parts.push(argument(dim(&part.value, variables)?));
-            }
-            return Ok(call(&what, parts, tree.span));
-        }
-        _ => return refuse(tree.span, "a dim of another kind"),
-    };
-    Ok(expr(kind, tree.span))
-}
-
-/// `"f32"` as TVM has it.
-pub(super) fn dtype(tree: &Expr) -> Turned<Expr> {
-    let known = match &tree.kind {
-        ExprKind::Str(text) => DType::parse(text),
-        _ => None,
-    };
-    match known {
-        Some(dtype) => Ok(string(dtype.long_name(), tree.span)),
-        None => refuse(tree.span, "a dtype of another kind"),
-    }
-}
-
-/// Whether a line declares symbolic variables; TVM knows no facts of them.
-pub(super) fn is_declaration(line: &Statement) -> Turned<bool> {
-    let StatementKind::Assign { value, .. } = &line.kind else { return Ok(false) };
-    let parts = items(value);
-    if parts.is_empty() || !parts.iter().all(|part| callee(part) == Some("sym_var")) {
-        return Ok(false);
-    }
-    if parts.iter().any(|part| !arguments(part).is_empty()) {
-        return refuse(line.span, "facts of symbolic variables");
-    }
-    Ok(true)
 }
 
 /// Where an annotation stands.
@@ -628,20 +454,4 @@ impl Export<'_> {
 
 fn name_here(text: &Name, span: Span) -> Expr {
     expr(ExprKind::Name(text.clone()), span)
-}
-
-/// A dim of a signature: TVM reads expressions there from strings.
-pub(super) fn quoted(dim: Expr) -> Expr {
-    match dim.kind {
-        ExprKind::Int(_) | ExprKind::Name(_) => dim,
-        _ => string(&print_expression(&dim), dim.span),
-    }
-}
-
-/// `func_attr(…)`
-pub(super) fn is_attribute(line: &Statement) -> Option<&Expr> {
-    match &line.kind {
-        StatementKind::Expr(expr) if callee(expr) == Some("func_attr") => Some(expr),
-        _ => None,
-    }
 }

@@ -1,11 +1,12 @@
 //! Tensor programs as TVMScript.
 
+use super::around::Around;
 use super::blocks::explicit;
-use super::export::{Around, attributes, dim, dtype, is_attribute, is_declaration, quoted};
 use super::tree::{
     argument, arguments, assign, call, callee, expr, items, keyword, name, name_of, statement,
     string, taken,
 };
+use super::words::{attributes, dim, dtype, is_attribute, is_declaration, quoted};
 use super::{Turned, refuse};
 use relax_syntax::Name;
 use relax_syntax::ast::{Def, Expr, ExprKind, Parameter, Statement, StatementKind};
@@ -104,34 +105,9 @@ impl Program<'_> {
 
     fn line(&mut self, line: &Statement, loops: &Loops) -> Turned<Statement> {
         let kind = match &line.kind {
-            StatementKind::Assign { target, value, .. } => match callee(value) {
-                Some("alloc_buffer") => {
-                    let (Some(shape), Some(of)) = (taken(value, 0, &[]), taken(value, 1, &[]))
-                    else {
-                        return refuse(line.span, "a buffer of another kind");
-                    };
-                    let mut all = vec![argument(self.shape(shape)?), argument(dtype(of)?)];
-                    if let Some(scope) = taken(value, 2, &[]) {
-                        all.push(keyword("scope", scope.clone()));
-                    }
-                    let value = call("T.sblock_alloc_buffer", all, line.span);
-                    return Ok(assign(target.clone(), None, value));
-                }
-                Some(axis @ ("spatial" | "reduce")) => {
-                    let mut all = Vec::new();
-                    for part in arguments(value) {
-                        all.push(argument(long(self.scalar(&part.value)?)));
-                    }
-                    let value = call(&format!("T.axis.{axis}"), all, line.span);
-                    return Ok(assign(target.clone(), None, value));
-                }
-                // Already TVM's: a block that was made explicit.
-                Some("T.axis.spatial" | "T.axis.reduce") => return Ok(line.clone()),
-                _ => {
-                    let value = self.scalar(value)?;
-                    return Ok(assign(self.target(target)?, None, value));
-                }
-            },
+            StatementKind::Assign { target, value, .. } => {
+                return self.assigned(line, target, value);
+            }
             StatementKind::Update { target, op, value } => {
                 let target = self.target(target)?;
                 let pair = Box::new((target.clone(), self.scalar(value)?));
@@ -183,6 +159,36 @@ impl Program<'_> {
             _ => return refuse(line.span, "a statement that TVM does not have"),
         };
         Ok(statement(kind, line.span))
+    }
+
+    fn assigned(&mut self, line: &Statement, target: &Expr, value: &Expr) -> Turned<Statement> {
+        match callee(value) {
+            Some("alloc_buffer") => {
+                let (Some(shape), Some(of)) = (taken(value, 0, &[]), taken(value, 1, &[])) else {
+                    return refuse(line.span, "a buffer of another kind");
+                };
+                let mut all = vec![argument(self.shape(shape)?), argument(dtype(of)?)];
+                if let Some(scope) = taken(value, 2, &[]) {
+                    all.push(keyword("scope", scope.clone()));
+                }
+                let value = call("T.sblock_alloc_buffer", all, line.span);
+                Ok(assign(target.clone(), None, value))
+            }
+            Some(axis @ ("spatial" | "reduce")) => {
+                let mut all = Vec::new();
+                for part in arguments(value) {
+                    all.push(argument(long(self.scalar(&part.value)?)));
+                }
+                let value = call(&format!("T.axis.{axis}"), all, line.span);
+                Ok(assign(target.clone(), None, value))
+            }
+            // Already TVM's: a block that was made explicit.
+            Some("T.axis.spatial" | "T.axis.reduce") => Ok(line.clone()),
+            _ => {
+                let value = self.scalar(value)?;
+                Ok(assign(self.target(target)?, None, value))
+            }
+        }
     }
 
     /// What is stored to: an element, or a scalar. A buffer of rank 0 is indexed by ().

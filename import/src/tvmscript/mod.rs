@@ -3,6 +3,8 @@
 //! [`export_tvmscript`] writes that of 0.27. Both go from syntax tree to syntax tree: TVMScript is Python, and so is the
 //! grammar of the language.
 
+mod around;
+mod attributes;
 mod blocks;
 mod export;
 mod export_tensor;
@@ -10,6 +12,7 @@ mod graph;
 mod prepare;
 mod tensor;
 mod tree;
+mod words;
 
 pub use export::export_tvmscript;
 
@@ -98,7 +101,7 @@ fn top(statement: &Statement, module: &mut Module) -> Turned<Vec<Statement>> {
             Ok(Vec::new())
         }
         StatementKind::Expr(expr) if tree::is_call(expr, &["I.module_attrs"]) => {
-            graph::attributes(expr, "module_attr")
+            attributes::attributes(expr, "module_attr")
         }
         StatementKind::Expr(Expr { kind: ExprKind::Str(_), .. }) => Ok(Vec::new()),
         StatementKind::Def(def) => {

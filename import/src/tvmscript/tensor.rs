@@ -1,7 +1,8 @@
 //! Tensor programs, from TVM's text.
 
+use super::attributes::attributes;
 use super::blocks;
-use super::graph::{attributes, dim};
+use super::graph::dim;
 use super::tree::{
     argument, arguments, assign, call, callee, declaration, expr, expressions, is_call, items,
     name, name_of, names_in, statement, string, taken,
