@@ -140,7 +140,11 @@ impl Device {
             .map(|(ty, binding)| wgpu::BindGroupLayoutEntry {
                 binding,
                 visibility: wgpu::ShaderStages::COMPUTE,
-                ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+                ty: wgpu::BindingType::Buffer {
+                    ty,
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
                 count: None,
             })
             .collect();
@@ -174,8 +178,9 @@ impl Device {
         launch: &Launch,
         contents: &[Vec<u8>],
     ) -> Result<Option<Vec<Option<Vec<u8>>>>, DeviceError> {
-        self.checked(kernel, || self.launched(kernel, pipelines, launch, contents))?
-            .map_err(|reason| DeviceError::Refused { kernel: kernel.program.name.to_string(), reason })
+        self.checked(kernel, || self.launched(kernel, pipelines, launch, contents))?.map_err(
+            |reason| DeviceError::Refused { kernel: kernel.program.name.to_string(), reason },
+        )
     }
 
     fn launched(
@@ -185,7 +190,8 @@ impl Device {
         launch: &Launch,
         contents: &[Vec<u8>],
     ) -> Result<Option<Vec<Option<Vec<u8>>>>, String> {
-        let given: Vec<u8> = launch.words.iter().chain(&[0]).flat_map(|word| word.to_ne_bytes()).collect();
+        let given: Vec<u8> =
+            launch.words.iter().chain(&[0]).flat_map(|word| word.to_ne_bytes()).collect();
         let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
         let given = self.buffer(&padded(given, 16), wgpu::BufferUsages::UNIFORM);
         let status = self.buffer(&[0; 4], storage);
@@ -194,14 +200,18 @@ impl Device {
         let all = [&given, &status].into_iter().chain(&buffers);
         let entries: Vec<wgpu::BindGroupEntry<'_>> = all
             .zip(0..)
-            .map(|(buffer, binding)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .map(|(buffer, binding)| wgpu::BindGroupEntry {
+                binding,
+                resource: buffer.as_entire_binding(),
+            })
             .collect();
         let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipelines.layout,
             entries: &entries,
         });
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder =
+            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for (pipeline, groups) in pipelines.stages.iter().zip(&launch.groups) {
             let Some([x, y, z]) = *groups else { continue };
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -218,7 +228,9 @@ impl Device {
             return Ok(None);
         }
         let each = kernel.bindings.iter();
-        Ok(Some(each.map(|binding| if binding.is_written { results.next() } else { None }).collect()))
+        Ok(Some(
+            each.map(|binding| if binding.is_written { results.next() } else { None }).collect(),
+        ))
     }
 
     fn buffer(&self, contents: &[u8], usage: wgpu::BufferUsages) -> wgpu::Buffer {

@@ -57,6 +57,9 @@ impl Printer<'_, '_> {
         let value = self.expr(operand, want);
         match (op, want.class()) {
             (UnOp::Negate, _) if dtypes::is_wide(want) => format!("rx_neg_64({value})"),
+            (UnOp::Negate, Class::Float) if held(want, self.doubles) == "f64" => {
+                format!("rx_signed_f64({value}, true)")
+            }
             (UnOp::Negate, Class::Unsigned) => wrapped(want, format!("(0u - {value})")),
             (UnOp::Negate, _) => wrapped(want, format!("(-{value})")),
             _ => wrapped(want, format!("(~{value})")),
@@ -69,9 +72,8 @@ impl Printer<'_, '_> {
         };
         let first = self.expr(&operands.0, DType::Bool);
         let is_and = *op == BinOp::And;
-        let (second, lines) = self.aside(is_and.then_some(&operands.0), |printer| {
-            printer.expr(&operands.1, DType::Bool)
-        });
+        let (second, lines) = self
+            .aside(is_and.then_some(&operands.0), |printer| printer.expr(&operands.1, DType::Bool));
         let symbol = if is_and { "&&" } else { "||" };
         if lines.is_empty() {
             return format!("(({first}) {symbol} ({second}))");

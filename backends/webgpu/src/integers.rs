@@ -38,9 +38,7 @@ impl Printer<'_, '_> {
                 format!("({}{value})", if *op == UnOp::Negate { "-" } else { "~" })
             }
             TExpr::Binary(op, operands) => self.narrow_binary(*op, operands),
-            TExpr::Select(parts) => {
-                self.select(parts, "i32", &|printer, side| printer.index(side))
-            }
+            TExpr::Select(parts) => self.select(parts, "i32", &|printer, side| printer.index(side)),
             TExpr::Cast(_, operand) => {
                 let source = self.typing.cast_source(operand, DType::I64);
                 match source {
@@ -72,11 +70,10 @@ impl Printer<'_, '_> {
         match op {
             BinOp::FloorDiv | BinOp::Mod => {
                 let (left, right) = (self.ranges.dim(&operands.0), self.ranges.dim(&operands.1));
-                let positive =
-                    |printer: &mut Self, dim: Option<Dim>, relation| match dim {
-                        Some(dim) => is_proved(printer.facts, &Claim::new(zero(), relation, dim)),
-                        None => false,
-                    };
+                let positive = |printer: &mut Self, dim: Option<Dim>, relation| match dim {
+                    Some(dim) => is_proved(printer.facts, &Claim::new(zero(), relation, dim)),
+                    None => false,
+                };
                 if !positive(self, right, Relation::Less) {
                     return self.operation(op, DType::I32, &a, &b);
                 }

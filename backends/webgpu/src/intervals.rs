@@ -33,7 +33,11 @@ impl Intervals {
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), Leaves> {
         match &stmt.kind {
             StmtKind::For { loops, body, .. } => {
-                if self.enter(loops)? { self.follow(body) } else { Ok(()) }
+                if self.enter(loops)? {
+                    self.follow(body)
+                } else {
+                    Ok(())
+                }
             }
             StmtKind::Block { axes, init, body, .. } => {
                 for axis in axes {
@@ -65,7 +69,8 @@ impl Intervals {
 
     /// Whether a nest may have an iteration.
     fn enter(&mut self, loops: &[Loop]) -> Result<bool, Leaves> {
-        let bounds = loops.iter().map(|item| Ok((self.index(&item.start)?, self.index(&item.stop)?)));
+        let bounds =
+            loops.iter().map(|item| Ok((self.index(&item.start)?, self.index(&item.stop)?)));
         let bounds: Vec<_> = bounds.collect::<Result<_, Leaves>>()?;
         let mut runs = true;
         for (item, (start, stop)) in loops.iter().zip(bounds) {
@@ -186,7 +191,10 @@ mod tests {
     #[test]
     fn products_leave_32_bits_or_not() {
         assert_eq!(operation(BinOp::Mul, (0, 99), (-3, 7)), (-297, 693));
-        assert_eq!(fits(Some(operation(BinOp::Mul, (0, 1 << 20), (1 << 11, 1 << 11)))), Err(Leaves));
+        assert_eq!(
+            fits(Some(operation(BinOp::Mul, (0, 1 << 20), (1 << 11, 1 << 11)))),
+            Err(Leaves)
+        );
         assert_eq!(operation(BinOp::Mod, (-5, 100), (4, 4)), (0, 4));
         assert_eq!(operation(BinOp::FloorDiv, (0, 100), (4, 8)), (0, 25));
         assert_eq!(operation(BinOp::BitAnd, (0, 5), (0, 9)), (0, 15));

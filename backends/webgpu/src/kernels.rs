@@ -121,7 +121,8 @@ impl Kernels for WgpuKernels {
         let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
         let kernel = loaded.kernel.as_ref().map_err(|why| unsupported(why))?;
         // To read of what nothing was written to is a trap.
-        if tensors.iter().zip(&loaded.inputs).any(|(tensor, input)| *input && !tensor.is_written()) {
+        if tensors.iter().zip(&loaded.inputs).any(|(tensor, input)| *input && !tensor.is_written())
+        {
             return self.interpret(number, (tensors, ints), Ran::NotLaunched);
         }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
@@ -204,7 +205,9 @@ fn widen(dtype: DType, bytes: &[u8], into: &mut Vec<u8>) {
         DType::I16 => {
             into.extend(halves().flat_map(|bits| i32::from(bits as i16).to_ne_bytes()));
         }
-        DType::I8 => into.extend(bytes.iter().flat_map(|&byte| i32::from(byte as i8).to_ne_bytes())),
+        DType::I8 => {
+            into.extend(bytes.iter().flat_map(|&byte| i32::from(byte as i8).to_ne_bytes()))
+        }
         DType::U8 | DType::Bool => {
             into.extend(bytes.iter().flat_map(|&byte| u32::from(byte).to_ne_bytes()));
         }

@@ -75,13 +75,17 @@ impl Printer<'_, '_> {
         let zero = self.temporary(&zero);
         self.stop_if(&zero);
         let b = match dtype {
-            _ if is_wide(dtype) => self.temporary(&format!("select({b}, {one}, vec2<bool>({zero}))")),
+            _ if is_wide(dtype) => {
+                self.temporary(&format!("select({b}, {one}, vec2<bool>({zero}))"))
+            }
             _ => self.temporary(&format!("select({b}, {one}, {zero})")),
         };
         let name = if op == BinOp::FloorDiv { "floordiv" } else { "floormod" };
         match dtype.class() {
             _ if is_wide(dtype) => format!("rx_{name}_{dtype}({a}, {b})"),
-            Class::Unsigned => format!("({a} {} {b})", if op == BinOp::FloorDiv { "/" } else { "%" }),
+            Class::Unsigned => {
+                format!("({a} {} {b})", if op == BinOp::FloorDiv { "/" } else { "%" })
+            }
             _ => wrapped(dtype, format!("rx_{name}_i32({a}, {b})")),
         }
     }

@@ -13,7 +13,9 @@ const PARTS: [&str; 4] = [
 /// Every function by its name, in the order of the files.
 fn functions() -> Vec<(&'static str, &'static str)> {
     let texts = PARTS.iter().flat_map(|part| part.split("\n\n"));
-    texts.filter_map(|text| Some((called(text.trim_start().strip_prefix("fn ")?), text.trim()))).collect()
+    texts
+        .filter_map(|text| Some((called(text.trim_start().strip_prefix("fn ")?), text.trim())))
+        .collect()
 }
 
 /// The name that a text begins with.

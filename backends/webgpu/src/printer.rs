@@ -135,11 +135,7 @@ fn attempt(
     for (plan, number) in stages.stages.iter().zip(0..) {
         let entry = format!("stage_{number}");
         entries.push_str(&printer.stage(plan, &entry)?);
-        launched.push(Stage {
-            entry,
-            blocks: plan.blocks(),
-            bound: plan.bound.clone(),
-        });
+        launched.push(Stage { entry, blocks: plan.blocks(), bound: plan.bound.clone() });
     }
     if let Some(reason) = printer.refused.take() {
         return Err(reason);
@@ -201,7 +197,8 @@ impl Printer<'_, '_> {
     fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
         let written = stored(self.program.body.as_deref().unwrap_or(&[]));
         let params = self.program.params.iter();
-        let params = params.filter_map(|p| if let Param::Buffer(id) = p { Some(*id) } else { None });
+        let params =
+            params.filter_map(|p| if let Param::Buffer(id) = p { Some(*id) } else { None });
         let mut parts: Vec<Part> = params
             .enumerate()
             .map(|(at, buffer)| Part { buffer, content: Content::Parameter(at) })
@@ -220,7 +217,8 @@ impl Printer<'_, '_> {
         }
         let doubled = |part: &Part| {
             self.doubles == Doubles::Native
-                && !part.content.is_of_writing() && self.program.buffer(part.buffer).dtype == DType::F64
+                && !part.content.is_of_writing()
+                && self.program.buffer(part.buffer).dtype == DType::F64
         };
         let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
         let mut params = params.map(|part| self.program.buffer(part.buffer));
@@ -312,7 +310,12 @@ impl Printer<'_, '_> {
                 "@group(0) @binding({number}) var<storage, {access}> {name}: array<{of}>;"
             );
         }
-        let _ = write!(text, "{}\n{}{entries}", self.workgroup, prelude::of(&format!("{entries}rx_bits(")));
+        let _ = write!(
+            text,
+            "{}\n{}{entries}",
+            self.workgroup,
+            prelude::of(&format!("{entries}rx_bits("))
+        );
         text
     }
 

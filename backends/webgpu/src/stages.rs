@@ -4,9 +4,7 @@ use crate::access::constant_count;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::walk::visit_statements;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{
-    BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr,
-};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 
 /// Elements of an array that a thread keeps for itself.
 const KEPT: i64 = 256;

@@ -38,7 +38,10 @@ impl Printer<'_, '_> {
             StmtKind::For { loops, kind, body } => {
                 self.quote(stmt);
                 match kind {
-                    LoopKind::Thread(name) if self.way == Way::Launched && crate::stages::thread_axis(name).is_some() => {
+                    LoopKind::Thread(name)
+                        if self.way == Way::Launched
+                            && crate::stages::thread_axis(name).is_some() =>
+                    {
                         self.inner_threads(loops, name, body);
                     }
                     _ => self.for_loop(loops, body),
@@ -112,10 +115,8 @@ impl Printer<'_, '_> {
     /// All bounds are computed before the first loop is entered: they cannot use its variables.
     fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
         self.facts.push();
-        let bounds: Vec<(String, String)> = loops
-            .iter()
-            .map(|item| (self.bound(&item.start), self.bound(&item.stop)))
-            .collect();
+        let bounds: Vec<(String, String)> =
+            loops.iter().map(|item| (self.bound(&item.start), self.bound(&item.stop))).collect();
         for (item, (start, stop)) in loops.iter().zip(bounds) {
             let var = self.scalars[&item.var].clone();
             self.line(&format!("for (var {var} = {start}; {var} < {stop}; {var}++) {{"));

@@ -142,7 +142,9 @@ impl Printer<'_, '_> {
     }
 
     fn over_blocks(&mut self, item: &Loop, axis: usize, body: &[Stmt]) {
-        let inner = body.iter().filter(|stmt| !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_)));
+        let inner = body
+            .iter()
+            .filter(|stmt| !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_)));
         let inner: Vec<&Stmt> = inner.collect();
         let has_blocks = |stmt: &&Stmt| {
             let mut found = false;
