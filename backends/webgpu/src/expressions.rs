@@ -57,6 +57,9 @@ impl Printer<'_, '_> {
         let value = self.expr(operand, want);
         match (op, want.class()) {
             (UnOp::Negate, _) if dtypes::is_wide(want) => format!("rx_neg_64({value})"),
+            (UnOp::Negate, Class::Float) if held(want, self.doubles) == "f64" => {
+                format!("rx_signed_f64({value}, true)")
+            }
             (UnOp::Negate, Class::Unsigned) => wrapped(want, format!("(0u - {value})")),
             (UnOp::Negate, _) => wrapped(want, format!("(-{value})")),
             _ => wrapped(want, format!("(~{value})")),

@@ -12,7 +12,7 @@
 //! - Index arithmetic is done in 32 bits. [`Kernel::launch`] knows the dims, follows the ranges of all index expressions, and
 //!   says [`Refused::Wide`] where one might leave 32 bits.
 //! - f16 and bf16 are computed in f32 and rounded after every operation. WebGPU lets a device flush subnormal numbers, divide
-//!   f32 within 2.5 units in the last place, and contract `a * b + c`.
+//!   f32 within 2.5 units in the last place, contract `a * b + c`, ignore the sign of a zero, and take it that there are neither infinities nor NaN.
 //! - f64 ([`Doubles::Native`]) needs a feature that no browser has; then functions of all floats are computed in f64 and rounded.
 //!   Without it ([`Doubles::Narrowed`]) f64 that a program uses for itself is f32 (sums of `k` terms of magnitude `s` in all
 //!   are off by at most `(k + 2) * 2^-24 * s`), and functions are those of f32, right within some units in the last

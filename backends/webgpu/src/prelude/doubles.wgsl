@@ -90,6 +90,7 @@ fn rx_fmod_f64(a: f64, b: f64) -> f64 {
 }
 
 fn rx_signed_f64(size: f64, minus: bool) -> f64 {
+    if minus && size == 0.0lf { return f64(rx_bits(0x80000000u)); }
     if minus { return -size; }
     return size;
 }
@@ -225,6 +226,7 @@ fn rx_cosh_f64(a: f64) -> f64 {
 
 fn rx_quarter_f64(a: f64, turn: i32) -> f64 {
     if !(abs(a) < rx_inf_f64()) { return rx_nan_f64(); }
+    if abs(a) > 1048576.0lf { rx_stop(1u); }
     let k = rx_round_f64(a * 0.6366197723675814lf);
     let r = ((a - k * 1.5707963267341256lf) - k * 6.077100506303966e-11lf) - k * 2.0222662487959506e-21lf;
     let part = k - 4.0lf * floor(k * 0.25lf);
@@ -393,7 +395,19 @@ fn rx_trunc_f64(a: f64) -> f64 {
 }
 
 fn rx_fma_f64(a: f64, b: f64, c: f64) -> f64 {
-    return fma(a, b, c);
+    let product = a * b;
+    let sum = product + c;
+    if !(abs(a) < 1e150lf && abs(b) < 1e150lf && abs(sum) < rx_inf_f64()) { return fma(a, b, c); }
+    let wide_a = a * 134217729.0lf;
+    let wide_b = b * 134217729.0lf;
+    let high_a = wide_a - (wide_a - a);
+    let high_b = wide_b - (wide_b - b);
+    let low_a = a - high_a;
+    let low_b = b - high_b;
+    let lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b;
+    let back = sum - product;
+    let error = (product - (sum - back)) + (c - back);
+    return sum + (error + lost);
 }
 
 fn rx_fma_of_narrow(a: f64, b: f64, c: f64) -> f64 {

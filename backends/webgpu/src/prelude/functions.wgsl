@@ -116,6 +116,7 @@ fn rx_cosh_f32(a: f32) -> f32 {
 
 fn rx_sin_f32(a: f32) -> f32 {
     if !(abs(a) < rx_bits(0x7f800000u)) { return rx_bits(0x7fc00000u); }
+    if abs(a) > 8192.0f { rx_stop(1u); }
     let k = round(a * 0.63661977f);
     let r = ((a - k * 1.5703125f) - k * 4.83751297e-4f) - k * 7.54978942e-8f;
     return rx_turned_f32(r, i32(k));
@@ -132,6 +133,7 @@ fn rx_turned_f32(r: f32, quarter: i32) -> f32 {
 
 fn rx_cos_f32(a: f32) -> f32 {
     if !(abs(a) < rx_bits(0x7f800000u)) { return rx_bits(0x7fc00000u); }
+    if abs(a) > 8192.0f { rx_stop(1u); }
     let k = round(a * 0.63661977f);
     let r = ((a - k * 1.5703125f) - k * 4.83751297e-4f) - k * 7.54978942e-8f;
     return rx_turned_f32(r, i32(k) + 1i);
