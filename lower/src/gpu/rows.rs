@@ -11,10 +11,10 @@ use super::expressions::{add, binary, ceil_divide, extent, multiply};
 use super::handed::{Nearer, own_elements};
 use super::own::apart;
 use super::program::Writer;
-use super::steps::{Reduction, Role, Step, mentions, reduction, steps, unwrapped};
+use super::steps::{Reduction, Role, Step, reduction, runs_along, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::{Rewrite, loaded, statements, stored, visit, visit_own};
+use relax_rewrite::walk::{Rewrite, loaded, statements, stored};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
@@ -61,14 +61,17 @@ fn group(
     order: Order,
 ) -> Option<Group> {
     let first = rest.first()?;
-    let (mut rows, body) = unwrapped(first);
-    let inner = rows.split_off(own_loops(&rows, &body));
-    let all = steps(&inner, &body)?;
+    let (rows, body) = unwrapped(first);
+    let all = steps(&[], &body)?;
     let is_first = all.iter().any(|step| step.role == Role::Reduce);
     let mut group = Group { rows, steps: all, length: 1, allocated: Vec::new(), span: first.span };
     let starts =
         is_first && fits(writer, &group, host, order) && never_stops(&writer.program, first, facts);
     starts.then_some(())?;
+    if group.rows.is_empty() {
+        // One block: what follows is for the whole grid.
+        return Some(group);
+    }
     let mut allocated = Vec::new();
     for (at, stmt) in rest.iter().enumerate().skip(1) {
         if let StmtKind::Alloc(buffer) = &stmt.kind {
@@ -86,16 +89,6 @@ fn group(
         group.allocated.append(&mut allocated);
     }
     Some(group)
-}
-
-/// How many loops of a perfect nest around one store come before the first that no index of it has: those that follow are reduced.
-fn own_loops(loops: &[Loop], body: &[Stmt]) -> usize {
-    let [Stmt { kind: StmtKind::Store { indices, .. }, .. }] = body else { return loops.len() };
-    let has = |item: &&Loop| {
-        let var = BTreeSet::from([item.var]);
-        indices.iter().any(|index| mentions(index, &var))
-    };
-    loops.iter().take_while(has).count()
 }
 
 /// The group with one more nest.
@@ -128,13 +121,28 @@ fn statements_of(group: &Group) -> Vec<Stmt> {
     group.steps.iter().flat_map(|step| step.body.clone()).collect()
 }
 
+/// Whether each reduction combines with what the group stored before: without that an empty row would read what may be nothing.
+fn all_begin(steps: &[Step]) -> bool {
+    let mut begun = BTreeSet::new();
+    steps.iter().all(|step| {
+        let cells = stored(&step.body);
+        match step.role {
+            Role::Cell => begun.extend(cells),
+            Role::Reduce => return cells.is_subset(&begun),
+            Role::Elements => {}
+        }
+        true
+    })
+}
+
 /// Whether rows touch what is their own, and all steps can be shared.
 fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order) -> bool {
     let known =
         |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
     let are_apart =
         |loops: &[Loop], body: &[Stmt]| apart(loops, body).into_iter().all(|apart| apart);
-    group.rows.iter().all(known)
+    all_begin(&group.steps)
+        && group.rows.iter().all(known)
         && are_apart(&group.rows, &statements_of(group))
         && group.steps.iter().all(|step| {
             step.loops.iter().all(known)
@@ -156,23 +164,6 @@ fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order)
 fn is_long(loops: &[Loop]) -> bool {
     let extents = loops.iter().map(extent).reduce(multiply);
     !matches!(extents, Some(TExpr::Int(..SHORT)))
-}
-
-/// Whether neighbouring iterations of a reduction read neighbouring elements of all inputs that they read: not so along
-/// columns, and in products of matrices.
-fn runs_along(step: &Step) -> bool {
-    let Some((last, lets)) = step.body.split_last() else { return false };
-    let vars: BTreeSet<ScalarId> = step.loops.iter().map(|item| item.var).collect();
-    let mut along = true;
-    visit_own(last, &mut |expr| {
-        visit(expr, &mut |part| {
-            if let TExpr::Load { indices, .. } = part {
-                let moves = indices.iter().any(|index| mentions(index, &vars));
-                along &= !moves || indices.last().is_some_and(|index| mentions(index, &vars));
-            }
-        });
-    });
-    along && lets.is_empty()
 }
 
 /// The cells as shared memory, and the steps that use it.

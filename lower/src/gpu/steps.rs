@@ -1,7 +1,7 @@
 //! What a nest does for each iteration of its outer loops, as steps that the threads of a block can share: single elements,
 //! reductions over inner loops, and elements of inner loops.
 
-use relax_rewrite::walk::visit;
+use relax_rewrite::walk::{visit, visit_own};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
@@ -120,4 +120,21 @@ pub(super) fn mentions(expr: &TExpr, vars: &BTreeSet<ScalarId>) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= matches!(part, TExpr::Scalar(id) if vars.contains(id)));
     found
+}
+
+/// Whether neighbouring iterations of a reduction read neighbouring elements of all inputs that they read: not so along
+/// columns, and in products of matrices.
+pub(super) fn runs_along(step: &Step) -> bool {
+    let Some((last, lets)) = step.body.split_last() else { return false };
+    let vars: BTreeSet<ScalarId> = step.loops.iter().map(|item| item.var).collect();
+    let mut along = true;
+    visit_own(last, &mut |expr| {
+        visit(expr, &mut |part| {
+            if let TExpr::Load { indices, .. } = part {
+                let moves = indices.iter().any(|index| mentions(index, &vars));
+                along &= !moves || indices.last().is_some_and(|index| mentions(index, &vars));
+            }
+        });
+    });
+    along && lets.is_empty()
 }
