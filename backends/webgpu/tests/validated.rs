@@ -4,6 +4,7 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
+use relax_corpus::shares::in_shares;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Settings;
 use relax_symbolic::Prover;
@@ -12,9 +13,6 @@ use relax_webgpu::{Doubles, Kernel, lower_for_webgpu, print_wgsl};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-
-/// Deep recursion in the front end is limited by its own limits, not by the thread's.
-const STACK: usize = 256 << 20;
 
 /// What became of the kernels.
 #[derive(Default)]
@@ -26,14 +24,18 @@ struct Found {
 
 #[test]
 fn every_kernel_is_valid() {
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(|| {
+    let shares = in_shares(files::programs(), |paths| {
         let mut found = Found::default();
-        for path in files::programs() {
-            hold(&path, &mut found);
-        }
+        paths.iter().for_each(|path| hold(path, &mut found));
         found
     });
-    let found = thread.expect("a thread").join().expect("no kernel panics");
+    let mut found = Found::default();
+    for share in shares {
+        share.valid.into_iter().for_each(|(label, n)| *found.valid.entry(label).or_default() += n);
+        found.refused.extend(share.refused);
+        found.invalid.extend(share.invalid);
+    }
+    found.refused.sort();
     for (doubles, count) in &found.valid {
         eprintln!("{doubles}: {count} kernels are valid");
     }

@@ -19,7 +19,8 @@ use relax_syntax::ir::tensor::{
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
-/// The program with every statement bound to threads, the same bits; `None` for one without a text.
+/// The program with every statement bound to threads, the same bits; `None` where there is nothing to bind: see
+/// [`schedule_in`].
 pub fn schedule(
     program: &TensorProgram,
     facts: &mut dyn Facts,
@@ -28,7 +29,8 @@ pub fn schedule(
     schedule_in(program, facts, limits, Order::Kept)
 }
 
-/// The program with every statement bound to threads, where sums may be in another order if `order` says so.
+/// The program with every statement bound to threads, where sums may be in another order if `order` says so. `None` also for
+/// one that is a single block as it is written: its shared memory stands beside its threads.
 pub fn schedule_in(
     program: &TensorProgram,
     facts: &mut dyn Facts,
@@ -36,6 +38,10 @@ pub fn schedule_in(
     order: Order,
 ) -> Option<TensorProgram> {
     let body = program.body.as_ref()?;
+    let is_shared = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Alloc(id) if program.buffer(id).scope == Scope::Shared);
+    if body.iter().any(is_shared) {
+        return None;
+    }
     let mut writer = Writer::of(program);
     let body = arrange(&mut writer, body, facts, (limits, order));
     let body = without_unused(&writer, body);

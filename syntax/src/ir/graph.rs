@@ -178,26 +178,6 @@ pub enum Atom {
     Annotation(Arc<Annotation>),
 }
 
-/// Floats bit-wise: a NaN is itself, and -0.0 is not 0.0.
-impl PartialEq for Atom {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Atom::Var(a), Atom::Var(b)) => a == b,
-            (Atom::Global(a), Atom::Global(b)) | (Atom::Str(a), Atom::Str(b)) => a == b,
-            (Atom::Dim(a), Atom::Dim(b)) => a == b,
-            (Atom::Float(a), Atom::Float(b)) => a.to_bits() == b.to_bits(),
-            (Atom::Bool(a), Atom::Bool(b)) => a == b,
-            (Atom::None, Atom::None) => true,
-            (Atom::Constant(a), Atom::Constant(b)) => a == b,
-            (Atom::External(a), Atom::External(b)) => a == b,
-            (Atom::Tuple(a), Atom::Tuple(b)) | (Atom::List(a), Atom::List(b)) => a == b,
-            (Atom::Shape(a), Atom::Shape(b)) => a == b,
-            (Atom::Annotation(a), Atom::Annotation(b)) => a == b,
-            _ => false,
-        }
-    }
-}
-
 /// A tensor written out in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {
@@ -216,19 +196,6 @@ pub enum Literals {
     Int(Vec<i128>),
     /// Floats, exact in the dtype.
     Float(Vec<f64>),
-}
-
-/// Bit-wise, so that a NaN is itself.
-impl PartialEq for Literals {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Literals::Int(a), Literals::Int(b)) => a == b,
-            (Literals::Float(a), Literals::Float(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.to_bits() == y.to_bits())
-            }
-            _ => false,
-        }
-    }
 }
 
 /// A tensor that lives in a safetensors file.

@@ -3,6 +3,7 @@
 //! Structure is closed (the enums here), vocabulary is open: an operator is a name with arguments,
 //! and which names there are is floor 1's business.
 
+mod equality;
 pub mod graph;
 pub mod references;
 mod renumber;
@@ -49,19 +50,6 @@ pub enum AttrValue {
     Int(i64),
     Float(f64),
     Bool(bool),
-}
-
-/// Floats bit-wise: a NaN is itself, and -0.0 is not 0.0.
-impl PartialEq for AttrValue {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (AttrValue::Str(a), AttrValue::Str(b)) => a == b,
-            (AttrValue::Int(a), AttrValue::Int(b)) => a == b,
-            (AttrValue::Float(a), AttrValue::Float(b)) => a.to_bits() == b.to_bits(),
-            (AttrValue::Bool(a), AttrValue::Bool(b)) => a == b,
-            _ => false,
-        }
-    }
 }
 
 /// A symbolic variable of one top-level function, with what is declared of it.

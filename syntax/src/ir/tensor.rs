@@ -320,31 +320,6 @@ pub enum TExpr {
     Call(Intrinsic, Vec<TExpr>),
 }
 
-/// Floats bit-wise: a NaN is itself, and -0.0 is not 0.0.
-impl PartialEq for TExpr {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (TExpr::Int(a), TExpr::Int(b)) => a == b,
-            (TExpr::Float(a), TExpr::Float(b)) => a.to_bits() == b.to_bits(),
-            (TExpr::Bool(a), TExpr::Bool(b)) => a == b,
-            (TExpr::Scalar(a), TExpr::Scalar(b)) => a == b,
-            (TExpr::Dim(a), TExpr::Dim(b)) => a == b,
-            (
-                TExpr::Load { buffer: a, indices: at },
-                TExpr::Load { buffer: b, indices: other_at },
-            ) => a == b && at == other_at,
-            (TExpr::Unary(op, a), TExpr::Unary(other_op, b)) => op == other_op && a == b,
-            (TExpr::Binary(op, a), TExpr::Binary(other_op, b)) => op == other_op && a == b,
-            (TExpr::Select(a), TExpr::Select(b)) => a == b,
-            (TExpr::Cast(to, a), TExpr::Cast(other_to, b)) => to == other_to && a == b,
-            (TExpr::Call(of, args), TExpr::Call(other_of, others)) => {
-                of == other_of && args == others
-            }
-            _ => false,
-        }
-    }
-}
-
 /// Prefix operators of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // as their names say

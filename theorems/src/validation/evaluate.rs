@@ -1,7 +1,7 @@
 //! A function run on names: every binding becomes an entry of the table, and what may stop the program is noted.
 
 use super::stops::Stop;
-use super::values::{Def, Id, Table, Value};
+use super::values::{Def, Id, Table, Value, cells_of};
 use crate::denotation::fuel;
 use crate::denotation::theorem::said;
 use relax_semantics::ops::Known;
@@ -469,15 +469,6 @@ impl<'a> Side<'a> {
             Annotation::Shape(Extents::Known(dims)) => Value::Shape(dims.clone()),
             other => self.opaque(key.to_owned(), other.clone(), None),
         }
-    }
-}
-
-/// The memory that a value names.
-pub(super) fn cells_of(value: &Value) -> Vec<usize> {
-    match value {
-        Value::Cell(cell) => vec![*cell],
-        Value::Tuple(items) => items.iter().flat_map(cells_of).collect(),
-        _ => Vec::new(),
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! What nobody looks into may write to the memory that it is given.
 
-use super::evaluate::{Ran, Side, cells_of};
-use super::values::{Def, Id, Value};
+use super::evaluate::{Ran, Side};
+use super::values::{Def, Id, Value, cells_of};
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

@@ -1,9 +1,9 @@
 //! Calls of operators and tensor programs, as entries.
 
-use super::evaluate::{Ran, Side, cells_of};
+use super::evaluate::{Ran, Side};
 use super::programs::Plain;
 use super::stops::{Stop, is_total};
-use super::values::{Applied, Argument, Call, Def, Id, Value};
+use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
     Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup,
 };

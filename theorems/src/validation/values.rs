@@ -28,6 +28,15 @@ pub(super) enum Value {
     Function(Name),
 }
 
+/// The memory that a value names.
+pub(super) fn cells_of(value: &Value) -> Vec<usize> {
+    match value {
+        Value::Cell(cell) => vec![*cell],
+        Value::Tuple(items) => items.iter().flat_map(cells_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What is known of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {

@@ -1,14 +1,14 @@
 //! Programs compiled and run.
 #![allow(unsafe_code)] // kernels are called
 
-use super::cases::Case;
+use super::cases::{Case, is_workspace};
 use relax_cpu::{Cache, Compiler, Library, Part, Tensor as Argument, Threads};
 use relax_emit::{Checks, Kernel, Site, Sums, print_c};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::ir::tensor::{Intrinsic, Param, Stmt, StmtKind, TExpr};
-use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram, attr};
+use relax_syntax::ir::tensor::{Intrinsic, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
 
 /// Programs of one C file.
 const CHUNK: usize = 80;
@@ -118,13 +118,7 @@ impl Built<'_> {
 
     /// Whether nothing reads a buffer of the parameters after the program.
     pub(super) fn is_workspace(&self, at: usize) -> bool {
-        let buffers = self.program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(&self.program.buffer(*id).name),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        });
-        let named = attr(&self.program.attrs, "workspaces");
-        let name = buffers.into_iter().nth(at).expect("invariant: a buffer of the program");
-        matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+        is_workspace(&self.program, at)
     }
 
     /// Whether the program calls one of these functions.

@@ -1,7 +1,7 @@
 //! The printed text on the processor against the interpreter, on random elements at small sizes: with the first thread
 //! first, and with the last one.
 
-use super::cases::{Case, cases, programs};
+use super::cases::{Case, cases, is_workspace, programs};
 use super::shim::{Shim, compiler};
 use super::{printed, scheduled};
 use relax_corpus::compare::{Relation, compare};
@@ -17,10 +17,11 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{LoopKind, StmtKind};
 
-/// Programs of one text.
+/// Programs of one text. With `RELAX_PROGRAM=NAME` only those are run that have this in their names.
 const CHUNK: usize = 80;
-/// One of so many programs is run, of those that have no loops bound to threads as they are written.
-const SAMPLE: usize = 5;
+/// One of so many programs is run, of those that have no loops bound to threads as they are written; with
+/// `RELAX_WHOLE=1` all of them.
+const SAMPLE: usize = 12;
 /// Few threads, so that small tensors take several blocks, and several turns.
 const LIMITS: Limits = Limits { threads: 4, blocks: 3 };
 /// Steps of one run in the interpreter.
@@ -39,9 +40,13 @@ fn the_text_does_what_the_interpreter_does() {
         eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
         return;
     }
+    let only = std::env::var("RELAX_PROGRAM").ok();
+    let is_wanted =
+        |program: &TensorProgram| only.as_ref().is_none_or(|name| program.name.contains(&**name));
+    let sample = if std::env::var_os("RELAX_WHOLE").is_some() { 1 } else { SAMPLE };
     let (with, without): (Vec<_>, Vec<_>) = programs().into_iter().partition(has_threads);
     let chosen: Vec<TensorProgram> =
-        with.into_iter().chain(without.into_iter().step_by(SAMPLE)).collect();
+        with.into_iter().chain(without.into_iter().step_by(sample)).filter(is_wanted).collect();
     let bound = scheduled(&chosen, LIMITS, Order::Kept);
     let free = scheduled(&chosen, LIMITS, Order::Free);
     // In another order a program is held against the scheduled one, which says which order that is.
@@ -56,7 +61,7 @@ fn the_text_does_what_the_interpreter_does() {
     }
     eprintln!("{tally:?}, {many} programs in another order");
     assert!(wrong.is_empty(), "{} wrong of {tally:?}\n{}", wrong.len(), wrong.join("\n"));
-    assert!(tally.values > 4000 && tally.traps > 20, "{tally:?}");
+    assert!(only.is_some() || (tally.values > 2000 && tally.traps > 20), "{tally:?}");
 }
 
 /// Programs with what they mean, each in front of what is printed.
@@ -118,9 +123,13 @@ fn hold(
         match (&want, got) {
             (Ok(want), Ok(got)) => {
                 tally.values += 1;
-                want.iter().zip(got).enumerate().try_for_each(|(at, (want, got))| {
-                    near(want, &got).map_err(|why| format!("buffer {at}: {why}"))
-                })?;
+                let seen = want.iter().zip(got).enumerate();
+                // A workspace may be each thread's own.
+                seen.filter(|(at, _)| !is_workspace(program, *at)).try_for_each(
+                    |(at, (want, got))| {
+                        near(want, &got).map_err(|why| format!("buffer {at}: {why}"))
+                    },
+                )?;
             }
             (Err(Stop::Trap(trap)), Err(site)) => {
                 tally.traps += 1;

@@ -188,12 +188,7 @@ impl Printer<'_, '_> {
         self.cuda = Some(Cuda::default());
         // What one thread stores another one may load.
         self.forwarded = BTreeSet::new();
-        for stmt in body {
-            if let StmtKind::Alloc(buffer) = stmt.kind {
-                self.span = stmt.span;
-                self.device_memory(buffer);
-            }
-        }
+        self.handed_on(body);
         let extents = self.computed_extents();
         let mut bodies = Vec::new();
         let mut launches = Vec::new();
@@ -249,6 +244,16 @@ impl Printer<'_, '_> {
             dims,
         };
         Ok((text, kernel))
+    }
+
+    /// Memory between the functions.
+    fn handed_on(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            if let StmtKind::Alloc(buffer) = stmt.kind {
+                self.span = stmt.span;
+                self.device_memory(buffer);
+            }
+        }
     }
 
     /// The inside of one function.
