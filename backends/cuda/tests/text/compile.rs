@@ -2,7 +2,7 @@
 //! alone though it has loops bound to threads, stands in `tests/left_out.txt` with the reasons: it may change only when somebody looks.
 
 use super::cases::programs;
-use super::{printed, scheduled};
+use super::{each, printed, scheduled};
 use relax_cuda::{Error, Nvrtc};
 use relax_emit::cuda::CudaSource;
 use relax_lower::gpu::{Limits, Order};
@@ -45,9 +45,9 @@ fn every_kernel_compiles() {
     programs.extend(others);
     // Each text has programs from everywhere, so that a part of the texts is a part of everything.
     let number = programs.len().div_ceil(CHUNK);
-    let sources: Vec<CudaSource> = (0..number)
-        .map(|at| printed(&programs.iter().skip(at).step_by(number).cloned().collect::<Vec<_>>()))
-        .collect();
+    let sources: Vec<CudaSource> = each((0..number).collect(), |at| {
+        printed(&programs.iter().skip(at).step_by(number).cloned().collect::<Vec<_>>())
+    });
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut count = 0;
     for source in &sources {

@@ -6,6 +6,7 @@ mod compile;
 mod run;
 mod shim;
 
+use relax_corpus::shares::in_shares;
 use relax_emit::cuda::{CudaSource, print_cuda};
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
@@ -17,7 +18,18 @@ fn scheduled(programs: &[TensorProgram], limits: Limits, order: Order) -> Vec<Te
         let bound = schedule_in(program, &mut Prover::new(), limits, order);
         bound.unwrap_or_else(|| program.clone())
     };
-    programs.iter().map(one).collect()
+    each(programs.iter().collect(), one)
+}
+
+/// What is made of each, in their order, by all cores.
+fn each<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let items = items.into_iter().enumerate().collect();
+    let shares = in_shares(items, |share: Vec<(usize, T)>| {
+        share.into_iter().map(|(at, item)| (at, make(item))).collect::<Vec<_>>()
+    });
+    let mut made: Vec<(usize, R)> = shares.into_iter().flatten().collect();
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, item)| item).collect()
 }
 
 /// The text of some programs.
