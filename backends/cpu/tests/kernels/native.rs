@@ -118,7 +118,7 @@ impl Built<'_> {
 
     /// Whether nothing reads a buffer of the parameters after the program.
     pub(super) fn is_workspace(&self, at: usize) -> bool {
-        is_workspace(&self.program, at)
+        is_workspace(self.program, at)
     }
 
     /// Whether the program calls one of these functions.
