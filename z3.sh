@@ -8,29 +8,11 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 place=$here/.cache/z3
 platform=$(uname -s)-$(uname -m)
-
-fail() {
-    printf 'error: %s\n' "$1" >&2
-    exit "${2:-2}"
-}
+. "$here/scripts/fetching.sh"
 
 if [ $# -ne 0 ]; then
     fail "this script takes no arguments"
 fi
-
-# python3 and pip; installed where that is for us to do.
-need_pip() {
-    if python3 -m pip --version >/dev/null 2>&1; then
-        return
-    fi
-    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-        fail "pip is missing: install python3 and pip (on Debian: sudo apt-get install python3-pip) and try again" 4
-    fi
-    echo "installing python3-pip" >&2
-    apt-get update -qq >&2 || fail "apt-get update failed" 4
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >&2 \
-        || fail "apt-get could not install python3-pip" 4
-}
 
 sha256() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1

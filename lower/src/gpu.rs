@@ -22,7 +22,6 @@
 mod bind;
 mod expressions;
 mod handed;
-mod host;
 mod kernels;
 mod outline;
 mod own;
@@ -33,10 +32,9 @@ mod storage;
 mod tiles;
 mod turned;
 
-pub use host::{Values, evaluate};
 pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};
 pub use outline::{Bound, Outline, outline};
-pub use program::{schedule, schedule_in};
+pub use program::{schedule, schedule_in, schedule_module};
 
 /// What a grid may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ pub mod passes;
 pub mod pipeline;
 pub mod program;
 pub mod report;
+pub mod route;
 
 mod fresh;
 mod memory;

@@ -2,11 +2,9 @@
 //! fused, so that a row is read again while it is in a cache. Threads share the loops that are left.
 
 use relax_lower::passes::fuse_loops;
-use relax_lower::pipeline::PIPELINE;
+use relax_lower::route::lower_with;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
-use relax_semantics::check::Phase;
-use relax_symbolic::Prover;
+use relax_rewrite::pipeline::Failed;
 use relax_syntax::ir::Module;
 
 /// A module as the machine runs it on this processor.
@@ -14,14 +12,5 @@ use relax_syntax::ir::Module;
 /// # Errors
 /// The pass that refuses the module.
 pub fn lower_for_cpu(module: &Module, settings: &Settings) -> Result<Module, Failed> {
-    let pass = |module: &Module, route: &Route| {
-        run(module, route, settings, &mut Prover::new(), &mut Unwatched)
-    };
-    let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P21);
-    if !early {
-        return pass(module, &PIPELINE.to(Phase::P23));
-    }
-    let legal = pass(module, &PIPELINE.to(Phase::P21))?;
-    let fused = pass(&legal, &Route::Passes(vec![&fuse_loops::PASS]))?;
-    pass(&fused, &PIPELINE.to(Phase::P23))
+    lower_with(module, settings, &fuse_loops::PASS)
 }

@@ -20,7 +20,7 @@ pub use device::Device;
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
-pub use route::{lower_for_cuda, scheduled};
+pub use route::lower_for_cuda;
 
 use std::path::PathBuf;
 use thiserror::Error;

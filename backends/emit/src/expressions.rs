@@ -430,7 +430,12 @@ fn cast(from: DType, to: DType, value: &str) -> String {
     }
 }
 
-fn symbol(op: BinOp) -> &'static str {
+/// As C and the languages after it write it.
+///
+/// # Panics
+/// For operators that are calls, or checked.
+#[must_use]
+pub fn symbol(op: BinOp) -> &'static str {
     match op {
         BinOp::Add => "+",
         BinOp::Sub => "-",

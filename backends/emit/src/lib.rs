@@ -42,6 +42,7 @@ pub mod tiles;
 
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
+pub use expressions::symbol;
 
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;

@@ -4,6 +4,7 @@ use crate::Doubles;
 use crate::dtypes::{self, held, is_wide};
 use crate::expressions::{rounded, wrapped};
 use crate::printer::Printer;
+use relax_emit::symbol;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::BinOp;
 
@@ -130,24 +131,4 @@ fn wide(op: BinOp, dtype: DType, a: &str, b: &str) -> String {
 
 fn is_arithmetic(op: BinOp) -> bool {
     matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div)
-}
-
-/// As WGSL writes it.
-pub(crate) fn symbol(op: BinOp) -> &'static str {
-    match op {
-        BinOp::Add => "+",
-        BinOp::Sub => "-",
-        BinOp::Mul => "*",
-        BinOp::Div => "/",
-        BinOp::BitAnd => "&",
-        BinOp::BitOr => "|",
-        BinOp::BitXor => "^",
-        BinOp::Equal => "==",
-        BinOp::NotEqual => "!=",
-        BinOp::Less => "<",
-        BinOp::LessEqual => "<=",
-        BinOp::Greater => ">",
-        BinOp::GreaterEqual => ">=",
-        _ => unreachable!("invariant: the other operators are calls or checked"),
-    }
 }

@@ -14,6 +14,7 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
 use relax_emit::{Sums, print_c, print_cuda};
+use relax_lower::gpu::{Order, schedule_module};
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
@@ -88,7 +89,7 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
 
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
 fn cuda_text(module: &Module, file: &Source, terminal: &mut Terminal) -> String {
-    let scheduled = relax_cuda::scheduled(module, &mut Prover::new());
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), Order::Kept);
     let source = print_cuda(&scheduled, &mut Prover::new(), Some(file));
     for kernel in &source.kernels {
         let launches = kernel.launches.len();

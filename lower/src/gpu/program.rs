@@ -12,10 +12,10 @@ use relax_rewrite::walk::{loaded, stored, visit, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
     BufferId, BufferInfo, LoopKind, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
 };
+use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
@@ -48,6 +48,21 @@ pub fn schedule_in(
     let mut result = TensorProgram { body: Some(body), ..writer.program };
     renumber_program(&mut result);
     Some(result)
+}
+
+/// The module with all its tensor programs bound, within what every device has, and how many were.
+#[must_use]
+pub fn schedule_module(module: &Module, facts: &mut dyn Facts, order: Order) -> (Module, usize) {
+    let (mut result, mut done) = (module.clone(), 0);
+    for definition in &mut result.definitions {
+        if let Definition::Tensor(program) = definition
+            && let Some(bound) = schedule_in(program, facts, Limits::default(), order)
+        {
+            done += 1;
+            *program = bound;
+        }
+    }
+    (result, done)
 }
 
 /// A program that gets more scalars and buffers.

@@ -1,7 +1,7 @@
 //! Binds every nest of every tensor program to blocks and threads (`gpu.rs`), so that people can look at scheduled programs,
 //! and every expectation of the corpus holds them.
 
-use crate::gpu::{Limits, Order, schedule_in};
+use crate::gpu::{Order, schedule_module};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -30,17 +30,9 @@ pub(super) fn schedule_all(
     context: &mut PassContext,
     order: Order,
 ) -> Result<Module, Diagnostic> {
-    let mut result = module.clone();
-    let (mut done, mut found) = (0, 0);
-    for definition in &mut result.definitions {
-        let Definition::Tensor(program) = definition else { continue };
-        found += 1;
-        let limits = Limits::default();
-        if let Some(scheduled) = schedule_in(program, context.facts, limits, order) {
-            done += 1;
-            *program = scheduled;
-        }
-    }
+    let is_program = |definition: &&Definition| matches!(definition, Definition::Tensor(_));
+    let found = module.definitions.iter().filter(is_program).count();
+    let (result, done) = schedule_module(module, context.facts, order);
     context.count_of("scheduled", done, found, "tensor programs");
     Ok(result)
 }

@@ -1,0 +1,30 @@
+//! The way down of every backend: the pipeline, and between its early build and the machine's phase what schedules tensor
+//! programs for one kind of device.
+
+use crate::pipeline::PIPELINE;
+use relax_rewrite::pass::{Pass, Settings};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+
+/// A module at P2.3, on whose tensor programs `schedule` was run at P2.1. One that is beyond it goes on as it is.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn lower_with(
+    module: &Module,
+    settings: &Settings,
+    schedule: &'static Pass,
+) -> Result<Module, Failed> {
+    let pass = |module: &Module, route: &Route| {
+        run(module, route, settings, &mut Prover::new(), &mut Unwatched)
+    };
+    let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P21);
+    if !early {
+        return pass(module, &PIPELINE.to(Phase::P23));
+    }
+    let legal = pass(module, &PIPELINE.to(Phase::P21))?;
+    let scheduled = pass(&legal, &Route::Passes(vec![schedule]))?;
+    pass(&scheduled, &PIPELINE.to(Phase::P23))
+}
