@@ -14,6 +14,7 @@ pub mod precision;
 pub mod references;
 pub mod saturation;
 pub mod verify;
+pub mod workspaces;
 
 pub use mutated::written;
 pub use programs::canonical;

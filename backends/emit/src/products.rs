@@ -3,13 +3,10 @@
 
 use relax_rewrite::patterns::visit;
 use relax_rewrite::walk::{visit_own, visit_statements};
+use relax_rewrite::workspaces::is_forgotten;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Param, ScalarId, Stmt, StmtKind, TExpr};
-use relax_syntax::ir::{AttrValue, TensorProgram, attr};
-
-/// The attribute of a tensor program that names the parameters which nothing reads after it: buffers that
-/// it allocated before they were made parameters.
-const WORKSPACES: &str = "workspaces";
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 
 /// A buffer with the indices of an access.
 #[derive(Clone, Copy, Debug)]
@@ -153,15 +150,6 @@ fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
 
 fn is_zero(expr: &TExpr) -> bool {
     matches!(expr, TExpr::Int(0)) || matches!(expr, TExpr::Float(value) if value.to_bits() == 0)
-}
-
-/// Whether nothing sees the elements of a buffer after the program.
-pub(crate) fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
-    let is_param = program.params.contains(&Param::Buffer(buffer));
-    let named = attr(&program.attrs, WORKSPACES);
-    let name = &program.buffer(buffer).name;
-    !is_param
-        || matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
 }
 
 /// Whether some index mentions a scalar.

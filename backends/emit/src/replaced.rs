@@ -3,7 +3,7 @@
 
 use crate::Sums;
 use crate::apart::{accesses, loads};
-use crate::products::is_forgotten;
+use relax_rewrite::workspaces::is_forgotten;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Param, Stmt, StmtKind, TExpr};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// Make a program of a model in another format
 ///
-/// Of ONNX, operator sets 7 to 23, or of the text that TVM prints (`.py`). Dims with names become symbolic variables, small constants stand
-/// in the program, all others go to the file of --params. What is not supported is listed, all of it, and
-/// the exit code is 1.
+/// Of ONNX, operator sets 7 to 23, or of the text that TVM prints (`.py`). Dims with names become symbolic variables,
+/// small constants stand in the program, all others go to the file of --params. What is not supported is listed, all
+/// of it, and the exit code is 1.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The model

@@ -4,8 +4,8 @@ use super::program::Writer;
 use relax_rewrite::walk::{
     Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
 };
-use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Param, Scope, Stmt, StmtKind, TExpr};
-use relax_syntax::ir::{AttrValue, attr};
+use relax_rewrite::workspaces::is_forgotten;
+use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,24 +18,12 @@ pub(super) fn own_elements(
 ) -> BTreeSet<BufferId> {
     let (read, written) = (loaded(outside), stored(outside));
     let own = stored(all).into_iter().filter(|buffer| {
-        (is_internal(writer, *buffer) || is_workspace(writer, *buffer))
+        is_forgotten(&writer.program, *buffer)
             && !read.contains(buffer)
             && !written.contains(buffer)
             && is_at_iteration(loops, *buffer, all)
     });
     own.collect()
-}
-
-fn is_internal(writer: &Writer, buffer: BufferId) -> bool {
-    !writer.program.params.contains(&Param::Buffer(buffer))
-}
-
-/// Whether nothing reads it after the program.
-fn is_workspace(writer: &Writer, buffer: BufferId) -> bool {
-    let Some(AttrValue::Str(names)) = attr(&writer.program.attrs, "workspaces") else {
-        return false;
-    };
-    names.split(',').any(|name| *name == *writer.program.buffer(buffer).name)
 }
 
 /// Whether each access is at the place of the iteration, the same everywhere, and no statement allocates it.

@@ -10,6 +10,7 @@ use crate::fresh::{Fresh, built_in};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_rewrite::renumber_program;
+use relax_rewrite::workspaces::declare_workspaces;
 use relax_semantics::check::{Checked, Phase};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -18,7 +19,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Param, Scope, StmtKind};
 use relax_syntax::ir::{
-    Atom, AttrValue, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
+    Atom, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,9 +116,7 @@ impl Candidate<'_> {
         program.body.iter_mut().for_each(|body| body.retain(|stmt| !is_lifted(&stmt.kind)));
         let params = self.workspaces.iter().map(|&buffer| Param::Buffer(buffer));
         program.params.splice(self.inputs..self.inputs, params);
-        let names = self.workspaces.iter().map(|&id| program.buffer(id).name.as_str());
-        let names = Name::new(names.collect::<Vec<_>>().join(","));
-        program.attrs.push((Name::new("workspaces"), AttrValue::Str(names)));
+        declare_workspaces(program, &self.workspaces);
         renumber_program(program);
     }
 

@@ -4,6 +4,7 @@ use relax_corpus::compare::{Relation, compare};
 use relax_corpus::pipeline::print;
 use relax_corpus::signature::dim_of_size;
 use relax_lower::gpu::{BufferOf, ScalarOf, Split, outline, split};
+use relax_rewrite::workspaces::is_workspace;
 use relax_semantics::ops::Limits;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
@@ -14,7 +15,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferInfo, Param};
-use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
 use std::collections::BTreeMap;
 
 /// Steps of the program before; sizes that take more are left out.
@@ -220,18 +221,15 @@ fn same(
         }
         _ => return Err(format!("wanted {want:?}\nfound {got:?}")),
     };
-    let names = match relax_syntax::ir::attr(&program.attrs, "workspaces") {
-        Some(AttrValue::Str(names)) => names.to_string(),
-        _ => String::new(),
-    };
     let buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(program.buffer(*id)),
+        Param::Buffer(id) => Some(*id),
         _ => None,
     });
-    for ((want, got), info) in want.iter().zip(got).zip(buffers) {
-        if names.split(',').any(|name| *name == *info.name) {
+    for ((want, got), buffer) in want.iter().zip(got).zip(buffers) {
+        if is_workspace(program, buffer) {
             continue;
         }
+        let info = program.buffer(buffer);
         let [want, got] = [want, got].map(|tensor| Value::Tensor(tensor.clone()));
         compare(relation, &want, &got).map_err(|why| format!("`{}`: {why}", info.name))?;
     }

@@ -7,13 +7,14 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::canonical::canonical_program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
+use relax_rewrite::workspaces;
 use relax_semantics::check::Phase;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::ir::tensor::Param;
-use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram, attr};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 
@@ -138,13 +139,12 @@ pub(super) fn case(
     Some(Case { dims: dims_of(program).iter().map(|name| value(name)).collect(), tensors, ints })
 }
 
-/// Whether nothing reads a buffer of the parameters after the program.
+/// Whether a buffer, of those among the parameters, is a workspace.
 pub(super) fn is_workspace(program: &TensorProgram, at: usize) -> bool {
-    let buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(&program.buffer(*id).name),
+    let mut buffers = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(*id),
         Param::Scalar(_) | Param::Dim(_) => None,
     });
-    let named = attr(&program.attrs, "workspaces");
-    let name = buffers.into_iter().nth(at).expect("invariant: a buffer of the program");
-    matches!(named, Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+    let buffer = buffers.nth(at).expect("invariant: a buffer of the program");
+    workspaces::is_workspace(program, buffer)
 }
