@@ -301,8 +301,8 @@ impl Engine {
         let definition = self.definition(context, id);
         let before = context.clone();
         context.solved.insert(id, value.clone());
-        for (other, old) in before.solved {
-            if let Some(new) = self.rebuild(context, &old) {
+        for (&other, old) in &before.solved {
+            if let Some(new) = self.rebuild(context, old) {
                 context.solved.insert(other, new);
             }
         }
@@ -325,6 +325,7 @@ impl Engine {
             self.add_nonzero(context, poly);
         }
         self.rebuild_bounds(context, &before.bounds, id, depth);
+        self.rebuild_solved(context, &before.solved, id, depth);
     }
 
     /// Bounds of composite atoms that mention a solved atom hold for their rewritten form too.
@@ -347,6 +348,31 @@ impl Engine {
             for poly in low.into_iter().chain(high) {
                 self.add_at_least_zero(context, poly, depth);
             }
+        }
+    }
+
+    /// A composite atom with a known value that mentions a solved atom has another form now, of the same value:
+    /// from `max(n, m) == 1` and `n == 0` follows `m == 1`.
+    fn rebuild_solved(
+        &mut self,
+        context: &mut Context,
+        solved: &BTreeMap<AtomId, Poly>,
+        id: AtomId,
+        depth: u32,
+    ) {
+        for &other in solved.keys() {
+            if !self.atoms.atom_mentions(other, id) {
+                continue;
+            }
+            let mut others = context.clone();
+            let Some(value) = others.solved.remove(&other) else {
+                continue;
+            };
+            let Some(form) = self.rebuild(&others, &Poly::atom(other)) else {
+                continue;
+            };
+            let equation = form.sub(&value).and_then(|poly| self.rebuild(context, &poly));
+            equation.into_iter().for_each(|poly| self.add_zero(context, poly, depth));
         }
     }
 

@@ -29,6 +29,12 @@ const TRUE_CLAIMS: &[&str] = &[
     "n == 4 * k |- n // 4 == k",
     "n == m |- n * 7 == m * 7",
     "n == 2 * k; m == 2 * n |- m == 4 * k",
+    // What is known of a dim holds of each form that it has later.
+    "n % 2 == 0; n >= 0; m >= 0; max(n, m) == 1 |- m == 1",
+    "n % 2 == 0; n >= 0; m >= 0; max(n, m) == 1 |- max(n, m) == 1",
+    "max(n, m) == 1; n >= 0; m >= 0; n == 0 |- m == 1",
+    "(n + m) // 4 == 3; m == 0 |- n // 4 == 3",
+    "min(n, m) == k; m == n + 2 |- n == k",
     // Quotients and remainders by numbers.
     "|- (n // 4) * 4 + n % 4 == n",
     "|- n // 2 // 3 == n // 6",
