@@ -142,6 +142,16 @@ pub(crate) enum Target {
     Cuda,
 }
 
+impl From<Target> for Backend {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Cpu => Self::Cpu,
+            Target::Wgpu => Self::Wgpu,
+            Target::Cuda => Self::Cuda,
+        }
+    }
+}
+
 impl From<Target> for relax_rewrite::pass::Target {
     fn from(target: Target) -> Self {
         match target {
@@ -238,6 +248,9 @@ pub(crate) struct BenchArgs {
     /// Of random data
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// What runs it, as for `relax run`
+    #[arg(long, value_enum, default_value_t = Target::Cpu)]
+    pub(crate) backend: Target,
     /// Compile as `relax build --fast` does
     #[arg(long)]
     pub(crate) fast: bool,

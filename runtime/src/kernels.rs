@@ -1,10 +1,14 @@
 //! The interface between the machine and what runs its kernels.
 #![allow(unsafe_code)]
 
+use crate::block::Block;
 use crate::dtype::{DType, dense_bytes};
 use crate::stop::{Span, Stop};
+use crate::tensor::Tensor;
+use crate::vm::memory::Placed;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
 
 /// Runs the kernels of one program.
 pub trait Kernels: Send + Sync {
@@ -20,6 +24,16 @@ pub trait Kernels: Send + Sync {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap>;
+
+    /// The machine reads a tensor of a storage after this, or gives it to others: what kernels wrote to it and hold elsewhere
+    /// ([`TensorArg::memory`]) is brought back by [`TensorArg::settle`].
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
+        let _ = tensor;
+        Ok(())
+    }
 }
 
 /// Why a kernel stopped.
@@ -39,6 +53,7 @@ pub struct TensorArg<'a> {
     shape: &'a [i64],
     access: Access,
     is_written: bool,
+    home: Home<'a>,
     /// The memory is the machine's, which lends it for the call.
     lent: PhantomData<&'a mut [u8]>,
 }
@@ -50,17 +65,80 @@ pub(crate) enum Access {
     ReadWrite,
 }
 
+/// Whose the bytes of a tensor of a call are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Home<'a> {
+    /// The machine looks at them after the call.
+    Call,
+    /// A tensor, whose elements do not change.
+    Tensor(&'a Tensor),
+    /// A storage; the machine calls [`Kernels::settle`] before it looks at them.
+    Storage(&'a Placed),
+}
+
+/// Bytes of the machine, to be known again: two tensors with the same number, offset and length are the same bytes.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    block: Weak<Block>,
+    /// Where in the block they begin.
+    pub offset: usize,
+}
+
+impl Memory {
+    /// The number of the block; no other has it as long as there is this name.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.block.as_ptr().addr()
+    }
+
+    /// Whether nobody has the bytes any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.block.strong_count() == 0
+    }
+}
+
 impl<'a> TensorArg<'a> {
     /// # Safety
     /// For `'a` the bytes of a dense tensor of this dtype and shape from `data` on are initialized; with
-    /// [`Access::ReadWrite`] nobody else touches them, else nobody writes to them.
+    /// [`Access::ReadWrite`] nobody else touches them, else nobody writes to them. Those of [`Home::Storage`] are touched by
+    /// who has the tensor alone.
     pub(crate) unsafe fn new(
         data: NonNull<u8>,
         (dtype, shape): (DType, &'a [i64]),
         access: Access,
         is_written: bool,
+        home: Home<'a>,
     ) -> Self {
-        Self { data, dtype, shape, access, is_written, lent: PhantomData }
+        Self { data, dtype, shape, access, is_written, home, lent: PhantomData }
+    }
+
+    /// What bytes they are, where kernels may hold the elements elsewhere until [`Kernels::settle`]; what is written to other
+    /// tensors must be there at the end of the call.
+    #[must_use]
+    pub fn memory(&self) -> Option<Memory> {
+        let (block, offset) = match self.home {
+            Home::Call => return None,
+            Home::Tensor(tensor) => (tensor.block.clone(), tensor.offset),
+            Home::Storage(placed) => placed.place()?,
+        };
+        Some(Memory { block: Arc::downgrade(&block), offset })
+    }
+
+    /// Brings what kernels wrote, and held elsewhere, to where the tensor lies in its storage.
+    ///
+    /// # Errors
+    /// When it lies in none, or the number of bytes differs.
+    pub fn settle(&self, bytes: &[u8]) -> Result<(), KernelTrap> {
+        if !matches!(self.home, Home::Storage(_)) || bytes.len() != self.length() {
+            let message =
+                format!("{} bytes are brought to a tensor that cannot take them", bytes.len());
+            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
+        }
+        // SAFETY: `new` promises that nobody else touches bytes of a storage, whether the kernel may write to them or not;
+        // `bytes`, which is borrowed, lies elsewhere, and no `TensorArg` gives a reference to its bytes away.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_ptr(), bytes.len()) };
+        Ok(())
     }
 
     /// The first byte.

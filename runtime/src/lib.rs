@@ -63,7 +63,7 @@ mod workers;
 
 pub use block::ALIGNMENT;
 pub use dtype::{DType, dense_bytes};
-pub use kernels::{KernelTrap, Kernels, TensorArg};
+pub use kernels::{KernelTrap, Kernels, Memory, TensorArg};
 pub use module::{Callable, HostCall, HostFunction, Module};
 pub use observer::{Callee, ObservedCall, Observer};
 pub use stop::{Span, Stop, Trap};

@@ -155,7 +155,11 @@ impl Device {
     }
 
     /// What the device says of errors goes to whoever asked, not to the end of the process.
-    fn checked<T>(&self, kernel: &Kernel, run: impl FnOnce() -> T) -> Result<T, DeviceError> {
+    pub(crate) fn checked<T>(
+        &self,
+        kernel: &Kernel,
+        run: impl FnOnce() -> T,
+    ) -> Result<T, DeviceError> {
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -170,92 +174,94 @@ impl Device {
         Ok(value)
     }
 
-    /// Launches a kernel on contents of its bindings, and gives those back that it writes to; none where it stopped.
-    pub(crate) fn run(
-        &self,
-        kernel: &Kernel,
-        pipelines: &Pipelines,
-        launch: &Launch,
-        contents: &[Vec<u8>],
-    ) -> Result<Option<Vec<Option<Vec<u8>>>>, DeviceError> {
-        self.checked(kernel, || self.launched(kernel, pipelines, launch, contents))?.map_err(
-            |reason| DeviceError::Refused { kernel: kernel.program.name.to_string(), reason },
-        )
+    /// A buffer of its own for whatever kernels do; it holds zeros.
+    pub(crate) fn storage(&self, size: u64) -> wgpu::Buffer {
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        self.buffer(size, usage)
     }
 
-    fn launched(
+    /// A buffer that the processor reads.
+    pub(crate) fn readable(&self, size: u64) -> wgpu::Buffer {
+        self.buffer(size, wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ)
+    }
+
+    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
+        self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size,
+            usage,
+            mapped_at_creation: false,
+        })
+    }
+
+    /// The words that a launch is given.
+    pub(crate) fn uniform(&self, words: &[i32]) -> wgpu::Buffer {
+        // The last word of the structure is 0.
+        let mut contents: Vec<u8> =
+            words.iter().chain(&[0]).flat_map(|word| word.to_ne_bytes()).collect();
+        contents.resize(contents.len().next_multiple_of(16), 0);
+        let usage = wgpu::BufferUsages::UNIFORM;
+        let descriptor = BufferInitDescriptor { label: None, contents: &contents, usage };
+        self.device.create_buffer_init(&descriptor)
+    }
+
+    /// Writes to a buffer before what is submitted from now on.
+    pub(crate) fn write(&self, buffer: &wgpu::Buffer, bytes: &[u8]) {
+        self.queue.write_buffer(buffer, 0, bytes);
+    }
+
+    pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+    }
+
+    pub(crate) fn submit(&self, encoder: wgpu::CommandEncoder) {
+        self.queue.submit([encoder.finish()]);
+    }
+
+    /// Buffers as a kernel sees them: what it is given, its status, and of each binding a buffer and its bytes.
+    pub(crate) fn group(
         &self,
-        kernel: &Kernel,
         pipelines: &Pipelines,
-        launch: &Launch,
-        contents: &[Vec<u8>],
-    ) -> Result<Option<Vec<Option<Vec<u8>>>>, String> {
-        let given: Vec<u8> =
-            launch.words.iter().chain(&[0]).flat_map(|word| word.to_ne_bytes()).collect();
-        let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
-        let given = self.buffer(&padded(given, 16), wgpu::BufferUsages::UNIFORM);
-        let status = self.buffer(&[0; 4], storage);
-        let buffers: Vec<wgpu::Buffer> =
-            contents.iter().map(|bytes| self.buffer(bytes, storage)).collect();
-        let all = [&given, &status].into_iter().chain(&buffers);
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = all
+        given: &wgpu::Buffer,
+        status: &wgpu::Buffer,
+        bound: &[(wgpu::Buffer, u64)],
+    ) -> wgpu::BindGroup {
+        let whole = [given.as_entire_binding(), part(status, 4)];
+        let parts = bound.iter().map(|(buffer, bytes)| part(buffer, *bytes));
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = whole
+            .into_iter()
+            .chain(parts)
             .zip(0..)
-            .map(|(buffer, binding)| wgpu::BindGroupEntry {
-                binding,
-                resource: buffer.as_entire_binding(),
-            })
+            .map(|(resource, binding)| wgpu::BindGroupEntry { binding, resource })
             .collect();
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipelines.layout,
             entries: &entries,
-        });
-        let mut encoder =
-            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        })
+    }
+
+    /// The stages of a launch, one after the other.
+    pub(crate) fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        pipelines: &Pipelines,
+        launch: &Launch,
+        group: &wgpu::BindGroup,
+    ) {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for (pipeline, groups) in pipelines.stages.iter().zip(&launch.groups) {
             let Some([x, y, z]) = *groups else { continue };
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, &group, &[]);
+            pass.set_bind_group(0, group, &[]);
             pass.dispatch_workgroups(x, y, z);
         }
-        let written = kernel.bindings.iter().zip(&buffers);
-        let wanted: Vec<&wgpu::Buffer> = std::iter::once(&status)
-            .chain(written.filter(|(binding, _)| binding.is_written).map(|(_, buffer)| buffer))
-            .collect();
-        let mut results = self.fetched(encoder, &wanted)?.into_iter();
-        if results.next().is_none_or(|status| status != [0; 4]) {
-            return Ok(None);
-        }
-        let each = kernel.bindings.iter();
-        Ok(Some(
-            each.map(|binding| if binding.is_written { results.next() } else { None }).collect(),
-        ))
     }
 
-    fn buffer(&self, contents: &[u8], usage: wgpu::BufferUsages) -> wgpu::Buffer {
-        self.device.create_buffer_init(&BufferInitDescriptor { label: None, contents, usage })
-    }
-
-    /// Submits, and waits for copies of buffers.
-    fn fetched(
-        &self,
-        mut encoder: wgpu::CommandEncoder,
-        wanted: &[&wgpu::Buffer],
-    ) -> Result<Vec<Vec<u8>>, String> {
-        let total = wanted.iter().map(|buffer| buffer.size()).sum();
-        let copy = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: None,
-            size: total,
-            usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
-            mapped_at_creation: false,
-        });
-        let mut at = 0;
-        for buffer in wanted {
-            encoder.copy_buffer_to_buffer(buffer, 0, &copy, at, buffer.size());
-            at += buffer.size();
-        }
-        self.queue.submit([encoder.finish()]);
+    /// Waits for what was submitted, and gives what lies in a buffer then.
+    pub(crate) fn read(&self, copy: &wgpu::Buffer) -> Result<Vec<u8>, String> {
         let (sender, receiver) = std::sync::mpsc::channel();
         copy.map_async(wgpu::MapMode::Read, .., move |result| {
             // Nobody waits any more where the receiver is gone.
@@ -266,19 +272,12 @@ impl Device {
         mapped.map_err(|error| error.to_string())?;
         let view = copy.get_mapped_range(..).map_err(|error| error.to_string())?;
         let bytes: &[u8] = &view;
-        let mut at = 0;
-        let mut results = Vec::new();
-        for buffer in wanted {
-            let end = at + usize::try_from(buffer.size()).unwrap_or(0);
-            results.push(bytes[at..end].to_vec());
-            at = end;
-        }
-        Ok(results)
+        Ok(bytes.to_vec())
     }
 }
 
-/// With zeros up to a multiple of a size.
-fn padded(mut bytes: Vec<u8>, size: usize) -> Vec<u8> {
-    bytes.resize(bytes.len().next_multiple_of(size), 0);
-    bytes
+/// The first bytes of a buffer.
+fn part(buffer: &wgpu::Buffer, bytes: u64) -> wgpu::BindingResource<'_> {
+    let size = wgpu::BufferSize::new(bytes);
+    wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size })
 }

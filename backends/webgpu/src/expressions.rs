@@ -20,8 +20,11 @@ impl Printer<'_, '_> {
             return format!("rx_wide_i32({index})");
         }
         match expr {
+            TExpr::Int(value) if want.is_float() => {
+                self.kept(want, dtypes::integer(want, *value, self.doubles))
+            }
             TExpr::Int(value) => dtypes::integer(want, *value, self.doubles),
-            TExpr::Float(value) => dtypes::float(want, *value, self.doubles),
+            TExpr::Float(value) => self.kept(want, dtypes::float(want, *value, self.doubles)),
             TExpr::Bool(value) => value.to_string(),
             TExpr::Scalar(id) => self.scalars[id].clone(),
             TExpr::Dim(name) => {
@@ -58,8 +61,9 @@ impl Printer<'_, '_> {
         match (op, want.class()) {
             (UnOp::Negate, _) if dtypes::is_wide(want) => format!("rx_neg_64({value})"),
             (UnOp::Negate, Class::Float) if held(want, self.doubles) == "f64" => {
-                format!("rx_signed_f64({value}, true)")
+                format!("rx_neg_f64({value})")
             }
+            (UnOp::Negate, Class::Float) => format!("rx_neg_f32({value})"),
             (UnOp::Negate, Class::Unsigned) => wrapped(want, format!("(0u - {value})")),
             (UnOp::Negate, _) => wrapped(want, format!("(-{value})")),
             _ => wrapped(want, format!("(~{value})")),
@@ -149,9 +153,22 @@ impl Printer<'_, '_> {
             let (a, b) = (self.index(left), self.index(right));
             return self.operation(op, DType::I32, &a, &b);
         }
-        let a = self.expr(left, dtype);
+        let mut a = self.expr(left, dtype);
         let b = self.expr(right, dtype);
+        if op == BinOp::Add && dtype.is_float() && (subtracts(left) || subtracts(right)) {
+            a = self.kept(dtype, a);
+        }
         self.operation(op, dtype, &a, &b)
+    }
+
+    /// A value of which the device's compiler knows nothing: WebGPU lets it take it that there are neither infinities, NaN nor
+    /// signs of zeros, so that it would make 0 of `a - a`.
+    pub(crate) fn kept(&self, dtype: DType, text: String) -> String {
+        match held(dtype, self.doubles) {
+            "f32" => format!("rx_keep({text})"),
+            "f64" => format!("rx_keep_f64({text})"),
+            _ => text,
+        }
     }
 
     fn call(&mut self, function: Intrinsic, operands: &[TExpr], want: DType) -> String {
@@ -260,6 +277,18 @@ impl Printer<'_, '_> {
             }
         }
     }
+}
+
+/// Whether a value is a difference or a quotient, or one of its parts is.
+pub(crate) fn subtracts(expr: &TExpr) -> bool {
+    let mut found = false;
+    visit(expr, &mut |part| {
+        found |= matches!(
+            part,
+            TExpr::Binary(BinOp::Sub | BinOp::Div, _) | TExpr::Unary(UnOp::Negate, _)
+        );
+    });
+    found
 }
 
 /// What an operation of integers gives, in its width.

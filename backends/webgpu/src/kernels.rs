@@ -1,26 +1,27 @@
-//! The kernels of one module on a device: at each call inputs go there, the kernel is launched, and outputs come back. What a
-//! kernel stops with is said by the interpreter, which runs the same call on what the device has not changed.
+//! The kernels of one module on a device. Tensors stay there from one call to the next ([`crate::resident`]). What a kernel
+//! stops with is said by the interpreter, which runs the same call on what the device has not changed.
 
 use crate::device::{Device, Pipelines};
-use crate::{Content, Kernel, Refused, print_wgsl};
+use crate::resident::{Call, Resident};
+use crate::{Kernel, Refused, print_wgsl};
 use relax_reference::{ReferenceKernels, stop_to_machine};
 use relax_rewrite::walk::stored;
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_symbolic::Prover;
-use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The tensor programs of one module.
 pub struct WgpuKernels {
     device: Arc<Device>,
     kernels: Vec<Loaded>,
     reference: ReferenceKernels,
+    resident: Mutex<Resident>,
     calls: Calls,
 }
 
@@ -90,7 +91,8 @@ impl WgpuKernels {
             kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
-        Ok(Self { device, kernels, reference, calls: Calls::default() })
+        let resident = Mutex::default();
+        Ok(Self { device, kernels, reference, resident, calls: Calls::default() })
     }
 
     /// The same, counting its calls there.
@@ -106,7 +108,26 @@ impl WgpuKernels {
         ran: Ran,
     ) -> Result<(), KernelTrap> {
         self.calls.add(ran);
+        let mut resident = self.resident();
+        for tensor in tensors {
+            resident.settle(&self.device, tensor).map_err(|why| unsupported(&why))?;
+        }
+        let inputs = self.kernels.get(kernel).map_or(&[][..], |loaded| &loaded.inputs);
+        for (tensor, _) in tensors.iter().zip(inputs).filter(|(_, input)| !**input) {
+            resident.forget(tensor);
+        }
+        drop(resident);
         self.reference.call(kernel, tensors, ints)
+    }
+
+    fn resident(&self) -> MutexGuard<'_, Resident> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commands that were submitted to the device so far.
+    #[must_use]
+    pub fn submissions(&self) -> usize {
+        self.resident().submissions()
     }
 }
 
@@ -133,95 +154,24 @@ impl Kernels for WgpuKernels {
             }
             Err(Refused::Large(why)) => return Err(unsupported(&why)),
         };
-        let compiled = loaded
+        let pipelines = loaded
             .pipelines
             .get_or_init(|| self.device.compile(kernel).map_err(|error| error.to_string()))
             .as_ref()
             .map_err(|why| unsupported(why))?;
-        let contents: Vec<Vec<u8>> = kernel
-            .bindings
-            .iter()
-            .zip(&launch.sizes)
-            .map(|(binding, sizes)| {
-                let mut bytes = Vec::new();
-                for (part, size) in binding.parts.iter().zip(sizes) {
-                    let end = bytes.len() + usize::try_from(*size * 4).unwrap_or(0);
-                    if let Content::Parameter(at) = part.content {
-                        widen(kernel.dtype(part.buffer), &tensors[at].to_bytes(), &mut bytes);
-                    }
-                    if let Content::Given(at) = part.content
-                        && tensors[at].is_written()
-                    {
-                        bytes.extend((0..*size).flat_map(|_| 1_u32.to_ne_bytes()));
-                    }
-                    bytes.resize(end, 0);
-                }
-                bytes
-            })
-            .collect();
-        let results = self.device.run(kernel, compiled, &launch, &contents);
-        let results = results.map_err(|error| unsupported(&error.to_string()))?;
-        let Some(results) = results else {
+        let (device, inputs) = (&*self.device, loaded.inputs.as_slice());
+        let call = Call { device, kernel, pipelines, launch: &launch, tensors, inputs };
+        let ran = device.checked(kernel, || self.resident().run(&call));
+        let ran = ran.map_err(|error| unsupported(&error.to_string()))?;
+        if !ran.map_err(|why| unsupported(&why))? {
             return self.interpret(number, (tensors, ints), Ran::Stopped);
-        };
+        }
         self.calls.add(Ran::Device);
-        give_back(kernel, &launch.sizes, &results, tensors)
+        Ok(())
     }
-}
 
-/// Writes what a kernel wrote to the tensors that it may write to.
-fn give_back(
-    kernel: &Kernel,
-    sizes: &[Vec<u64>],
-    results: &[Option<Vec<u8>>],
-    tensors: &[TensorArg<'_>],
-) -> Result<(), KernelTrap> {
-    let written = stored(kernel.program.body.as_deref().unwrap_or(&[]));
-    for ((binding, sizes), result) in kernel.bindings.iter().zip(sizes).zip(results) {
-        let Some(result) = result else { continue };
-        let mut at = 0;
-        for (part, size) in binding.parts.iter().zip(sizes) {
-            let begin = at;
-            at += usize::try_from(*size * 4).unwrap_or(0);
-            let Content::Parameter(number) = part.content else { continue };
-            if written.contains(&part.buffer) {
-                let tensor = &tensors[number];
-                let mut bytes = narrow(kernel.dtype(part.buffer), &result[begin..at]);
-                bytes.truncate(tensor.length());
-                tensor.write(&bytes)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Elements as the device has them: those of less than 32 bits take a word each.
-fn widen(dtype: DType, bytes: &[u8], into: &mut Vec<u8>) {
-    let halves = || bytes.chunks_exact(2).map(|two| u16::from_ne_bytes([two[0], two[1]]));
-    match dtype {
-        DType::F16 | DType::BF16 | DType::U16 => {
-            into.extend(halves().flat_map(|bits| u32::from(bits).to_ne_bytes()));
-        }
-        DType::I16 => {
-            into.extend(halves().flat_map(|bits| i32::from(bits as i16).to_ne_bytes()));
-        }
-        DType::I8 => {
-            into.extend(bytes.iter().flat_map(|&byte| i32::from(byte as i8).to_ne_bytes()))
-        }
-        DType::U8 | DType::Bool => {
-            into.extend(bytes.iter().flat_map(|&byte| u32::from(byte).to_ne_bytes()));
-        }
-        _ => into.extend_from_slice(bytes),
-    }
-}
-
-/// The same back.
-fn narrow(dtype: DType, bytes: &[u8]) -> Vec<u8> {
-    let words = bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]));
-    match dtype.size() {
-        1 => words.map(|word| word as u8).collect(),
-        2 => words.flat_map(|word| (word as u16).to_ne_bytes()).collect(),
-        _ => bytes.to_vec(),
+    fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
+        self.resident().settle(&self.device, tensor).map_err(|why| unsupported(&why))
     }
 }
 

@@ -12,7 +12,8 @@
 //! - Index arithmetic is done in 32 bits. [`Kernel::launch`] knows the dims, follows the ranges of all index expressions, and
 //!   says [`Refused::Wide`] where one might leave 32 bits.
 //! - f16 and bf16 are computed in f32 and rounded after every operation. WebGPU lets a device flush subnormal numbers, divide
-//!   f32 within 2.5 units in the last place, contract `a * b + c`, ignore the sign of a zero, and take it that there are neither infinities nor NaN.
+//!   f32 within 2.5 units in the last place, and contract `a * b + c`. It also lets it ignore the sign of a zero and take it that
+//!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`, `rx_truth`).
 //! - f64 ([`Doubles::Native`]) needs a feature that no browser has; then functions of all floats are computed in f64 and rounded.
 //!   Without it ([`Doubles::Narrowed`]) f64 that a program uses for itself is f32 (sums of `k` terms of magnitude `s` in all
 //!   are off by at most `(k + 2) * 2^-24 * s`), and functions are those of f32, right within some units in the last
@@ -28,20 +29,28 @@ mod access;
 #[cfg(feature = "wgpu")]
 mod device;
 mod dtypes;
+#[cfg(feature = "wgpu")]
+mod elements;
 mod expressions;
 mod integers;
 mod intervals;
 #[cfg(feature = "wgpu")]
 mod kernels;
 mod launch;
+#[cfg(feature = "wgpu")]
+mod mirrors;
 mod names;
 mod operations;
 mod prelude;
 mod printer;
+#[cfg(feature = "wgpu")]
+mod resident;
 mod route;
 mod stages;
 mod statements;
 mod threads;
+#[cfg(feature = "wgpu")]
+mod work;
 
 #[cfg(feature = "wgpu")]
 pub use device::{Device, DeviceError, devices};
@@ -92,6 +101,8 @@ pub struct Kernel {
     pub words: Vec<Word>,
     /// How f64 is held.
     pub doubles: Doubles,
+    /// Whether something in it may stop the program.
+    pub can_stop: bool,
 }
 
 /// One launch.

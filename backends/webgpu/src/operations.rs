@@ -5,6 +5,7 @@ use crate::dtypes::{self, held, is_wide};
 use crate::expressions::{rounded, wrapped};
 use crate::printer::Printer;
 use relax_emit::symbol;
+use relax_rewrite::ranges::is_comparison;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::BinOp;
 
@@ -43,14 +44,21 @@ impl Printer<'_, '_> {
         let called = match op {
             BinOp::FloorDiv => "floordiv",
             BinOp::Mod => "floormod",
+            BinOp::Equal | BinOp::NotEqual if a == b && !doubled => {
+                let symbol = if op == BinOp::Equal { "!" } else { "" };
+                return format!("{symbol}rx_is_nan({a})");
+            }
             // Devices that compare NaN in order say that it is not unlike itself.
-            BinOp::NotEqual => return format!("!({a} == {b})"),
+            BinOp::NotEqual => return format!("!rx_truth({a} == {b})"),
+            _ if is_comparison(op) => return format!("rx_truth({a} {} {b})", symbol(op)),
             BinOp::Min => return format!("rx_min_{of}({a}, {b})"),
             BinOp::Max => return format!("rx_max_{of}({a}, {b})"),
             BinOp::Div if self.doubles == Doubles::Native && !doubled => {
-                return self.cast(DType::F64, dtype, &format!("(f64({a}) / f64({b}))"));
+                return self.cast(DType::F64, dtype, &format!("(f64(rx_keep({a})) / f64({b}))"));
             }
             _ => {
+                let is_kept = matches!(op, BinOp::Sub | BinOp::Div);
+                let a = if is_kept { self.kept(dtype, a.to_owned()) } else { a.to_owned() };
                 let text = format!("({a} {} {b})", symbol(op));
                 return if is_arithmetic(op) { rounded(dtype, text) } else { text };
             }

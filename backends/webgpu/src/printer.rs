@@ -142,7 +142,9 @@ fn attempt(
     }
     let text = printer.text(&bindings, &entries);
     let words = printer.words.into_iter().map(|(word, _)| word).collect();
-    Ok(Kernel { program: program.clone(), text, stages: launched, bindings, words, doubles })
+    let can_stop = text.contains("rx_stop(");
+    let (program, stages) = (program.clone(), launched);
+    Ok(Kernel { program, text, stages, bindings, words, doubles, can_stop })
 }
 
 impl Printer<'_, '_> {

@@ -2,6 +2,7 @@
 
 use crate::access::constant_count;
 use crate::dtypes;
+use crate::expressions::subtracts;
 use crate::printer::{Place, Printer};
 use crate::stages::Way;
 use relax_rewrite::ranges::is_proved;
@@ -93,6 +94,7 @@ impl Printer<'_, '_> {
         let dtype = self.typing.dtype(value);
         let narrow = dtype == DType::I64 && self.typing.is_index(value);
         let text = if narrow { self.index(value) } else { self.expr(value, dtype) };
+        let text = self.kept(dtype, text);
         let of = if narrow { "i32" } else { dtypes::held(dtype, self.doubles) };
         let name = self.scalars[&var].clone();
         self.line(&format!("let {name}: {of} = {text};"));
@@ -106,7 +108,10 @@ impl Printer<'_, '_> {
         let mut text = self.expr(value, dtype);
         let at = self.element(buffer, indices, values);
         if let Some(op) = update {
-            let old = self.load(buffer, &at);
+            let mut old = self.load(buffer, &at);
+            if dtype.is_float() && subtracts(value) {
+                old = self.kept(dtype, old);
+            }
             text = self.operation(op, dtype, &old, &text);
         }
         self.write(buffer, &at, text);

@@ -2,9 +2,9 @@
 
 use super::calls::Calls;
 use super::load;
-use super::run::{Prepared, prepare_file, prepare_program};
-use crate::args::{Backend, BenchArgs, RunArgs};
-use crate::exit::{Exit, Outcome};
+use super::run::{Prepared, prepare_device, prepare_file, prepare_program, refuse_module};
+use crate::args::{BenchArgs, RunArgs, Target};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::files::is_module;
 use crate::terminal::Terminal;
 use relax_emit::Sums;
@@ -13,12 +13,20 @@ use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let run = as_run(args);
+    if args.fast && args.backend != Target::Cpu {
+        return Err(Failure::usage("`--fast` is for kernels of this processor"));
+    }
     let prepared = if is_module(&args.file)? {
+        refuse_module(run.backend)?;
         prepare_file(&run)?
     } else {
         let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
         let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
-        match prepare_program(&run, &program, sums)? {
+        let prepared = match args.backend {
+            Target::Cpu => prepare_program(&run, &program, sums)?,
+            Target::Wgpu | Target::Cuda => prepare_device(&run, &program)?,
+        };
+        match prepared {
             Ok(prepared) => prepared,
             Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
         }
@@ -31,7 +39,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
     RunArgs {
         file: args.file.clone(),
         entry: args.entry.clone(),
-        backend: Backend::Cpu,
+        backend: args.backend.into(),
         input: args.input.clone(),
         params: args.params.clone(),
         sym: args.sym.clone(),

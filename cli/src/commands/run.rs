@@ -19,6 +19,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::is_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
+pub(super) use accelerated::prepare_device;
 use arguments::Inputs;
 pub(super) use compared::{called, compiled};
 pub(super) use compiled::{Prepared, prepare_file, prepare_program};
@@ -32,11 +33,7 @@ use std::sync::Arc;
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
     if is_module(&args.file)? {
-        if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
-            return Err(Failure::missing(
-                "a module file has code for the processor; give the program",
-            ));
-        }
+        refuse_module(args.backend)?;
         return compiled::run_file(args, terminal);
     }
     if import::is_model(&args.file) {
@@ -72,6 +69,14 @@ fn is_built(backend: Backend) -> Result<(), Failure> {
         Backend::Wgpu if cfg!(feature = "wgpu") => Ok(()),
         Backend::Wgpu => Err(Failure::missing(NO_WGPU)),
     }
+}
+
+/// A module file is not run on a device beside the processor.
+pub(super) fn refuse_module(backend: Backend) -> Result<(), Failure> {
+    if matches!(backend, Backend::Cuda | Backend::Wgpu) {
+        return Err(Failure::missing("a module file has code for the processor; give the program"));
+    }
+    Ok(())
 }
 
 /// Imports a model and runs it. Inputs that decide shapes or axes go to the import.

@@ -1,7 +1,6 @@
 //! Calls of functions, closures and host functions, and the values that come and go with them.
 
 use super::{End, Frame, Run};
-use crate::block::Pool;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register, Text};
 use crate::module::HostCall;
@@ -129,6 +128,7 @@ impl Run<'_> {
     fn outside(&self, value: &Value) -> Result<Value, Stop> {
         Ok(match value {
             Value::Machine(Machine(Kept::Placed(placed))) => {
+                self.settle(placed)?;
                 Value::Tensor(placed.copied(self.pool)?)
             }
             Value::Tuple(tuple) if holds_memory(value) => {
@@ -174,6 +174,7 @@ impl Run<'_> {
             Value::Machine(Machine(Kept::Placed(placed)))
                 if placed.dtype == DType::Bool && placed.shape.is_empty() =>
             {
+                self.settle(placed)?;
                 let byte = placed.byte()?;
                 return if placed.is_written() { Ok(byte == 1) } else { Err(unwritten()) };
             }
@@ -224,18 +225,21 @@ fn holds_memory(value: &Value) -> bool {
 
 /// The value without the machine that made it: tensors in storages become tensors, and no storage is left
 /// that a later call could write to.
-pub(super) fn freed(value: &Value, pool: &Arc<Pool>) -> Result<Value, Stop> {
+pub(super) fn freed(value: &Value, run: &Run<'_>) -> Result<Value, Stop> {
     if !holds_memory(value) {
         return Ok(value.clone());
     }
     let all = |items: &[Value]| {
-        Tuple::new(items.iter().map(|item| freed(item, pool)).collect::<Result<Vec<_>, Stop>>()?)
+        Tuple::new(items.iter().map(|item| freed(item, run)).collect::<Result<Vec<_>, Stop>>()?)
     };
     match value {
-        Value::Machine(Machine(Kept::Placed(placed))) => Ok(Value::Tensor(placed.frozen(pool)?)),
+        Value::Machine(Machine(Kept::Placed(placed))) => {
+            run.settle(placed)?;
+            Ok(Value::Tensor(placed.frozen(run.pool)?))
+        }
         Value::Tuple(tuple) => Ok(Value::Tuple(all(tuple.items())?)),
         Value::Closure(closure) => {
-            let (function, last) = (freed(&closure.function, pool)?, all(closure.last.items())?);
+            let (function, last) = (freed(&closure.function, run)?, all(closure.last.items())?);
             Ok(Value::Closure(Arc::new(Closure::new(function, last)?)))
         }
         other => {

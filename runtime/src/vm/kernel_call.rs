@@ -7,7 +7,7 @@ use super::graphs::{Launch, Passed};
 use super::memory::Placed;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
-use crate::kernels::{Access, KernelTrap, TensorArg, located};
+use crate::kernels::{Access, Home, KernelTrap, TensorArg, located};
 use crate::observer::{Callee, Watch};
 use crate::program::{Kernel, Param};
 use crate::stop::Stop;
@@ -110,6 +110,7 @@ impl Run<'_> {
         if let Source::Placed(placed) = source
             && !placed.is_aligned()
         {
+            self.settle(placed)?;
             let copy = placed.staged(self.pool)?;
             *source = Source::Staged(placed.clone(), copy);
         }
@@ -129,6 +130,16 @@ impl Run<'_> {
         let copy = Tensor { dtype, shape, block: Arc::new(block), offset: 0, written };
         *source = Source::Copied(copy, *register);
         Ok(())
+    }
+
+    /// Has a tensor where it lies, whoever held what was written to it.
+    pub(super) fn settle(&self, placed: &Placed) -> Result<(), Stop> {
+        let source = Source::Placed(placed.clone());
+        let lent = source.lent(Access::ReadWrite)?;
+        self.module.kernels.settle(&lent).map_err(|trap| match trap {
+            KernelTrap::Stop(stop) => *stop,
+            KernelTrap::Site(at) => Stop::Unsupported(format!("memory stops at a place {at}")),
+        })
     }
 }
 
@@ -157,11 +168,16 @@ impl Source {
                 (unsafe { tensor.block.data().add(tensor.offset) }, tensor.written)
             }
         };
+        let home = match self {
+            Source::Placed(placed) => Home::Storage(placed),
+            Source::Own(tensor) => Home::Tensor(tensor),
+            Source::Staged(..) | Source::Copied(..) => Home::Call,
+        };
         // SAFETY: the source keeps the block, or the machine, which waits, its storage. Dtype and shape are
         // those of the tensor. What is written is a new copy, or lies in a storage of this run, which
         // nobody else sees, and shares no byte with another tensor of the call (`refuse_shared`); what is
         // read is such a storage or a block that nothing writes to.
-        Ok(unsafe { TensorArg::new(data, self.signature(), access, is_written) })
+        Ok(unsafe { TensorArg::new(data, self.signature(), access, is_written, home) })
     }
 }
 

@@ -244,6 +244,12 @@ impl Placed {
         Ok(unsafe { block.data().add(self.instance.bytes.start) })
     }
 
+    /// The block that its bytes are of, and where they begin there; none once the storage is released.
+    pub(crate) fn place(&self) -> Option<(Arc<Block>, usize)> {
+        let block = self.storage.state().block.clone()?;
+        Some((block, self.instance.bytes.start))
+    }
+
     /// A kernel wrote to it; what shares bytes with it is lost.
     pub(super) fn wrote(&self, by: &Arc<str>) {
         let bytes = &self.instance.bytes;

@@ -102,7 +102,7 @@ impl<'m> Run<'m> {
         let entered = self.enter(function, args.to_vec(), Register(0));
         entered.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
         let value = self.run()?;
-        let freed = calls::freed(&value, self.pool);
+        let freed = calls::freed(&value, &self);
         freed.map_err(|stop| place(stop, &called.name, called.span, called.span))
     }
 

@@ -3,7 +3,11 @@ fn rx_few(count: i32) -> i32 {
 }
 
 fn rx_d(a: f32) -> f64 {
-    return f64(a);
+    return f64(rx_keep(a));
+}
+
+fn rx_keep_f64(a: f64) -> f64 {
+    return a * rx_d(1.0f);
 }
 
 fn rx_is_nan_f64(a: f64) -> bool {
@@ -66,12 +70,12 @@ fn rx_u32_of_f64(a: f64, high: u32) -> u32 {
 }
 
 fn rx_max_f64(a: f64, b: f64) -> f64 {
-    if a >= b || rx_is_nan_f64(a) { return a; }
+    if rx_truth(a >= b) || rx_is_nan_f64(a) { return a; }
     return b;
 }
 
 fn rx_min_f64(a: f64, b: f64) -> f64 {
-    if a <= b || rx_is_nan_f64(a) { return a; }
+    if rx_truth(a <= b) || rx_is_nan_f64(a) { return a; }
     return b;
 }
 
@@ -93,6 +97,11 @@ fn rx_signed_f64(size: f64, minus: bool) -> f64 {
     if minus && size == 0.0lf { return f64(rx_bits(0x80000000u)); }
     if minus { return -size; }
     return size;
+}
+
+fn rx_neg_f64(a: f64) -> f64 {
+    if rx_truth(a == 0.0lf) { return f64(rx_neg_f32(f32(a))); }
+    return -a;
 }
 
 fn rx_floormod_f64(a: f64, b: f64) -> f64 {
@@ -407,7 +416,9 @@ fn rx_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     let lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b;
     let back = sum - product;
     let error = (product - (sum - back)) + (c - back);
-    return sum + (error + lost);
+    let rest = error + lost;
+    if rx_truth(rest == 0.0lf) { return sum; }
+    return sum + rest;
 }
 
 fn rx_fma_of_narrow(a: f64, b: f64, c: f64) -> f64 {

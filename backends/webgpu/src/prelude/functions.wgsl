@@ -1,10 +1,10 @@
 fn rx_max_f32(a: f32, b: f32) -> f32 {
-    if a >= b || rx_is_nan(a) { return a; }
+    if rx_truth(a >= b) || rx_is_nan(a) { return a; }
     return b;
 }
 
 fn rx_min_f32(a: f32, b: f32) -> f32 {
-    if a <= b || rx_is_nan(a) { return a; }
+    if rx_truth(a <= b) || rx_is_nan(a) { return a; }
     return b;
 }
 
@@ -262,7 +262,7 @@ fn rx_sqrt_f32(a: f32) -> f32 {
 }
 
 fn rx_abs_f32(a: f32) -> f32 {
-    return abs(a);
+    return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu);
 }
 
 fn rx_floor_f32(a: f32) -> f32 {

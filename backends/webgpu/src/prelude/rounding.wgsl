@@ -2,6 +2,18 @@ fn rx_bits(bits: u32) -> f32 {
     return bitcast<f32>(bits);
 }
 
+fn rx_keep(a: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(a) + u32(given.end));
+}
+
+fn rx_truth(a: bool) -> bool {
+    return select(0i, 1i, a) + given.end != 0i;
+}
+
+fn rx_neg_f32(a: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(a) ^ 0x80000000u);
+}
+
 fn rx_is_nan(a: f32) -> bool {
     return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
 }

@@ -1,13 +1,13 @@
 //! Runs on a device beside the processor: kernels are compiled for it, everything else is the virtual machine's.
 
-use super::super::constants::Constants;
+use super::super::constants::{Constants, load as load_constants};
 use super::super::opt::failed_run;
-use super::compiled::{prepare, run};
+use super::compiled::{Prepared, prepare, run};
 #[cfg(feature = "cuda")]
 use super::cuda;
 #[cfg(feature = "wgpu")]
 use super::device;
-use super::is_built;
+use super::{entry, is_built};
 use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::terminal::Terminal;
@@ -25,13 +25,35 @@ pub(super) fn run_with(
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
+    match prepare_with(args, program, constants)? {
+        Ok(prepared) => run(args, prepared, terminal),
+        Err(failed) => failed_run(&failed, program, terminal),
+    }
+}
+
+/// Compiles a program and reads the arguments; the inner error is that of a pass.
+pub(in crate::commands) fn prepare_device(
+    args: &RunArgs,
+    program: &Program,
+) -> Result<Result<Prepared, Failed>, Failure> {
+    is_built(args.backend)?;
+    let function = entry(&program.module, &args.entry)?;
+    let constants = load_constants(&program.module, function, args.params.as_deref())?;
+    prepare_with(args, program, constants)
+}
+
+fn prepare_with(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+) -> Result<Result<Prepared, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let module = match compiled(program, args.backend, externals)? {
         Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal),
+        Err(failed) => return Ok(Err(failed)),
     };
     let source = program.source.clone();
-    run(args, prepare(args, module, &program.module, &parameters, source)?, terminal)
+    prepare(args, module, &program.module, &parameters, source).map(Ok)
 }
 
 /// A program on the first device of a backend; the inner error is that of a pass.

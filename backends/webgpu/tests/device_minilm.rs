@@ -1,0 +1,114 @@
+//! The sentence encoder on the first device of WebGPU, against embeddings that were computed in float64 without Relax. The
+//! weights are not part of the repository: `./minilm.sh --fetch` gets them. Without them, or without a device, the test says
+//! that it was skipped; with `RELAX_REQUIRE_WEIGHTS=1` and `RELAX_REQUIRE_WGPU=1` it fails.
+
+use relax_corpus::externals::constants;
+use relax_corpus::pipeline::Program;
+use relax_corpus::tensor_files::{Weights, read_npz};
+use relax_lower::program::{Around, kernels, lower_program};
+use relax_reference::{Printed, register, to_machine, to_semantics};
+use relax_rewrite::pass::Settings;
+use relax_runtime::Module;
+use relax_semantics::ops::Limits;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::span::Source;
+use relax_webgpu::{Calls, Device, Doubles, Ran, WgpuKernels, lower_for_webgpu};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The model computes in f32, the reference in f64: entries of a vector of length 1 differ by less.
+const TOLERANCE: f64 = 1e-6;
+
+/// Cases of `minilm_reference.npz`, of which a software device takes a minute for the last: it is tried with `RELAX_WHOLE=1`.
+const CASES: usize = 3;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn is_required(what: &str) -> bool {
+    std::env::var_os(what).is_some_and(|value| value == "1")
+}
+
+/// What is needed is here, or nobody demands it.
+fn weights() -> Option<PathBuf> {
+    let named = std::env::var_os("RELAX_WEIGHTS").map(PathBuf::from);
+    let folder = named.unwrap_or_else(|| root().join(".cache/minilm"));
+    let path = folder.join("model.safetensors");
+    let is_there = path.exists() || !is_required("RELAX_REQUIRE_WEIGHTS");
+    assert!(is_there, "no weights in {}", folder.display());
+    path.exists().then_some(path)
+}
+
+fn device() -> Option<Arc<Device>> {
+    match Device::open(Doubles::Native) {
+        Ok(device) => Some(Arc::new(device)),
+        Err(error) => {
+            assert!(!is_required("RELAX_REQUIRE_WGPU"), "{error}");
+            eprintln!("{error}");
+            None
+        }
+    }
+}
+
+fn compiled(weights: &Path, device: Arc<Device>, calls: &Calls) -> Module {
+    let path = root().join("corpus/models/minilm.rx");
+    let text = std::fs::read_to_string(path).expect("the model is in the corpus");
+    let program = Program::load(Source::new("minilm.rx", text));
+    let weights = Weights::open(weights).expect("the weights are readable");
+    let externals =
+        constants(&program.module, &weights).expect("the weights are those of the model");
+    let lowered = lower_for_webgpu(&program.module, &Settings::default());
+    let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
+    let around =
+        Around { externals: &externals, source: &program.source, signatures: &program.module };
+    let image = lower_program(&lowered, &around).unwrap_or_else(|why| panic!("{why}"));
+    let programs = kernels(&lowered);
+    let known = (Limits::default(), Some(&program.source));
+    let kernels = WgpuKernels::new(device, &lowered, &programs, known);
+    let kernels = kernels.unwrap_or_else(|why| panic!("{why}")).counted(calls.clone());
+    let module = Module::new(image, Box::new(kernels));
+    let mut module = module.unwrap_or_else(|error| panic!("{error}"));
+    // Operators that no tensor program stands for.
+    register(&mut module, &Limits::default(), &Printed::default()).expect("the library has them");
+    module
+}
+
+#[test]
+fn embeddings_are_those_of_the_reference() {
+    let (Some(weights), Some(device)) = (weights(), device()) else {
+        eprintln!("SKIPPED: {CASES} cases; ./minilm.sh --fetch and ./webgpu.sh get what they need");
+        return;
+    };
+    let calls = Calls::default();
+    let module = compiled(&weights, device, &calls);
+    let main = module.function("main").expect("the model has it");
+    let npz = root().join("corpus/models/minilm_reference.npz");
+    let npz = std::fs::read(npz).expect("it is there");
+    let named = |name: String| read_npz(&npz, Some(&name)).expect("the case is there");
+    let cases = if std::env::var_os("RELAX_WHOLE").is_some() { CASES } else { CASES - 1 };
+    for case in 0..cases {
+        let input = |name: &str| {
+            to_machine(&Value::Tensor(named(format!("{name}{case}")))).expect("a tensor")
+        };
+        let before = std::time::Instant::now();
+        let found = main.call(&[input("ids"), input("mask")]);
+        let found = found.unwrap_or_else(|stop| panic!("{stop}"));
+        let found = to_semantics(&found, &mut |_| None).expect("a tensor");
+        let Value::Tensor(found) = found else { panic!("expected a tensor") };
+        let worst = difference(&found, &named(format!("embedding{case}")));
+        assert!(worst < TOLERANCE, "case {case}: {worst}");
+        eprintln!("case {case}: {worst:.1e} in {:.2?}", before.elapsed());
+    }
+    let counts = [Ran::Device, Ran::NotLaunched, Ran::Stopped].map(|ran| calls.count(ran));
+    eprintln!("{counts:?} calls of kernels on the device, not launched, stopped");
+    assert!(counts[0] > 0 && counts[1..] == [0, 0], "all kernels run on the device: {counts:?}");
+}
+
+/// The largest difference of two elements.
+fn difference(found: &Tensor, wanted: &Tensor) -> f64 {
+    assert_eq!(found.shape(), wanted.shape());
+    let pairs = found.to_floats().into_iter().zip(wanted.to_floats());
+    pairs.map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f64::max)
+}
