@@ -1,8 +1,13 @@
-//! The standard streams: results on one, everything else on the other; colors only for a person.
+//! The standard streams: results on one, everything else on the other; colors, and what is being done, only for a person.
 
 use crate::args::{ColorChoice, Format, Global};
 use crate::exit::Failure;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::time::Duration;
+
+/// How often what is being done is drawn.
+const DRAWN: Duration = Duration::from_millis(200);
 
 /// How much is said beside results and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +29,8 @@ pub(crate) struct Terminal {
     pub(crate) verbosity: Verbosity,
     /// Whether messages are colored.
     pub(crate) color: bool,
+    /// What is being done.
+    progress: Option<ProgressBar>,
 }
 
 impl Terminal {
@@ -41,24 +48,51 @@ impl Terminal {
             (_, true) => Verbosity::Verbose,
             _ => Verbosity::Normal,
         };
-        Self { out: BufWriter::new(io::stdout()), format: global.format, verbosity, color }
+        Self {
+            out: BufWriter::new(io::stdout()),
+            format: global.format,
+            verbosity,
+            color,
+            progress: None,
+        }
     }
 
     /// Writes a result.
     pub(crate) fn result(&mut self, text: &str) -> Result<(), Failure> {
+        self.progress = None;
         self.out.write_all(text.as_bytes()).map_err(|error| Failure::stream(&error))
     }
 
     /// Writes what is buffered.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        self.progress = None;
         self.out.flush().map_err(|error| Failure::stream(&error))
     }
 
     /// Writes a message. When nobody reads messages, the exit code has to do.
     pub(crate) fn message(&mut self, bytes: &[u8]) {
+        self.progress = None;
         // What was written before the message shall be read before it.
         let _ = self.out.flush();
         let _ = io::stderr().write_all(bytes);
+    }
+
+    /// Shows what is being done and for how long, until the next output, where a person watches.
+    pub(crate) fn doing(&mut self, what: String) {
+        let is_watched = self.verbosity > Verbosity::Quiet
+            && self.format == Format::Text
+            && io::stderr().is_terminal();
+        if !is_watched {
+            return;
+        }
+        let bar = self.progress.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+            let bar = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(DRAWN);
+            bar
+        });
+        bar.set_message(what);
     }
 
     /// A line of information, for people, unless they want none.

@@ -7,6 +7,7 @@
 use crate::argument::Arg;
 pub(crate) use crate::line::Line;
 use crate::names::Names;
+use crate::narrow::{Narrow, Packed};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use crate::weight::{Stored, Weight};
 use ndarray::{ArrayD, IxDyn};
@@ -70,6 +71,10 @@ pub(crate) struct Builder {
     pub(crate) variables: BTreeMap<String, Origin>,
     /// Parameters that are tuples.
     pub(crate) tuples: BTreeMap<V, Annotation>,
+    /// Values that are of 4 bits in the model.
+    pub(crate) narrow: BTreeMap<V, Narrow>,
+    /// Constants of them that are not decoded.
+    pub(crate) packed: BTreeMap<V, Packed>,
 }
 
 /// Where a symbolic variable comes from.
@@ -88,6 +93,8 @@ impl Builder {
             facts: Prover::new(),
             variables: BTreeMap::new(),
             tuples: BTreeMap::new(),
+            narrow: BTreeMap::new(),
+            packed: BTreeMap::new(),
         }
     }
 
@@ -314,6 +321,14 @@ impl Builder {
             return Ok(self.constant(value));
         }
         Ok(self.bound(operator, args, vec![tensor])?[0])
+    }
+
+    /// A call that stays in the program where its operands are constants: what it gives is larger than they are.
+    pub(crate) fn call_kept(&mut self, operator: &str, args: &[Arg]) -> Done<V> {
+        match self.deduced(operator, args)?.as_tensor().cloned() {
+            Some(tensor) => Ok(self.bound(operator, args, vec![tensor])?[0]),
+            None => unsupported(format!("`{operator}` gives no tensor")),
+        }
     }
 
     /// A call that gives a tuple of tensors.

@@ -1,7 +1,7 @@
 //! Values that lie alone in files, as test data of ONNX does: tensors, lists of them, and optionals.
 
-use crate::elements;
 use crate::model::decoded;
+use crate::narrow;
 use crate::proto;
 use crate::reason::{ImportError, Reason};
 use prost::Message;
@@ -70,7 +70,7 @@ fn list(message: &proto::Sequence) -> Result<Value, String> {
 }
 
 fn tensor(message: &proto::Tensor) -> Result<Tensor, String> {
-    elements::tensor(message, None).map_err(|reason| match reason {
+    narrow::tensor(message, None).map(|(tensor, _)| tensor).map_err(|reason| match reason {
         Reason::Unsupported(why)
         | Reason::Invalid(why)
         | Reason::Needs(why)

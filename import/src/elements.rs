@@ -48,8 +48,6 @@ fn foreign(number: i32) -> String {
         18 => "float8e4m3fnuz",
         19 => "float8e5m2",
         20 => "float8e5m2fnuz",
-        21 => "uint4",
-        22 => "int4",
         23 => "float4e2m1",
         24 => "float8e8m0",
         other => return format!("number {other}"),
@@ -72,9 +70,7 @@ pub(crate) fn weight(
     decoded: usize,
 ) -> Done<Weight> {
     let dtype = dtype(message.data_type.unwrap_or(0))?;
-    let shape = shape(message)?;
-    let count = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
-    let count = count.ok_or_else(|| wrong(message, "its dims are too large"))?;
+    let (shape, count) = shape(message)?;
     if message.data_location == Some(EXTERNAL) {
         let bytes = external(message, dtype, count, folder)?;
         return Ok(of_model(dtype, shape, bytes.into(), decoded));
@@ -106,9 +102,14 @@ fn wrong(message: &proto::Tensor, why: impl std::fmt::Display) -> Reason {
     Reason::Invalid(format!("the tensor `{name}`: {why}"))
 }
 
-fn shape(message: &proto::Tensor) -> Done<Vec<usize>> {
+/// The dims of a message, and how many elements they take.
+pub(crate) fn shape(message: &proto::Tensor) -> Done<(Vec<usize>, usize)> {
     let extents = message.dims.iter().map(|&dim| usize::try_from(dim));
-    extents.collect::<Result<_, _>>().map_err(|_| wrong(message, "a dim is negative"))
+    let shape = extents.collect::<Result<Vec<usize>, _>>();
+    let shape = shape.map_err(|_| wrong(message, "a dim is negative"))?;
+    let count = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
+    let count = count.ok_or_else(|| wrong(message, "its dims are too large"))?;
+    Ok((shape, count))
 }
 
 /// Bytes of one element.

@@ -3,7 +3,6 @@
 
 use crate::builder::{Builder, FOLDED, Line, V};
 use crate::control;
-use crate::elements;
 use crate::model::Options;
 use crate::node::Node;
 use crate::operators;
@@ -107,6 +106,11 @@ impl<'m> Importer<'m> {
         }
         self.nested(&graph.node, scope)?;
         let outputs = self.outputs(graph, scope)?;
+        for (output, value) in graph.output.iter().zip(&outputs) {
+            let name = output.name.as_deref().unwrap_or_default();
+            let note = value.and_then(|value| self.builder.note_narrow(&printable(name), value));
+            self.notes.extend(note);
+        }
         Ok((inputs, outputs))
     }
 
@@ -117,8 +121,8 @@ impl<'m> Importer<'m> {
         }
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
-            let value = elements::weight(tensor, self.options.folder.as_deref(), FOLDED)
-                .map(|weight| self.builder.weight(weight));
+            let folder = self.options.folder.as_deref();
+            let value = self.builder.constant_of(tensor, folder, FOLDED);
             let value = self.noted("initializer", &name, value);
             self.hint(value, &name);
             if scope.insert(name.clone(), value).is_some() {
@@ -157,7 +161,7 @@ impl<'m> Importer<'m> {
             let Some(value) = scope.get(&name) else {
                 return invalid(format!("nothing computes the output `{name}`"));
             };
-            outputs.push(*value);
+            outputs.push(value.map(|value| self.builder.unpacked(value)).transpose()?);
         }
         Ok(outputs)
     }
@@ -241,11 +245,26 @@ impl<'m> Importer<'m> {
         if let Some(function) = self.function(node) {
             return self.inlined(node, function, inputs);
         }
+        let read = |v: Option<V>| v.map(|v| self.builder.unpacked(v)).transpose();
+        let inputs = inputs.into_iter().map(read).collect::<Done<Vec<_>>>()?;
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        self.builder.refuse_narrow(operator, &inputs)?;
+        let results = self.composed(node, &inputs, scope)?;
+        self.builder.keep_narrow(operator, &inputs, &results);
+        Ok(results)
+    }
+
+    fn composed(
+        &mut self,
+        node: &proto::Node,
+        inputs: &[Option<V>],
+        scope: &Scope,
+    ) -> Done<Vec<V>> {
         if node.attribute.iter().any(|attribute| attribute.sparse_tensor.is_some()) {
             return unsupported("sparse tensors");
         }
         if let Some(control) = control::importer(node) {
-            return control(self, node, &inputs, scope);
+            return control(self, node, inputs, scope);
         }
         operators::check_ranks(node, &|index| {
             inputs.get(index).copied().flatten().map(|v| self.builder.rank(v))
@@ -255,7 +274,7 @@ impl<'m> Importer<'m> {
         let mut node = Node {
             builder: &mut self.builder,
             message: node,
-            inputs,
+            inputs: inputs.to_vec(),
             opset: self.opset,
             folder: self.options.folder.as_deref(),
         };

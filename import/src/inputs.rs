@@ -5,6 +5,7 @@ use crate::builder::{Content, Origin, V};
 use crate::elements;
 use crate::graph::Importer;
 use crate::model::Given;
+use crate::narrow::Narrow;
 use crate::proto;
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_syntax::Name;
@@ -40,13 +41,18 @@ impl Importer<'_> {
                 let Some(tensor) = r#type.tensor_type else {
                     return unsupported("an input that is no tensor");
                 };
-                let dtype = elements::dtype(tensor.elem_type.unwrap_or(0))?;
+                let number = tensor.elem_type.unwrap_or(0);
+                let narrow = Narrow::of(number);
+                let dtype = narrow.map_or_else(|| elements::dtype(number), |n| Ok(n.dtype()))?;
                 let shape = tensor.shape.ok_or_else(|| Reason::Untyped(name.to_owned()))?;
                 let mut dims = Vec::new();
                 for (axis, dim) in shape.dim.iter().enumerate() {
                     dims.push(self.dimension(name, axis, dim)?);
                 }
-                Ok(self.input(name, dims, dtype, inputs))
+                let value = self.input(name, dims, dtype, inputs);
+                narrow.map(|narrow| self.builder.narrow.insert(value, narrow));
+                self.notes.extend(self.builder.note_narrow(name, value));
+                Ok(value)
             }
         }
     }

@@ -13,6 +13,7 @@ mod inputs;
 mod line;
 mod model;
 mod names;
+mod narrow;
 mod node;
 mod operators;
 mod proto;

@@ -2,6 +2,7 @@
 
 use crate::builder::{Builder, V};
 use crate::elements;
+use crate::narrow::{self, Narrow};
 use crate::proto;
 use crate::reason::{Done, Reason, invalid};
 use relax_semantics::ops::normalize_axis;
@@ -105,9 +106,9 @@ impl Node<'_> {
         texts.map(Some).map_err(|_| Reason::Invalid(format!("the attribute `{name}` is no text")))
     }
 
-    pub(crate) fn tensor_attribute(&self, name: &str) -> Done<Option<Tensor>> {
+    pub(crate) fn tensor_attribute(&self, name: &str) -> Done<Option<(Tensor, Option<Narrow>)>> {
         let tensor = self.attribute(name).and_then(|attribute| attribute.t.as_ref());
-        tensor.map(|tensor| elements::tensor(tensor, self.folder)).transpose()
+        tensor.map(|tensor| narrow::tensor(tensor, self.folder)).transpose()
     }
 
     /// An attribute that names a dtype.

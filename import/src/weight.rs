@@ -49,6 +49,11 @@ impl Stored {
         &self.bytes
     }
 
+    /// The elements as they lie in the model.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
     /// The elements decoded.
     #[must_use]
     pub fn tensor(&self) -> Tensor {

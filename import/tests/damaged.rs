@@ -1,8 +1,13 @@
 //! Files that are damaged, hostile or wrong: an error or a program, never a panic.
 
-use relax_corpus::pipeline::Program;
+use relax_corpus::pipeline::{Program, RunOptions, run};
 use relax_import::{Bytes, ImportError, Imported, Options, import_onnx};
+use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
 use relax_syntax::span::Source;
+use std::sync::Arc;
 
 /// A protobuf field of bytes.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
@@ -166,4 +171,66 @@ fn damaged_models_are_no_panic() {
         }
     }
     assert!(accepted > 100, "some damage does no harm, and the rest of the import is reached");
+}
+
+/// A model that casts an initializer of that many 4-bit integers, -8, -7 and so on, to f32 and adds them to x.
+fn nibbles(dtype: u8, dims: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let extents: Vec<u8> = dims.iter().flat_map(|&dim| small(1, dim)).collect();
+    let names: Vec<String> = dims.iter().map(u8::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stored = [extents, small(2, dtype), field(8, b"w"), field(9, bytes)].concat();
+    let graph = [
+        field(5, &stored),
+        node("Cast", &["w"], &["wide"], &[int_attribute("to", 1)]),
+        node("Add", &["x", "wide"], &["y"], &[]),
+        value(11, "x", 1, &names),
+        value(12, "y", 1, &names),
+    ];
+    model(&graph, 21)
+}
+
+#[test]
+fn integers_of_4_bits_are_read_in_any_number() {
+    for dims in [&[0][..], &[1], &[3], &[16], &[17], &[18], &[3, 11], &[11, 3], &[7, 6], &[2, 0]] {
+        let count = dims.iter().map(|&dim| usize::from(dim)).product::<usize>();
+        let nibble = |place: usize| if place < count { place % 16 } else { 0 };
+        let byte = |pair: usize| (nibble(2 * pair) | nibble(2 * pair + 1) << 4) as u8;
+        let bytes: Vec<u8> = (0..count.div_ceil(2)).map(byte).collect();
+        for (dtype, least) in [(21, 0.0), (22, -8.0)] {
+            let imported = import(nibbles(dtype, dims, &bytes)).expect("it is a model");
+            let params = imported.params.iter();
+            let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor()));
+            let options =
+                RunOptions { externals: Arc::new(externals.collect()), ..RunOptions::default() };
+            let program = Program::load(Source::new("imported", imported.text.as_str()));
+            assert!(program.diagnostics.is_empty(), "{:?}\n{}", program.diagnostics, imported.text);
+            let extents: Vec<usize> = dims.iter().map(|&dim| dim.into()).collect();
+            let zeros = Value::Tensor(Tensor::full(DType::F32, &extents, Number::Float(0.0)));
+            let ran = run(&program.module, "main", vec![zeros], &options).result;
+            let Ok(Value::Tensor(y)) = ran else { panic!("{ran:?}\n{}", imported.text) };
+            let wanted = (0..count).map(|place| match (place % 16) as f64 {
+                bits if bits >= 8.0 => bits + 2.0 * least,
+                bits => bits,
+            });
+            let found = (0..y.len()).map(|place| y.number(place).as_f64());
+            assert_eq!(found.collect::<Vec<_>>(), wanted.collect::<Vec<_>>(), "{dims:?}");
+        }
+    }
+}
+
+#[test]
+fn integers_of_4_bits_of_another_length_are_refused() {
+    for (dims, bytes) in
+        [(&[4][..], &[1][..]), (&[4], &[1, 2, 3]), (&[3], &[]), (&[40, 2], &[0; 39])]
+    {
+        let told = import(nibbles(22, dims, bytes)).expect_err("it is damaged").to_string();
+        assert!(told.contains("do not take"), "{told}");
+    }
+    let added = [
+        node("Add", &["w", "w"], &["y"], &[]),
+        value(11, "w", 22, &["n"]),
+        value(12, "y", 22, &["n"]),
+    ];
+    let told = import(model(&added, 21)).expect_err("ONNX has no such sum").to_string();
+    assert!(told.contains("an input of int4"), "{told}");
 }

@@ -148,6 +148,45 @@ fn modules_that_tvm_printed_come_in() {
     assert!(count >= 50, "{count}");
 }
 
+/// `tests/older/` holds modules in the spelling of TVM 0.12 to 0.15, with the values that they give.
+#[test]
+fn the_older_spelling_means_the_same() {
+    let folder = std::fs::read_dir(here("older")).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.expect("it is there").path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 5, "{paths:?}");
+    deep(move || {
+        for path in paths {
+            let text = std::fs::read_to_string(&path).expect("it is text");
+            let name = path.display().to_string();
+            let imported = import_tvmscript(&name, &text).unwrap_or_else(|e| panic!("{e}"));
+            let told = expectations(&text);
+            assert!(told.lines().count() >= 4, "{name} says too little of its values");
+            let held = run_file(&name, format!("{told}\n{imported}").as_bytes(), Mode::Hold);
+            let wrong = held.failures.first().map(|failure| &failure.message);
+            assert_eq!(wrong, None, "{name}\n{imported}");
+            let program = Program::load(Source::new(name.as_str(), imported.as_str()));
+            let exported = export_tvmscript(&program.module);
+            let exported = exported.unwrap_or_else(|why| panic!("{name}: {why:?}"));
+            let again = import_tvmscript(&name, &exported).unwrap_or_else(|e| panic!("{e}"));
+            let held = run_file(&name, format!("{told}\n{again}").as_bytes(), Mode::Hold);
+            let wrong = held.failures.first().map(|failure| &failure.message);
+            assert_eq!(wrong, None, "{name}, there and back\n{again}");
+        }
+    });
+}
+
+/// TVM runs `init` where all axes of a reduction are at their first value: it must see all of them.
+#[test]
+fn axes_that_are_read_through_scalars_are_written() {
+    let path = here("../../corpus/regressions/tvmscript_axis_through_scalar.rx");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let program = Program::load(Source::new("axis", text.as_str()));
+    let exported = export_tvmscript(&program.module).expect("TVM has words for it");
+    assert!(exported.contains("= T.axis.spatial(T.int64(2), i)"), "{exported}");
+    assert!(exported.contains("= T.axis.reduce(T.int64(2), k)"), "{exported}");
+}
+
 #[test]
 fn errors_say_the_line() {
     for (text, expected) in [

@@ -1,13 +1,15 @@
 //! Models exported from PyTorch (`scripts/models/make.py`): one import each, then five shapes in the interpreter and
-//! compiled by the same build, against what PyTorch computed.
+//! compiled by the same build, against what PyTorch computed. The decoder also with weights of 4 bits, as a model and as a
+//! program with tensor programs of its own (`scripts/models/quantize.py`).
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_build::{build_cpu, lower_for_cpu};
-use relax_corpus::pipeline::{Program, RunOptions, run};
-use relax_corpus::tensor_files::read_npz;
+use relax_corpus::externals::constants;
+use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
+use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
-use relax_import::{Bytes, Imported, Options, import_onnx};
+use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::program::Around;
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
@@ -29,76 +31,151 @@ const SHAPES: usize = 5;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let mut models: Vec<PathBuf> = fs::read_dir(folder())
+    let mut models: Vec<PathBuf> = fs::read_dir(folder().join("onnx"))
         .expect("the models are in the corpus")
         .map(|entry| entry.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "onnx"))
         .collect();
     models.sort();
-    let trials = models.into_iter().flat_map(|path| {
+    let mut trials = Vec::new();
+    for path in models {
         let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
-        let compiled = path.clone();
-        [
-            Trial::test(format!("{name}/interpreter"), move || interpreted(&Model::read(&path)?)),
-            Trial::test(format!("{name}/cpu"), move || built(&Model::read(&compiled)?)),
-        ]
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+        trials.extend(both(&name, move || Model::exported(&path, &Options::default())));
+    }
+    trials.extend(both("llama.onnx as prefill", || llama("prefill", "past", "0")));
+    trials.extend(both("llama.onnx as decode", || llama("decode", "length", "1")));
+    trials.extend(both("llama_q4.rx", Model::four_bits));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A model in the interpreter and compiled.
+fn both(
+    name: &str,
+    read: impl Fn() -> Result<Model, Failed> + Send + Clone + 'static,
+) -> [Trial; 2] {
+    let again = read.clone();
+    [
+        Trial::test(format!("{name}/interpreter"), move || interpreted(&read()?)),
+        Trial::test(format!("{name}/cpu"), move || built(&again()?)),
+    ]
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/models/onnx")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/models")
 }
 
-/// An imported model and its references.
+/// The exported decoder with a number in the place of a dim: one of the two functions that it serves as.
+fn llama(entry: &str, dim: &str, extent: &str) -> Result<Model, Failed> {
+    let dims = BTreeMap::from([(dim.to_owned(), extent.to_owned())]);
+    let options = Options { entry: entry.to_owned(), dims, ..Options::default() };
+    let mut model = Model::exported(&folder().join("onnx/llama.onnx"), &options)?;
+    // Of the references those of such inputs: empty caches, single tokens.
+    let [call] = &mut model.calls[..] else { return Err("one function was asked for".into()) };
+    let axis = if entry == "prefill" { ("keys0", 2, 0) } else { ("tokens", 1, 1) };
+    let references = &model.references;
+    call.cases.retain(|case| {
+        read_npz(references, Some(&format!("{case}/in/{}", axis.0)))
+            .is_ok_and(|tensor| tensor.shape()[axis.1] == axis.2)
+    });
+    assert!(call.cases.len() >= 2, "{:?}", call.cases);
+    Ok(model)
+}
+
+/// A function of a model, its parameters, and the names of its references.
+struct Call {
+    entry: String,
+    parameters: Vec<String>,
+    cases: Vec<String>,
+}
+
+/// A program, its weights and its references.
 struct Model {
-    imported: Imported,
     program: Program,
+    externals: BTreeMap<Name, Tensor>,
+    calls: Vec<Call>,
     references: Vec<u8>,
 }
 
+fn loaded(text: &str) -> Result<Program, Failed> {
+    let program = Program::load(Source::new("model.rx", text));
+    match program.diagnostics.first() {
+        Some(first) => Err(format!("{}: {}\n{text}", first.code, first.message).into()),
+        None => Ok(program),
+    }
+}
+
 impl Model {
-    fn read(path: &Path) -> Result<Self, Failed> {
-        let imported = import_onnx(Bytes::from(fs::read(path)?), &Options::default())?;
-        let program = Program::load(Source::new("imported.rx", imported.text.as_str()));
-        if let Some(first) = program.diagnostics.first() {
-            return Err(format!("{}: {}\n{}", first.code, first.message, imported.text).into());
-        }
-        let references = fs::read(path.with_extension("npz"))?;
-        Ok(Self { imported, program, references })
+    fn exported(path: &Path, options: &Options) -> Result<Self, Failed> {
+        let imported = import_onnx(Bytes::from(fs::read(path)?), options)?;
+        let params = imported.params.iter();
+        Ok(Self {
+            program: loaded(&imported.text)?,
+            externals: params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect(),
+            calls: vec![Call {
+                entry: options.entry.clone(),
+                parameters: imported.inputs,
+                cases: (0..SHAPES).map(|case| case.to_string()).collect(),
+            }],
+            references: fs::read(path.with_extension("npz"))?,
+        })
     }
 
-    fn externals(&self) -> BTreeMap<Name, Tensor> {
-        let params = self.imported.params.iter();
-        params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect()
-    }
-
-    /// Holds a way of running the model against every reference.
-    fn agrees(&self, call: impl Fn(Vec<Value>) -> Result<Value, String>) -> Result<(), Failed> {
-        for case in 0..SHAPES {
-            let inputs = self.imported.inputs.iter();
-            let arguments = inputs
-                .map(|name| read_npz(&self.references, Some(&format!("{case}/in/{name}"))))
-                .map(|tensor| tensor.map(Value::Tensor))
-                .collect::<Result<_, _>>()?;
-            let results = match call(arguments).map_err(|stop| format!("shape {case}: {stop}"))? {
-                Value::Tuple(items) => items,
-                other => vec![other],
-            };
-            for (place, got) in results.iter().enumerate() {
-                let want = read_npz(&self.references, Some(&format!("{case}/out/{place}")))?;
-                let Value::Tensor(got) = got else { return Err("a result is no tensor".into()) };
-                near(&want, got).map_err(|why| format!("shape {case}, output {place}: {why}"))?;
+    /// The decoder whose weights of 4 bits a tensor program decodes (`scripts/models/quantize.py`).
+    fn four_bits() -> Result<Self, Failed> {
+        let path = folder().join("llama_q4.rx");
+        let program = loaded(&fs::read_to_string(&path)?)?;
+        let weights = Weights::open(&path.with_extension("safetensors"))?;
+        let externals = constants(&program.module, &weights)?;
+        let calls = ["prefill", "decode"].map(|entry| {
+            let signature = parameters(&program.module, entry).unwrap_or_default();
+            Call {
+                entry: entry.to_owned(),
+                parameters: signature.iter().map(|(name, _)| name.to_string()).collect(),
+                cases: (0..SHAPES).map(|case| format!("{entry}/{case}")).collect(),
             }
+        });
+        let references = fs::read(path.with_extension("npz"))?;
+        Ok(Self { program, externals, calls: calls.into(), references })
+    }
+
+    /// Holds a way of calling functions of the model against every reference.
+    fn agrees(
+        &self,
+        call: impl Fn(&str, Vec<Value>) -> Result<Value, String>,
+    ) -> Result<(), Failed> {
+        for Call { entry, parameters, cases } in &self.calls {
+            for case in cases {
+                let arguments = parameters
+                    .iter()
+                    .map(|name| read_npz(&self.references, Some(&format!("{case}/in/{name}"))))
+                    .map(|tensor| tensor.map(Value::Tensor))
+                    .collect::<Result<_, _>>()?;
+                let result = call(entry, arguments).map_err(|stop| format!("{case}: {stop}"))?;
+                self.is_near(case, result).map_err(|why| format!("{case}, {why}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_near(&self, case: &str, result: Value) -> Result<(), String> {
+        let results = match result {
+            Value::Tuple(items) => items,
+            other => vec![other],
+        };
+        for (place, got) in results.iter().enumerate() {
+            let want = read_npz(&self.references, Some(&format!("{case}/out/{place}")))?;
+            let Value::Tensor(got) = got else { return Err("a result is no tensor".into()) };
+            near(&want, got).map_err(|why| format!("output {place}: {why}"))?;
         }
         Ok(())
     }
 }
 
 fn interpreted(model: &Model) -> Result<(), Failed> {
-    let options = RunOptions { externals: Arc::new(model.externals()), ..RunOptions::default() };
-    model.agrees(|arguments| {
-        let ran = run(&model.program.module, "main", arguments, &options);
+    let externals = Arc::new(model.externals.clone());
+    let options = RunOptions { externals, ..RunOptions::default() };
+    model.agrees(|entry, arguments| {
+        let ran = run(&model.program.module, entry, arguments, &options);
         ran.result.map_err(|stop| stop.to_string())
     })
 }
@@ -111,9 +188,8 @@ fn built(model: &Model) -> Result<(), Failed> {
     let cache = tempfile::tempdir()?;
     let lowered = lower_for_cpu(&model.program.module, &Settings::default())
         .map_err(|failed| format!("{failed:?}"))?;
-    let externals = model.externals();
     let around = Around {
-        externals: &externals,
+        externals: &model.externals,
         source: &model.program.source,
         signatures: &model.program.module,
     };
@@ -121,11 +197,11 @@ fn built(model: &Model) -> Result<(), Failed> {
         .map_err(|error| error.to_string())?;
     let mut module = Module::load(&image.to_bytes())?;
     register(&mut module, &Limits::default(), &Printed::default())?;
-    let main = module.function("main").ok_or("no `main`")?;
-    model.agrees(|arguments| {
+    model.agrees(|entry, arguments| {
+        let function = module.function(entry).ok_or("no such function")?;
         let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
         let arguments = arguments.map_err(|why| format!("{why:?}"))?;
-        let result = main.call(&arguments).map_err(|stop| stop.to_string())?;
+        let result = function.call(&arguments).map_err(|stop| stop.to_string())?;
         to_semantics(&result, &mut |_| None).map_err(|why| format!("{why:?}"))
     })
 }

@@ -52,6 +52,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
         let (name, annotation) = pair("--type", text)?;
         options.types.insert(input(name)?, given(annotation)?);
     }
+    importing(&args.file, &bytes, terminal);
     let imported = match import_onnx(bytes, &options) {
         Ok(imported) => imported,
         Err(error) => return refused(&args.file, &error, terminal),
@@ -99,6 +100,7 @@ fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Out
         };
         let stored = imported.params.iter().map(|(name, weight)| (name.as_str(), content(weight)));
         let stored: Vec<_> = stored.collect();
+        terminal.doing(format!("writing {}", path.display()));
         write_tensors(path, &stored)?;
     }
     match &args.output {
@@ -129,17 +131,38 @@ pub(super) fn is_of(input: &str, name: &str) -> bool {
     given == name || given == as_identifier(name)
 }
 
-type Loaded = Option<(Program, BTreeMap<Name, Tensor>)>;
+/// `NAME=SPEC` for the parameter that an input of the model became: another name where the program has a dim, an
+/// operator or a word of the language of that name.
+pub(super) fn of_parameter(input: &str, loaded: &Loaded, entry: &str) -> String {
+    let named = |(name, spec): (&str, &str)| {
+        let given = name.trim();
+        let inputs = loaded.inputs.iter();
+        let place = inputs.clone().position(|name| name == given);
+        let place = place.or_else(|| inputs.clone().position(|name| as_identifier(name) == given));
+        let signature = parameters(&loaded.program.module, entry)?;
+        Some(format!("{}={spec}", signature.get(place?)?.0))
+    };
+    input.split_once('=').and_then(named).unwrap_or_else(|| input.to_owned())
+}
+
+/// A model as a program.
+pub(super) struct Loaded {
+    pub(super) program: Program,
+    pub(super) externals: BTreeMap<Name, Tensor>,
+    /// What the model calls the parameters, in order.
+    inputs: Vec<String>,
+}
 
 /// The program of a model, and which inputs went into it: those whose elements decide shapes or axes.
 pub(super) fn for_run(
     args: &RunArgs,
     terminal: &mut Terminal,
-) -> Result<(Loaded, Vec<String>), Failure> {
+) -> Result<(Option<Loaded>, Vec<String>), Failure> {
     let bytes = read(&args.file)?;
     let mut options = options(&args.file);
     options.entry.clone_from(&args.entry);
     let mut bound = Vec::new();
+    importing(&args.file, &bytes, terminal);
     let imported = loop {
         match import_onnx(bytes.clone(), &options) {
             Ok(imported) => break imported,
@@ -172,7 +195,14 @@ pub(super) fn for_run(
     let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
     let params = imported.params.into_iter();
     let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
-    Ok(((exit == Exit::Fine).then_some((program, externals)), bound))
+    let loaded = Loaded { program, externals, inputs: imported.inputs };
+    Ok(((exit == Exit::Fine).then_some(loaded), bound))
+}
+
+/// Says how large the model is, for those who wait.
+fn importing(path: &Path, bytes: &Bytes, terminal: &mut Terminal) {
+    let megabytes = bytes.len() as f64 / 1e6;
+    terminal.doing(format!("importing {}, {megabytes:.1} MB", path.display()));
 }
 
 fn refused(path: &Path, error: &ImportError, terminal: &mut Terminal) -> Outcome {

@@ -41,7 +41,10 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     match args.backend {
-        Backend::Cpu => return compiled::run_program(args, &program, terminal),
+        Backend::Cpu => {
+            terminal.doing(format!("compiling {}", args.file.display()));
+            return compiled::run_program(args, &program, terminal);
+        }
         Backend::Interp | Backend::Cuda | Backend::Wgpu => {}
     }
     let function = entry(&program.module, &args.entry)?;
@@ -82,11 +85,16 @@ pub(super) fn refuse_module(backend: Backend) -> Result<(), Failure> {
 /// Imports a model and runs it. Inputs that decide shapes or axes go to the import.
 fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let (model, bound) = import::for_run(args, terminal)?;
-    let Some((program, externals)) = model else { return Ok(Exit::Wrong) };
+    let Some(model) = model else { return Ok(Exit::Wrong) };
     let mut args = args.clone();
     args.input.retain(|input| !bound.iter().any(|name| import::is_of(input, name)));
+    for input in &mut args.input {
+        *input = import::of_parameter(input, &model, &args.entry);
+    }
+    let import::Loaded { program, externals, .. } = model;
     let constants = Constants { externals, ..Constants::default() };
     if args.backend == Backend::Cpu {
+        terminal.doing(format!("compiling {}", args.file.display()));
         return compiled::run_imported(&args, &program, constants, terminal);
     }
     if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
@@ -110,6 +118,7 @@ fn interpreted(
         steps: args.max_steps,
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
     };
+    terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);
     finish(args, &program.source, ran, terminal)
 }

@@ -88,6 +88,9 @@ impl Importer<'_> {
         }
         let (x, y) = (self.builder.dims(a), self.builder.dims(b));
         let target = self.builder.add(x.clone(), dtype, Content::Computed);
+        if let Some(&narrow) = self.builder.narrow.get(&a) {
+            self.builder.narrow.insert(target, narrow);
+        }
         sides.then.push(Line::Alias { target, from: a });
         sides.otherwise.push(Line::Alias { target, from: b });
         let same = x.iter().zip(&y).all(|(x, y)| self.builder.same(x, y));

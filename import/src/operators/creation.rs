@@ -24,8 +24,10 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 ];
 
 fn constant(node: &mut Node) -> Done<Vec<V>> {
-    if let Some(tensor) = node.tensor_attribute("value")? {
-        return Ok(vec![node.constant(tensor)]);
+    let (message, folder) = (node.message, node.folder);
+    let value = message.attribute.iter().find(|a| a.name.as_deref() == Some("value"));
+    if let Some(tensor) = value.and_then(|attribute| attribute.t.as_ref()) {
+        return Ok(vec![node.constant_of(tensor, folder, usize::MAX)?]);
     }
     let vector = |floats: Vec<f64>| ArrayD::from_shape_vec(IxDyn(&[floats.len()]), floats);
     let tensor = if let Some(value) = node.attribute("value_float") {
@@ -46,13 +48,15 @@ fn constant(node: &mut Node) -> Done<Vec<V>> {
 fn of_shape(node: &mut Node) -> Done<Vec<V>> {
     let shape = node.input(0)?;
     let dims = node.extents(shape, "shape")?;
-    let value = match node.tensor_attribute("value")? {
-        Some(value) if value.len() == 1 => value,
+    let (value, narrow) = match node.tensor_attribute("value")? {
+        Some((value, narrow)) if value.len() == 1 => (value, narrow),
         Some(_) => return invalid("`value` must have one element"),
-        None => Tensor::scalar(DType::F32, Number::Float(0.0)),
+        None => (Tensor::scalar(DType::F32, Number::Float(0.0)), None),
     };
     let scalar = Arg::Scalar(value.dtype(), value.number(0));
-    Ok(vec![node.call("full", &[Arg::Shape(dims), scalar])?])
+    let full = node.call("full", &[Arg::Shape(dims), scalar])?;
+    narrow.map(|narrow| node.narrow.insert(full, narrow));
+    Ok(vec![full])
 }
 
 fn range(node: &mut Node) -> Done<Vec<V>> {

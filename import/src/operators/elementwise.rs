@@ -56,6 +56,9 @@ pub(super) fn convert(node: &mut Node, x: V, dtype: DType) -> Done<V> {
 
 fn cast(node: &mut Node) -> Done<Vec<V>> {
     let x = node.input(0)?;
+    if let Some(narrow) = node.narrow_attribute("to") {
+        return Ok(vec![node.narrowed(x, narrow)?]);
+    }
     let to = node.dtype_attribute("to")?;
     let to = to.ok_or_else(|| Reason::Invalid("`to` is missing".to_owned()))?;
     Ok(vec![convert(node, x, to)?])
@@ -63,6 +66,9 @@ fn cast(node: &mut Node) -> Done<Vec<V>> {
 
 fn cast_like(node: &mut Node) -> Done<Vec<V>> {
     let (x, like) = (node.input(0)?, node.input(1)?);
+    if let Some(&narrow) = node.narrow.get(&like) {
+        return Ok(vec![node.narrowed(x, narrow)?]);
+    }
     let to = node.dtype(like);
     Ok(vec![convert(node, x, to)?])
 }

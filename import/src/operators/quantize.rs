@@ -8,7 +8,7 @@ use super::shape::reshape;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::node::{Importer, Node};
-use crate::reason::Done;
+use crate::reason::{Done, invalid};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -26,13 +26,17 @@ fn placed(node: &mut Node, v: V, x: V) -> Done<V> {
         return reshape(node, v, Vec::new());
     }
     let axis = node.axis(node.int("axis", 1), rank)?;
-    if node.rank(v) == 1 {
+    let block = node.int("block_size", 0);
+    if block < 0 {
+        return invalid(format!("blocks of {block}"));
+    }
+    if node.rank(v) == 1 && block == 0 {
         let mut dims = vec![Dim::Int(1); rank];
         dims[axis] = node.dims(v)[0].clone();
         return reshape(node, v, dims);
     }
-    let block = node.int("block_size", 1);
-    let repeated = node.call("repeat", &[v.into(), Arg::from(block), key("axis", axis)])?;
+    let block = Arg::from(block.max(1));
+    let repeated = node.call_kept("repeat", &[v.into(), block, key("axis", axis)])?;
     let extent = node.dims(x)[axis].clone();
     if node.dims(repeated)[axis] == extent {
         return Ok(repeated);
@@ -49,9 +53,14 @@ fn placed(node: &mut Node, v: V, x: V) -> Done<V> {
 fn quantize(node: &mut Node) -> Done<Vec<V>> {
     let (x, scale) = (node.input(0)?, node.input(1)?);
     let zero = node.optional(2);
-    let dtype = match (zero, node.dtype_attribute("output_dtype")?) {
-        (Some(zero), _) => node.dtype(zero),
-        (None, dtype) => dtype.unwrap_or(DType::U8),
+    let narrow = match zero {
+        Some(zero) => node.narrow.get(&zero).copied(),
+        None => node.narrow_attribute("output_dtype"),
+    };
+    let dtype = match (zero, narrow) {
+        (_, Some(narrow)) => narrow.dtype(),
+        (Some(zero), None) => node.dtype(zero),
+        (None, None) => node.dtype_attribute("output_dtype")?.unwrap_or(DType::U8),
     };
     let scale = placed(node, scale, x)?;
     let common = node.dtype(scale);
@@ -64,7 +73,11 @@ fn quantize(node: &mut Node) -> Done<Vec<V>> {
         let zero = convert(node, zero, DType::F64)?;
         rounded = pair(node, "add", rounded, zero)?;
     }
-    Ok(vec![saturated(node, rounded, dtype)?])
+    let Some(narrow) = narrow else { return Ok(vec![saturated(node, rounded, dtype)?]) };
+    let limited = node.limited(rounded, narrow)?;
+    let quantized = saturated(node, limited, dtype)?;
+    node.narrow.insert(quantized, narrow);
+    Ok(vec![quantized])
 }
 
 fn dequantize(node: &mut Node) -> Done<Vec<V>> {

@@ -167,11 +167,22 @@ pub(super) fn renamed(line: &Statement, names: &BTreeMap<Name, Name>) -> Stateme
     Statement { kind, span: line.span }
 }
 
-/// The axes of a block that the language leaves out: the loops that it uses, in order.
-pub(super) fn explicit(body: &[Statement], loops: &[(Name, Expr)]) -> Vec<Statement> {
+/// What scalars around a block were computed from, by name.
+pub(super) type Scalars = BTreeMap<Name, BTreeSet<Name>>;
+
+/// The axes of a block that the language leaves out: the loops that it uses, in order, through scalars as well.
+pub(super) fn explicit(
+    body: &[Statement],
+    loops: &[(Name, Expr)],
+    scalars: &Scalars,
+) -> Vec<Statement> {
+    let through = |names: BTreeSet<Name>| {
+        let behind = names.iter().filter_map(|name| scalars.get(name)).flatten().cloned();
+        names.iter().cloned().chain(behind).collect::<BTreeSet<Name>>()
+    };
     let mut used = BTreeSet::new();
     expressions(body, &mut |expr| names_in(expr, &mut |name| _ = used.insert(name.clone())));
-    let stored = stored(body);
+    let (used, stored) = (through(used), through(stored(body)));
     let mut names = BTreeMap::new();
     let mut lines = Vec::new();
     for (variable, extent) in loops.iter().filter(|(variable, _)| used.contains(variable)) {

@@ -54,6 +54,7 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
     let around = around(&file.statements);
     let mut refused = Vec::new();
     let mut variables = BTreeSet::new();
+    let mut locals: Vec<(Name, Name)> = Vec::new();
     let mut body = String::new();
     for line in &file.statements {
         let turned = match &line.kind {
@@ -69,11 +70,15 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
         match turned {
             Ok(lines) => {
                 for line in lines {
+                    locals.extend(declared(&line));
                     let _ = writeln!(body, "{}\n", print_statement(&line, 1).trim_end());
                 }
             }
             Err(why) => refused.push(why),
         }
+    }
+    if let Some((def, _)) = locals.iter().find(|(_, name)| variables.contains(name)) {
+        refused.push(format!("{def}: a variable of a body with the name of one of a signature"));
     }
     // A symbolic variable of TVM has its name in all functions.
     for line in &file.statements {
@@ -113,6 +118,18 @@ fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turne
     };
     let span = def.header;
     Ok(vec![statement(StatementKind::Def(Box::new(def)), span)])
+}
+
+/// The variables that a function declares in its body, with its name.
+fn declared(line: &Statement) -> Vec<(Name, Name)> {
+    let StatementKind::Def(def) = &line.kind else { return Vec::new() };
+    let names = def.body.iter().filter_map(|line| match &line.kind {
+        StatementKind::Assign { target, value, .. } if callee(value) == Some("T.int64") => {
+            name_of(target).filter(|_| arguments(value).is_empty()).map(Name::new)
+        }
+        _ => None,
+    });
+    names.map(|name| (def.name.name.clone(), name)).collect()
 }
 
 /// Where an annotation stands.

@@ -1,10 +1,10 @@
 //! Tensor programs as TVMScript.
 
 use super::around::Around;
-use super::blocks::explicit;
+use super::blocks::{Scalars, explicit};
 use super::tree::{
-    argument, arguments, assign, call, callee, expr, items, keyword, name, name_of, statement,
-    string, taken,
+    argument, arguments, assign, call, callee, expr, items, keyword, name, name_of, names_in,
+    statement, string, taken,
 };
 use super::words::{attributes, dim, dtype, is_attribute, is_declaration, quoted};
 use super::{Turned, refuse};
@@ -24,14 +24,15 @@ const SAME: &[&str] = &[
 /// Loops around, from the outside.
 type Loops = Vec<(Name, Expr)>;
 
-struct Program<'a> {
-    variables: &'a mut BTreeSet<Name>,
+struct Program {
+    variables: BTreeSet<Name>,
+    scalars: Scalars,
 }
 
 /// `@T.prim_func`: parameters are inputs, integers, outputs, as TVM passes them.
 pub(super) fn program(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turned<Def> {
     let span = def.header;
-    let mut program = Program { variables };
+    let mut program = Program { variables: BTreeSet::new(), scalars: Scalars::new() };
     let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
     for parameter in &def.parameters {
         let turned = program.parameter(parameter)?;
@@ -49,6 +50,11 @@ pub(super) fn program(def: &Def, around: &Around, variables: &mut BTreeSet<Name>
     }
     let body = super::blocks::implicit(body);
     lines.extend(program.body(&body, &Loops::new())?);
+    // A parameter of TVM is no variable, and dims of other parameters cannot name it.
+    if scalars.iter().any(|scalar| program.variables.contains(&scalar.name.name)) {
+        return refuse(span, "an integer of a tensor program that is a dim of its buffers");
+    }
+    variables.extend(program.variables);
     buffers.extend(scalars);
     buffers.extend(outputs);
     let options = ["private", "s_tir"].map(|word| keyword(word, expr(ExprKind::Bool(true), span)));
@@ -62,7 +68,7 @@ pub(super) fn program(def: &Def, around: &Around, variables: &mut BTreeSet<Name>
     })
 }
 
-impl Program<'_> {
+impl Program {
     fn parameter(&mut self, parameter: &Parameter) -> Turned<Parameter> {
         let span = parameter.name.span;
         let Some(annotation) = &parameter.annotation else {
@@ -77,7 +83,7 @@ impl Program<'_> {
             };
             let mut dims = Vec::new();
             for item in items(shape) {
-                dims.push(long(quoted(dim(item, self.variables)?)));
+                dims.push(long(quoted(dim(item, &mut self.variables)?)));
             }
             let shape = expr(ExprKind::Tuple(dims), span);
             call("T.Buffer", vec![argument(shape), argument(dtype(of)?)], span)
@@ -88,7 +94,7 @@ impl Program<'_> {
     fn shape(&mut self, tree: &Expr) -> Turned<Expr> {
         let mut dims = Vec::new();
         for item in items(tree) {
-            dims.push(long(dim(item, self.variables)?));
+            dims.push(long(dim(item, &mut self.variables)?));
         }
         Ok(expr(ExprKind::Tuple(dims), tree.span))
     }
@@ -138,7 +144,7 @@ impl Program<'_> {
                 let context = call("T.sblock", vec![argument(label)], line.span);
                 let own = body.iter().any(|line| super::blocks::axis(line).is_some());
                 let body = self.body(body, loops)?;
-                let body = if own { body } else { explicit(&body, loops) };
+                let body = if own { body } else { explicit(&body, loops, &self.scalars) };
                 StatementKind::With { context, body }
             }
             StatementKind::With { body, .. } => {
@@ -185,10 +191,22 @@ impl Program<'_> {
             // Already TVM's: a block that was made explicit.
             Some("T.axis.spatial" | "T.axis.reduce") => Ok(line.clone()),
             _ => {
+                self.note_scalar(target, value);
                 let value = self.scalar(value)?;
                 Ok(assign(self.target(target)?, None, value))
             }
         }
+    }
+
+    /// Notes what a scalar is computed from, through other scalars too.
+    fn note_scalar(&mut self, target: &Expr, value: &Expr) {
+        let Some(scalar) = name_of(target) else { return };
+        let mut from = BTreeSet::new();
+        names_in(value, &mut |name| {
+            from.insert(name.clone());
+            from.extend(self.scalars.get(name).into_iter().flatten().cloned());
+        });
+        self.scalars.insert(Name::new(scalar), from);
     }
 
     /// What is stored to: an element, or a scalar. A buffer of rank 0 is indexed by ().

@@ -198,7 +198,9 @@ impl Program {
 }
 
 fn is_variable(value: &Expr) -> bool {
-    is_call(value, &["T.Var"])
+    let many = matches!(&value.kind, ExprKind::Tuple(items) if !items.is_empty());
+    many && items(value).into_iter().all(is_variable)
+        || is_call(value, &["T.Var"])
         || is_call(value, &["T.int64", "T.int32"])
             && arguments(value).iter().all(|argument| argument.keyword.is_some())
 }
@@ -306,7 +308,7 @@ fn iteration(given: &Expr) -> Turned<Expr> {
     for argument_of in arguments(given) {
         let value = match (&argument_of.value.kind, &argument_of.keyword) {
             (ExprKind::Str(_), _) => argument_of.value.clone(),
-            (_, None) => scalar(&argument_of.value)?,
+            (_, None) => index(&argument_of.value)?,
             (_, Some(word)) if word.name == "annotations" => continue,
             _ => return refuse(argument_of.value.span, "an option of a loop that is not known"),
         };
@@ -318,28 +320,64 @@ fn iteration(given: &Expr) -> Turned<Expr> {
     Ok(call(kind, all, given.span))
 }
 
+/// Whether casts of integer literals stay: among indices, literals take the dtype of what is beside them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literals {
+    Cast,
+    Plain,
+}
+
 /// An expression of scalars.
 pub(super) fn scalar(tree: &Expr) -> Turned<Expr> {
+    turned(tree, Literals::Cast)
+}
+
+/// An index, or a bound of a loop.
+fn index(tree: &Expr) -> Turned<Expr> {
+    turned(tree, Literals::Plain)
+}
+
+/// Arithmetic on variables and literals alone, as of indices.
+fn is_index(tree: &Expr) -> bool {
+    match &tree.kind {
+        ExprKind::Int(_) | ExprKind::Name(_) => true,
+        ExprKind::Unary(_, operand) => is_index(operand),
+        ExprKind::Binary(_, pair) => is_index(&pair.0) && is_index(&pair.1),
+        ExprKind::Call { .. } => {
+            let parts = arguments(tree);
+            is_call(tree, &["T.int64", "T.int32"])
+                && parts.len() == 1
+                && matches!(parts[0].value.kind, ExprKind::Int(_))
+        }
+        _ => false,
+    }
+}
+
+fn turned(tree: &Expr, literals: Literals) -> Turned<Expr> {
     let span = tree.span;
-    let all = |items: &[Expr]| items.iter().map(scalar).collect::<Turned<Vec<_>>>();
+    let mut has_name = false;
+    names_in(tree, &mut |_| has_name = true);
+    let literals = if has_name && is_index(tree) { Literals::Plain } else { literals };
+    let of = |tree: &Expr| turned(tree, literals);
+    let all = |items: &[Expr]| items.iter().map(of).collect::<Turned<Vec<_>>>();
     let kind = match &tree.kind {
         ExprKind::Tuple(items) => ExprKind::Tuple(all(items)?),
         ExprKind::List(items) => ExprKind::List(all(items)?),
         ExprKind::Subscript { base, indices } => {
-            ExprKind::Subscript { base: base.clone(), indices: all(indices)? }
+            let indices = indices.iter().map(index).collect::<Turned<_>>()?;
+            ExprKind::Subscript { base: base.clone(), indices }
         }
-        ExprKind::Unary(op, operand) => ExprKind::Unary(*op, Box::new(scalar(operand)?)),
-        ExprKind::Binary(op, pair) => {
-            ExprKind::Binary(*op, Box::new((scalar(&pair.0)?, scalar(&pair.1)?)))
-        }
-        ExprKind::Call { .. } => return function(tree),
+        ExprKind::Unary(op, operand) => ExprKind::Unary(*op, Box::new(of(operand)?)),
+        ExprKind::Binary(op, pair) => ExprKind::Binary(*op, Box::new((of(&pair.0)?, of(&pair.1)?))),
+        ExprKind::Call { .. } => return function(tree, literals),
         leaf => leaf.clone(),
     };
     Ok(expr(kind, span))
 }
 
-fn function(tree: &Expr) -> Turned<Expr> {
+fn function(tree: &Expr, literals: Literals) -> Turned<Expr> {
     let span = tree.span;
+    let scalar = |tree: &Expr| turned(tree, literals);
     let unknown =
         || Refused { span, why: format!("`{}` is not known", callee(tree).unwrap_or("")) };
     let what = callee(tree).and_then(|callee| callee.strip_prefix("T.")).ok_or_else(unknown)?;
@@ -353,8 +391,9 @@ fn function(tree: &Expr) -> Turned<Expr> {
     }
     if let Some(dtype) = DType::parse(what) {
         let value = match &one()?.kind {
-            // Literals take the dtype of what is beside them.
-            ExprKind::Int(_) if matches!(dtype, DType::I64 | DType::I32) => {
+            ExprKind::Int(_)
+                if literals == Literals::Plain && matches!(dtype, DType::I64 | DType::I32) =>
+            {
                 return Ok(one()?.clone());
             }
             ExprKind::Bool(_) => return Ok(one()?.clone()),
