@@ -4,14 +4,17 @@
     python3 bench/peers/run.py [--threads 1,2] [WORKLOAD...]
 
 Needs numpy; onnx and onnxruntime are compared with where they are installed. Ours is `workloads.rx` compiled once
-with `--fast`, called through the C interface. Peers are called in turns, and of each the least of many times counts:
-the machine may be busy. Each result is held against NumPy's in f64 first. Last come the geometric means of the best
-peer's time over ours, and how far cases are from what the machine can do: the larger of its arithmetic and of the bytes
-of inputs and results, each read or written once, both limits measured in the same run on one core.
+with `--fast`, called through the C interface. Of onnxruntime's sessions weights are initializers, but for gemm; so rows
+that are called bound have ours built with the weights as well (`relax build --params`), and onnxruntime's gemm too. Peers
+are called in turns, and of each the least of many times counts: the machine may be busy. Each result is held against
+NumPy's in f64 first. Last come the geometric means of the best peer's time over ours, and how far cases are from what the
+machine can do: the larger of its arithmetic and of the bytes of inputs and results, each read or written once, both
+limits measured in the same run on one core.
 """
 
 import argparse
 import ctypes
+import json
 import math
 import os
 import subprocess
@@ -38,6 +41,10 @@ WORKLOADS = {
         (1, 16, 64, 128, 384),
     ),
 }
+
+
+# Whose weights are bound at build as well.
+BOUND = {f"{name}, bound": name for name in ("gemm", "mlp", "block")}
 
 
 def flops(name, n):
@@ -77,7 +84,7 @@ def numpy_of(name, np, erf):
     }[name]
 
 
-def onnx_of(name, parameters, weights):
+def onnx_of(name, parameters, weights, bound):
     """The graph as an exporter writes it, weights as initializers; for gemm the second factor is an input."""
     from onnx import TensorProto, helper, numpy_helper
     nodes, count, extra = [], [0], []
@@ -122,7 +129,7 @@ def onnx_of(name, parameters, weights):
         y1 = op("Add", "x", op("MatMul", o, "wo"))
         f = op("Gelu", op("Add", op("MatMul", norm(y1, "g2", "e2"), "w1"), "b1"))
         y = op("Add", y1, op("Add", op("MatMul", f, "w2"), "b2"))
-    given = [p for p in parameters if p[0] == "x" or name == "gemm"]
+    given = [p for p in parameters if p[0] == "x" or (name == "gemm" and not bound)]
     inputs = [helper.make_tensor_value_info(p, TensorProto.FLOAT, list(shape)) for p, shape in given]
     initial = [numpy_helper.from_array(weights[p], p) for p, _ in parameters if (p, _) not in given] + extra
     result = helper.make_tensor_value_info(y, TensorProto.FLOAT, None)
@@ -130,13 +137,43 @@ def onnx_of(name, parameters, weights):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
 
 
-class Ours:
-    """A module, through the C interface."""
+def alone(name, folder):
+    """The function of a workload as a file."""
+    with open(os.path.join(HERE, "workloads.rx")) as file:
+        text = file.read()
+    start = text.index(f"def of_{name}(")
+    end = text.find("\ndef ", start)
+    path = os.path.join(folder, f"{name}.rx")
+    with open(path, "w") as file:
+        file.write(text[start:] if end < 0 else text[start:end])
+    return path
 
-    def __init__(self, folder):
-        module = os.path.join(folder, "workloads.rxm")
+
+def write_weights(weights, path):
+    """As safetensors."""
+    entries, at = {}, 0
+    for name, array in weights.items():
+        entries[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    header = json.dumps(entries).encode()
+    header += b" " * (-len(header) % 8)
+    with open(path, "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for array in weights.values():
+            file.write(array.tobytes())
+
+
+class Ours:
+    """A module, through the C interface; with weights those of one workload are bound."""
+
+    def __init__(self, folder, name=None, weights=None):
+        module = os.path.join(folder, "workloads.rxm" if name is None else f"{name}.rxm")
         relax = os.path.join(ROOT, "target", "release", "relax")
-        subprocess.run([relax, "-q", "build", os.path.join(HERE, "workloads.rx"), "--fast", "-o", module], check=True)
+        source, more = os.path.join(HERE, "workloads.rx"), []
+        if name is not None:
+            source, more = alone(name, folder), ["--params", os.path.join(folder, f"{name}.safetensors")]
+            write_weights(weights, more[1])
+        subprocess.run([relax, "-q", "build", source, "--fast", "-o", module, *more], check=True)
         self.library = ctypes.CDLL(os.path.join(ROOT, "target", "release", "librelax_capi.so"))
         for function in ("rx_module_load", "rx_module_call", "rx_tensor_new", "rx_tensor_data"):
             getattr(self.library, function).restype = ctypes.c_void_p
@@ -197,7 +234,8 @@ def child(threads, wanted):
         ours, (gflops, gbytes) = Ours(folder), roof(folder)
         print(f"\n{threads} thread(s); one core: {gflops:.0f} GFLOP/s, {gbytes:.1f} GB/s\n", flush=True)
         print("| workload | n | ours, us | NumPy | onnxruntime | best peer / ours | limit / ours |\n|---|---|---|---|---|---|---|", flush=True)
-        for name in wanted:
+        for row in wanted:
+            name = BOUND.get(row, row)
             parameters, sizes = WORKLOADS[name]
             scale = lambda shape: 1 / math.sqrt(shape[0]) if len(shape) == 2 else 1  # noqa: E731
             weights = {p: (random.standard_normal(s) * scale(s)).astype(np.float32) for p, s in parameters if s[0] != "n"}
@@ -205,20 +243,23 @@ def child(threads, wanted):
             if onnxruntime is not None:
                 options = onnxruntime.SessionOptions()
                 options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-                session = onnxruntime.InferenceSession(onnx_of(name, parameters, weights), options, providers=["CPUExecutionProvider"])
+                model = onnx_of(name, parameters, weights, row in BOUND)
+                session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            module = Ours(folder, name, weights) if row in BOUND else ours
             for n in sizes:
-                rows.append(case(np, erf, name, n, parameters, weights, random, ours, session, (threads * gflops, threads * gbytes)))
+                rows.append(case(np, erf, row, n, parameters, weights, random, module, session, (threads * gflops, threads * gbytes)))
     for kind, at in (("best peer / ours", 0), ("limit / ours", 1)):
         of = lambda rows: math.exp(sum(math.log(r[at]) for r in rows) / len(rows))  # noqa: E731
         each = ", ".join(f"{name} {of([r[1:] for r in rows if r[0] == name]):.2f}" for name in wanted)
         print(f"\ngeometric mean of {kind}: {of([r[1:] for r in rows]):.2f} ({each})", flush=True)
 
 
-def case(np, erf, name, n, parameters, weights, random, ours, session, limits):
+def case(np, erf, row, n, parameters, weights, random, ours, session, limits):
+    name = BOUND.get(row, row)
     x = random.standard_normal([n if d == "n" else d for d in parameters[0][1]]).astype(np.float32)
     arrays = [x] + [weights[p] for p, _ in parameters[1:]]
     want = numpy_of(name, np, erf)(*[a.astype(np.float64) for a in arrays]).reshape(-1)
-    run, result = ours.prepare(name, arrays)
+    run, result = ours.prepare(name, arrays[:1] if row in BOUND else arrays)
     near = lambda got: np.abs(got.reshape(-1) - want).max() <= 1e-5 * max(1.0, np.abs(want).max())  # noqa: E731
     assert near(result(np)), name
     peers = {"numpy": lambda f=numpy_of(name, np, None): f(*arrays)} if name != "block" else {}
@@ -237,8 +278,8 @@ def case(np, erf, name, n, parameters, weights, random, ours, session, limits):
     size = 4 * (sum(a.size for a in arrays) + want.size)
     limit = max(flops(name, n) / limits[0] / 1e9, size / limits[1] / 1e9)
     shown = [f"{times[p] * 1e6:.1f}" if p in times else "–" for p in ("ours", "numpy", "onnxruntime")]
-    print(f"| {name} | {n} | {' | '.join(shown)} | {best / times['ours']:.2f} | {limit / times['ours']:.2f} |", flush=True)
-    return name, best / times["ours"], limit / times["ours"]
+    print(f"| {row} | {n} | {' | '.join(shown)} | {best / times['ours']:.2f} | {limit / times['ours']:.2f} |", flush=True)
+    return row, best / times["ours"], limit / times["ours"]
 
 
 def main():
@@ -247,7 +288,7 @@ def main():
     arguments.add_argument("--child", type=int)
     arguments.add_argument("workloads", nargs="*")
     arguments = arguments.parse_args()
-    wanted = [name for name in WORKLOADS if not arguments.workloads or name in arguments.workloads]
+    wanted = [name for name in [*WORKLOADS, *BOUND] if not arguments.workloads or name in arguments.workloads]
     if arguments.child:
         return child(arguments.child, wanted)
     for threads in arguments.threads.split(","):

@@ -2,6 +2,7 @@
 //! §4.4). The [`pipeline`] here is the whole one: its first stages are those of `relax-rewrite`.
 
 pub mod certify;
+pub mod constants;
 pub mod gpu;
 pub mod passes;
 pub mod pipeline;

@@ -2,8 +2,8 @@
 
 use crate::passes::{
     attach_global_symbol, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
-    lower_operators, lower_shapes, lower_views, plan_memory, rewrite_cuda_graph, schedule_gpu,
-    schedule_gpu_freely, to_non_dataflow,
+    lower_operators, lower_shapes, lower_views, pack_weights, plan_memory, rewrite_cuda_graph,
+    schedule_gpu, schedule_gpu_freely, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -57,4 +57,4 @@ pub static LOWERED_BUILTINS: Stage = Stage {
 
 /// Passes of this crate that no stage runs.
 pub static OPTIONAL: &[&Pass] =
-    &[&fuse_loops::PASS, &schedule_gpu::PASS, &schedule_gpu_freely::PASS];
+    &[&fuse_loops::PASS, &pack_weights::PASS, &schedule_gpu::PASS, &schedule_gpu_freely::PASS];

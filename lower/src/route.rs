@@ -17,6 +17,21 @@ pub fn lower_with(
     settings: &Settings,
     schedule: &'static Pass,
 ) -> Result<Module, Failed> {
+    lower_scheduled(module, settings, &mut |module| {
+        let route = Route::Passes(vec![schedule]);
+        run(module, &route, settings, &mut Prover::new(), &mut Unwatched)
+    })
+}
+
+/// A module at P2.3, with what `schedule` made of it at P2.1. One that is beyond it goes on as it is.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn lower_scheduled(
+    module: &Module,
+    settings: &Settings,
+    schedule: &mut dyn FnMut(&Module) -> Result<Module, Failed>,
+) -> Result<Module, Failed> {
     let pass = |module: &Module, route: &Route| {
         run(module, route, settings, &mut Prover::new(), &mut Unwatched)
     };
@@ -25,6 +40,6 @@ pub fn lower_with(
         return pass(module, &PIPELINE.to(Phase::P23));
     }
     let legal = pass(module, &PIPELINE.to(Phase::P21))?;
-    let scheduled = pass(&legal, &Route::Passes(vec![schedule]))?;
+    let scheduled = schedule(&legal)?;
     pass(&scheduled, &PIPELINE.to(Phase::P23))
 }

@@ -19,6 +19,7 @@ pub mod workspaces;
 pub use mutated::written;
 pub use programs::canonical;
 pub use programs::number::renumber_program;
+pub use programs::products;
 pub use programs::ranges;
 pub use programs::total;
 pub use programs::walk;

@@ -9,6 +9,7 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// A transformation of modules.
@@ -89,6 +90,8 @@ pub struct Settings {
     pub target: Target,
     /// Values that stand for parameters and external constants, by name.
     pub params: Arc<BTreeMap<Name, Tensor>>,
+    /// How many columns of a matrix lie side by side in a panel, as products of the target read them.
+    pub panel: Option<NonZeroU32>,
     /// Which rules are used, and how far.
     pub saturation: crate::saturation::Options,
 }

@@ -4,5 +4,6 @@
 
 pub mod canonical;
 pub(crate) mod number;
+pub mod products;
 
 pub use relax_semantics::tir::{ranges, total, walk};

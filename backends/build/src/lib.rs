@@ -5,7 +5,7 @@ mod modules;
 mod route;
 
 pub use modules::{Digest, Key, Modules};
-pub use route::lower_for_cpu;
+pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use relax_cpu::{Cache, Compiler};
 use relax_emit::{Options, Source, print_c};

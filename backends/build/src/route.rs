@@ -1,11 +1,20 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs
 //! fused, so that a row is read again while it is in a cache. Threads share the loops that are left.
 
-use relax_lower::passes::fuse_loops;
-use relax_lower::route::lower_with;
+use relax_cpu::hardware;
+use relax_emit::tiles::{Hardware, Plan, Table};
+use relax_lower::constants::{Evaluated, evaluate_constants};
+use relax_lower::passes::{fuse_loops, pack_weights};
+use relax_lower::route::{lower_scheduled, lower_with};
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::Failed;
+use relax_rewrite::passes::eliminate_dead_code;
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_semantics::tensor::Tensor;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
 use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// A module as the machine runs it on this processor.
 ///
@@ -13,4 +22,35 @@ use relax_syntax::ir::Module;
 /// The pass that refuses the module.
 pub fn lower_for_cpu(module: &Module, settings: &Settings) -> Result<Module, Failed> {
     lower_with(module, settings, &fuse_loops::PASS)
+}
+
+/// The same with weights as products of this processor read them, and their values.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn lower_packed_for_cpu(
+    module: &Module,
+    settings: &Settings,
+    tiles: Option<&Table>,
+) -> Result<Evaluated, Failed> {
+    let settings = Settings { panel: panel(tiles), ..settings.clone() };
+    let pass = |module: &Module, passes| {
+        run(module, &Route::Passes(passes), &settings, &mut Prover::new(), &mut Unwatched)
+    };
+    let mut values: BTreeMap<Name, Tensor> = BTreeMap::new();
+    let module = lower_scheduled(module, &settings, &mut |legal| {
+        let packed = pass(legal, vec![&fuse_loops::PASS, &pack_weights::PASS])?;
+        let evaluated = evaluate_constants(&packed, &settings.params);
+        values = evaluated.values;
+        pass(&evaluated.module, vec![&eliminate_dead_code::PASS])
+    })?;
+    Ok(Evaluated { module, values })
+}
+
+/// Columns of the panels of products, as they are cut for this processor.
+fn panel(tiles: Option<&Table>) -> Option<NonZeroU32> {
+    let isa = hardware().isa;
+    let table = tiles.filter(|table| table.hardware.isa == isa).cloned();
+    let table = table.unwrap_or_else(|| Table::built_in(Hardware::assumed(isa)));
+    u32::try_from(Plan::of(&table).panel()).ok().and_then(NonZeroU32::new)
 }

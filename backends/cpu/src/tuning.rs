@@ -146,7 +146,12 @@ pub fn choices(
     for &(m, n, right) in extents {
         for (kind, least) in [7, 6].into_iter().zip(&mut seconds) {
             let start = Instant::now();
-            bench.call(&[kind, i64::from(right == Right::Rows), 1000, m as i64, n as i64]);
+            let lies = match right {
+                Right::Turned => 0,
+                Right::Rows => 1,
+                Right::Panels => 2,
+            };
+            bench.call(&[kind, lies, 1000, m as i64, n as i64]);
             *least = least.min(start.elapsed().as_secs_f64() / 1000.0);
         }
         let result = &bench.buffers[2];

@@ -5,8 +5,8 @@
 use crate::Sums;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
-use crate::products::mentions;
 use relax_rewrite::patterns::visit;
+use relax_rewrite::products::mentions;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
 

@@ -3,8 +3,8 @@
 //! A read is known to find a value after a statement that writes every element, after a store to the same
 //! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration.
 
-use crate::products::flat;
 use relax_rewrite::patterns::{initializes, visit};
+use relax_rewrite::products::flat;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Axis, BufferId, Param, Stmt, StmtKind, TExpr};

@@ -32,7 +32,6 @@ mod outline;
 mod phases;
 mod prelude;
 mod printer;
-mod products;
 mod quick;
 mod replaced;
 mod shares;

@@ -5,8 +5,9 @@ use crate::OUT_OF_MEMORY;
 use crate::apart::{Nest, are_apart};
 use crate::checks::Checks;
 use crate::printer::Printer;
-use crate::products::{At, Product, mentions};
 use crate::spread::{Plain, is_whole};
+use relax_rewrite::products::{At, Panels, Product, mentions};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
 
@@ -139,8 +140,15 @@ impl Printer<'_, '_> {
             _ => return None,
         };
         let column = *product.loops.iter().find(|item| item.var == last)?;
-        let every = [left, right, product.out];
-        let own = |var| every.iter().all(|at| at_most_one_place(*at, var));
+        let in_panels = right.panels().is_some_and(|panels| {
+            let width = Some(Dim::Int(panels.width));
+            panels.column == last
+                && self.program.buffer(right.buffer).shape.last() == width.as_ref()
+        });
+        let own = |var| {
+            let of_right = at_most_one_place(right, var) || (in_panels && var == last);
+            of_right && [left, product.out].iter().all(|at| at_most_one_place(*at, var))
+        };
         let vars = product.loops.iter().map(|item| item.var);
         if !vars.chain([along]).all(own) || mentions(product.out.indices, along) {
             return None;
@@ -325,7 +333,7 @@ impl Printer<'_, '_> {
         self.line("}");
     }
 
-    /// `(rx_matrix){&X[…], 4, 1}`
+    /// `(rx_matrix){&X[…], 4, 1}`, or of panels `(rx_matrix){&P[…], 64, 1, 64 * k}`.
     fn matrix(
         &mut self,
         at: At,
@@ -334,6 +342,10 @@ impl Printer<'_, '_> {
         column: Option<ScalarId>,
     ) -> String {
         let first = self.first_element(at, inner);
+        if let Some(panels) = at.panels().filter(|panels| Some(panels.column) == column) {
+            let next = self.extent_names(at.buffer).split_off(at.indices.len() - 2).join(" * ");
+            return format!("(rx_matrix){{{first}, {}, 1, {next}}}", panels.width);
+        }
         let stride =
             |var: Option<ScalarId>| var.map_or_else(|| "0".to_owned(), |var| self.stride(at, var));
         format!("(rx_matrix){{{first}, {}, {}}}", stride(row), stride(column))
@@ -343,8 +355,14 @@ impl Printer<'_, '_> {
     fn first_element(&mut self, at: At, inner: &[ScalarId]) -> String {
         let values = self.indices(at.indices);
         self.element(at.buffer, at.indices, values.clone());
+        let in_panels = at.panels().filter(|panels| inner.contains(&panels.column));
+        let of_panels = |index: &TExpr| {
+            let mentioned = |panels: Panels| mentions(std::slice::from_ref(index), panels.column);
+            in_panels.is_some_and(mentioned)
+        };
         let starts = at.indices.iter().zip(values).map(|(index, text)| match lone(index) {
             Some(var) if inner.contains(&var) => "0".to_owned(),
+            _ if of_panels(index) => "0".to_owned(),
             _ => text,
         });
         let starts: Vec<String> = starts.collect();

@@ -4,7 +4,7 @@
 use crate::Sums;
 use crate::apart::loads;
 use crate::printer::Printer;
-use crate::products::mentions;
+use relax_rewrite::products::mentions;
 use relax_rewrite::walk::{Place, Rewrite, expr};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};

@@ -9,8 +9,8 @@ use crate::Sums;
 use crate::apart::{Nest, are_apart};
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
-use crate::products::Product;
 use relax_rewrite::patterns::visit;
+use relax_rewrite::products::Product;
 use relax_rewrite::walk::{visit_own, visit_statements};
 use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 

@@ -9,11 +9,13 @@ use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
 use crate::terminal::Terminal;
-use relax_build::{BuildError, build_cpu, lower_for_cpu};
+use relax_build::{BuildError, build_cpu, lower_for_cpu, lower_packed_for_cpu};
+use relax_corpus::externals::externals;
 use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
+use relax_lower::constants::Evaluated;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
@@ -82,13 +84,14 @@ pub(super) struct Bound {
 
 /// The module file of a program for this processor; the inner error is that of a pass.
 pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Failed>, Failure> {
-    let (signatures, module) = match lowered(&program.module, bound) {
+    let (signatures, evaluated) = match lowered(&program.module, bound) {
         Ok(modules) => modules,
         Err(failed) => return Ok(Err(failed)),
     };
+    let Evaluated { module, values } = evaluated;
     let compiler = Compiler::of_system().map_err(Failure::missing)?;
-    let around =
-        Around { externals: &bound.params, source: &program.source, signatures: &signatures };
+    let externals = of_text(&module, values, &bound.params);
+    let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { sums: bound.sums, tiles: bound.tiles.as_ref() };
     let image =
@@ -114,8 +117,23 @@ pub(super) fn cache() -> Result<Cache, Failure> {
         .map_err(|error| Failure::missing(format!("no folder for compiled kernels: {error}")))
 }
 
-/// The module as its functions are called, and as the machine runs it.
-fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Module), Failed> {
+/// The values that a text has still, beside those that were made for it.
+fn of_text(
+    module: &Module,
+    made: BTreeMap<Name, Tensor>,
+    given: &BTreeMap<Name, Tensor>,
+) -> BTreeMap<Name, Tensor> {
+    let mut values = made;
+    for name in externals(module).into_keys() {
+        if let Some(value) = given.get(&name).filter(|_| !values.contains_key(&name)) {
+            values.insert(name, value.clone());
+        }
+    }
+    values
+}
+
+/// The module as its functions are called, and as the machine runs it, with what was computed for it.
+fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Evaluated), Failed> {
     let settings = Settings { params: Arc::clone(&bound.params), ..Settings::default() };
     let pass = |module: &Module, route: &Route| {
         run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
@@ -127,6 +145,12 @@ fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Module), Failed> {
     } else {
         module.clone()
     };
-    let lowered = lower_for_cpu(&entered, &settings)?;
+    let lowered = match bound.sums {
+        Sums::AnyOrder => lower_packed_for_cpu(&entered, &settings, bound.tiles.as_ref())?,
+        Sums::Exact => {
+            let module = lower_for_cpu(&entered, &settings)?;
+            Evaluated { module, values: BTreeMap::new() }
+        }
+    };
     Ok((entered, lowered))
 }

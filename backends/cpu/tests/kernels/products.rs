@@ -121,6 +121,66 @@ def row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer(("n",)
         for l in range(k):
             T[j] += f64(X[l]) * f64(W[l, j])
         Y[j] = f32(T[j])
+
+@tensorir_function
+def panels_by_130(X: Buffer(("m", "k"), "f32"), P: Buffer((3, "k", 64), "f32"), Y: Buffer(("m", 130), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 130), "f64", "global")
+    for i, j in grid(m, 130):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 64, l, j % 64])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def panels_by_64(X: Buffer(("m", "k"), "f32"), P: Buffer((1, "k", 64), "f32"), Y: Buffer(("m", 64), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 64), "f64", "global")
+    for i, j in grid(m, 64):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 64, l, j % 64])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def panels_by_63(X: Buffer(("m", "k"), "f32"), P: Buffer((1, "k", 64), "f32"), Y: Buffer(("m", 63), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 63), "f64", "global")
+    for i, j in grid(m, 63):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 64, l, j % 64])
+        Y[i, j] = max(f32(T[i, j]), 0.0)
+
+@tensorir_function
+def panels_by_1(X: Buffer(("m", "k"), "f32"), P: Buffer((1, "k", 64), "f32"), Y: Buffer(("m", 1), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 1), "f64", "global")
+    for i, j in grid(m, 1):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 64, l, j % 64])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def panels_of_16(X: Buffer(("m", "k"), "f32"), P: Buffer((5, "k", 16), "f32"), Y: Buffer(("m", 70), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 70), "f64", "global")
+    for i, j in grid(m, 70):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 16, l, j % 16])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def panels_of_32(X: Buffer(("m", "k"), "f32"), P: Buffer((3, "k", 32), "f32"), Y: Buffer(("m", 65), "f32")):
+    m, k = sym_var(), sym_var()
+    T = alloc_buffer((m, 65), "f64", "global")
+    for i, j in grid(m, 65):
+        T[i, j] = 0.0
+        for l in range(k):
+            T[i, j] += f64(X[i, l]) * f64(P[j // 32, l, j % 32])
+        Y[i, j] = f32(T[i, j])
 "#;
 
 fn programs() -> Vec<TensorProgram> {
@@ -140,7 +200,7 @@ fn products_are_within_their_bound() {
     let programs = programs();
     let module = Program::load(Source::new("products", PROGRAMS)).module;
     let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
-    assert_eq!(text.matches("(rx_product(").count() + text.matches("&& rx_product(").count(), 8);
+    assert_eq!(text.matches("(rx_product(").count() + text.matches("&& rx_product(").count(), 14);
     let built = build_all(&programs, Sums::AnyOrder);
     let mut compared = 0;
     for kernel in &built.kernels {
@@ -150,7 +210,11 @@ fn products_are_within_their_bound() {
                 "n" => sizes[1],
                 _ => sizes[2],
             };
-            let case = case(kernel.program, &value, seed).expect("the sizes fit");
+            let Some(case) = case(kernel.program, &value, seed) else {
+                // Panels of so many terms are more than a case may have.
+                assert!(kernel.program.name.starts_with("panels_"), "{}", kernel.program.name);
+                continue;
+            };
             compared += hold(kernel, &case, sizes);
         }
     }

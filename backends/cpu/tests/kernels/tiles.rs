@@ -10,7 +10,7 @@ fn kernels_choose_as_the_model_says() {
     let mut extents = Vec::new();
     for m in [2, 3, 5, 7, 13, 14, 15, 16, 28, 29, 43, 62, 64, 81, 100, 128, 300, 512, 5000] {
         for n in [1, 16, 63, 64, 65, 500, 768, 2304, 1 << 29] {
-            extents.extend([(m, n, Right::Rows), (m, n, Right::Turned)]);
+            extents.extend([Right::Rows, Right::Turned, Right::Panels].map(|right| (m, n, right)));
         }
     }
     let Choices { chosen, seconds } =

@@ -9,12 +9,15 @@
 /* How many terms ahead B is asked for where it stays where it is: those of a tile take a few nanoseconds each, memory
    some hundred. */
 #define RX_AHEAD 32
+/* The same where it lies in panels: a term is four lines then, one after the other. */
+#define RX_NEAR 16
 
 /* A tile: rows x width lanes of C from `depth` terms; adds to C where `more`. a is [depth][rows],
-   b is [depth] rows `step` apart. */
+   b is [depth] rows `step` apart. Where b is a panel that comes from memory, `next` is the one after it: all lines of
+   both are asked for in the order in which they lie. */
 static inline __attribute__((always_inline)) void rx_tile(
     const int rows, const int width, int64_t depth, const float *restrict a, const float *restrict b,
-    int64_t step, float *restrict c, int64_t c_row, int more) {
+    int64_t step, const float *next, float *restrict c, int64_t c_row, int more) {
     rx_lanes sums[RX_ROWS][4];
 #pragma GCC unroll 32
     for (int i = 0; i < rows; i++)
@@ -25,6 +28,12 @@ static inline __attribute__((always_inline)) void rx_tile(
         if (step != RX_PANEL)
 #pragma GCC unroll 4
             for (int j = 0; j < width; j++) __builtin_prefetch(b + (k + RX_AHEAD) * step + j * RX_LANES);
+        else if (next != NULL) {
+            const float *ahead = k + RX_NEAR < depth ? b + k * RX_PANEL : next + (k - depth) * RX_PANEL;
+#pragma GCC unroll 4
+            for (int j = 0; j < RX_PANEL / RX_LANES; j++)
+                __builtin_prefetch(ahead + RX_NEAR * RX_PANEL + j * RX_LANES);
+        }
 #pragma GCC unroll 4
         for (int j = 0; j < width; j++) right[j] = *(const rx_lanes_at *)(b + k * step + j * RX_LANES);
 #pragma GCC unroll 32
@@ -47,11 +56,12 @@ static inline __attribute__((always_inline)) void rx_tile(
 #define RX_TILE(rows, width)                                                                      \
     static __attribute__((noinline)) void rx_tile_##rows(                                         \
         int64_t depth, const float *restrict a, const float *restrict b, int64_t step,            \
-        float *restrict c, int64_t c_row, int more, int count) {                                  \
-        for (int j = 0; j < count; j += width)                                                    \
-            rx_tile(rows, width, depth, a, b + j * RX_LANES, step, c + j * RX_LANES, c_row, more); \
+        const float *next, float *restrict c, int64_t c_row, int more, int count) {               \
+        for (int j = 0; j < count; j += width, next = NULL)                                       \
+            rx_tile(rows, width, depth, a, b + j * RX_LANES, step, next, c + j * RX_LANES, c_row, more); \
     }
-typedef void (*rx_tile_of)(int64_t, const float *, const float *, int64_t, float *, int64_t, int, int);
+typedef void (*rx_tile_of)(
+    int64_t, const float *, const float *, int64_t, const float *, float *, int64_t, int, int);
 RX_TILES(RX_TILE)
 #define RX_NAME(rows, width) rx_tile_##rows,
 static const rx_tile_of rx_tiles[] = {RX_TILES(RX_NAME)};
@@ -60,14 +70,14 @@ static const int8_t rx_widths[] = {RX_TILES(RX_WIDTH)};
 
 /* rows x RX_PANEL of C, of which `n` columns are there: the tiles that hold them are computed. */
 static void rx_panel(int64_t rows, int64_t n, int64_t depth, const float *a, const float *b,
-                     int64_t step, float *c, int64_t c_row, int more) {
+                     int64_t step, const float *next, float *c, int64_t c_row, int more) {
     const int count = (int)((n + RX_LANES - 1) / RX_LANES);
     if (n % (rx_widths[rows - 1] * RX_LANES) == 0) {
-        rx_tiles[rows - 1](depth, a, b, step, c, c_row, more, count);
+        rx_tiles[rows - 1](depth, a, b, step, next, c, c_row, more, count);
         return;
     }
     _Alignas(64) float edge[RX_ROWS * RX_PANEL];
-    rx_tiles[rows - 1](depth, a, b, step, edge, RX_PANEL, 0, count);
+    rx_tiles[rows - 1](depth, a, b, step, next, edge, RX_PANEL, 0, count);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < n; j++)
             c[i * c_row + j] = more ? c[i * c_row + j] + edge[i * RX_PANEL + j] : edge[i * RX_PANEL + j];
@@ -116,3 +126,23 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
     }
 }
 
+
+/* One row of C where B is in panels: each is read once, in the order in which it lies. */
+static void rx_row_of_panels(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64_t depth) {
+    for (int64_t j = 0; j < n; j += RX_PANEL) {
+        const float *from = rx_from(b, 0, j).data;
+        rx_lanes sums[RX_PANEL / RX_LANES];
+        for (int v = 0; v < RX_PANEL / RX_LANES; v++) sums[v] = (rx_lanes){0};
+        for (int64_t k = 0; k < depth; k++, from += RX_PANEL) {
+            const rx_lanes left = a.data[k * a.column] - (rx_lanes){0};
+#pragma GCC unroll 4
+            for (int v = 0; v < RX_PANEL / RX_LANES; v++)
+                __builtin_prefetch(from + RX_NEAR * RX_PANEL + v * RX_LANES);
+#pragma GCC unroll 4
+            for (int v = 0; v < RX_PANEL / RX_LANES; v++)
+                sums[v] = RX_FMA(left, *(const rx_lanes_at *)(from + v * RX_LANES), sums[v]);
+        }
+        const int64_t there = n - j < RX_PANEL ? n - j : RX_PANEL;
+        memcpy(c + j, sums, (size_t)there * 4);
+    }
+}

@@ -19,48 +19,46 @@ static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, i
     else job->finish(job->context, r0, r1, c0, c1);
 }
 
-/* A tile of rows, as wide as a block. */
+/* A tile of rows, as wide as a block. The first of a block loads what is in panels from memory. */
 static void rx_strip(const rx_job *job, int64_t rows, int64_t width, int64_t deep, const float *left,
-                     const rx_matrix block, const float *panels, int packs, float *c, int more) {
+                     const rx_matrix block, const float *panels, int packs, float *c, int more, int first) {
     for (int64_t j = 0; j < width; j += RX_PANEL) {
         const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
-        const int in_place = !packs && there == RX_PANEL;
-        const float *right = in_place ? block.data + j : packs ? panels + j * deep : panels;
-        rx_panel(rows, there, deep, left, right, in_place ? block.row : RX_PANEL, c + j, job->c_row, more);
+        const int in_place = !packs && (block.next || there == RX_PANEL);
+        const float *right = in_place ? rx_from(block, 0, j).data : packs ? panels + j * deep : panels;
+        const float *next = block.next && first ? right + block.next : NULL;
+        rx_panel(rows, there, deep, left, right, in_place ? block.row : RX_PANEL, next, c + j, job->c_row, more);
     }
 }
 
 /* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack B. */
 static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
     const int64_t m = r1 - r0, n = c1 - c0, depth = job->depth;
-    const rx_choice choice = rx_choose(m, n, job->b.column == 1);
+    const int lies = job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
+    const rx_choice choice = rx_choose(m, n, lies);
     const int64_t tiles = choice.tiles, widest = choice.block;
-    const rx_matrix a = {job->a.data + r0 * job->a.row, job->a.row, job->a.column};
-    const rx_matrix b = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    const rx_matrix a = rx_from(job->a, r0, 0), b = rx_from(job->b, 0, c0);
     float *c = job->c + r0 * job->c_row + c0;
-    /* Where B stays where it is, its edge is packed. */
+    /* Where B stays where it is, its edge is packed; panels have none. */
     const int packs = choice.packs;
     const int64_t most = n < widest ? n : widest, deepest = depth < RX_KC ? depth : RX_KC;
     const int64_t wide = packs ? (most + RX_PANEL - 1) / RX_PANEL : 1;
-    float *panels = aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
-    if (panels == NULL) return 1;
+    float *panels = lies == RX_IN_PANELS ? NULL : aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
+    if (panels == NULL && lies != RX_IN_PANELS) return 1;
     _Alignas(64) float left[RX_ROWS * RX_KC + RX_LANES];
     for (int64_t jc = 0; jc < n; jc += widest) {
         const int64_t width = n - jc < widest ? n - jc : widest;
         for (int64_t kc = 0; kc < depth; kc += RX_KC) {
             const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
-            const rx_matrix block = {b.data + kc * b.row + jc * b.column, b.row, b.column};
+            const rx_matrix block = rx_from(b, kc, jc);
             const int64_t whole = width / RX_PANEL * RX_PANEL;
             if (packs) rx_pack(panels, block, deep, width);
-            else if (whole < width) {
-                const rx_matrix edge = {block.data + whole, b.row, 1};
-                rx_pack(panels, edge, deep, width - whole);
-            }
+            else if (whole < width && !b.next) rx_pack(panels, rx_from(block, 0, whole), deep, width - whole);
             for (int64_t t = 0, i = 0; t < tiles; t++) {
                 const int64_t rows = m / tiles + (t < m % tiles);
-                const rx_matrix above = {a.data + i * a.row + kc * a.column, a.row, a.column};
-                rx_pack_rows(left, above, deep, rows);
-                rx_strip(job, rows, width, deep, left, block, panels, packs, c + i * job->c_row + jc, kc > 0);
+                rx_pack_rows(left, rx_from(a, i, kc), deep, rows);
+                rx_strip(job, rows, width, deep, left, block, panels, packs, c + i * job->c_row + jc, kc > 0,
+                         t == 0);
                 if (kc + deep == depth) rx_finished(job, r0 + i, r0 + i + rows, c0 + jc, c0 + jc + width);
                 i += rows;
             }
@@ -80,10 +78,12 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
     if (job->m > 1 && job->depth > 0) return rx_block(job, r0, r1, c0, c1);
-    const rx_matrix right = {job->b.data + c0 * job->b.column, job->b.row, job->b.column};
+    const rx_matrix right = rx_from(job->b, 0, c0);
     for (int64_t i = r0; i < r1; i++) {
-        const rx_matrix left = {job->a.data + i * job->a.row, job->a.row, job->a.column};
-        rx_row(left, right, job->c + i * job->c_row + c0, c1 - c0, job->depth);
+        const rx_matrix left = rx_from(job->a, i, 0);
+        float *c = job->c + i * job->c_row + c0;
+        if (right.next) rx_row_of_panels(left, right, c, c1 - c0, job->depth);
+        else rx_row(left, right, c, c1 - c0, job->depth);
     }
     rx_finished(job, r0, r1, c0, c1);
     return 0;
@@ -122,8 +122,8 @@ static int32_t rx_slice(void *context, int64_t part) {
     const int64_t parts = job.row_parts * job.column_parts, at = part / parts;
     const int64_t begin = (slices->first + at) * slices->terms, left = job.depth - begin;
     job.depth = left < slices->terms ? left : slices->terms;
-    job.a.data += begin * job.a.column;
-    job.b.data += begin * job.b.row;
+    job.a = rx_from(job.a, 0, begin);
+    job.b = rx_from(job.b, begin, 0);
     job.c = slices->sums + at * job.m * job.n;
     job.c_row = job.n;
     job.finish = NULL;
@@ -171,6 +171,19 @@ static int rx_sliced(const rx_threads *threads, const rx_job *job, int64_t count
     return status;
 }
 
+/* Where B is in panels of another width than those of tiles: it was laid out for another processor. */
+static void rx_by_elements(const rx_job *job) {
+    const int64_t width = job->b.row;
+    for (int64_t i = 0; i < job->m; i++)
+        for (int64_t j = 0; j < job->n; j++) {
+            const float *a = job->a.data + i * job->a.row, *b = job->b.data + j / width * job->b.next + j % width;
+            float sum = 0.0f;
+            for (int64_t k = 0; k < job->depth; k++) sum += a[k * job->a.column] * b[k * width];
+            job->c[i * job->c_row + j] = sum;
+        }
+    rx_finished(job, 0, job->m, 0, job->n);
+}
+
 /* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. Then nothing is finished that
    others could see: the kernel stops. */
 static __attribute__((noinline, unused)) int rx_product(
@@ -178,9 +191,10 @@ static __attribute__((noinline, unused)) int rx_product(
     int64_t c_row, rx_finish finish, const void *context) {
     if (m <= 0 || n <= 0) return 0;
     rx_job job = {m, n, depth, a, b, c, c_row, finish, context, 0, 1, 1};
+    if (b.next && b.row != RX_PANEL) return rx_by_elements(&job), 0;
     if (n == 1 && c_row == 1) {
         /* A column is the row of the product of what is turned over. */
-        const rx_matrix row = {b.data, 0, b.row}, turned = {a.data, a.column, a.row};
+        const rx_matrix row = {b.data, 0, b.row, 0}, turned = {a.data, a.column, a.row, 0};
         job = (rx_job){1, m, depth, row, turned, c, m, finish, context, 1, 1, 1};
     }
     const int64_t wanted = rx_cut(threads, &job);

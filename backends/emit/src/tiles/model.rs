@@ -21,6 +21,8 @@ pub enum Right {
     Rows,
     /// Anything else, as its columns being dense.
     Turned,
+    /// It is packed already.
+    Panels,
 }
 
 /// The version of a product that some extents get.
@@ -57,7 +59,8 @@ impl Plan {
     }
 
     /// Columns of a panel.
-    fn panel(&self) -> u64 {
+    #[must_use]
+    pub fn panel(&self) -> u64 {
         self.blocks.panel * self.table.hardware.isa.lanes()
     }
 
@@ -80,7 +83,8 @@ impl Plan {
     pub fn cost(&self, m: u64, n: u64, right: Right, choice: Choice) -> f64 {
         let of = |rows: u64| {
             let times = self.tiles[rows as usize - 1].times;
-            (if choice.packs { times.packed } else { times.in_place }) as f64
+            (if choice.packs || right == Right::Panels { times.packed } else { times.in_place })
+                as f64
         };
         let (rows, more) = (m / choice.tiles, m % choice.tiles);
         let panels = n.div_ceil(self.panel()) as f64;
@@ -111,9 +115,14 @@ impl Plan {
     pub fn choose(&self, m: u64, n: u64, right: Right) -> Choice {
         let least = m.div_ceil(self.rows());
         let (block, whole) = (self.block(), n.next_multiple_of(self.panel()));
-        let mut best = Choice { tiles: least, columns: block, packs: true };
+        let mut best = Choice { tiles: least, columns: block, packs: right != Right::Panels };
         let mut cost = self.cost(m, n, right, best);
-        for version in if right == Right::Rows { 0..6 } else { 4..6 } {
+        let versions = match right {
+            Right::Rows => 0..6,
+            Right::Turned => 4..6,
+            Right::Panels => 0..4,
+        };
+        for version in versions {
             let columns = if version & 2 == 0 { block } else { whole };
             let next = Choice { tiles: least + (version & 1), columns, packs: version >= 4 };
             if next.tiles > m || (next.columns == whole && whole < block) {

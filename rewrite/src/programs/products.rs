@@ -1,33 +1,61 @@
 //! Nests that multiply matrices, found in the text: `T[i, j] = 0; T[i, j] += f64(X[i, k]) * f64(W[k, j]);
 //! Y[i, j] = f(f32(T[i, j]))`, with any indices, a batch, vectors, or sums in f32 in the output itself.
 
-use relax_rewrite::patterns::visit;
-use relax_rewrite::walk::{visit_own, visit_statements};
-use relax_rewrite::workspaces::is_forgotten;
+use super::walk::{visit, visit_own, visit_statements};
+use crate::workspaces::is_forgotten;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 
 /// A buffer with the indices of an access.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At<'s> {
-    pub(crate) buffer: BufferId,
-    pub(crate) indices: &'s [TExpr],
+pub struct At<'s> {
+    /// Which.
+    pub buffer: BufferId,
+    /// One a dim.
+    pub indices: &'s [TExpr],
+}
+
+/// A matrix in panels of some columns: its element `(k, j)` is `P[j // width, k, j % width]`, so that a panel lies in one
+/// piece, as tiles of registers read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panels {
+    /// `j`
+    pub column: ScalarId,
+    /// How many columns a panel has.
+    pub width: i64,
+}
+
+impl At<'_> {
+    /// The panels that the last three indices go to, where the column stands in no other one.
+    #[must_use]
+    pub fn panels(&self) -> Option<Panels> {
+        let [before @ .., panel, term, within] = self.indices else { return None };
+        let TExpr::Binary(BinOp::FloorDiv, both) = panel else { return None };
+        let (&TExpr::Scalar(column), &TExpr::Int(width @ 1..)) = (&both.0, &both.1) else {
+            return None;
+        };
+        let same = *within == TExpr::Binary(BinOp::Mod, both.clone());
+        let alone = !mentions(before, column) && !mentions(std::slice::from_ref(term), column);
+        (same && alone).then_some(Panels { column, width })
+    }
 }
 
 /// A product of f32 matrices.
 #[derive(Clone, Debug)]
-pub(crate) struct Product<'s> {
+pub struct Product<'s> {
     /// Loops over elements of the result, outermost first.
-    pub(crate) loops: Vec<&'s Loop>,
+    pub loops: Vec<&'s Loop>,
     /// The loop over terms.
-    pub(crate) along: &'s Loop,
-    pub(crate) factors: [At<'s>; 2],
-    pub(crate) out: At<'s>,
+    pub along: &'s Loop,
+    /// What is multiplied.
+    pub factors: [At<'s>; 2],
+    /// Where the result goes.
+    pub out: At<'s>,
     /// What is stored, where that is not the sum itself, and the sum as it stands in it.
-    pub(crate) finish: Option<(&'s TExpr, TExpr)>,
+    pub finish: Option<(&'s TExpr, TExpr)>,
     /// Where the sum is set to 0 at the first term: over no terms nothing is written.
-    pub(crate) only_with_terms: bool,
+    pub only_with_terms: bool,
 }
 
 /// A store without an update, or with one.
@@ -42,7 +70,8 @@ fn store(stmt: &Stmt, wanted: Option<BinOp>) -> Option<(At<'_>, &TExpr)> {
 
 impl<'s> Product<'s> {
     /// The product that a loop is, if it is one.
-    pub(crate) fn of(program: &TensorProgram, stmt: &'s Stmt) -> Option<Self> {
+    #[must_use]
+    pub fn of(program: &TensorProgram, stmt: &'s Stmt) -> Option<Self> {
         let (loops, inner) = flat(std::slice::from_ref(stmt));
         let found = staged(program, loops.clone(), inner).or_else(|| blocked(loops, inner))?;
         let f32s = [found.factors[0], found.factors[1], found.out];
@@ -54,7 +83,8 @@ impl<'s> Product<'s> {
 }
 
 /// Loops and blocks with one statement in each, and what stands inside.
-pub(crate) fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
+#[must_use]
+pub fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
     let mut all = Vec::new();
     loop {
         match body {
@@ -153,7 +183,8 @@ fn is_zero(expr: &TExpr) -> bool {
 }
 
 /// Whether some index mentions a scalar.
-pub(crate) fn mentions(indices: &[TExpr], var: ScalarId) -> bool {
+#[must_use]
+pub fn mentions(indices: &[TExpr], var: ScalarId) -> bool {
     let mut found = false;
     for index in indices {
         visit(index, &mut |part| found |= *part == TExpr::Scalar(var));

@@ -1,0 +1,115 @@
+//! Weights that are bound when a module is built: stored as products read them, once; the same results for every
+//! number of rows, which are compared bit for bit, as the elements are small integers.
+
+use relax_build::{build_cpu, lower_packed_for_cpu};
+use relax_corpus::externals::externals;
+use relax_corpus::pipeline::Program;
+use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
+use relax_lower::constants::Evaluated;
+use relax_lower::program::Around;
+use relax_reference::{to_machine, to_semantics};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::passes::bind_params;
+use relax_rewrite::pipeline::{Route, Unwatched, run};
+use relax_runtime::{Limits, Module as Machine};
+use relax_semantics::interp::{Interpreter, Options};
+use relax_semantics::tensor::{Data, Number, Tensor};
+use relax_semantics::value::Value;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Columns at and around those of panels, stored by rows and by columns; `w` is read by two products, `v` also as it is.
+const TEXT: &str = r#"
+def main(
+    x: Tensor(("n", 7), "f32"),
+    x1: Tensor(("n", 7), "f32"),
+    w: Tensor((7, 131), "f32"),
+    b: Tensor((131,), "f32"),
+    u: Tensor((65, 131), "f32"),
+    v: Tensor((65, 128), "f32"),
+    t: Tensor((128, 3), "f32"),
+):
+    with dataflow():
+        h = nn.relu(add(matmul(x, w), b))
+        k = matmul(x1, w)
+        g = matmul(add(h, k), permute_dims(u))
+        y = matmul(g, v)
+        z = matmul(y, t)
+        s = add(y, take(v, const([1], "i64"), axis=0))
+        output(s, z)
+    return (s, z)
+"#;
+
+/// Small integers, so that no sum is rounded.
+fn integers(shape: &[usize], seed: usize) -> Tensor {
+    let mut data = Tensor::full(DType::F32, shape, Number::Float(0.0)).data().clone();
+    if let Data::F32(elements) = &mut data {
+        let elements = elements.as_slice_mut().expect("row-major").iter_mut().enumerate();
+        elements.for_each(|(at, element)| *element = ((at * 7 + at / 5 + seed) % 5) as f32 - 2.0);
+    }
+    Tensor::from_data(data)
+}
+
+fn weights() -> BTreeMap<Name, Tensor> {
+    let all: [(&str, &[usize]); 5] =
+        [("w", &[7, 131]), ("b", &[131]), ("u", &[65, 131]), ("v", &[65, 128]), ("t", &[128, 3])];
+    let each = all.into_iter().enumerate();
+    each.map(|(seed, (name, shape))| (Name::new(name), integers(shape, seed))).collect()
+}
+
+/// The program with its weights bound, and as it is built.
+fn lowered(program: &Program, values: &Arc<BTreeMap<Name, Tensor>>) -> (Module, Evaluated) {
+    let settings = Settings { params: Arc::clone(values), ..Settings::default() };
+    let route = Route::Passes(vec![&bind_params::PASS]);
+    let bound = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched);
+    let bound = bound.expect("the values fit");
+    let evaluated = lower_packed_for_cpu(&bound, &settings, None);
+    (bound, evaluated.unwrap_or_else(|failed| panic!("{failed:?}")))
+}
+
+#[test]
+fn packed_weights_give_the_same() {
+    let program = Program::load(Source::new("packed", TEXT));
+    assert!(!program.has_errors(), "{:?}", program.diagnostics);
+    let values = Arc::new(weights());
+    let (bound, Evaluated { module, values: made }) = lowered(&program, &values);
+    let left: Vec<String> = externals(&module).keys().map(ToString::to_string).collect();
+    assert_eq!(made.len(), 3, "{left:?}");
+    // What is laid out is not there a second time, but for `v`, of which something else reads a row.
+    assert!(left.iter().all(|name| name != "w" && name != "u"), "{left:?}");
+    assert!(["b", "v", "t"].iter().all(|name| left.iter().any(|own| own == name)), "{left:?}");
+    let mut all = (*values).clone();
+    all.extend(made);
+    let around = Around { externals: &all, source: &program.source, signatures: &bound };
+    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-DRX_GRAIN=1");
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let image = build_cpu(&module, &around, Sums::AnyOrder, &compiler, &Cache::at(folder.path()));
+    let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
+    for threads in [1, 3] {
+        let machine = Machine::load_with(&bytes, Limits { threads, ..Limits::default() });
+        let machine = machine.unwrap_or_else(|error| panic!("{error}"));
+        for rows in [0, 1, 2, 3, 5, 7, 13, 14, 15, 16, 29, 65] {
+            let [x, x1] = [rows, rows + 2].map(|seed| Value::Tensor(integers(&[rows, 7], seed)));
+            let options = Options { externals: Arc::clone(&values), ..Options::default() };
+            let wanted =
+                Interpreter::new(&bound, options).call("main", vec![x.clone(), x1.clone()]);
+            let main = machine.function("main").expect("it is there");
+            let given = [x, x1].map(|x| to_machine(&x).expect("a tensor"));
+            let found = main.call(&given);
+            let found = found.unwrap_or_else(|stop| panic!("{rows} rows: {stop}"));
+            let found = to_semantics(&found, &mut |_| None).expect("a tensor");
+            let wanted = wanted.unwrap_or_else(|stop| panic!("{stop:?}"));
+            assert_eq!(
+                format!("{wanted:?}"),
+                format!("{found:?}"),
+                "{rows} rows, {threads} threads"
+            );
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Tensor programs that only move the elements of a matrix, or write zeros: weights are millions of elements, which the
+//! interpreter takes seconds for.
+
+use relax_semantics::tensor::{Data, Number, Tensor};
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+
+/// `constant + factors * loop variables`
+struct Affine {
+    constant: i64,
+    factors: Vec<i64>,
+}
+
+impl Affine {
+    fn of(expr: &TExpr, vars: &[ScalarId]) -> Option<Self> {
+        let zero = Self { constant: 0, factors: vec![0; vars.len()] };
+        match expr {
+            TExpr::Int(constant) => Some(Self { constant: *constant, ..zero }),
+            TExpr::Scalar(var) => {
+                let at = vars.iter().position(|own| own == var)?;
+                let mut own = zero;
+                own.factors[at] = 1;
+                Some(own)
+            }
+            TExpr::Binary(BinOp::Add, both) => {
+                let (a, b) = (Self::of(&both.0, vars)?, Self::of(&both.1, vars)?);
+                let factors = a.factors.iter().zip(&b.factors).map(|(a, b)| a.checked_add(*b));
+                let constant = a.constant.checked_add(b.constant)?;
+                Some(Self { constant, factors: factors.collect::<Option<_>>()? })
+            }
+            TExpr::Binary(BinOp::Mul, both) => {
+                let ((TExpr::Int(by), of) | (of, TExpr::Int(by))) = (&both.0, &both.1) else {
+                    return None;
+                };
+                let of = Self::of(of, vars)?;
+                let factors = of.factors.iter().map(|factor| factor.checked_mul(*by));
+                let constant = of.constant.checked_mul(*by)?;
+                Some(Self { constant, factors: factors.collect::<Option<_>>()? })
+            }
+            _ => None,
+        }
+    }
+
+    /// `None` beyond i64.
+    fn at(&self, values: &[i64]) -> Option<i64> {
+        let terms = self.factors.iter().zip(values);
+        terms.into_iter().try_fold(self.constant, |sum, (factor, value)| {
+            sum.checked_add(factor.checked_mul(*value)?)
+        })
+    }
+}
+
+/// A nest that stores each element once.
+struct Moves {
+    extents: Vec<i64>,
+    from: Vec<Affine>,
+    /// Where there is an element: what is less than what.
+    there: Option<(Affine, i64)>,
+}
+
+impl Moves {
+    fn of(program: &TensorProgram) -> Option<Self> {
+        let [Stmt { kind: StmtKind::For { loops, kind, body }, .. }] = program.body.as_deref()?
+        else {
+            return None;
+        };
+        let [Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, .. }] =
+            body.as_slice()
+        else {
+            return None;
+        };
+        let [Param::Buffer(source), Param::Buffer(result)] = program.params.as_slice() else {
+            return None;
+        };
+        let vars: Vec<ScalarId> = loops.iter().map(|item| item.var).collect();
+        let own = indices.iter().eq(vars
+            .iter()
+            .map(|var| TExpr::Scalar(*var))
+            .collect::<Vec<_>>()
+            .iter());
+        let (there, element) = match value {
+            TExpr::Select(parts) if parts.2 == TExpr::Float(0.0) => {
+                (Some(condition(&parts.0, &vars)?), &parts.1)
+            }
+            other => (None, other),
+        };
+        let TExpr::Load { buffer: read, indices } = element else { return None };
+        let from = indices.iter().map(|index| Affine::of(index, &vars)).collect::<Option<_>>()?;
+        let f32s = [source, result].iter().all(|&&id| program.buffer(id).dtype == DType::F32);
+        let plain = matches!(kind, LoopKind::Grid | LoopKind::Serial);
+        let fits = own && plain && f32s && buffer == result && read == source && source != result;
+        let extents = loops.iter().map(extent).collect::<Option<_>>()?;
+        fits.then_some(Self { extents, from, there })
+    }
+
+    /// Where an element comes from; an error where it would be outside of the source.
+    fn source(&self, values: &[i64], shape: &[usize]) -> Result<Option<usize>, ()> {
+        if let Some((left, right)) = &self.there
+            && left.at(values).ok_or(())? >= *right
+        {
+            return Ok(None);
+        }
+        let mut offset = 0;
+        for (index, &extent) in self.from.iter().zip(shape) {
+            let index = index.at(values).and_then(|index| usize::try_from(index).ok());
+            let index = index.filter(|&index| index < extent).ok_or(())?;
+            offset = offset * extent + index;
+        }
+        Ok(Some(offset))
+    }
+}
+
+/// `a < 7`
+fn condition(expr: &TExpr, vars: &[ScalarId]) -> Option<(Affine, i64)> {
+    match expr {
+        TExpr::Binary(BinOp::Less, both) => match both.1 {
+            TExpr::Int(right) => Some((Affine::of(&both.0, vars)?, right)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn extent(item: &Loop) -> Option<i64> {
+    match (&item.start, &item.stop) {
+        (TExpr::Int(0), TExpr::Int(extent @ 0..)) => Some(*extent),
+        _ => None,
+    }
+}
+
+/// What a program makes of a tensor, if it is one that only moves elements; `None` also where it would stop.
+pub(super) fn moved(program: &TensorProgram, source: &Tensor, dims: &[usize]) -> Option<Tensor> {
+    let moves = Moves::of(program)?;
+    let same = moves.extents.iter().map(|&extent| usize::try_from(extent).ok());
+    let [Param::Buffer(input), Param::Buffer(output)] = program.params.as_slice() else {
+        return None;
+    };
+    let declared = |id| program.buffer(id).shape.iter().map(|dim| dim.as_int());
+    let fits = same.eq(dims.iter().map(|&dim| Some(dim)))
+        && declared(*input).eq(source.shape().iter().map(|&dim| i64::try_from(dim).ok()))
+        && declared(*output).eq(moves.extents.iter().map(|&extent| Some(extent)))
+        && source.undefined_elements().is_none();
+    let Data::F32(elements) = source.data() else { return None };
+    let elements = elements.as_slice().filter(|_| fits)?;
+    let Data::F32(mut result) = Tensor::full(DType::F32, dims, Number::Float(0.0)).data().clone()
+    else {
+        return None;
+    };
+    let mut values = vec![0; dims.len()];
+    for to in result.as_slice_mut()? {
+        if let Some(from) = moves.source(&values, source.shape()).ok()? {
+            *to = elements[from];
+        }
+        advance(&mut values, &moves.extents);
+    }
+    Some(Tensor::from_data(Data::F32(result)))
+}
+
+/// To the next iteration of a nest.
+fn advance(values: &mut [i64], extents: &[i64]) {
+    for (value, extent) in values.iter_mut().zip(extents).rev() {
+        *value += 1;
+        if *value < *extent {
+            return;
+        }
+        *value = 0;
+    }
+}
