@@ -1,6 +1,5 @@
 //! Integers of 4 bits. The language has none: their values are those of i8 and u8, and constants of them stay as
-//! they lie in the model, two in a byte, until a node reads them. What is composed to decode them ends in the
-//! tensor program of the product that reads them, as in the paper's Figure 9, so that weights are 4 bits where they are kept.
+//! they lie in the model, two in a byte, until a node reads them. So weights are of 4 bits where they are kept.
 
 use crate::argument::{Arg, key};
 use crate::builder::{Builder, V};

@@ -3,7 +3,7 @@
 
     python3 -m venv VENV && VENV/bin/pip install apache-tvm==0.27.0.post1 numpy
     cargo build --release -p relax-cli
-    VENV/bin/python scripts/peers/tvm_beside.py [--relax target/release/relax] [--only NAME] [--output docs/TVM-BESIDE.md]
+    VENV/bin/python scripts/peers/tvm_beside.py [--relax target/release/relax] [--only NAME] [--output table.md]
 
 The modules are those that TVM printed (import/tests/tvmscript) and every program of the corpus that `relax export` writes as
 TVMScript. TVM parses the text, compiles it for this processor by its default pipeline, and calls each function; the inputs are

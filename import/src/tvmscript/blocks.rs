@@ -143,7 +143,7 @@ pub(super) fn renamed(line: &Statement, names: &BTreeMap<Name, Name>) -> Stateme
     let kind = match &line.kind {
         StatementKind::Assign { target, annotation, value } => StatementKind::Assign {
             target: of(target),
-            annotation: annotation.clone(),
+            annotation: annotation.as_ref().map(of),
             value: of(value),
         },
         StatementKind::Update { target, op, value } => {
@@ -162,6 +162,7 @@ pub(super) fn renamed(line: &Statement, names: &BTreeMap<Name, Name>) -> Stateme
             StatementKind::With { context: context.clone(), body: all(body) }
         }
         StatementKind::Expr(given) => StatementKind::Expr(of(given)),
+        StatementKind::Return(given) => StatementKind::Return(of(given)),
         other => other.clone(),
     };
     Statement { kind, span: line.span }

@@ -1,6 +1,7 @@
 //! Modules as TVMScript, in the spelling of TVM 0.27. What TVM does not have is refused, all of it at once.
 
 use super::around::{Around, around, bound, is_int};
+use super::blocks::renamed;
 use super::export_tensor;
 use super::tree::{
     argument, arguments, call, callee, expr, items, keyword, name, name_of, statement, taken,
@@ -15,7 +16,7 @@ use relax_syntax::ir::Module;
 use relax_syntax::print::print_statement;
 use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const HEAD: &str = "# from typing import TypeVar\n# from tvm.script import ir as I\n\
@@ -54,8 +55,13 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
     let around = around(&file.statements);
     let mut refused = Vec::new();
     let mut variables = BTreeSet::new();
-    let mut locals: Vec<(Name, Name)> = Vec::new();
     let mut body = String::new();
+    // Once for the variables of all signatures: those of bodies have other names.
+    for line in &file.statements {
+        if let StatementKind::Def(def) = &line.kind {
+            drop(function(def, &around, &mut variables));
+        }
+    }
     for line in &file.statements {
         let turned = match &line.kind {
             StatementKind::Def(def) => {
@@ -70,15 +76,11 @@ pub fn export_tvmscript(module: &Module) -> Result<String, Vec<String>> {
         match turned {
             Ok(lines) => {
                 for line in lines {
-                    locals.extend(declared(&line));
                     let _ = writeln!(body, "{}\n", print_statement(&line, 1).trim_end());
                 }
             }
             Err(why) => refused.push(why),
         }
-    }
-    if let Some((def, _)) = locals.iter().find(|(_, name)| variables.contains(name)) {
-        refused.push(format!("{def}: a variable of a body with the name of one of a signature"));
     }
     // A symbolic variable of TVM has its name in all functions.
     for line in &file.statements {
@@ -120,16 +122,22 @@ fn function(def: &Def, around: &Around, variables: &mut BTreeSet<Name>) -> Turne
     Ok(vec![statement(StatementKind::Def(Box::new(def)), span)])
 }
 
-/// The variables that a function declares in its body, with its name.
-fn declared(line: &Statement) -> Vec<(Name, Name)> {
-    let StatementKind::Def(def) = &line.kind else { return Vec::new() };
-    let names = def.body.iter().filter_map(|line| match &line.kind {
-        StatementKind::Assign { target, value, .. } if callee(value) == Some("T.int64") => {
-            name_of(target).filter(|_| arguments(value).is_empty()).map(Name::new)
-        }
-        _ => None,
-    });
-    names.map(|name| (def.name.name.clone(), name)).collect()
+/// Other names for variables of a body that have the name of one of a signature, which TVM has once for all functions.
+fn fresh_names(
+    locals: &[Name],
+    variables: &BTreeSet<Name>,
+    mut taken: BTreeSet<Name>,
+) -> BTreeMap<Name, Name> {
+    taken.extend(locals.iter().cloned());
+    let mut names = BTreeMap::new();
+    for name in locals.iter().filter(|name| variables.contains(*name)) {
+        let mut numbered = (1_u64..).map(|number| Name::new(format!("{name}_{number}")));
+        let fresh = numbered.find(|fresh| !taken.contains(fresh));
+        let fresh = fresh.expect("invariant: a name is free among infinitely many");
+        taken.insert(fresh.clone());
+        names.insert(name.clone(), fresh);
+    }
+    names
 }
 
 /// Where an annotation stands.
@@ -196,12 +204,17 @@ impl Export<'_> {
         for line in body {
             lines.extend(self.line(line)?);
         }
-        let only_here = self.locals.difference(&signature);
-        let fresh = |name: &Name| {
+        let only_here: Vec<Name> = self.locals.difference(&signature).cloned().collect();
+        let mut taken = bound(&def.body);
+        taken.extend(variables.iter().cloned());
+        let names = fresh_names(&only_here, variables, taken);
+        lines = lines.iter().map(|line| renamed(line, &names)).collect();
+        let declared = only_here.iter().map(|name| {
             let value = call("T.int64", Vec::new(), self.span);
+            let name = names.get(name).unwrap_or(name);
             super::tree::assign(name_here(name, self.span), None, value)
-        };
-        let declared: Vec<Statement> = only_here.map(fresh).collect();
+        });
+        let declared: Vec<Statement> = declared.collect();
         lines.splice(after..after, declared);
         Ok(Def {
             decorators: vec![decorator],

@@ -345,7 +345,7 @@ fn is_index(tree: &Expr) -> bool {
         ExprKind::Binary(_, pair) => is_index(&pair.0) && is_index(&pair.1),
         ExprKind::Call { .. } => {
             let parts = arguments(tree);
-            is_call(tree, &["T.int64", "T.int32"])
+            is_call(tree, &["T.int64"])
                 && parts.len() == 1
                 && matches!(parts[0].value.kind, ExprKind::Int(_))
         }
@@ -356,7 +356,7 @@ fn is_index(tree: &Expr) -> bool {
 fn turned(tree: &Expr, literals: Literals) -> Turned<Expr> {
     let span = tree.span;
     let mut has_name = false;
-    names_in(tree, &mut |_| has_name = true);
+    names_in(tree, &mut |name| has_name |= name.as_str() != "T.int64");
     let literals = if has_name && is_index(tree) { Literals::Plain } else { literals };
     let of = |tree: &Expr| turned(tree, literals);
     let all = |items: &[Expr]| items.iter().map(of).collect::<Turned<Vec<_>>>();

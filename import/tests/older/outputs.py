@@ -4,7 +4,7 @@
 # run: main(zeros(1, 3)) == ([[1.0, 1.0, 1.0]], [0.0], [[0.0], [0.0], [0.0]])
 # run: halves([1, 2, 3, 4]) == ([1.0, 2.0], [3.0, 4.0])
 # run: places([0, 0, 7]) == [0, 1, 2]
-# trap[max/C3]: main(zeros(2, 0))
+# trap[max/C2]: main(zeros(2, 0))
 
 @I.ir_module
 class Module:
