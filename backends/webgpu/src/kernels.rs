@@ -5,7 +5,7 @@ use crate::device::{Device, Pipelines};
 use crate::resident::{Call, Resident};
 use crate::{Kernel, Refused, print_wgsl};
 use relax_reference::{ReferenceKernels, stop_to_machine};
-use relax_rewrite::walk::stored;
+use relax_rewrite::walk::{loaded, stored};
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
@@ -32,6 +32,8 @@ struct Loaded {
     pipelines: OnceLock<Result<Pipelines, String>>,
     /// Which of its buffers it does not write to.
     inputs: Vec<bool>,
+    /// Which of those it reads: a program need not use memory that it was lent.
+    reads: Vec<bool>,
 }
 
 /// What became of calls.
@@ -82,13 +84,16 @@ impl WgpuKernels {
                 let name = &program.name;
                 format!("the tensor program `{name}` has no code for this device: {reason}")
             });
-            let written = stored(program.body.as_deref().unwrap_or(&[]));
-            let params = program.params.iter().filter_map(|param| match param {
-                Param::Buffer(id) => Some(!written.contains(id)),
+            let body = program.body.as_deref().unwrap_or(&[]);
+            let (written, read) = (stored(body), loaded(body));
+            let buffers = program.params.iter().filter_map(|param| match param {
+                Param::Buffer(id) => Some(id),
                 Param::Scalar(_) | Param::Dim(_) => None,
             });
-            let inputs = params.collect();
-            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs });
+            let inputs: Vec<bool> = buffers.clone().map(|id| !written.contains(id)).collect();
+            let reads = buffers.zip(&inputs).map(|(id, input)| *input && read.contains(id));
+            let reads = reads.collect();
+            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs, reads });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
         let resident = Mutex::default();
@@ -142,8 +147,7 @@ impl Kernels for WgpuKernels {
         let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
         let kernel = loaded.kernel.as_ref().map_err(|why| unsupported(why))?;
         // To read of what nothing was written to is a trap.
-        if tensors.iter().zip(&loaded.inputs).any(|(tensor, input)| *input && !tensor.is_written())
-        {
+        if tensors.iter().zip(&loaded.reads).any(|(tensor, read)| *read && !tensor.is_written()) {
             return self.interpret(number, (tensors, ints), Ran::NotLaunched);
         }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();

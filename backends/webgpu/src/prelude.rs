@@ -1,5 +1,6 @@
 //! The functions that WGSL lacks. A kernel gets those that it calls, and what they call: a device compiles each text. Loops
 //! over terms of a series have a bound that compilers do not see (`rx_few`), or they write each term out.
+//! What keeps a value from being folded (`rx_keep`) is no product with 1 for f64: a driver takes common factors out of sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -38,13 +38,6 @@ struct Bound {
     is_own: bool,
 }
 
-impl Call<'_> {
-    /// Whether the kernel reads what the tensor of a part holds.
-    fn is_read(&self, at: usize) -> bool {
-        self.inputs[at] || self.tensors[at].is_written()
-    }
-}
-
 impl Resident {
     /// Launches a kernel; whether it did not stop.
     pub(crate) fn run(&mut self, call: &Call<'_>) -> Result<bool, String> {
@@ -91,6 +84,7 @@ impl Resident {
         let bytes = sizes.iter().sum::<u64>() * 4;
         if let ([part], true) = (binding.parts.as_slice(), !binding.is_written)
             && let Content::Parameter(at) = part.content
+            && call.tensors[at].is_written()
         {
             let (buffer, is_own) = self.held(call, at, bytes);
             return Bound { buffer, bytes, is_own };
@@ -116,7 +110,7 @@ impl Resident {
     fn fill(&mut self, call: &Call<'_>, part: &Part, to: &wgpu::Buffer, (at, bytes): (u64, u64)) {
         let device = call.device;
         match part.content {
-            Content::Parameter(number) if call.is_read(number) => {
+            Content::Parameter(number) if call.tensors[number].is_written() => {
                 let (from, is_own) = self.held(call, number, bytes);
                 self.work.encoder(device).copy_buffer_to_buffer(&from, 0, to, at, bytes);
                 if is_own {

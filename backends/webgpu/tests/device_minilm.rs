@@ -20,8 +20,9 @@ use std::sync::Arc;
 /// The model computes in f32, the reference in f64: entries of a vector of length 1 differ by less.
 const TOLERANCE: f64 = 1e-6;
 
-/// Cases of `minilm_reference.npz`, of which a software device takes a minute for the last: it is tried with `RELAX_WHOLE=1`.
-const CASES: usize = 3;
+/// Cases of `minilm_reference.npz`: a sentence of 3 tokens, and with `RELAX_WHOLE=1` four of 10, for which a software device
+/// takes half a minute of a processor.
+const CASES: [usize; 2] = [1, 0];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -78,7 +79,7 @@ fn compiled(weights: &Path, device: Arc<Device>, calls: &Calls) -> Module {
 #[test]
 fn embeddings_are_those_of_the_reference() {
     let (Some(weights), Some(device)) = (weights(), device()) else {
-        eprintln!("SKIPPED: {CASES} cases; ./minilm.sh --fetch and ./webgpu.sh get what they need");
+        eprintln!("SKIPPED: all cases; ./minilm.sh --fetch and ./webgpu.sh get what they need");
         return;
     };
     let calls = Calls::default();
@@ -87,8 +88,8 @@ fn embeddings_are_those_of_the_reference() {
     let npz = root().join("corpus/models/minilm_reference.npz");
     let npz = std::fs::read(npz).expect("it is there");
     let named = |name: String| read_npz(&npz, Some(&name)).expect("the case is there");
-    let cases = if std::env::var_os("RELAX_WHOLE").is_some() { CASES } else { CASES - 1 };
-    for case in 0..cases {
+    let count = if std::env::var_os("RELAX_WHOLE").is_some() { CASES.len() } else { 1 };
+    for case in CASES.into_iter().take(count) {
         let input = |name: &str| {
             to_machine(&Value::Tensor(named(format!("{name}{case}")))).expect("a tensor")
         };
