@@ -25,6 +25,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// What was recorded of the tests.
+const TRIALS: &str = "trials.txt";
+/// What came of the mutants.
+const RESULTS: &str = "results.txt";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = Options::parse(&arguments)
@@ -40,11 +45,17 @@ fn main() -> ExitCode {
 
 fn run(stage: Stage, options: &Options) -> Result<(), String> {
     match stage {
+        Stage::List => list(options),
         Stage::Build => build(options),
         Stage::Record => record_trials(options),
         Stage::Run => hunt(options),
         Stage::Table => table(options),
     }
+}
+
+fn list(options: &Options) -> Result<(), String> {
+    let tree = Tree::find(&options.root, &options.folder)?;
+    record::write(&options.folder, &tree.mutants, &tree.refused)
 }
 
 fn build(options: &Options) -> Result<(), String> {
@@ -53,6 +64,7 @@ fn build(options: &Options) -> Result<(), String> {
     if let Ok((known, refused)) = record::read(&options.folder) {
         tree.refuse_again(&known, &refused);
     }
+    forget(options, &tree);
     let built = tree.build(&options.cargo);
     record::write(&options.folder, &tree.mutants, &tree.refused)?;
     record::write_binaries(&options.folder, &built?)?;
@@ -60,21 +72,33 @@ fn build(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
+/// What was recorded of other binaries says nothing of new ones, nor what came of mutants that had these numbers.
+fn forget(options: &Options, tree: &Tree) {
+    let _ = std::fs::remove_file(options.folder.join(TRIALS));
+    if record::read(&options.folder).is_ok_and(|(known, _)| known != tree.mutants) {
+        let _ = std::fs::remove_file(options.folder.join(RESULTS));
+    }
+}
+
+/// Runs tests that were not run before.
 fn record_trials(options: &Options) -> Result<(), String> {
     let binaries = record::read_binaries(&options.folder)?;
-    let thinned = Thinned { stride: options.thin, seed: options.seed };
+    let path = options.folder.join(TRIALS);
+    let mut trials = trials::read(&path).unwrap_or_default();
+    let Options { named, thin, seed, .. } = options;
+    let thinned = Thinned { named, stride: *thin, seed: *seed, known: &trials };
     let work = options.folder.join("work");
-    let trials = trials::record(&binaries, &work, &thinned, options.trial, options.jobs);
+    let more = trials::record(&binaries, &work, &thinned, options.trial, options.jobs);
+    trials.extend(more);
     let seconds: u64 = trials.iter().map(|trial| trial.milliseconds).sum::<u64>() / 1000;
     eprintln!("{} tests, {seconds} s", trials.len());
-    trials::write(&options.folder.join("trials.txt"), &trials).map_err(|error| error.to_string())
+    trials::write(&path, &trials).map_err(|error| error.to_string())
 }
 
 fn hunt(options: &Options) -> Result<(), String> {
     let (mutants, refused) = record::read(&options.folder)?;
-    let trials =
-        trials::read(&options.folder.join("trials.txt")).map_err(|error| error.to_string())?;
-    let results = options.folder.join("results.txt");
+    let trials = trials::read(&options.folder.join(TRIALS)).map_err(|error| error.to_string())?;
+    let results = options.folder.join(RESULTS);
     let done: BTreeSet<u32> = hunt::read(&results)
         .iter()
         .filter(|outcome| !options.again || !table::is_left(outcome.verdict))
@@ -114,7 +138,7 @@ fn fuzzing(options: &Options, work: &Path) -> Result<Option<(Job, u64, BTreeSet<
 
 fn table(options: &Options) -> Result<(), String> {
     let (mutants, refused) = record::read(&options.folder)?;
-    let outcomes = hunt::read(&options.folder.join("results.txt"));
+    let outcomes = hunt::read(&options.folder.join(RESULTS));
     let equal = equal::read(&options.root.join("mutants/equal.txt"))?;
     let table =
         Table { mutants: &mutants, refused: &refused, outcomes: &outcomes, equal: &equal }.print();

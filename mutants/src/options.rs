@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-const USAGE: &str = "usage: relax-mutants FOLDER [build] [record] [run] [table] [--stride N] [--seed N] [--part NAME]...
-  [--only N,N] [--budget SECONDS] [--trial SECONDS] [--thin N] [--programs N] [--jobs N] [--again] [-- ARGUMENTS OF CARGO TEST]";
+const USAGE: &str = "usage: relax-mutants FOLDER [list] [build] [record] [run] [table] [--stride N] [--seed N] [--part NAME]...
+  [--only N,N] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--again] [-- ARGUMENTS OF CARGO TEST]";
 
 /// What is done; all of it when nothing is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Writes down the mutants; the build does this too.
+    List,
     Build,
     Record,
     Run,
@@ -32,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) only: Vec<u32>,
     /// Seconds of tests for a mutant.
     pub(crate) budget: u64,
+    /// Of a binary with many tests, those with one of these texts in their names are run.
+    pub(crate) named: Vec<String>,
     /// Of a binary with many tests, one in so many is run.
     pub(crate) thin: u64,
     /// Seconds for a test; those that take longer are left out.
@@ -56,6 +60,7 @@ impl Options {
             parts: Vec::new(),
             only: Vec::new(),
             budget: 60,
+            named: Vec::new(),
             thin: 1,
             trial: 20,
             programs: 500,
@@ -89,6 +94,7 @@ impl Options {
     ) -> Result<(), String> {
         let mut value = || rest.next().ok_or_else(|| USAGE.to_owned());
         match argument {
+            "list" => self.stages.push(Stage::List),
             "build" => self.stages.push(Stage::Build),
             "record" => self.stages.push(Stage::Record),
             "run" => self.stages.push(Stage::Run),
@@ -101,6 +107,7 @@ impl Options {
             "--trial" => self.trial = number(value()?)?,
             "--programs" => self.programs = number(value()?)?,
             "--jobs" => self.jobs = usize::try_from(number(value()?)?.max(1)).unwrap_or(1),
+            "--named" => self.named.push(value()?.clone()),
             "--part" => self.parts.push(value()?.clone()),
             "--only" => {
                 let numbers = value()?.split(',').map(|text| text.parse::<u32>());

@@ -4,6 +4,7 @@ use crate::bugs::{self, Bug};
 use crate::cargo;
 use crate::edits::{Edits, Placed};
 use crate::modules;
+use crate::record;
 use crate::sites::{self, Mutant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -99,6 +100,8 @@ impl Tree {
             }
             let more = self.refused.len() - before;
             eprintln!("round {round}: the compiler refuses {more} mutants");
+            // A build that is broken off goes on from here.
+            record::write(&self.folder, &self.mutants, &self.refused)?;
             if more == 0 {
                 let said: Vec<&str> =
                     built.errors.iter().map(|error| error.text.as_str()).collect();

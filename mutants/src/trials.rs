@@ -28,6 +28,11 @@ impl Trial {
         Job::new(&self.binary, &arguments, &self.folder)
     }
 
+    /// Is it this test?
+    fn is(&self, other: &Self) -> bool {
+        (&self.binary, &self.name) == (&other.binary, &other.name)
+    }
+
     fn line(&self) -> String {
         let reached: Vec<String> = self.reached.iter().map(u32::to_string).collect();
         let (binary, folder) = (self.binary.display(), self.folder.display());
@@ -63,23 +68,29 @@ fn listed(binary: &Binary) -> Vec<Trial> {
     names.map(trial).collect()
 }
 
-/// Which tests are run: of a binary with many, one in so many.
-pub(crate) struct Thinned {
+/// Which tests are run: of a binary with many, those with one of some texts in their names, and of these one in so many.
+pub(crate) struct Thinned<'a> {
+    pub(crate) named: &'a [String],
     pub(crate) stride: u64,
     pub(crate) seed: u64,
+    /// Those that were run before are not run again.
+    pub(crate) known: &'a [Trial],
 }
 
 /// Binaries with fewer tests are run whole.
 const MANY: usize = 60;
 
-impl Thinned {
+impl Thinned<'_> {
     fn drawn(&self, trials: Vec<Trial>) -> Vec<Trial> {
-        if trials.len() < MANY {
-            return trials;
-        }
-        let wanted = |(index, trial)| {
+        let are_many = trials.len() >= MANY;
+        let wanted = |(index, trial): (usize, Trial)| {
             let number = u32::try_from(index).unwrap_or(0);
-            mixed(self.seed, number).is_multiple_of(self.stride).then_some(trial)
+            let name = &trial.name;
+            let is_named =
+                self.named.is_empty() || self.named.iter().any(|text| name.contains(text.as_str()));
+            let is_drawn = is_named && mixed(self.seed, number).is_multiple_of(self.stride);
+            let is_known = self.known.iter().any(|known| known.is(&trial));
+            (!is_known && (is_drawn || !are_many)).then_some(trial)
         };
         trials.into_iter().enumerate().filter_map(wanted).collect()
     }
