@@ -28,7 +28,8 @@ fn casts(text: &str) -> Vec<(bool, Vec<String>)> {
 fn calls_leave_what_is_not_proved() {
     let callee = "def f(x: Tensor((\"n\",), \"f32\"), y: Tensor((\"n\",), \"f32\")) -> Tensor((\"n\",), \"f32\"):\n    \
                   return add(x, y)\n\n";
-    let equation = "def g(x: Tensor((\"a\",), \"f32\"), y: Tensor((\"b\",), \"f32\")):\n    return f(x, y)\n";
+    let equation =
+        "def g(x: Tensor((\"a\",), \"f32\"), y: Tensor((\"b\",), \"f32\")):\n    return f(x, y)\n";
     assert_eq!(left(&format!("{callee}{equation}")), ["call: b == a (dim 0 of argument 2)"]);
     let open = "def g(x: Tensor((\"a\",), \"f32\"), y: Object):\n    return f(x, y)\n";
     assert_eq!(left(&format!("{callee}{open}")), ["call: the arguments fit the parameters"]);
@@ -99,6 +100,10 @@ fn casts_are_proved_only_where_all_is_known() {
     assert_eq!(of(signature, "", signature), bound(false, &[]));
     // What is declared of the variable must be proved of the dim.
     for declared in ["lower_bound=2", "upper_bound=64", "multiple_of=4"] {
-        assert_eq!(of("Tensor((\"a\", 3), \"f32\")", declared, cast), bound(false, &[]), "{declared}");
+        assert_eq!(
+            of("Tensor((\"a\", 3), \"f32\")", declared, cast),
+            bound(false, &[]),
+            "{declared}"
+        );
     }
 }

@@ -21,7 +21,7 @@ use crate::process::Job;
 use crate::table::{Table, part};
 use crate::tree::Tree;
 use crate::trials::Thinned;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -113,8 +113,12 @@ fn hunt(options: &Options) -> Result<(), String> {
     eprintln!("{} mutants to try", numbers.len());
     let work = options.folder.join("work");
     let fuzzing = fuzzing(options, &work)?;
-    Hunt { trials, fuzzing, budget: options.budget, jobs: options.jobs, work, results }
-        .run(&numbers)
+    let mut found = BTreeMap::new();
+    for outcome in hunt::read(&results).into_iter().filter(|outcome| !outcome.by.is_empty()) {
+        *found.entry(outcome.by).or_default() += 1;
+    }
+    let (budget, jobs, found) = (options.budget, options.jobs, found.into());
+    Hunt { trials, fuzzing, budget, jobs, work, results, found }.run(&numbers)
 }
 
 /// Generated programs: always the same ones.

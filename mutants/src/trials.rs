@@ -28,6 +28,13 @@ impl Trial {
         Job::new(&self.binary, &arguments, &self.folder)
     }
 
+    /// Its name, and that of its binary without the compiler's mark.
+    pub(crate) fn shown(&self) -> String {
+        let binary = self.binary.file_name().unwrap_or_default().to_string_lossy();
+        let binary = binary.rsplit_once('-').map_or(&*binary, |(name, _)| name);
+        format!("{binary} {}", self.name)
+    }
+
     /// Is it this test?
     fn is(&self, other: &Self) -> bool {
         (&self.binary, &self.name) == (&other.binary, &other.name)
