@@ -31,6 +31,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("fuzz", 6),
     ("cli", 7),
     ("demo", 7),
+    ("mutants", 8),
     ("xtask", 8),
 ];
 
