@@ -44,8 +44,8 @@ impl Affine {
 
     /// `None` beyond i64.
     fn at(&self, values: &[i64]) -> Option<i64> {
-        let terms = self.factors.iter().zip(values);
-        terms.into_iter().try_fold(self.constant, |sum, (factor, value)| {
+        let mut terms = self.factors.iter().zip(values);
+        terms.try_fold(self.constant, |sum, (factor, value)| {
             sum.checked_add(factor.checked_mul(*value)?)
         })
     }
