@@ -15,6 +15,8 @@ pub enum Relation {
     Close,
     /// dtype and shape, and integers exactly; floats are any.
     Shaped,
+    /// dtype and shape.
+    Typed,
 }
 
 /// How far from `want` a result of `dtype` may be: 4 units in the last place of `want`, but of no
@@ -95,7 +97,7 @@ fn tensors(relation: Relation, want: &Tensor, got: &Tensor) -> Result<(), String
         (Relation::Close, Number::Float(a), Number::Float(b)) if a.is_finite() => {
             a == b || (a - b).abs() <= tolerance(dtype, a, scale)
         }
-        (Relation::Shaped, Number::Float(_), Number::Float(_)) => true,
+        (Relation::Shaped, Number::Float(_), Number::Float(_)) | (Relation::Typed, ..) => true,
         _ => same(want, got),
     };
     let wrong: Vec<usize> =
@@ -167,6 +169,10 @@ mod tests {
         assert!(!agree(Relation::Close, "[inf]", "[-inf]"));
         assert!(!agree(Relation::Close, "[1.0]", "[nan]"));
         assert!(!agree(Relation::Close, "[5]", "[6]"));
+        assert!(
+            agree(Relation::Shaped, "[5.0]", "[6.0]") && !agree(Relation::Shaped, "[5]", "[6]")
+        );
+        assert!(agree(Relation::Typed, "[5]", "[6]") && !agree(Relation::Typed, "[5]", "[[5]]"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use relax_corpus::pipeline::Program;
 use relax_rewrite::pass::Exactness;
 use relax_rewrite::verify::{Difference, Effort, Tally, verify};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
@@ -17,6 +18,12 @@ fn module(text: &str) -> Module {
 
 fn held(before: &str, after: &str) -> Result<Tally, Box<Difference>> {
     verify(&module(before), &module(after), Exactness::Exact, EFFORT, &BTreeMap::new())
+}
+
+/// Held as what rounds operands is.
+fn held_rounded(before: &str, after: &str) -> Result<Tally, Box<Difference>> {
+    let exactness = Exactness::Rounded(DType::F16);
+    verify(&module(before), &module(after), exactness, EFFORT, &BTreeMap::new())
 }
 
 fn difference(before: &str, after: &str) -> Difference {
@@ -97,4 +104,30 @@ fn what_a_signature_leaves_open_is_drawn_so_that_casts_pass() {
     let tally = verify(&module(text), &module(text), Exactness::Exact, many, &BTreeMap::new())
         .expect("the same");
     assert!(tally.compared > 0 && tally.trapped > 0 && tally.rejected == 0, "{tally:?}");
+}
+
+#[test]
+fn integers_made_of_rounded_floats_are_not_held() {
+    let text = |cast: &str, last: &str| {
+        body(&[&format!("a = {cast}"), &format!("b = {last}"), "return b"])
+    };
+    let rounded = "astype(astype(multiply(x, x), \"f16\"), \"f32\")";
+    let cast = "astype(multiply(a, const(1000.0, \"f32\")), \"i32\")";
+    let [before, after] = ["multiply(x, x)", rounded].map(|first| text(first, cast));
+    assert!(held(&before, &after).is_err());
+    assert!(held_rounded(&before, &after).expect("integers come of floats").compared > 0);
+    // What is out of range may be so for one of them alone.
+    let taken = "take(x, astype(reshape(a, (n * m,)), \"i64\"), axis=0)";
+    let [before, after] = ["multiply(x, x)", rounded].map(|first| text(first, taken));
+    held_rounded(&before, &after).expect("indices come of floats");
+    // Shapes, traps and integers of other origin are held.
+    let [before, after] =
+        ["1", "2"].map(|one| text("multiply(x, x)", &format!("full((n,), const({one}, \"i32\"))")));
+    assert!(held_rounded(&before, &after).is_err());
+    let lost = body(&["a = match_cast(y, Tensor((n, m), \"f32\"))", "return x"]);
+    assert!(held_rounded(&lost, &body(&["return x"])).is_err());
+    let less = |shape: &str| {
+        text("multiply(x, x)", &format!("less(reshape(a, {shape}), const(0.0, \"f32\"))"))
+    };
+    assert!(held_rounded(&less("(n, m)"), &less("(n * m,)")).is_err());
 }

@@ -35,13 +35,23 @@ pub enum Value {
     Machine(Machine),
 }
 
-/// A number in the domain of its dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// A number in the domain of its dtype. Two are equal when their bits are: `-0.0` is another constant than `0.0`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Number {
     /// Of an integer dtype, or bool: 0 and 1.
     Int(i128),
     /// Of a float dtype.
     Float(f64),
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            _ => false,
+        }
+    }
 }
 
 /// Dtype and dims of a tensor to be.

@@ -325,7 +325,9 @@ impl Engine {
             self.add_nonzero(context, poly);
         }
         self.rebuild_bounds(context, &before.bounds, id, depth);
-        self.rebuild_solved(context, &before.solved, id, depth);
+        if value.as_constant().is_some() {
+            self.rebuild_solved(context, &before.solved, id, depth);
+        }
     }
 
     /// Bounds of composite atoms that mention a solved atom hold for their rewritten form too.
@@ -351,8 +353,9 @@ impl Engine {
         }
     }
 
-    /// A composite atom with a known value that mentions a solved atom has another form now, of the same value:
-    /// from `max(n, m) == 1` and `n == 0` follows `m == 1`.
+    /// A composite atom with a known value that mentions an atom which is a number now has another form, of the same value:
+    /// from `max(n, m) == 1` and `n == 0` follows `m == 1`. Only of numbers: cases of a proof set atoms equal to others,
+    /// and what would follow there costs more than it shows.
     fn rebuild_solved(
         &mut self,
         context: &mut Context,

@@ -14,6 +14,7 @@
 //! reads of what nothing has written.
 
 mod accumulate;
+mod alike;
 mod allocation;
 mod apart;
 mod bindings;
@@ -39,6 +40,7 @@ mod spread;
 mod statements;
 pub mod tiles;
 
+pub use alike::computes_alike;
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;

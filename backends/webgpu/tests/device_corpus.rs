@@ -1,7 +1,7 @@
 //! Expectations of the corpus on the first device of WebGPU that is there (`./webgpu.sh` fetches a software one): text →
-//! P2.3 with bound threads → program → machine, whose kernels the device runs. Those of every so many programs, or with
-//! `RELAX_WHOLE=1` of all. What is not held stands in `not_held.txt` with its reason, which `RELAX_BLESS=1` rewrites in a
-//! whole run: look at what is new there. Without a device nothing is held, and with `RELAX_REQUIRE_WGPU=1` that is a failure.
+//! P2.3 with bound threads → program → machine, whose kernels the device runs. What is not held stands in
+//! `not_held.txt` with its reason, which `RELAX_BLESS=1` rewrites: look at what is new there. Without a device nothing is
+//! held, and with `RELAX_REQUIRE_WGPU=1` that is a failure.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::compare::compare;
@@ -28,9 +28,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Deep recursion in the front end is limited by its own limits, not by the thread's.
 const STACK: usize = 256 << 20;
-
-/// Every so many programs are tried.
-const SHARE: usize = 3;
 
 /// What the list of it begins with.
 const HEAD: &str = "\
@@ -65,9 +62,8 @@ fn main() {
     };
     eprintln!("on {}, f64 is {:?}", device.name(), device.doubles());
     let calls = Calls::default();
-    let is_whole = std::env::var_os("RELAX_WHOLE").is_some();
-    let step = if is_whole || arguments.filter.is_some() { 1 } else { SHARE };
-    let trials = files::programs().into_iter().step_by(step).map(|path| {
+    let is_whole = arguments.filter.is_none() && arguments.skip.is_empty();
+    let trials = files::programs().into_iter().map(|path| {
         let (device, calls) = (Arc::clone(&device), calls.clone());
         Trial::test(files::name(&path), move || on_stack(path, device, calls))
     });

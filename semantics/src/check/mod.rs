@@ -147,7 +147,11 @@ fn annotated(module: &Module, annotations: &BTreeMap<Name, Vec<Annotation>>) -> 
     let mut module = module.clone();
     for definition in &mut module.definitions {
         let Definition::Graph(function) = definition else { continue };
-        let Some(deduced) = annotations.get(&function.name) else { continue };
+        // Of two functions with one name, which is an error, only one is known here.
+        let deduced = annotations.get(&function.name);
+        let Some(deduced) = deduced.filter(|all| all.len() == function.vars.len()) else {
+            continue;
+        };
         for var in printable(function) {
             let index = var.0 as usize;
             function.vars[index].annotation = Some(deduced[index].clone());

@@ -5,14 +5,13 @@
 use super::cases::{Case, cases, programs};
 use super::native::{All, Built, build_all};
 use relax_corpus::compare::{Relation, compare};
-use relax_emit::{OUT_OF_MEMORY, Sums};
+use relax_emit::{OUT_OF_MEMORY, Sums, computes_alike};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Options};
 use relax_semantics::value::Value;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::Intrinsic;
 
 /// Steps of one run in the interpreter.
 const STEPS: u64 = 400_000;
@@ -89,7 +88,7 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
         Err(site) => return Err(format!("stops: {site:?}")),
     };
     tally.values += 1;
-    let inexact = kernel.calls(INEXACT);
+    let inexact = !computes_alike(kernel.program);
     let relation = if inexact { Relation::Close } else { Relation::Equal };
     let scale = want.iter().map(largest_magnitude).fold(0.0, f64::max);
     let pairs = want.into_iter().zip(got);
@@ -129,28 +128,3 @@ fn largest_magnitude(tensor: &Tensor) -> f64 {
     let magnitudes = (0..tensor.len()).map(|at| tensor.number(at).as_f64().abs());
     magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
 }
-
-/// Functions that are rounded once where this processor computes them, and within a unit elsewhere.
-const INEXACT: &[Intrinsic] = &[
-    Intrinsic::Exp,
-    Intrinsic::Log,
-    Intrinsic::Tanh,
-    Intrinsic::Erf,
-    Intrinsic::Sigmoid,
-    Intrinsic::Sin,
-    Intrinsic::Cos,
-    Intrinsic::Acos,
-    Intrinsic::Acosh,
-    Intrinsic::Asin,
-    Intrinsic::Asinh,
-    Intrinsic::Atan,
-    Intrinsic::Atanh,
-    Intrinsic::Cosh,
-    Intrinsic::Sinh,
-    Intrinsic::Tan,
-    Intrinsic::Expm1,
-    Intrinsic::Log1p,
-    Intrinsic::Erfc,
-    Intrinsic::Atan2,
-    Intrinsic::Pow,
-];

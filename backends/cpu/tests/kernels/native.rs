@@ -7,7 +7,6 @@ use relax_emit::{Checks, Kernel, Site, Sums, print_c};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::ir::tensor::{Intrinsic, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 
 /// Programs of one C file.
@@ -120,11 +119,6 @@ impl Built<'_> {
     pub(super) fn is_workspace(&self, at: usize) -> bool {
         is_workspace(self.program, at)
     }
-
-    /// Whether the program calls one of these functions.
-    pub(super) fn calls(&self, functions: &[Intrinsic]) -> bool {
-        self.program.body.as_ref().is_some_and(|body| statements(body, functions))
-    }
 }
 
 /// Runs all parts, the last one first.
@@ -148,35 +142,4 @@ unsafe extern "C" fn backwards(
 /// Elements that are the same have the same.
 fn bits(tensor: &Tensor) -> Vec<u64> {
     (0..tensor.len()).map(|at| tensor.number(at).as_f64().to_bits()).collect()
-}
-
-fn statements(body: &[Stmt], functions: &[Intrinsic]) -> bool {
-    body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::For { body, .. } => statements(body, functions),
-        StmtKind::Block { init, body, .. } => {
-            statements(init, functions) || statements(body, functions)
-        }
-        StmtKind::Store { value, .. } | StmtKind::Let { value, .. } => calls(value, functions),
-        StmtKind::If { condition, then, otherwise } => {
-            calls(condition, functions)
-                || statements(then, functions)
-                || statements(otherwise, functions)
-        }
-        StmtKind::Check(check) => calls(&check.condition, functions),
-        StmtKind::Alloc(_) | StmtKind::Barrier => false,
-    })
-}
-
-fn calls(expr: &TExpr, functions: &[Intrinsic]) -> bool {
-    match expr {
-        TExpr::Call(function, operands) => {
-            functions.contains(function) || operands.iter().any(|part| calls(part, functions))
-        }
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => calls(operand, functions),
-        TExpr::Binary(_, parts) => calls(&parts.0, functions) || calls(&parts.1, functions),
-        TExpr::Select(parts) => {
-            [&parts.0, &parts.1, &parts.2].iter().any(|part| calls(part, functions))
-        }
-        _ => false,
-    }
 }

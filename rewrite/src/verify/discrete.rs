@@ -1,0 +1,85 @@
+//! Whether integers and truth values of a module may depend on how floats are rounded.
+
+use crate::pass::Exactness;
+use relax_corpus::compare::Relation;
+use relax_semantics::check::{Phase, check};
+use relax_semantics::concrete::Concrete;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::{Atom, Body, Expr, Function, Module, VarId};
+
+/// How results of a module are compared where floats may differ by more than is known.
+#[must_use]
+pub fn relation_of_rounded(module: &Module) -> Relation {
+    let checked = check(module, &mut Concrete, Phase::P0);
+    let known = |function: &Function| checked.annotations.get(&function.name);
+    let discrete = module.functions().any(|function| match known(function) {
+        Some(annotations) => makes_discrete(function, annotations),
+        None => function.lambda.body.is_some(),
+    });
+    if discrete { Relation::Typed } else { Relation::Shaped }
+}
+
+/// The relation of two results where one may be rounded as `exactness` says.
+pub(super) fn relation_of(exactness: Exactness, module: &Module) -> Relation {
+    match exactness {
+        Exactness::Exact => Relation::Equal,
+        Exactness::Approximate => Relation::Close,
+        Exactness::Rounded(_) => relation_of_rounded(module),
+        Exactness::Reals => Relation::Shaped,
+    }
+}
+
+/// Whether some call is given floats and gives something else.
+fn makes_discrete(function: &Function, annotations: &[Annotation]) -> bool {
+    function.lambda.body.as_ref().is_some_and(|body| of_body(body, annotations))
+}
+
+fn of_body(body: &Body, annotations: &[Annotation]) -> bool {
+    let of_var = |var: VarId| annotations.get(var.0 as usize).map_or(Kinds::BOTH, kinds);
+    body.bindings().any(|binding| match &binding.expr {
+        Expr::Call { args, .. } => of_atoms(args, &of_var).floats && of_var(binding.var).others,
+        Expr::If { then, otherwise, .. } => {
+            of_body(then, annotations) || of_body(otherwise, annotations)
+        }
+        // What it does with its parameters is not looked at.
+        Expr::Closure(_) => true,
+        Expr::Atom(_) | Expr::Get(..) | Expr::MatchCast(..) => false,
+    })
+}
+
+fn of_atoms(atoms: &[Atom], of_var: &dyn Fn(VarId) -> Kinds) -> Kinds {
+    let each = atoms.iter().map(|atom| match atom {
+        Atom::Var(var) => of_var(*var),
+        Atom::Tuple(items) | Atom::List(items) => of_atoms(items, of_var),
+        _ => Kinds::default(),
+    });
+    each.fold(Kinds::default(), Kinds::and)
+}
+
+/// What elements an annotation may have.
+#[derive(Clone, Copy, Default)]
+struct Kinds {
+    floats: bool,
+    others: bool,
+}
+
+impl Kinds {
+    const BOTH: Self = Self { floats: true, others: true };
+
+    fn and(self, other: Self) -> Self {
+        Self { floats: self.floats || other.floats, others: self.others || other.others }
+    }
+}
+
+fn kinds(annotation: &Annotation) -> Kinds {
+    match annotation {
+        Annotation::Tensor(tensor) => match tensor.dtype {
+            Some(dtype) => Kinds { floats: dtype.is_float(), others: !dtype.is_float() },
+            None => Kinds::BOTH,
+        },
+        Annotation::Tuple(items) => items.iter().map(kinds).fold(Kinds::default(), Kinds::and),
+        Annotation::Prim(dtype) => Kinds { floats: dtype.is_float(), others: !dtype.is_float() },
+        Annotation::Object | Annotation::DTensor(_) => Kinds::BOTH,
+        Annotation::Shape(_) | Annotation::Callable(_) => Kinds::default(),
+    }
+}
