@@ -2,7 +2,7 @@
 # Sees to a device of WebGPU: ./webgpu.sh
 #
 # Where Vulkan has none on this machine, installs Mesa's software one, which runs on the processor. With it
-#     RELAX_WHOLE=1 cargo test --workspace --features relax-cli/wgpu --test device_corpus
+#     cargo test --workspace --features relax-cli/wgpu --test device_corpus
 # holds the corpus, and `cargo build --release -p relax-cli --features wgpu` makes `relax run --backend wgpu`.
 set -eu
 
