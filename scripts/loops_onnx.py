@@ -1,5 +1,5 @@
 """Writes the models of import/tests/loops.rs into the folder that is given: loops that only the run ends, scans of any
-length, values that grow, lists. Needs the package onnx."""
+length, values that grow, lists, names that mean two things. Needs the package onnx."""
 
 import sys
 from pathlib import Path
@@ -60,6 +60,10 @@ MODELS = {
     first = Constant <value = int64[1] {0}>()
     w = Unsqueeze(v, first)
   }> (most, "", x)
+}""",
+    # An input, a result and two dims have one name each.
+    "same": """g (float[n,x] n, float[x] x) => (float[n,x] y) {
+  y = Add(n, x)
 }""",
     # Its graph takes a value more than it is given.
     "arity": """g (float[n] x, int64 most) => (float[n] y) {

@@ -100,6 +100,19 @@ fn a_value_may_grow_and_iterations_are_many() {
 }
 
 #[test]
+fn dims_may_be_named_like_inputs() {
+    let program = program("same");
+    for (rows, columns) in [(0, 3), (2, 0), (1, 1), (2, 2), (3, 5)] {
+        let values: Vec<f64> = (0..rows * columns).map(|i| f64::from(i as u32)).collect();
+        let added = vec![0.5; columns];
+        let arguments = vec![floats(&[rows, columns], values.clone()), floats(&[columns], added)];
+        let got = results(&program, arguments);
+        assert_eq!(got[0].shape(), [rows, columns]);
+        assert_eq!(elements(&got[0]), values.iter().map(|x| x + 0.5).collect::<Vec<f64>>());
+    }
+}
+
+#[test]
 fn loops_within_loops() {
     let program = program("nested");
     for (a, b) in [(0, 5), (5, 0), (1, 1), (4, 6), (13, 11)] {

@@ -160,13 +160,14 @@ pub struct Applied<'a> {
     pub after: &'a Module,
     /// What it counted.
     pub counters: &'a [Counter],
+    changed: bool,
 }
 
 impl Applied<'_> {
     /// True if the text is another one.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.before != self.after
+        self.changed
     }
 }
 
@@ -309,18 +310,29 @@ impl<'a> State<'a> {
             .map_err(|diagnostic| refused(vec![diagnostic]))?;
         let counters = context.into_counters();
         settle(&mut module);
-        self.phase = self.phase.max(pass.to);
-        let after = check(&module, self.facts, self.phase);
+        let before = self.replace(pass, module)?;
+        let after = &self.checked.module;
+        let before = before.as_ref().map_or(after, |before| &before.module);
+        let changed = before != after;
+        let applied = Applied { pass, before, after, counters: &counters, changed };
+        let stopped = |why| Failed::Stopped { pass: pass.name, why };
+        self.watch.after(&applied).map_err(stopped)?;
+        Ok(changed)
+    }
+
+    /// Checks what a pass made, and gives what was there before; `None` if that is the same and was checked for this phase.
+    fn replace(&mut self, pass: &'static Pass, module: Module) -> Result<Option<Checked>, Failed> {
+        let phase = self.phase.max(pass.to);
+        if phase == self.phase && module == self.checked.module {
+            return Ok(None);
+        }
+        self.phase = phase;
+        let after = check(&module, self.facts, phase);
         if !after.is_ok() {
             let (pass, diagnostics) = (pass.name, after.diagnostics);
             return Err(Failed::Broken { pass, diagnostics, module: Box::new(module) });
         }
-        let before = std::mem::replace(&mut self.checked, after);
-        let (before, after) = (&before.module, &self.checked.module);
-        let applied = Applied { pass, before, after, counters: &counters };
-        let stopped = |why| Failed::Stopped { pass: pass.name, why };
-        self.watch.after(&applied).map_err(stopped)?;
-        Ok(before != after)
+        Ok(Some(std::mem::replace(&mut self.checked, after)))
     }
 }
 

@@ -8,7 +8,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::{Exactness, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
 use relax_rewrite::precision::coarsened;
-use relax_rewrite::verify::{Effort, verify};
+use relax_rewrite::verify::{Effort, Remembered, verify_again};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
@@ -58,16 +58,49 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
     // Every program goes down; each also takes one of the other ways.
     let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 1);
     let other = NAMED.get(other).map_or_else(|| Some(down(Target::Cuda)), |list| by_name(list));
+    let mut held = Held { case, statistics, remembered: Remembered::default() };
     for way in [Some(down(Target::Cpu)), other].into_iter().flatten() {
         if case.seed.is_multiple_of(CLOSELY) {
-            closely(case, &case.checked, &way, statistics)?;
-        } else if whole(case, &case.checked, &way, statistics).is_err() {
-            closely(case, &case.checked, &way, statistics)?;
+            held.closely(&way)?;
+        } else if held.whole(&way).is_err() {
+            held.closely(&way)?;
             // Only all of them together differ.
-            whole(case, &case.checked, &way, statistics)?;
+            held.whole(&way)?;
         }
     }
     Ok(())
+}
+
+/// A program, and what it came to: it is run once for all that is held against it.
+struct Held<'a> {
+    case: &'a Case,
+    statistics: &'a mut Statistics,
+    remembered: Remembered,
+}
+
+impl Held<'_> {
+    fn whole(&mut self, way: &Way) -> Result<(), Finding> {
+        let (after, exactness) = transformed(&self.case.checked, way, self.statistics)?;
+        self.against(&after, exactness)
+            .map_err(|difference| Finding::new("pipeline", difference, &way.command))
+    }
+
+    fn closely(&mut self, way: &Way) -> Result<(), Finding> {
+        let input = &self.case.checked;
+        let mut watch = Closely { held: self, exactness: Exactness::Exact };
+        run(input, &way.route, &way.settings, &mut Prover::new(), &mut watch)
+            .map(|_| ())
+            .map_err(|failed| of_failure(failed, way))
+    }
+
+    fn against(&mut self, after: &Module, exactness: Exactness) -> Result<(), String> {
+        let (before, values) = (&self.case.checked, BTreeMap::new());
+        let effort = Effort { cases: CASES, seed: self.case.seed };
+        let tally = verify_again(before, after, exactness, effort, &values, &mut self.remembered)
+            .map_err(|difference| difference.to_string())?;
+        self.statistics.add(&tally);
+        Ok(())
+    }
 }
 
 /// Counts, and nothing else.
@@ -99,60 +132,28 @@ pub(super) fn transformed(
     Ok((after.map_err(|failed| of_failure(failed, way))?, exactness))
 }
 
-fn whole(
-    case: &Case,
-    input: &Module,
-    way: &Way,
-    statistics: &mut Statistics,
-) -> Result<(), Finding> {
-    let (after, exactness) = transformed(input, way, statistics)?;
-    let effort = Effort { cases: CASES, seed: case.seed };
-    let tally = verify(input, &after, exactness, effort, &BTreeMap::new())
-        .map_err(|difference| Finding::new("pipeline", difference.to_string(), &way.command))?;
-    statistics.add(&tally);
-    Ok(())
-}
-
 /// Holds the module after each pass against the input.
-struct Closely<'a> {
-    input: &'a Module,
-    statistics: &'a mut Statistics,
+struct Closely<'a, 'b> {
+    held: &'a mut Held<'b>,
     exactness: Exactness,
-    effort: Effort,
 }
 
-impl Watch for Closely<'_> {
+impl Watch for Closely<'_, '_> {
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        self.statistics.coverage.note(applied.after);
+        let coverage = &mut self.held.statistics.coverage;
+        coverage.note(applied.after);
         if !applied.changed() {
             return Ok(());
         }
-        self.statistics.coverage.note_pass(applied.pass.name);
+        coverage.note_pass(applied.pass.name);
         print_and_parse(applied.after)?;
         // From P2.3 on annotations are code.
         if applied.pass.to < Phase::P23 {
             coarsened(applied.before, applied.after, &mut Prover::new()).map_or(Ok(()), Err)?;
         }
         self.exactness = self.exactness.then(applied.pass.exactness);
-        let values = BTreeMap::new();
-        let tally = verify(self.input, applied.after, self.exactness, self.effort, &values)
-            .map_err(|difference| difference.to_string())?;
-        self.statistics.add(&tally);
-        Ok(())
+        self.held.against(applied.after, self.exactness)
     }
-}
-
-fn closely(
-    case: &Case,
-    input: &Module,
-    way: &Way,
-    statistics: &mut Statistics,
-) -> Result<(), Finding> {
-    let effort = Effort { cases: CASES, seed: case.seed };
-    let mut watch = Closely { input, statistics, exactness: Exactness::Exact, effort };
-    run(input, &way.route, &way.settings, &mut Prover::new(), &mut watch)
-        .map(|_| ())
-        .map_err(|failed| of_failure(failed, way))
 }
 
 fn of_failure(failed: Failed, way: &Way) -> Finding {
