@@ -465,7 +465,7 @@ pub(crate) struct ExplainArgs {
 /// The checker shares no code with the prover. Exit code 1 when a certificate is refused.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Certificates, several of which may stand in one file; `-` is the standard input
+    /// Certificates, several of which may stand in one file, and module files that have one; `-` is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Refuse what was decided by a solver and has no proof to replay

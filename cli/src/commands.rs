@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod calls;
+mod certified;
 mod check;
 mod constants;
 mod devices;

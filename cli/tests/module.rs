@@ -1,6 +1,7 @@
 //! `relax build`, and `relax run` of what it made: the same results, the same traps, the same exit codes as of
 //! the text; and files that are no modules.
 
+use relax_runtime::file::Image;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -238,6 +239,53 @@ fn rename_tensor(path: &Path, from: &str, to: &str) {
     renamed.extend(header.as_bytes());
     renamed.extend(data);
     std::fs::write(path, renamed).expect("the file is written");
+}
+
+/// A certificate is in the file where it is asked for, and is about the source in it.
+#[test]
+fn a_certified_module_is_verified() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.build("p.rx", "bare.rxm", &[]);
+    for more in [&["--certify"][..], &["--certify", "--fast"]] {
+        let built = folder.build("p.rx", "p.rxm", more);
+        assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+        let verified = folder.relax(&["verify", "p.rxm"]);
+        assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+        assert!(
+            text(&verified.stdout).starts_with("verified: build"),
+            "{}",
+            text(&verified.stdout)
+        );
+        let table = text(&verified.stdout);
+        let memory = table.lines().find(|line| line.starts_with("memory")).expect("a row");
+        let counts: Vec<&str> = memory.split_whitespace().skip(1).collect();
+        assert_ne!(counts[0], "0", "{table}");
+        assert_eq!(counts[3..], ["0", "0"], "memory is proved where shapes are dims:\n{table}");
+        let run = ["--entry", "pick", "--input", "x=[1, 2]", "--input", "c=True"];
+        let [plain, certified] =
+            ["bare.rxm", "p.rxm"].map(|file| folder.relax(&[&["run", file], &run[..]].concat()));
+        assert_eq!(text(&plain.stdout), text(&certified.stdout));
+    }
+    let image = Image::from_bytes(&folder.read("p.rxm")).expect("it reads");
+    let source = image.source.replace("const(2.0", "const(3.0");
+    assert_ne!(source, image.source);
+    folder.write("forged.rxm", &Image { source, ..image.clone() }.to_bytes());
+    let certificate = image.certificate.replace("negative(x)", "multiply(x, x)");
+    assert_ne!(certificate, image.certificate);
+    folder.write("changed.rxm", &Image { certificate, ..image }.to_bytes());
+    for (file, why) in [
+        ("bare.rxm", "there is no certificate in it: build it with --certify"),
+        ("forged.rxm", "the certificate is about another source than that of the file"),
+        ("changed.rxm", "changed.rxm: "),
+        ("p.rx", "no JSON object"),
+    ] {
+        let refused = folder.relax(&["verify", file]);
+        assert_eq!(refused.status.code(), Some(1), "{file}");
+        assert!(text(&refused.stderr).contains(why), "{file}: {}", text(&refused.stderr));
+    }
 }
 
 #[test]

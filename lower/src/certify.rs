@@ -33,10 +33,7 @@ impl Stages {
 
     /// The end of the run. What the pipeline records beside the passes, the phase, is a stage as well.
     pub fn end(&mut self, output: &Module) {
-        let text = print(output);
-        if self.texts.last().is_none_or(|(_, last)| *last != text) {
-            self.texts.push(("phase", text));
-        }
+        self.made("phase", output);
     }
 
     /// The certificate of the run.
@@ -61,6 +58,13 @@ impl Watch for Stages {
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
         self.note(applied);
         Ok(())
+    }
+
+    fn made(&mut self, what: &'static str, module: &Module) {
+        let text = print(module);
+        if self.texts.last().is_none_or(|(_, last)| *last != text) {
+            self.texts.push((what, text));
+        }
     }
 }
 

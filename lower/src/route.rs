@@ -3,7 +3,7 @@
 
 use crate::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_rewrite::pipeline::{Failed, Route, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
@@ -16,12 +16,16 @@ pub fn lower_with(
     module: &Module,
     settings: &Settings,
     schedule: &'static Pass,
+    watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
-    lower_scheduled(module, settings, &mut |module| {
+    lower_scheduled(module, settings, watch, &mut |module, watch| {
         let route = Route::Passes(vec![schedule]);
-        run(module, &route, settings, &mut Prover::new(), &mut Unwatched)
+        run(module, &route, settings, &mut Prover::new(), watch)
     })
 }
+
+/// What is done with tensor programs that are as the passes for all devices leave them.
+pub type Schedule<'s> = dyn FnMut(&Module, &mut dyn Watch) -> Result<Module, Failed> + 's;
 
 /// A module at P2.3, with what `schedule` made of it at P2.1. One that is beyond it goes on as it is.
 ///
@@ -30,16 +34,17 @@ pub fn lower_with(
 pub fn lower_scheduled(
     module: &Module,
     settings: &Settings,
-    schedule: &mut dyn FnMut(&Module) -> Result<Module, Failed>,
+    watch: &mut dyn Watch,
+    schedule: &mut Schedule<'_>,
 ) -> Result<Module, Failed> {
-    let pass = |module: &Module, route: &Route| {
-        run(module, route, settings, &mut Prover::new(), &mut Unwatched)
+    let pass = |module: &Module, route: &Route, watch: &mut dyn Watch| {
+        run(module, route, settings, &mut Prover::new(), watch)
     };
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P21);
     if !early {
-        return pass(module, &PIPELINE.to(Phase::P23));
+        return pass(module, &PIPELINE.to(Phase::P23), watch);
     }
-    let legal = pass(module, &PIPELINE.to(Phase::P21))?;
-    let scheduled = schedule(&legal)?;
-    pass(&scheduled, &PIPELINE.to(Phase::P23))
+    let legal = pass(module, &PIPELINE.to(Phase::P21), watch)?;
+    let scheduled = schedule(&legal, watch)?;
+    pass(&scheduled, &PIPELINE.to(Phase::P23), watch)
 }

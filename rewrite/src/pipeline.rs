@@ -181,6 +181,9 @@ pub trait Watch {
     /// # Errors
     /// Why no further pass shall be run.
     fn after(&mut self, applied: &Applied) -> Result<(), String>;
+
+    /// The module became another one by something that is no pass.
+    fn made(&mut self, _what: &'static str, _module: &Module) {}
 }
 
 /// Watches nothing.

@@ -28,7 +28,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +46,9 @@ pub struct Image {
     pub metadata: Metadata,
     /// The text that spans refer to.
     pub source: String,
+    /// What was proved of the way from the text to the program, for those who verify it; empty where nothing was asked
+    /// for. Nothing here reads it.
+    pub certificate: String,
 }
 
 /// What a module file holds, as far as it was read: the large sections stay where they are.
@@ -57,6 +60,7 @@ pub(crate) struct Parts<'b> {
     pub(crate) data: &'b [u8],
     pub(crate) metadata: Metadata,
     pub(crate) source: String,
+    pub(crate) certificate: &'b [u8],
 }
 
 /// A module file that lies on disk and was found whole. It is mapped, not read: as long as this or a module of it
@@ -124,6 +128,7 @@ impl Image {
             (Kind::Code, &code),
             (Kind::Metadata, &metadata),
             (Kind::Source, self.source.as_bytes()),
+            (Kind::Certificate, self.certificate.as_bytes()),
             (Kind::Object, &self.object),
             (Kind::Data, &self.data),
         ];
@@ -135,18 +140,17 @@ impl Image {
     /// # Errors
     /// When the bytes are not those of a whole, unchanged module file of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let Parts { target, program, object, data, metadata, source } = Parts::of(bytes)?;
-        Ok(Self { target, program, object: object.to_vec(), data: data.to_vec(), metadata, source })
+        let Parts { target, program, object, data, metadata, source, certificate } =
+            Parts::of(bytes)?;
+        let (object, data) = (object.to_vec(), data.to_vec());
+        let certificate = text(certificate, "certificate")?;
+        Ok(Self { target, program, object, data, metadata, source, certificate })
     }
 }
 
 impl<'b> Parts<'b> {
     pub(crate) fn of(bytes: &'b [u8]) -> Result<Self, LoadError> {
-        let [target, code, metadata, source, object, data] = read(bytes)?;
-        let text = |bytes: &[u8], what: &str| {
-            String::from_utf8(bytes.to_vec())
-                .map_err(|_| LoadError::Damaged(format!("the {what} is no text")))
-        };
+        let [target, code, metadata, source, certificate, object, data] = read(bytes)?;
         Ok(Self {
             target: text(target, "target")?,
             program: decode(code, "code")?,
@@ -154,6 +158,7 @@ impl<'b> Parts<'b> {
             data,
             metadata: decode(metadata, "metadata")?,
             source: text(source, "source")?,
+            certificate,
         })
     }
 }
@@ -189,6 +194,11 @@ pub(crate) fn mapped(path: &Path) -> Result<Arc<Mapping>, LoadError> {
         why: error.to_string(),
     };
     Mapping::open(path).map(Arc::new).map_err(unreadable)
+}
+
+fn text(bytes: &[u8], what: &str) -> Result<String, LoadError> {
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| LoadError::Damaged(format!("the {what} is no text")))
 }
 
 fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {

@@ -134,9 +134,11 @@ impl Module {
         kernels: Box<dyn Kernels>,
         limits: Limits,
     ) -> Result<Self, LoadError> {
-        let Image { target, program, object, data, metadata, source } = image;
+        let Image { target, program, object, data, metadata, source, certificate } = image;
         program.validate(data.len() as u64).map_err(LoadError::Invalid)?;
-        let parts = Parts { target, program, object: &object, data: &data, metadata, source };
+        let certificate = certificate.as_bytes();
+        let (object, data) = (&*object, &*data);
+        let parts = Parts { target, program, object, data, metadata, source, certificate };
         Self::ready(parts, kernels, limits, Block::copied)
     }
 

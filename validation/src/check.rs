@@ -2,7 +2,7 @@
 
 use crate::answers::replaying::Replayer;
 use crate::certificate::{Header, Said, read};
-use crate::derive::{hash, obligations};
+use crate::derive::{Stage, hash, obligations};
 use crate::obligation::{Obligation, Outcome};
 
 /// A certificate that was accepted.
@@ -14,6 +14,8 @@ pub struct Verified {
     pub obligations: Vec<Obligation>,
     /// How many claims on dims were proved.
     pub claims: usize,
+    /// The text that was given.
+    pub input: String,
     /// The text that was made.
     pub output: String,
 }
@@ -32,7 +34,8 @@ pub fn is_compilation(text: &str) -> bool {
 /// Why it is refused.
 pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, String> {
     let read = read(certificate)?;
-    let output = read.stages.last().map(|stage| stage.text.clone()).unwrap_or_default();
+    let text = |stage: Option<&Stage>| stage.map(|stage| stage.text.clone()).unwrap_or_default();
+    let (input, output) = (text(read.stages.first()), text(read.stages.last()));
     if program.is_some_and(|program| hash(program) != hash(&output)) {
         return Err("the program is not the one that the certificate is about".to_owned());
     }
@@ -51,7 +54,7 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
     if derived != read.said {
         return Err("the certificate does not say of its obligations what is derived".to_owned());
     }
-    Ok(Verified { header: read.header, obligations, claims, output })
+    Ok(Verified { header: read.header, obligations, claims, input, output })
 }
 
 impl Obligation {

@@ -6,7 +6,7 @@ use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
 use relax_syntax::Name;
-use relax_syntax::ir::Module;
+use relax_syntax::ir::{Binding, Callee, Definition, Expr, Module, TensorProgram};
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span;
@@ -52,7 +52,8 @@ pub fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What must be shown: of each pass that changed the module, and of memory and tensor programs of the last stage.
+/// What must be shown: of each pass that changed the module, of tensor programs of the last stage, and of memory of the last
+/// one whose shapes are dims. Where shapes are cells of a heap from then on, passes after it are to keep what they mean.
 pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     let mut found = Vec::new();
     for pair in stages.windows(2) {
@@ -60,10 +61,33 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
     }
     if let Some(last) = stages.last() {
         let kernels = kernels::obligations(&last.module, source);
-        found.extend(memory::obligations(&last.module, &kernels.initialized, source));
+        let placed = stages.iter().rev().find(|stage| has_dims(&stage.module)).unwrap_or(last);
+        if programs(&placed.module).eq(programs(&last.module)) {
+            found.extend(memory::obligations(&placed.module, &kernels.initialized, source));
+        } else {
+            let earlier = kernels::obligations(&placed.module, source);
+            found.extend(memory::obligations(&placed.module, &earlier.initialized, source));
+        }
         found.extend(kernels.obligations);
     }
     found
+}
+
+/// Whether shapes are dims of the text, and not cells of a heap.
+fn has_dims(module: &Module) -> bool {
+    let is_heap = |binding: &Binding| match &binding.expr {
+        Expr::Call { callee: Callee::Operator(name), .. } => name == "builtin.alloc_shape_heap",
+        _ => false,
+    };
+    let mut bodies = module.functions().filter_map(|function| function.lambda.body.as_ref());
+    !bodies.any(|body| body.bindings().any(is_heap))
+}
+
+fn programs(module: &Module) -> impl Iterator<Item = &TensorProgram> {
+    module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some(program),
+        Definition::Graph(_) => None,
+    })
 }
 
 /// How many obligations of each kind ended how.

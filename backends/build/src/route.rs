@@ -8,7 +8,7 @@ use relax_lower::passes::{fuse_loops, pack_weights};
 use relax_lower::route::{lower_scheduled, lower_with};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::eliminate_dead_code;
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_rewrite::pipeline::{Failed, Route, Watch, run};
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -20,8 +20,12 @@ use std::num::NonZeroU32;
 ///
 /// # Errors
 /// The pass that refuses the module.
-pub fn lower_for_cpu(module: &Module, settings: &Settings) -> Result<Module, Failed> {
-    lower_with(module, settings, &fuse_loops::PASS)
+pub fn lower_for_cpu(
+    module: &Module,
+    settings: &Settings,
+    watch: &mut dyn Watch,
+) -> Result<Module, Failed> {
+    lower_with(module, settings, &fuse_loops::PASS, watch)
 }
 
 /// The same with weights as products of this processor read them, and their values.
@@ -32,17 +36,21 @@ pub fn lower_packed_for_cpu(
     module: &Module,
     settings: &Settings,
     tiles: Option<&Table>,
+    watch: &mut dyn Watch,
 ) -> Result<Evaluated, Failed> {
     let settings = Settings { panel: panel(tiles), ..settings.clone() };
-    let pass = |module: &Module, passes| {
-        run(module, &Route::Passes(passes), &settings, &mut Prover::new(), &mut Unwatched)
+    let pass = |module: &Module, passes, watch: &mut dyn Watch| {
+        run(module, &Route::Passes(passes), &settings, &mut Prover::new(), watch)
     };
     let mut values: BTreeMap<Name, Tensor> = BTreeMap::new();
-    let module = lower_scheduled(module, &settings, &mut |legal| {
-        let packed = pass(legal, vec![&fuse_loops::PASS, &pack_weights::PASS])?;
+    let module = lower_scheduled(module, &settings, watch, &mut |legal, watch| {
+        let packed = pass(legal, vec![&fuse_loops::PASS, &pack_weights::PASS], watch)?;
         let evaluated = evaluate_constants(&packed, &settings.params);
+        if evaluated.module != packed {
+            watch.made("evaluate_constants", &evaluated.module);
+        }
         values = evaluated.values;
-        pass(&evaluated.module, vec![&eliminate_dead_code::PASS])
+        pass(&evaluated.module, vec![&eliminate_dead_code::PASS], watch)
     })?;
     Ok(Evaluated { module, values })
 }

@@ -13,6 +13,7 @@ use relax_emit::Sums;
 use relax_lower::program::Around;
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
@@ -48,7 +49,7 @@ fn compiled(weights: &Path, folder: &Path, sums: Sums) -> Module {
     let weights = Weights::open(weights).expect("the weights are readable");
     let externals =
         constants(&program.module, &weights).expect("the weights are those of the model");
-    let lowered = lower_for_cpu(&program.module, &Settings::default());
+    let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut Unwatched);
     let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };

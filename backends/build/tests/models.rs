@@ -13,6 +13,7 @@ use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::program::Around;
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::{Number, Tensor};
@@ -186,7 +187,7 @@ fn built(model: &Model) -> Result<(), Failed> {
         return Ok(());
     };
     let cache = tempfile::tempdir()?;
-    let lowered = lower_for_cpu(&model.program.module, &Settings::default())
+    let lowered = lower_for_cpu(&model.program.module, &Settings::default(), &mut Unwatched)
         .map_err(|failed| format!("{failed:?}"))?;
     let around = Around {
         externals: &model.externals,

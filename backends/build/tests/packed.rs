@@ -69,7 +69,7 @@ fn lowered(program: &Program, values: &Arc<BTreeMap<Name, Tensor>>) -> (Module, 
     let route = Route::Passes(vec![&bind_params::PASS]);
     let bound = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched);
     let bound = bound.expect("the values fit");
-    let evaluated = lower_packed_for_cpu(&bound, &settings, None);
+    let evaluated = lower_packed_for_cpu(&bound, &settings, None, &mut Unwatched);
     (bound, evaluated.unwrap_or_else(|failed| panic!("{failed:?}")))
 }
 

@@ -4,7 +4,7 @@
 use relax_lower::passes::schedule_gpu;
 use relax_lower::route::lower_with;
 use relax_rewrite::pass::{Settings, Target};
-use relax_rewrite::pipeline::Failed;
+use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_syntax::ir::Module;
 
 /// A module as the machine runs it with kernels on a device.
@@ -14,5 +14,5 @@ use relax_syntax::ir::Module;
 pub fn lower_for_cuda(module: &Module, settings: &Settings) -> Result<Module, Failed> {
     // What a library computes is a host function here: programs keep their operators.
     let settings = Settings { target: Target::Cpu, ..settings.clone() };
-    lower_with(module, &settings, &schedule_gpu::PASS)
+    lower_with(module, &settings, &schedule_gpu::PASS, &mut Unwatched)
 }

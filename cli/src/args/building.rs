@@ -31,6 +31,9 @@ pub(crate) struct BuildArgs {
     /// says, which is the same everywhere
     #[arg(long, value_name = "TABLE", num_args = 0..=1)]
     pub(crate) tuned: Option<Option<PathBuf>>,
+    /// Put a certificate of the way to the kernels' program into the file, for `relax verify`
+    #[arg(long)]
+    pub(crate) certify: bool,
 }
 
 /// Measure how products of matrices are best cut on this machine

@@ -1,5 +1,6 @@
 //! `relax build`: a program as a module file.
 
+use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
 use super::kept::{Kept, Parameters};
 use super::load;
@@ -15,18 +16,20 @@ use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
+use relax_lower::certify::Stages;
 use relax_lower::constants::Evaluated;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
+use relax_validation::certificate::Header;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,7 +43,11 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     load_externals(&program.module, args.params.as_deref())?;
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
     let tiles = given(args.tuned.as_ref())?;
-    let kept = Kept::of(&program, Parameters::Bound, &Options { sums, tiles: tiles.as_ref() });
+    // What is kept has no certificate.
+    let kept = match args.certify {
+        true => None,
+        false => Kept::of(&program, Parameters::Bound, &Options { sums, tiles: tiles.as_ref() }),
+    };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew.
     if let Some(file) = known.and_then(|path| ModuleFile::open(&path).ok()) {
@@ -50,10 +57,23 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
-    let image = match image(&program, &bound)? {
+    let mut stages = args.certify.then(|| Stages::of(&program.module));
+    let watch: &mut dyn Watch = match &mut stages {
+        Some(stages) => stages,
+        None => &mut Unwatched,
+    };
+    let mut image = match image(&program, &bound, watch)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, &program, terminal),
     };
+    if let Some(stages) = stages {
+        let route = if args.fast { "build --fast" } else { "build" };
+        let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
+        let Some(certificate) = certificate(&stages, header, terminal)? else {
+            return Ok(Exit::Wrong);
+        };
+        image.certificate = certificate;
+    }
     if let Some(kept) = kept {
         kept.keep(weights.as_ref(), &image);
     }
@@ -83,12 +103,17 @@ pub(super) struct Bound {
 }
 
 /// The module file of a program for this processor; the inner error is that of a pass.
-pub(super) fn image(program: &Program, bound: &Bound) -> Result<Result<Image, Failed>, Failure> {
-    let (signatures, evaluated) = match lowered(&program.module, bound) {
+pub(super) fn image(
+    program: &Program,
+    bound: &Bound,
+    watch: &mut dyn Watch,
+) -> Result<Result<Image, Failed>, Failure> {
+    let (signatures, evaluated) = match lowered(&program.module, bound, watch) {
         Ok(modules) => modules,
         Err(failed) => return Ok(Err(failed)),
     };
     let Evaluated { module, values } = evaluated;
+    watch.made("phase", &module);
     let compiler = Compiler::of_system().map_err(Failure::missing)?;
     let externals = of_text(&module, values, &bound.params);
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
@@ -133,11 +158,14 @@ fn of_text(
 }
 
 /// The module as its functions are called, and as the machine runs it, with what was computed for it.
-fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Evaluated), Failed> {
+fn lowered(
+    module: &Module,
+    bound: &Bound,
+    watch: &mut dyn Watch,
+) -> Result<(Module, Evaluated), Failed> {
     let settings = Settings { params: Arc::clone(&bound.params), ..Settings::default() };
-    let pass = |module: &Module, route: &Route| {
-        run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
-    };
+    let mut pass =
+        |module: &Module, route: &Route| run(module, route, &settings, &mut Prover::new(), watch);
     let early = Phase::of_module(module).is_ok_and(|phase| phase < Phase::P21);
     let entered = if bound.binds && early {
         let ingested = pass(module, &PIPELINE.to(Phase::P0))?;
@@ -146,9 +174,9 @@ fn lowered(module: &Module, bound: &Bound) -> Result<(Module, Evaluated), Failed
         module.clone()
     };
     let lowered = match bound.sums {
-        Sums::AnyOrder => lower_packed_for_cpu(&entered, &settings, bound.tiles.as_ref())?,
+        Sums::AnyOrder => lower_packed_for_cpu(&entered, &settings, bound.tiles.as_ref(), watch)?,
         Sums::Exact => {
-            let module = lower_for_cpu(&entered, &settings)?;
+            let module = lower_for_cpu(&entered, &settings, watch)?;
             Evaluated { module, values: BTreeMap::new() }
         }
     };

@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 pub(super) use accelerated::prepare_device;
 use arguments::Inputs;
 pub(super) use compared::{called, compiled};
-pub(super) use compiled::{Prepared, prepare_file, prepare_program};
+pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program};
 use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;

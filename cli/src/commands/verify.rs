@@ -1,12 +1,16 @@
 //! `relax verify`: certificates, replayed by a checker that knows nothing of the prover.
 
 use super::at_most_one_stdin;
+use super::run::loaded;
 use crate::args::{Format, VerifyArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::{read_text, shown_name};
+use crate::files::{is_module, read_text, shown_name};
 use crate::terminal::Terminal;
+use relax_corpus::pipeline::{Program, print};
 use relax_proofs::Outcome::{Proved, Trusted};
 use relax_proofs::{Checked, Refused, check_all};
+use relax_runtime::file::{Image, ModuleFile};
+use relax_syntax::span::Source;
 use relax_validation::certificate::Header;
 use relax_validation::check::is_compilation;
 use relax_validation::derive::Counts;
@@ -14,6 +18,7 @@ use relax_validation::obligation::{Kind, Outcome as Ended};
 use relax_validation::report;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The text of the rules that certificates may use.
 const RULES: Option<&str> = Some(relax_symbolic::RULES);
@@ -23,9 +28,15 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     let mut exit = Exit::Fine;
     for path in &args.files {
         let name = shown_name(path);
+        if is_module(path)? {
+            if of_module(&name, path, args, terminal)? != Exit::Fine {
+                exit = Exit::Wrong;
+            }
+            continue;
+        }
         let text = read_text(path)?;
         if is_compilation(&text) {
-            if compilation(&name, &text, args, terminal)? != Exit::Fine {
+            if compilation(&name, &text, None, args, terminal)? != Exit::Fine {
                 exit = Exit::Wrong;
             }
             continue;
@@ -47,10 +58,38 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     Ok(exit)
 }
 
-/// The certificate of a compilation.
-fn compilation(name: &str, text: &str, args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
+/// The certificate in a module file, which is about the source in it.
+fn of_module(name: &str, path: &Path, args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
+    let file = loaded(ModuleFile::open(path), name)?;
+    let image = loaded(Image::from_bytes(file.bytes()), name)?;
+    if image.certificate.is_empty() {
+        let text =
+            format!("error: {name}: there is no certificate in it: build it with --certify\n");
+        terminal.message(text.as_bytes());
+        return Ok(Exit::Wrong);
+    }
+    let source = Source::new(image.metadata.source_name, image.source);
+    let input = print(&Program::load(source).module);
+    compilation(name, &image.certificate, Some(&input), args, terminal)
+}
+
+/// The certificate of a compilation, and of this program, where one is given.
+fn compilation(
+    name: &str,
+    text: &str,
+    input: Option<&str>,
+    args: &VerifyArgs,
+    terminal: &mut Terminal,
+) -> Outcome {
     let program = args.program.as_ref().map(|path| read_text(path)).transpose()?;
-    let verified = match relax_validation::check::verify(text, program.as_deref()) {
+    let verified = relax_validation::check::verify(text, program.as_deref());
+    let verified = verified.and_then(|verified| match input {
+        Some(input) if verified.input != input => {
+            Err("the certificate is about another source than that of the file".to_owned())
+        }
+        _ => Ok(verified),
+    });
+    let verified = match verified {
         Ok(verified) => verified,
         Err(why) if terminal.format == Format::Json => {
             let line = json!({ "file": name, "verdict": "refused", "why": why });

@@ -7,7 +7,7 @@ const HEADER: usize = 32;
 const ENTRY: usize = 24;
 /// Sections begin at multiples of it.
 const ALIGNMENT: usize = 64;
-const SECTIONS: usize = 6;
+const SECTIONS: usize = 7;
 
 /// What a section holds; its number is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,18 @@ pub(super) enum Kind {
     Source = 4,
     Object = 5,
     Data = 6,
+    Certificate = 7,
 }
 
-const ORDER: [Kind; SECTIONS] =
-    [Kind::Target, Kind::Code, Kind::Metadata, Kind::Source, Kind::Object, Kind::Data];
+const ORDER: [Kind; SECTIONS] = [
+    Kind::Target,
+    Kind::Code,
+    Kind::Metadata,
+    Kind::Source,
+    Kind::Certificate,
+    Kind::Object,
+    Kind::Data,
+];
 
 impl Kind {
     fn name(self) -> &'static str {
@@ -32,6 +40,7 @@ impl Kind {
             Kind::Source => "source",
             Kind::Object => "kernels",
             Kind::Data => "constants",
+            Kind::Certificate => "certificate",
         }
     }
 }

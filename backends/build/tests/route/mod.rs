@@ -67,7 +67,7 @@ pub(super) fn load(
     let settings = Settings::default();
     let lowered = match device {
         _ if recorded == Phase::P23 => Ok(part.clone()),
-        Device::Cpu => lower_for_cpu(part, &settings),
+        Device::Cpu => lower_for_cpu(part, &settings, &mut Unwatched),
         Device::Reference => {
             run(part, &PIPELINE.to(Phase::P23), &settings, &mut Prover::new(), &mut Unwatched)
         }

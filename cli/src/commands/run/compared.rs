@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
 use relax_emit::Sums;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
-use relax_rewrite::pipeline::Failed;
+use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
@@ -28,7 +28,7 @@ pub(in crate::commands) fn compiled(
         _ => {
             let params = Arc::new(BTreeMap::new());
             let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None };
-            match image(program, &bound)? {
+            match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {
                     let module = machine::Module::load_with(&image.to_bytes(), Limits::default());
                     Ok(loaded(module, &program.source.name)?)

@@ -16,7 +16,7 @@ use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, Ran};
 use relax_emit::Sums;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
-use relax_rewrite::pipeline::Failed;
+use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::ops;
@@ -140,7 +140,7 @@ fn compile(
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let bound = Bound { params: Arc::new(externals), binds: false, sums, tiles: None };
-    Ok(image(program, &bound)?.map(|image| Made { image, parameters }))
+    Ok(image(program, &bound, &mut Unwatched)?.map(|image| Made { image, parameters }))
 }
 
 fn limits(args: &RunArgs) -> Result<Limits, Failure> {
@@ -152,7 +152,11 @@ fn limits(args: &RunArgs) -> Result<Limits, Failure> {
     })
 }
 
-pub(super) fn loaded(module: Result<Module, LoadError>, name: &str) -> Result<Module, Failure> {
+/// What is in the way of a module file, as the command tells it.
+pub(in crate::commands) fn loaded<T>(
+    module: Result<T, LoadError>,
+    name: &str,
+) -> Result<T, Failure> {
     module.map_err(|error| {
         let text = format!("{name}: {error}");
         match error {

@@ -1,0 +1,36 @@
+//! The certificate of a compilation, as far as every command makes it.
+
+use crate::exit::{Exit, Failure};
+use crate::terminal::Terminal;
+use relax_lower::certify::Stages;
+use relax_validation::certificate::Header;
+use relax_validation::derive::Counts;
+use relax_validation::obligation::Outcome as Ended;
+use relax_validation::report;
+
+/// The text of the certificate, told by a table of its obligations; `None` where one is refuted, which is told too.
+pub(super) fn certificate(
+    stages: &Stages,
+    header: Header,
+    terminal: &mut Terminal,
+) -> Result<Option<String>, Failure> {
+    let tested = header.tested;
+    let certificate = stages.certified(header).map_err(|why| {
+        let text = format!("a program that was made does not read back: {why}");
+        Failure::Message { exit: Exit::Internal, text }
+    })?;
+    let is_refuted = |ended: &Ended| matches!(ended, Ended::Refuted(_));
+    let refuted = certificate.obligations.iter().filter(|each| is_refuted(&each.outcome));
+    let refuted: Vec<String> =
+        refuted.map(|each| format!("error: {each}: {}\n", each.why())).collect();
+    if !refuted.is_empty() {
+        terminal.message(refuted.concat().as_bytes());
+        return Ok(None);
+    }
+    for line in report::unproved(&certificate.obligations) {
+        terminal.detail(&line);
+    }
+    let table = report::table(&Counts::of(&certificate.obligations), tested);
+    terminal.message(table.as_bytes());
+    Ok(Some(certificate.text()))
+}
