@@ -54,7 +54,7 @@ pub fn build_cpu<'t>(
     }
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source)?;
-    image.object = relax_cpu::object(&source.text, compiler, cache)?;
+    image.object = relax_cpu::object(&source.text, source.parts, compiler, cache)?;
     image.target = host_target();
     Ok(image)
 }

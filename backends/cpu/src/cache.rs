@@ -36,7 +36,12 @@ impl Cache {
     }
 
     /// The shared object of a text.
-    pub(crate) fn object(&self, text: &str, compiler: &Compiler) -> Result<PathBuf, Error> {
+    pub(crate) fn object(
+        &self,
+        text: &str,
+        parts: u32,
+        compiler: &Compiler,
+    ) -> Result<PathBuf, Error> {
         let key = compiler.key();
         let whole = format!("{text}\n/*\n{}*/\n", key.replace("*/", "* /"));
         let name = format!("{:032x}", hash(&whole));
@@ -46,16 +51,22 @@ impl Cache {
             return Ok(object);
         }
         fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, &error))?;
-        self.make(&name, &whole, compiler)
+        self.make(&name, &whole, parts, compiler)
     }
 
-    fn make(&self, name: &str, whole: &str, compiler: &Compiler) -> Result<PathBuf, Error> {
+    fn make(
+        &self,
+        name: &str,
+        whole: &str,
+        parts: u32,
+        compiler: &Compiler,
+    ) -> Result<PathBuf, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let own = format!("{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let (source, object) =
             (self.folder.join(format!("{own}.c")), self.folder.join(format!("{own}.so")));
         fs::write(&source, whole).map_err(|error| failed(&source, &error))?;
-        if let Err(error) = compiler.compile(&source, &object) {
+        if let Err(error) = compiler.compile(&source, parts, &object) {
             // The text stays for whoever wants to see what was refused.
             let _ = fs::remove_file(&object);
             return Err(error);

@@ -1,8 +1,8 @@
 //! The system's C compiler.
 
 use crate::Error;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 /// How kernels are compiled: for this processor, with the rounding that the text says. The flags on math
 /// change no value: they let a vector do what the scalar does.
@@ -82,19 +82,50 @@ impl Compiler {
         })
     }
 
-    /// Makes a shared object of a C file.
-    pub(crate) fn compile(&self, text: &Path, object: &Path) -> Result<(), Error> {
-        let output = Command::new(&self.command)
-            .args(&self.flags)
-            .arg("-o")
-            .arg(object)
-            .arg(text)
-            .arg("-lm")
-            .output()
-            .map_err(|error| Error::NoCompiler {
-                command: self.command.clone(),
-                why: error.to_string(),
-            })?;
+    /// Makes a shared object of a C file, of each of its parts in a process of its own.
+    pub(crate) fn compile(&self, text: &Path, parts: u32, object: &Path) -> Result<(), Error> {
+        if parts < 2 {
+            return self.ended(text, self.started(text, &[text], object, &["-lm"])?);
+        }
+        let objects: Vec<PathBuf> =
+            (0..parts).map(|part| object.with_extension(format!("{part}.o"))).collect();
+        let made = self.compile_parts(text, &objects);
+        let linked = made.and_then(|()| {
+            let objects: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
+            self.ended(text, self.started(text, &objects, object, &["-lm"])?)
+        });
+        for object in objects {
+            // Some may be missing.
+            let _ = std::fs::remove_file(object);
+        }
+        linked
+    }
+
+    fn compile_parts(&self, text: &Path, objects: &[PathBuf]) -> Result<(), Error> {
+        let started = (0_u32..).zip(objects).map(|(part, object)| {
+            self.started(text, &[text], object, &["-c", &format!("-DRX_PART={part}")])
+        });
+        // All of them are waited for, also where one fails.
+        let started: Vec<_> = started.collect();
+        let ended = started.into_iter().map(|child| self.ended(text, child?)).collect::<Vec<_>>();
+        ended.into_iter().collect()
+    }
+
+    fn started(
+        &self,
+        text: &Path,
+        inputs: &[&Path],
+        output: &Path,
+        more: &[&str],
+    ) -> Result<Child, Error> {
+        let mut command = Command::new(&self.command);
+        command.args(&self.flags).arg("-o").arg(output).args(inputs).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().map_err(|error| self.not_run(text, &error))
+    }
+
+    fn ended(&self, text: &Path, child: Child) -> Result<(), Error> {
+        let output = child.wait_with_output().map_err(|error| self.not_run(text, &error))?;
         if output.status.success() {
             return Ok(());
         }
@@ -103,6 +134,11 @@ impl Compiler {
             path: text.to_owned(),
             output: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
+    }
+
+    fn not_run(&self, text: &Path, error: &std::io::Error) -> Error {
+        let why = format!("for {}: {error}", text.display());
+        Error::NoCompiler { command: self.command.clone(), why }
     }
 }
 

@@ -58,19 +58,24 @@ pub enum Error {
     },
 }
 
-/// Compiles a text, or finds what was made of it before; gives the bytes of the shared object.
+/// Compiles a text of so many parts, or finds what was made of it before; gives the bytes of the shared object.
 ///
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be read or written.
-pub fn object(text: &str, compiler: &Compiler, cache: &Cache) -> Result<Vec<u8>, Error> {
-    let path = cache.object(text, compiler)?;
+pub fn object(
+    text: &str,
+    parts: u32,
+    compiler: &Compiler,
+    cache: &Cache,
+) -> Result<Vec<u8>, Error> {
+    let path = cache.object(text, parts, compiler)?;
     std::fs::read(&path).map_err(|error| Error::Cache { path, why: error.to_string() })
 }
 
-/// Compiles a text, or finds what was made of it before, and loads it.
+/// Compiles a text of so many parts, or finds what was made of it before, and loads it.
 ///
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
-pub fn build(text: &str, compiler: &Compiler, cache: &Cache) -> Result<Library, Error> {
-    Library::load(&cache.object(text, compiler)?)
+pub fn build(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Library, Error> {
+    Library::load(&cache.object(text, parts, compiler)?)
 }

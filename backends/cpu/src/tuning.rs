@@ -97,7 +97,7 @@ impl<'l> Bench<'l> {
 /// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
 pub fn measure(compiler: &Compiler, cache: &Cache) -> Result<Table, Error> {
     let hardware = hardware();
-    let library = Library::load(&cache.object(&level0_text(&hardware), compiler)?)?;
+    let library = Library::load(&cache.object(&level0_text(&hardware), 1, compiler)?)?;
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
     let deep = terms(&hardware);
     let lanes = hardware.isa.lanes() as usize;
@@ -139,7 +139,7 @@ pub fn choices(
     cache: &Cache,
 ) -> Result<Choices, Error> {
     let hardware = hardware();
-    let library = Library::load(&cache.object(&level0_text(&hardware), compiler)?)?;
+    let library = Library::load(&cache.object(&level0_text(&hardware), 1, compiler)?)?;
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
     let mut seconds = [f64::INFINITY; 2];
     let mut chosen = Vec::new();

@@ -30,6 +30,7 @@ pub mod initialized;
 mod multiply;
 mod names;
 mod outline;
+mod parts;
 mod phases;
 mod prelude;
 mod printer;
@@ -45,6 +46,7 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
+use parts::Piece;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -60,6 +62,9 @@ pub const OUT_OF_MEMORY: &str = "exhausted/memory";
 pub struct Source {
     /// One C file.
     pub text: String,
+    /// How many parts it has that can be compiled side by side: part `k` is what is left of it where `RX_PART` is defined as `k`,
+    /// all of it where it is not.
+    pub parts: u32,
     /// What it offers, in the order of the module.
     pub kernels: Vec<Kernel>,
     /// Programs that are not in it, each with the reason.
@@ -129,23 +134,21 @@ pub fn print_c<'t>(
     options: impl Into<Options<'t>>,
 ) -> Source {
     let Options { sums, tiles } = options.into();
-    let mut source = Source { text: String::new(), kernels: Vec::new(), left_out: Vec::new() };
-    let mut multiplies = false;
+    let (mut kernels, mut left_out, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
         match print_program(program, &symbol, facts, sums) {
-            Ok((text, kernel, calls_product)) => {
-                multiplies |= calls_product;
-                source.text.push_str(&text);
-                source.kernels.push(kernel);
+            Ok((text, kernel, multiplies)) => {
+                pieces.push(Piece { text, multiplies });
+                kernels.push(kernel);
             }
-            Err(reason) => source.left_out.push((program.name.clone(), reason)),
+            Err(reason) => left_out.push((program.name.clone(), reason)),
         }
     }
-    source.text.insert_str(0, &prelude::text(multiplies, tiles));
-    source
+    let (text, parts) = parts::text(&pieces, tiles);
+    Source { text, parts, kernels, left_out }
 }
 
 fn print_program(

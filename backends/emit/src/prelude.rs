@@ -22,14 +22,16 @@ const PRODUCT: &[&str] = &[
     include_str!("prelude/product.h"),
 ];
 
-/// The prelude; with products of matrices where some kernel has one, cut as a table of times says.
-pub(crate) fn text(multiplies: bool, table: Option<&Table>) -> String {
-    let mut parts: Vec<String> = PARTS.iter().map(|&part| part.to_owned()).collect();
-    if multiplies {
-        parts.push(plan_text(table));
-        parts.extend(PRODUCT.iter().map(|&part| part.to_owned()));
-    }
-    parts.join("\n")
+/// The prelude of every file.
+pub(crate) fn text() -> String {
+    PARTS.join("\n")
+}
+
+/// What follows it where some kernel has a product of matrices, cut as a table of times says.
+pub(crate) fn products(table: Option<&Table>) -> String {
+    let parts =
+        std::iter::once(plan_text(table)).chain(PRODUCT.iter().map(|&part| part.to_owned()));
+    parts.map(|part| format!("\n{part}")).collect()
 }
 
 /// What CUDA has in another way, before what is the same.

@@ -57,5 +57,8 @@ fn listed(tiles: &[Tile]) -> String {
 pub fn level0_text(hardware: &Hardware) -> String {
     let tiles = listed(&filter_by_isa(hardware));
     let measuring = include_str!("../prelude/level0.h");
-    format!("{}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}", crate::prelude::text(true, None))
+    format!(
+        "{}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}",
+        crate::prelude::text() + &crate::prelude::products(None)
+    )
 }
