@@ -40,6 +40,8 @@ use values::{Table, Value};
 
 /// Steps that the comparison of one function may take: see [`fuel`].
 pub const FUEL: u64 = 60_000;
+/// And so many more for each variable of the two: what follows a long function is not guessed by fewer.
+const FUEL_OF_VARIABLE: u64 = 4_000;
 
 /// What is known of one function that stands in both modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +101,10 @@ pub fn validate_function(
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
 ) -> Outcome {
-    validate_within(FUEL, (before, after), name, prover)
+    let variables = [before, after].into_iter().filter_map(|module| module.function(name));
+    let variables: usize = variables.map(|function| function.vars.len()).sum();
+    let steps = FUEL + FUEL_OF_VARIABLE * variables as u64;
+    validate_within(steps, (before, after), name, prover)
 }
 
 fn validate_within(
