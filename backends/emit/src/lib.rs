@@ -35,6 +35,7 @@ mod prelude;
 mod printer;
 mod quick;
 mod replaced;
+mod rows;
 mod shares;
 mod spread;
 mod statements;
@@ -45,6 +46,7 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
+use prelude::Uses;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -130,21 +132,21 @@ pub fn print_c<'t>(
 ) -> Source {
     let Options { sums, tiles } = options.into();
     let mut source = Source { text: String::new(), kernels: Vec::new(), left_out: Vec::new() };
-    let mut multiplies = false;
+    let mut uses = Uses::default();
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
         match print_program(program, &symbol, facts, sums) {
-            Ok((text, kernel, calls_product)) => {
-                multiplies |= calls_product;
+            Ok((text, kernel, own)) => {
+                uses = uses.or(own);
                 source.text.push_str(&text);
                 source.kernels.push(kernel);
             }
             Err(reason) => source.left_out.push((program.name.clone(), reason)),
         }
     }
-    source.text.insert_str(0, &prelude::text(multiplies, tiles));
+    source.text.insert_str(0, &prelude::text(uses, tiles));
     source
 }
 
@@ -153,7 +155,7 @@ fn print_program(
     symbol: &str,
     facts: &mut dyn Facts,
     sums: Sums,
-) -> Result<(String, Kernel, bool), String> {
+) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if statements::has_barrier(body) {
         let apart = phases::without_barriers(program)?;

@@ -22,10 +22,32 @@ const PRODUCT: &[&str] = &[
     include_str!("prelude/product.h"),
 ];
 
-/// The prelude; with products of matrices where some kernel has one, cut as a table of times says.
-pub(crate) fn text(multiplies: bool, table: Option<&Table>) -> String {
+/// Rows that are read as a whole.
+const ROWS: &str = include_str!("prelude/rows.h");
+
+/// What kernels call of the parts that only some of them need.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uses {
+    /// Products of matrices.
+    pub(crate) multiplies: bool,
+    /// Routines for rows.
+    pub(crate) rows: bool,
+}
+
+impl Uses {
+    /// What either calls.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { multiplies: self.multiplies | other.multiplies, rows: self.rows | other.rows }
+    }
+}
+
+/// The prelude, with what kernels use; products are cut as a table of times says.
+pub(crate) fn text(uses: Uses, table: Option<&Table>) -> String {
     let mut parts: Vec<String> = PARTS.iter().map(|&part| part.to_owned()).collect();
-    if multiplies {
+    if uses.rows {
+        parts.push(ROWS.to_owned());
+    }
+    if uses.multiplies {
         parts.push(plan_text(table));
         parts.extend(PRODUCT.iter().map(|&part| part.to_owned()));
     }

@@ -1,6 +1,7 @@
 //! Plans as C: numbers for the prelude's routine, for the vectors that the C compiler has; and the program that measures.
 
 use super::{Hardware, Isa, Measured, Plan, Table, Tile, Times, filter_by_isa};
+use crate::prelude::Uses;
 use std::fmt::Write;
 
 /// The plans for each kind of vectors: the given one for its own, the built-in model's for the others.
@@ -57,5 +58,6 @@ fn listed(tiles: &[Tile]) -> String {
 pub fn level0_text(hardware: &Hardware) -> String {
     let tiles = listed(&filter_by_isa(hardware));
     let measuring = include_str!("../prelude/level0.h");
-    format!("{}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}", crate::prelude::text(true, None))
+    let uses = Uses { multiplies: true, rows: false };
+    format!("{}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}", crate::prelude::text(uses, None))
 }
