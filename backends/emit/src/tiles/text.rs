@@ -33,6 +33,7 @@ fn numbers(plan: &Plan, text: &mut String) {
     let _ = writeln!(text, "#define RX_PANEL ({} * RX_LANES)", blocks.panel);
     let _ = writeln!(text, "#define RX_KC {}", blocks.terms);
     let _ = writeln!(text, "#define RX_NC ({} * RX_PANEL)", blocks.panels);
+    let _ = writeln!(text, "#define RX_LARGE {}", 2 * plan.table.hardware.l2);
     let _ = writeln!(text, "#define RX_TILES(X) {}", listed(&tiles));
     let times = |of: fn(&Times) -> u64| {
         let all = plan.tiles.iter().map(|Measured { times, .. }| of(times).to_string());
