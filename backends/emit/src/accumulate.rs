@@ -23,6 +23,16 @@ struct Accumulation<'s> {
     first: bool,
 }
 
+/// The terms of a sum in blocks.
+pub(crate) enum Terms<'t> {
+    /// Values.
+    Each(String),
+    /// Values, which are also stored.
+    Kept { to: &'t str, value: String },
+    /// Exponentials of a row less what is the same for all of it, which are also stored.
+    Row { to: &'t str, row: String, less: String },
+}
+
 impl Printer<'_, '_> {
     /// Prints the innermost loop and its body, if it is one; else nothing.
     pub(crate) fn accumulate(
@@ -72,7 +82,7 @@ impl Printer<'_, '_> {
         let (start, stop) = bounds;
         if let Some(value) = self.narrow_term(found, dtype) {
             let var = self.scalars[&item.var].clone();
-            return self.block_sum((&var, &bounds.0, &bounds.1), &element, &value, None);
+            return self.block_sum((&var, &bounds.0, &bounds.1), &element, &Terms::Each(value));
         }
         let value = self.expr(found.value, dtype);
         let sum = self.names.fresh("sum");
@@ -104,32 +114,42 @@ impl Printer<'_, '_> {
     }
 
     /// Sums of f32 in lanes, so many terms at a time, and of those one in f64: each lane adds few, so that long sums
-    /// stay as good as short ones. Terms may be kept.
+    /// stay as good as short ones.
     pub(crate) fn block_sum(
         &mut self,
         (var, start, stop): (&str, &str, &str),
         element: &str,
-        value: &str,
-        keep: Option<&str>,
+        terms: &Terms,
     ) -> Vec<String> {
         let [sum, block, end, part] =
             ["sum", "block", "end", "some"].map(|wish| self.names.fresh(wish));
         let next = format!("{block} + {BLOCK}");
-        let term = match keep {
-            Some(keep) => format!("{part} += ({keep} = {value});"),
-            None => format!("{part} += {value};"),
+        let (each, term) = match terms {
+            Terms::Row { to, row, less } => (
+                format!("{var} = {end}"),
+                format!("{part} = rx_exp_row(&{to}, {row}, {less}, {end} - {var});"),
+            ),
+            Terms::Kept { to, value } => {
+                (format!("{var}++"), format!("{part} += ({to} = {value});"))
+            }
+            Terms::Each(value) => (format!("{var}++"), format!("{part} += {value};")),
         };
-        vec![
+        let mut lines = vec![
             format!("double {sum} = {element};"),
             format!("for (int64_t {block} = {start}; {block} < {stop}; {block} += {BLOCK}) {{"),
             format!("    const int64_t {end} = {stop} - {block} < {BLOCK} ? {stop} : {next};"),
             format!("    float {part} = 0;"),
-            format!("    #pragma omp simd reduction(+ : {part})"),
-            format!("    for (int64_t {var} = {block}; {var} < {end}; {var}++) {term}"),
+        ];
+        if !matches!(terms, Terms::Row { .. }) {
+            lines.push(format!("    #pragma omp simd reduction(+ : {part})"));
+        }
+        lines.extend([
+            format!("    for (int64_t {var} = {block}; {var} < {end}; {each}) {term}"),
             format!("    {sum} += (double){part};"),
             "}".to_owned(),
             format!("{element} = {sum};"),
-        ]
+        ]);
+        lines
     }
 
     /// Values of f32 that are compared, in f32 or converted to f64 for that only.
@@ -158,6 +178,13 @@ impl Printer<'_, '_> {
         (element, dtype): (&str, DType),
         inner: &TExpr,
     ) -> Vec<String> {
+        if found.op == BinOp::Max {
+            let most = self.names.fresh("most");
+            if let Some(mut lines) = self.greatest(item, (start, stop), inner, &most) {
+                lines.push(format!("{element} = rx_max_{dtype}({element}, {most});"));
+                return lines;
+            }
+        }
         let value = self.expr(inner, DType::F32);
         let (name, limit, better) = match found.op {
             BinOp::Max => ("max", "-INFINITY", '>'),

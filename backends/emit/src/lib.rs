@@ -36,6 +36,7 @@ mod prelude;
 mod printer;
 mod quick;
 mod replaced;
+mod rows;
 mod shares;
 mod spread;
 mod statements;
@@ -47,6 +48,7 @@ pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
 use parts::Piece;
+use prelude::Uses;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -140,8 +142,8 @@ pub fn print_c<'t>(
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
         match print_program(program, &symbol, facts, sums) {
-            Ok((text, kernel, multiplies)) => {
-                pieces.push(Piece { text, multiplies });
+            Ok((text, kernel, uses)) => {
+                pieces.push(Piece { text, uses });
                 kernels.push(kernel);
             }
             Err(reason) => left_out.push((program.name.clone(), reason)),
@@ -156,7 +158,7 @@ fn print_program(
     symbol: &str,
     facts: &mut dyn Facts,
     sums: Sums,
-) -> Result<(String, Kernel, bool), String> {
+) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if statements::has_barrier(body) {
         let apart = phases::without_barriers(program)?;

@@ -1,13 +1,13 @@
 //! The C file of many kernels in parts: one text to read, and with `-DRX_PART=k` the part k of it, so that two
 //! processes of a compiler share the work.
 
-use crate::prelude;
+use crate::prelude::{self, Uses};
 use crate::tiles::Table;
 
-/// The text of one kernel, and whether it calls products.
+/// The text of one kernel, and what it needs of the prelude.
 pub(crate) struct Piece {
     pub(crate) text: String,
-    pub(crate) multiplies: bool,
+    pub(crate) uses: Uses,
 }
 
 /// Bytes of kernels from which on a file is made of parts; a process of a compiler and its prelude take as long as some ten
@@ -19,9 +19,9 @@ const PRODUCTS: usize = 3;
 
 /// The file, and how many parts it has.
 pub(crate) fn text(pieces: &[Piece], tiles: Option<&Table>) -> (String, u32) {
-    let multiplies = pieces.iter().any(|piece| piece.multiplies);
-    let products = if multiplies { prelude::products(tiles) } else { String::new() };
-    let mut text = prelude::text();
+    let uses = pieces.iter().fold(Uses::default(), |uses, piece| uses.or(piece.uses));
+    let products = if uses.multiplies { prelude::products(tiles) } else { String::new() };
+    let mut text = prelude::text(uses);
     let all: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     let sides = sides(pieces, products.len() * PRODUCTS);
     let is_divided = all >= LARGE && sides.contains(&0) && sides.contains(&1);
@@ -30,7 +30,7 @@ pub(crate) fn text(pieces: &[Piece], tiles: Option<&Table>) -> (String, u32) {
         pieces.iter().for_each(|piece| text.push_str(&piece.text));
         return (text, 1);
     }
-    if multiplies {
+    if uses.multiplies {
         text.push_str(&within(0, &products));
     }
     for (piece, side) in pieces.iter().zip(&sides) {
@@ -41,10 +41,11 @@ pub(crate) fn text(pieces: &[Piece], tiles: Option<&Table>) -> (String, u32) {
 
 /// The part of each piece: all products in the first, the others where less is.
 fn sides(pieces: &[Piece], products: usize) -> Vec<u32> {
-    let of_products = pieces.iter().filter(|piece| piece.multiplies).map(|piece| piece.text.len());
+    let of_products =
+        pieces.iter().filter(|piece| piece.uses.multiplies).map(|piece| piece.text.len());
     let mut taken = [products + of_products.sum::<usize>() * PRODUCTS, 0];
     let side = |piece: &Piece| {
-        if piece.multiplies {
+        if piece.uses.multiplies {
             return 0;
         }
         let side = usize::from(taken[1] <= taken[0]);
@@ -61,12 +62,13 @@ fn within(part: u32, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, text};
+    use super::{Piece, Uses, text};
 
     fn pieces(count: usize, products: usize) -> Vec<Piece> {
         let piece = |at: usize| {
             let filler = "    (void)0;\n".repeat(300);
-            Piece { text: format!("\nint k{at}(void) {{\n{filler}}}\n"), multiplies: at < products }
+            let uses = Uses { multiplies: at < products, rows: false };
+            Piece { text: format!("\nint k{at}(void) {{\n{filler}}}\n"), uses }
         };
         (0..count).map(piece).collect()
     }

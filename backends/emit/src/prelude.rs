@@ -22,9 +22,29 @@ const PRODUCT: &[&str] = &[
     include_str!("prelude/product.h"),
 ];
 
-/// The prelude of every file.
-pub(crate) fn text() -> String {
-    PARTS.join("\n")
+/// Rows that are read as a whole.
+const ROWS: &str = include_str!("prelude/rows.h");
+
+/// What kernels call of the parts that only some of them need.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uses {
+    /// Products of matrices.
+    pub(crate) multiplies: bool,
+    /// Routines for rows.
+    pub(crate) rows: bool,
+}
+
+impl Uses {
+    /// What either calls.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { multiplies: self.multiplies | other.multiplies, rows: self.rows | other.rows }
+    }
+}
+
+/// The prelude, with what kernels use but for products.
+pub(crate) fn text(uses: Uses) -> String {
+    let rows = uses.rows.then_some(ROWS);
+    PARTS.iter().copied().chain(rows).collect::<Vec<&str>>().join("\n")
 }
 
 /// What follows it where some kernel has a product of matrices, cut as a table of times says.

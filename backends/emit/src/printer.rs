@@ -6,6 +6,7 @@ use crate::dtypes;
 use crate::initialized::unproved;
 use crate::names::Names;
 use crate::outline::Shared;
+use crate::prelude::Uses;
 use crate::replaced::{Replaced, forwarded};
 use crate::{Kernel, Site, Sums};
 use relax_rewrite::ranges::Ranges;
@@ -57,6 +58,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) sums: Sums,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
+    /// Whether routines of the prelude for rows are called.
+    pub(crate) rows: bool,
     /// Expressions whose values are at hand.
     pub(crate) replaced: Replaced,
     /// Whether functions of f64 need to be right to f32 only.
@@ -112,6 +115,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             may_stop: false,
             sums,
             multiplies: false,
+            rows: false,
             replaced: Replaced::default(),
             about: false,
             forwarded: forwarded(program, body, sums),
@@ -190,7 +194,7 @@ impl<'p, 'f> Printer<'p, 'f> {
     }
 
     /// Both functions.
-    pub(crate) fn kernel(mut self, body: &[Stmt]) -> (String, Kernel, bool) {
+    pub(crate) fn kernel(mut self, body: &[Stmt]) -> (String, Kernel, Uses) {
         let symbol = self.symbol;
         let entry = self.boundary(symbol);
         let parameters = self.parameters(body);
@@ -208,9 +212,9 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str(&self.take_text().body(&extents));
         text.push_str("}\n\n");
         text.push_str(&entry);
-        let Printer { program, sites, checks, multiplies, .. } = self;
+        let Printer { program, sites, checks, multiplies, rows, .. } = self;
         let name = program.name.clone();
-        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks }, multiplies)
+        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks }, Uses { multiplies, rows })
     }
 
     /// The text of the program, and what became of its checks.

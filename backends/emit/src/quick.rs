@@ -45,7 +45,8 @@ impl Printer<'_, '_> {
         Some(format!("(float)({text})"))
     }
 
-    fn is_narrow(&self, expr: &TExpr) -> bool {
+    /// Whether an expression of f64 can be one of f32.
+    pub(crate) fn is_narrow(&self, expr: &TExpr) -> bool {
         match expr {
             TExpr::Float(_) => true,
             TExpr::Load { .. } | TExpr::Scalar(_) => self.typing.dtype(expr) == DType::F64,
@@ -62,7 +63,8 @@ impl Printer<'_, '_> {
         }
     }
 
-    fn narrow(&mut self, expr: &TExpr) -> String {
+    /// The expression in f32, if it can be.
+    pub(crate) fn narrow(&mut self, expr: &TExpr) -> String {
         match expr {
             TExpr::Float(value) => dtypes::float(DType::F32, *value),
             TExpr::Cast(_, inner) => self.expr(inner, DType::F32),

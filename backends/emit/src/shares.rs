@@ -2,6 +2,7 @@
 //! order, `f` is computed once, kept where the share goes, and multiplied by the inverse of the sum.
 
 use crate::Sums;
+use crate::accumulate::Terms;
 use crate::apart::loads;
 use crate::printer::Printer;
 use relax_rewrite::products::mentions;
@@ -86,9 +87,12 @@ impl Printer<'_, '_> {
         let values = self.indices(&found.share.1);
         let at = self.element(found.share.0, &found.share.1, values);
         let share = format!("{}[{at}]", self.buffers[&found.share.0]);
-        let term = self.quick(found.term)?;
         let var = self.scalars[&found.item.var].clone();
-        let mut lines = self.block_sum((&var, &start, &stop), &sum, &term, Some(&share));
+        let terms = match self.exponential(found.term, found.item.var) {
+            Some((row, less)) => Terms::Row { to: &share, row, less },
+            None => Terms::Kept { to: &share, value: self.quick(found.term)? },
+        };
+        let mut lines = self.block_sum((&var, &start, &stop), &sum, &terms);
         let [all, inverse] = ["all", "inverse"].map(|wish| self.names.fresh(wish));
         let each = format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {share}");
         lines.push(format!("const float {all} = (float){sum}, {inverse} = 1.0f / {all};"));

@@ -107,3 +107,58 @@ fn units(want: f64, got: f64) -> f64 {
     let next = f64::from(f32::from_bits(magnitude.to_bits() + 1));
     (want - got).abs() / (next - f64::from(magnitude))
 }
+
+/// Rows of a sum with shares: one value at some place, a zero at the next, and nothing elsewhere.
+const ROW: usize = 19;
+const SHARES: &str = "@tensorir_function
+def shares(X: Buffer((\"n\", 19), \"f32\"), T: Buffer((\"n\",), \"f64\"), Y: Buffer((\"n\", 19), \"f32\")):
+    n = sym_var()
+    for i in range(n):
+        T[i] = 0.0
+        for j in range(19):
+            T[i] += exp(f64(X[i, j]) - 0.0)
+        for k in range(19):
+            Y[i, k] = f32(exp(f64(X[i, k]) - 0.0) / T[i])
+";
+
+#[test]
+fn exponentials_of_rows_are_within_their_bounds() {
+    let loaded = Program::load(Source::new("shares", SHARES));
+    assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+    let Some(Definition::Tensor(program)) = loaded.module.definitions.into_iter().next() else {
+        panic!("expected a tensor program");
+    };
+    let step = 16_411;
+    let values: Vec<f32> = (0..u32::MAX / step).map(|at| f32::from_bits(at * step)).collect();
+    let mut rows = vec![f64::NEG_INFINITY; values.len() * ROW];
+    for (at, value) in values.iter().enumerate() {
+        rows[at * ROW + at % ROW] = f64::from(*value);
+        rows[at * ROW + (at + 1) % ROW] = 0.0;
+    }
+    let of = |dtype, shape: &[usize], values: Vec<f64>| {
+        let array = ndarray::ArrayD::from_shape_vec(ndarray::IxDyn(shape), values);
+        Tensor::from_floats(dtype, array.expect("as many values as elements"))
+    };
+    let tensors = vec![
+        of(DType::F32, &[values.len(), ROW], rows.clone()),
+        of(DType::F64, &[values.len()], vec![0.0; values.len()]),
+        of(DType::F32, &[values.len(), ROW], vec![0.0; rows.len()]),
+    ];
+    let built = build_all(std::slice::from_ref(&program), Sums::AnyOrder);
+    let case = Case { dims: Vec::new(), tensors, ints: Vec::new() };
+    let got = built.kernels[0].run(&case).expect("a value").remove(2);
+    for (at, value) in values.iter().enumerate() {
+        let (place, value) = (at * ROW + at % ROW, f64::from(*value));
+        // Far below 0 the sum is 1, so that the share is the exponential alone.
+        let (want, bound) = match value {
+            ..-18.0 => (value.exp(), 2.0),
+            f64::INFINITY => (f64::NAN, 0.0),
+            _ => (1.0 / (1.0 + (-value).exp()), 4.0),
+        };
+        if value.exp() as f32 == f32::INFINITY && value.is_finite() {
+            continue;
+        }
+        let off = units(want, got.number(place).as_f64());
+        assert!(off <= bound, "share of {value}: {off} units in the last place");
+    }
+}

@@ -9,15 +9,32 @@
 /* How many terms ahead B is asked for where it stays where it is: those of a tile take a few nanoseconds each, memory
    some hundred. */
 #define RX_AHEAD 32
-/* The same where it lies in panels: a term is four lines then, one after the other. */
+/* The same of a single row where B lies in panels: a term is four lines then, one after the other. */
 #define RX_NEAR 16
 
+/* What the second cache is asked for while tiles are computed, as memory gives it fastest: so many rows from end to end. It is
+   what is read after their block or panel. */
+typedef struct rx_ahead {
+    const float *at;
+    int64_t row, rows;
+} rx_ahead;
+
+/* Terms of a tile of so many vectors in which it asks for a row of the block: as many vectors as it has, in each. */
+#define RX_ROW_TERMS(width) (RX_NC / RX_LANES / (width))
+
 /* A tile: rows x width lanes of C from `depth` terms; adds to C where `more`. a is [depth][rows],
-   b is [depth] rows `step` apart. Where b is a panel that comes from memory, `next` is the one after it: all lines of
-   both are asked for in the order in which they lie. */
+   b is [depth] rows `step` apart. */
 static inline __attribute__((always_inline)) void rx_tile(
     const int rows, const int width, int64_t depth, const float *restrict a, const float *restrict b,
-    int64_t step, const float *next, float *restrict c, int64_t c_row, int more) {
+    int64_t step, rx_ahead *ahead, float *restrict c, int64_t c_row, int more) {
+    const float *far = NULL;
+    const int64_t far_row = ahead->row, terms = RX_ROW_TERMS(width);
+    if (ahead->rows > 0) {
+        const int64_t taken = (depth + terms - 1) / terms;
+        far = ahead->at;
+        ahead->at += taken * far_row;
+        ahead->rows -= taken;
+    }
     rx_lanes sums[RX_ROWS][4];
 #pragma GCC unroll 32
     for (int i = 0; i < rows; i++)
@@ -25,15 +42,13 @@ static inline __attribute__((always_inline)) void rx_tile(
         for (int j = 0; j < width; j++) sums[i][j] = (rx_lanes){0};
     for (int64_t k = 0; k < depth; k++) {
         rx_lanes right[4];
+        if (far != NULL)
+#pragma GCC unroll 4
+            for (int j = 0; j < width; j++)
+                __builtin_prefetch(far + k / terms * far_row + (k % terms * width + j) * RX_LANES, 0, 2);
         if (step != RX_PANEL)
 #pragma GCC unroll 4
             for (int j = 0; j < width; j++) __builtin_prefetch(b + (k + RX_AHEAD) * step + j * RX_LANES);
-        else if (next != NULL) {
-            const float *ahead = k + RX_NEAR < depth ? b + k * RX_PANEL : next + (k - depth) * RX_PANEL;
-#pragma GCC unroll 4
-            for (int j = 0; j < RX_PANEL / RX_LANES; j++)
-                __builtin_prefetch(ahead + RX_NEAR * RX_PANEL + j * RX_LANES);
-        }
 #pragma GCC unroll 4
         for (int j = 0; j < width; j++) right[j] = *(const rx_lanes_at *)(b + k * step + j * RX_LANES);
 #pragma GCC unroll 32
@@ -56,12 +71,12 @@ static inline __attribute__((always_inline)) void rx_tile(
 #define RX_TILE(rows, width)                                                                      \
     static __attribute__((noinline)) void rx_tile_##rows(                                         \
         int64_t depth, const float *restrict a, const float *restrict b, int64_t step,            \
-        const float *next, float *restrict c, int64_t c_row, int more, int count) {               \
-        for (int j = 0; j < count; j += width, next = NULL)                                       \
-            rx_tile(rows, width, depth, a, b + j * RX_LANES, step, next, c + j * RX_LANES, c_row, more); \
+        rx_ahead *ahead, float *restrict c, int64_t c_row, int more, int count) {                 \
+        for (int j = 0; j < count; j += width)                                                    \
+            rx_tile(rows, width, depth, a, b + j * RX_LANES, step, ahead, c + j * RX_LANES, c_row, more); \
     }
 typedef void (*rx_tile_of)(
-    int64_t, const float *, const float *, int64_t, const float *, float *, int64_t, int, int);
+    int64_t, const float *, const float *, int64_t, rx_ahead *, float *, int64_t, int, int);
 RX_TILES(RX_TILE)
 #define RX_NAME(rows, width) rx_tile_##rows,
 static const rx_tile_of rx_tiles[] = {RX_TILES(RX_NAME)};
@@ -70,14 +85,14 @@ static const int8_t rx_widths[] = {RX_TILES(RX_WIDTH)};
 
 /* rows x RX_PANEL of C, of which `n` columns are there: the tiles that hold them are computed. */
 static void rx_panel(int64_t rows, int64_t n, int64_t depth, const float *a, const float *b,
-                     int64_t step, const float *next, float *c, int64_t c_row, int more) {
+                     int64_t step, rx_ahead *ahead, float *c, int64_t c_row, int more) {
     const int count = (int)((n + RX_LANES - 1) / RX_LANES);
     if (n % (rx_widths[rows - 1] * RX_LANES) == 0) {
-        rx_tiles[rows - 1](depth, a, b, step, next, c, c_row, more, count);
+        rx_tiles[rows - 1](depth, a, b, step, ahead, c, c_row, more, count);
         return;
     }
     _Alignas(64) float edge[RX_ROWS * RX_PANEL];
-    rx_tiles[rows - 1](depth, a, b, step, next, edge, RX_PANEL, 0, count);
+    rx_tiles[rows - 1](depth, a, b, step, ahead, edge, RX_PANEL, 0, count);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < n; j++)
             c[i * c_row + j] = more ? c[i * c_row + j] + edge[i * RX_PANEL + j] : edge[i * RX_PANEL + j];

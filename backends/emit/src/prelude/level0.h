@@ -2,13 +2,15 @@
 #define RX_CANDIDATE(rows, width)                                                                \
     static __attribute__((noinline)) void rx_candidate_##rows##_##width(                          \
         const float *a, const float *b, int64_t step, float *c, int64_t count) {                  \
+        rx_ahead none = {NULL, 0, 0};                                                             \
         for (int64_t j = 0; j < count; j++)                                                       \
-            rx_tile(rows, width, RX_KC, a, b + j * width * RX_LANES, step, NULL, c, 4 * RX_LANES, 0); \
+            rx_tile(rows, width, RX_KC, a, b + j * width * RX_LANES, step, &none, c, 4 * RX_LANES, 0); \
     }                                                                                             \
     static __attribute__((noinline)) void rx_packed_##rows##_##width(                             \
         const float *a, const float *b, float *c, int64_t count) {                                \
+        rx_ahead none = {NULL, 0, 0};                                                             \
         for (int64_t j = 0; j < count; j++)                                                       \
-            rx_tile(rows, width, RX_KC, a, b, width * RX_LANES, NULL, c, 4 * RX_LANES, 0);        \
+            rx_tile(rows, width, RX_KC, a, b, width * RX_LANES, &none, c, 4 * RX_LANES, 0); \
     }
 RX_CANDIDATES(RX_CANDIDATE)
 

@@ -19,46 +19,81 @@ static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, i
     else job->finish(job->context, r0, r1, c0, c1);
 }
 
-/* A tile of rows, as wide as a block. The first of a block loads what is in panels from memory. */
-static void rx_strip(const rx_job *job, int64_t rows, int64_t width, int64_t deep, const float *left,
-                     const rx_matrix block, const float *panels, int packs, float *c, int more, int first) {
-    for (int64_t j = 0; j < width; j += RX_PANEL) {
-        const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
-        const int in_place = !packs && (block.next || there == RX_PANEL);
-        const float *right = in_place ? rx_from(block, 0, j).data : packs ? panels + j * deep : panels;
-        const float *next = block.next && first ? right + block.next : NULL;
-        rx_panel(rows, there, deep, left, right, in_place ? block.row : RX_PANEL, next, c + j, job->c_row, more);
+/* The block of B that tiles of rows pass over. Where it is in panels, `then` are those that are read afterwards, if any. */
+typedef struct rx_pass {
+    rx_matrix block;
+    const float *panels, *then;
+    int64_t width, deep, tiles;
+    int packs, more;
+} rx_pass;
+
+/* A tile of rows, as wide as a block. While a panel is read the next one is asked for; where more tiles pass over the block,
+   each asks for a share of the block after it. */
+static void rx_strip(const rx_job *job, const rx_pass *pass, int64_t tile, int64_t rows, const float *left,
+                     rx_ahead *ahead, float *c) {
+    const rx_matrix block = pass->block;
+    const int64_t share = (pass->deep * RX_PANEL / RX_NC + pass->tiles - 1) / pass->tiles;
+    for (int64_t j = 0; j < pass->width; j += RX_PANEL) {
+        const int64_t there = pass->width - j < RX_PANEL ? pass->width - j : RX_PANEL;
+        const int in_place = !pass->packs && (block.next || there == RX_PANEL);
+        const float *right = in_place ? rx_from(block, 0, j).data : pass->panels + (pass->packs ? j * pass->deep : 0);
+        if (block.next && pass->tiles == 1) *ahead = (rx_ahead){right + block.next, RX_NC, share};
+        else if (pass->then != NULL)
+            *ahead = (rx_ahead){pass->then + j / RX_PANEL * block.next + tile * share * RX_NC, RX_NC, share};
+        rx_panel(rows, there, pass->deep, left, right, in_place ? block.row : RX_PANEL, ahead, c + j, job->c_row,
+                 pass->more);
     }
 }
 
-/* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack B. */
+/* Rows of A in the order of tiles, [tile][deep][rows]. */
+static void rx_pack_left(float *left, rx_matrix a, int64_t deep, int64_t m, int64_t tiles) {
+    for (int64_t t = 0, i = 0; t < tiles; t++) {
+        const int64_t rows = m / tiles + (t < m % tiles);
+        rx_pack_rows(left + i * deep, rx_from(a, i, 0), deep, rows);
+        i += rows;
+    }
+}
+
+/* The block of RX_NC columns after one, where there is any: what to ask for while that is in use, where rows are dense. */
+static rx_ahead rx_next_block(rx_matrix b, int64_t depth, int64_t n, int64_t kc, int64_t jc) {
+    const int last = jc + RX_NC >= n;
+    const int64_t k = last ? kc + RX_KC : kc, left = depth - k;
+    return (rx_ahead){rx_from(b, k, last ? 0 : jc + RX_NC).data, b.row, left < RX_KC ? left : RX_KC};
+}
+
+/* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack. */
 static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
     const int64_t m = r1 - r0, n = c1 - c0, depth = job->depth;
     const int lies = job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
+    /* Memory gives rows fast from end to end, not the pieces of many that a tile reads. */
+    const int far = lies == RX_IN_ROWS && job->n > RX_LARGE / 4 / depth;
     const rx_choice choice = rx_choose(m, n, lies);
-    const int64_t tiles = choice.tiles, widest = choice.block;
+    const int64_t tiles = choice.tiles, widest = far || (lies == RX_IN_PANELS && tiles > 1) ? RX_NC : choice.block;
     const rx_matrix a = rx_from(job->a, r0, 0), b = rx_from(job->b, 0, c0);
     float *c = job->c + r0 * job->c_row + c0;
     /* Where B stays where it is, its edge is packed; panels have none. */
     const int packs = choice.packs;
     const int64_t most = n < widest ? n : widest, deepest = depth < RX_KC ? depth : RX_KC;
-    const int64_t wide = packs ? (most + RX_PANEL - 1) / RX_PANEL : 1;
-    float *panels = lies == RX_IN_PANELS ? NULL : aligned_alloc(64, (size_t)(wide * RX_PANEL * deepest) * 4);
-    if (panels == NULL && lies != RX_IN_PANELS) return 1;
-    _Alignas(64) float left[RX_ROWS * RX_KC + RX_LANES];
-    for (int64_t jc = 0; jc < n; jc += widest) {
-        const int64_t width = n - jc < widest ? n - jc : widest;
-        for (int64_t kc = 0; kc < depth; kc += RX_KC) {
-            const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
+    const int64_t wide = lies == RX_IN_PANELS ? 0 : packs ? (most + RX_PANEL - 1) / RX_PANEL * RX_PANEL : RX_PANEL;
+    float *panels = aligned_alloc(64, (size_t)((wide + (m + 15) / 16 * 16) * deepest + 16) * 4 / 64 * 64 + 64);
+    if (panels == NULL) return 1;
+    float *left = panels + wide * deepest;
+    for (int64_t kc = 0; kc < depth; kc += RX_KC) {
+        const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
+        rx_pack_left(left, rx_from(a, 0, kc), deep, m, tiles);
+        for (int64_t jc = 0; jc < n; jc += widest) {
+            const int64_t width = n - jc < widest ? n - jc : widest;
             const rx_matrix block = rx_from(b, kc, jc);
             const int64_t whole = width / RX_PANEL * RX_PANEL;
             if (packs) rx_pack(panels, block, deep, width);
             else if (whole < width && !b.next) rx_pack(panels, rx_from(block, 0, whole), deep, width - whole);
+            const rx_ahead then = rx_next_block(b, depth, n, kc, jc);
+            rx_ahead ahead = far ? then : (rx_ahead){NULL, 0, 0};
+            const float *after = b.next && then.rows > 0 ? then.at : NULL;
+            const rx_pass pass = {block, panels, after, width, deep, tiles, packs, kc > 0};
             for (int64_t t = 0, i = 0; t < tiles; t++) {
                 const int64_t rows = m / tiles + (t < m % tiles);
-                rx_pack_rows(left, rx_from(a, i, kc), deep, rows);
-                rx_strip(job, rows, width, deep, left, block, panels, packs, c + i * job->c_row + jc, kc > 0,
-                         t == 0);
+                rx_strip(job, &pass, t, rows, left + i * deep, &ahead, c + i * job->c_row + jc);
                 if (kc + deep == depth) rx_finished(job, r0 + i, r0 + i + rows, c0 + jc, c0 + jc + width);
                 i += rows;
             }
@@ -67,6 +102,9 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     free(panels);
     return 0;
 }
+
+/* Rows that are in the order of tiles at once. */
+#define RX_GROUP 1024
 
 /* One part; columns are cut between panels, so that edges are where they are without parts. */
 static int32_t rx_part(void *context, int64_t part) {
@@ -77,7 +115,12 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
-    if (job->m > 1 && job->depth > 0) return rx_block(job, r0, r1, c0, c1);
+    if (job->m > 1 && job->depth > 0) {
+        int status = 0;
+        for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
+            status = rx_block(job, i, r1 - i < RX_GROUP ? r1 : i + RX_GROUP, c0, c1);
+        return status;
+    }
     const rx_matrix right = rx_from(job->b, 0, c0);
     for (int64_t i = r0; i < r1; i++) {
         const rx_matrix left = rx_from(job->a, i, 0);
@@ -93,7 +136,9 @@ static int32_t rx_part(void *context, int64_t part) {
 static int64_t rx_cut(const rx_threads *threads, rx_job *job) {
     job->row_parts = job->column_parts = 1;
     if (threads == NULL || threads->count < 2) return 1;
-    const double worth = (double)job->m * (double)job->n * (double)job->depth / (16.0 * RX_GRAIN);
+    /* An element of B takes the time of some operations to come from memory, however few rows there are. */
+    const double charged = job->m < 8 ? 8.0 : (double)job->m;
+    const double worth = charged * (double)job->n * (double)job->depth / (16.0 * RX_GRAIN);
     const int64_t panels = (job->n + RX_PANEL - 1) / RX_PANEL;
     int64_t wanted = panels >= 16 * threads->count ? 2 * threads->count : threads->count;
     if (worth < (double)wanted) wanted = (int64_t)worth;

@@ -40,7 +40,8 @@ pub fn filter_by_isa(hardware: &Hardware) -> Vec<Tile> {
 }
 
 /// Blocks with the tiles that divide them: panels of whole tiles, the left side of a tile in three quarters of the first cache, a
-/// block in three quarters of the second. Of each panel the largest, since each block reads and writes the result once.
+/// block and what is loaded for the next one in three quarters of the second. Of each panel the largest, since each block reads and
+/// writes the result once.
 #[must_use]
 pub fn filter_by_multiples(hardware: &Hardware, tiles: &[Tile]) -> Vec<(Blocks, Vec<Tile>)> {
     let mut found = Vec::new();
@@ -51,7 +52,7 @@ pub fn filter_by_multiples(hardware: &Hardware, tiles: &[Tile]) -> Vec<(Blocks, 
         let terms = (hardware.l1 * 3 / 4 / (4 * rows)).min(MOST_TERMS) / STEP * STEP;
         let terms = terms.max(STEP);
         let line = 4 * panel * hardware.isa.lanes();
-        let panels = (hardware.l2 * 3 / 4 / (line * terms)).max(1);
+        let panels = (hardware.l2 * 3 / 8 / (line * terms)).max(1);
         found.push((Blocks { panel, terms, panels }, own));
     }
     found

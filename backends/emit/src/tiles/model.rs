@@ -173,7 +173,7 @@ mod tests {
         let plan = plan(Isa::Avx512);
         let widths: Vec<u64> = plan.tiles.iter().map(|measured| measured.tile.vectors).collect();
         assert_eq!(widths, [4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2]);
-        assert_eq!(plan.blocks, Blocks { panel: 4, terms: 384, panels: 8 });
+        assert_eq!(plan.blocks, Blocks { panel: 4, terms: 384, panels: 4 });
     }
 
     #[test]

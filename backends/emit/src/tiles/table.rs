@@ -53,7 +53,7 @@ impl Table {
             // In half cycles: operations, loads, and one operation after the other on each sum.
             let halves = (rows * vectors).max(rows + vectors).max(8);
             let packed = halves * cycle / 2;
-            Times { packed, in_place: packed * 9 / 8 }
+            Times { packed, in_place: packed * 33 / 32 }
         };
         let bytes = 4 * hardware.isa.lanes();
         let tiles = filter_by_isa(&hardware);

@@ -1,6 +1,7 @@
 //! Plans as C: numbers for the prelude's routine, for the vectors that the C compiler has; and the program that measures.
 
 use super::{Hardware, Isa, Measured, Plan, Table, Tile, Times, filter_by_isa};
+use crate::prelude::Uses;
 use std::fmt::Write;
 
 /// The plans for each kind of vectors: the given one for its own, the built-in model's for the others.
@@ -32,6 +33,7 @@ fn numbers(plan: &Plan, text: &mut String) {
     let _ = writeln!(text, "#define RX_PANEL ({} * RX_LANES)", blocks.panel);
     let _ = writeln!(text, "#define RX_KC {}", blocks.terms);
     let _ = writeln!(text, "#define RX_NC ({} * RX_PANEL)", blocks.panels);
+    let _ = writeln!(text, "#define RX_LARGE {}", 2 * plan.table.hardware.l2);
     let _ = writeln!(text, "#define RX_TILES(X) {}", listed(&tiles));
     let times = |of: fn(&Times) -> u64| {
         let all = plan.tiles.iter().map(|Measured { times, .. }| of(times).to_string());
@@ -57,8 +59,6 @@ fn listed(tiles: &[Tile]) -> String {
 pub fn level0_text(hardware: &Hardware) -> String {
     let tiles = listed(&filter_by_isa(hardware));
     let measuring = include_str!("../prelude/level0.h");
-    format!(
-        "{}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}",
-        crate::prelude::text() + &crate::prelude::products(None)
-    )
+    let prelude = crate::prelude::text(Uses::default()) + &crate::prelude::products(None);
+    format!("{prelude}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}")
 }

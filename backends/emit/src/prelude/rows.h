@@ -1,0 +1,76 @@
+/* Rows of f32 that are read and written as a whole, with vectors of our own: the C compiler takes two operations for the
+   greater of two floats, and has none for a power of 2. */
+
+#if defined __AVX512F__
+#include <immintrin.h>
+
+/* As `rx_quick_exp`, within the same bound. */
+static inline __m512 rx_exp_lanes(__m512 x) {
+    const __m512 above = _mm512_max_ps(_mm512_set1_ps(-104.0f), x), in = _mm512_min_ps(_mm512_set1_ps(89.0f), above);
+    const __m512 magic = _mm512_set1_ps(0x1.8p23f);
+    const __m512 n = _mm512_sub_ps(_mm512_fmadd_ps(in, _mm512_set1_ps(0x1.715476p0f), magic), magic);
+    __m512 rest = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62ep-1f), in);
+    rest = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.0bfbe8p-15f), rest);
+    __m512 sum = _mm512_set1_ps(0x1.6850e4p-10f);
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(0x1.123bccp-7f));
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(0x1.555b98p-5f));
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(0x1.55548ep-3f));
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(0x1.fffff8p-2f));
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(1.0f));
+    sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(sum, n);
+}
+
+/* to = exp(from - less), and the sum of all. */
+static inline float rx_exp_row(float *restrict to, const float *restrict from, float less, int64_t count) {
+    __m512 sum = _mm512_setzero_ps();
+    const __m512 all = _mm512_set1_ps(less);
+    int64_t k = 0;
+    for (; k + 16 <= count; k += 16) {
+        const __m512 value = rx_exp_lanes(_mm512_sub_ps(_mm512_loadu_ps(from + k), all));
+        _mm512_storeu_ps(to + k, value);
+        sum = _mm512_add_ps(sum, value);
+    }
+    if (k < count) {
+        const __mmask16 there = (__mmask16)((1u << (count - k)) - 1);
+        const __m512 value = rx_exp_lanes(_mm512_sub_ps(_mm512_maskz_loadu_ps(there, from + k), all));
+        _mm512_mask_storeu_ps(to + k, there, value);
+        sum = _mm512_mask_add_ps(sum, there, sum, value);
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+
+/* The greatest, NaN if one is; of zeros the positive one. */
+static inline float rx_greatest(const float *from, int64_t count) {
+    __m512i most = _mm512_set1_epi32(rx_key_f32(-INFINITY));
+    __mmask16 odd = 0;
+    for (int64_t k = 0; k < count; k += 16) {
+        const __mmask16 there = count - k < 16 ? (__mmask16)((1u << (count - k)) - 1) : (__mmask16)0xffff;
+        const __m512 each = _mm512_maskz_loadu_ps(there, from + k);
+        const __m512i bits = _mm512_castps_si512(each), sign = _mm512_srai_epi32(bits, 31);
+        const __m512i key = _mm512_xor_si512(bits, _mm512_and_si512(sign, _mm512_set1_epi32(0x7fffffff)));
+        most = _mm512_mask_max_epi32(most, there, most, key);
+        odd |= _mm512_cmp_ps_mask(each, each, _CMP_UNORD_Q);
+    }
+    return odd ? NAN : rx_f32_of_key(_mm512_reduce_max_epi32(most));
+}
+#else
+static inline float rx_exp_row(float *restrict to, const float *restrict from, float less, int64_t count) {
+    float sum = 0;
+    #pragma omp simd reduction(+ : sum)
+    for (int64_t k = 0; k < count; k++) sum += (to[k] = rx_quick_exp(from[k] - less));
+    return sum;
+}
+
+static inline float rx_greatest(const float *from, int64_t count) {
+    int32_t most = rx_key_f32(-INFINITY), odd = 0;
+    #pragma omp simd reduction(max : most) reduction(| : odd)
+    for (int64_t k = 0; k < count; k++) {
+        const float each = from[k];
+        const int32_t own = rx_key_f32(each);
+        most = own > most ? own : most;
+        odd |= each != each;
+    }
+    return odd ? NAN : rx_f32_of_key(most);
+}
+#endif
