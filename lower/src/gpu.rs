@@ -22,6 +22,7 @@
 mod bind;
 mod expressions;
 mod handed;
+mod micro;
 mod own;
 mod program;
 mod rows;

@@ -4,6 +4,7 @@ use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
+use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -98,7 +99,7 @@ impl Printer<'_, '_> {
         let text = self.expr(condition, DType::Bool);
         self.line(&format!("if ({text}) {{"));
         self.facts.push();
-        self.ranges.assume(self.facts, condition);
+        assume(&self.ranges, self.facts, condition);
         self.nested(then);
         self.facts.pop();
         if !otherwise.is_empty() {

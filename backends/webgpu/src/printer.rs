@@ -59,7 +59,7 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) indent: usize,
     /// Variables in workgroup memory, as text.
     pub(crate) workgroup: String,
-    /// Bytes of them.
+    /// Bytes of those of the entry that is printed.
     pub(crate) workgroup_bytes: i64,
     /// Bytes of the arrays of a thread.
     pub(crate) local_bytes: i64,

@@ -7,6 +7,7 @@ use crate::printer::{Place, Printer};
 use crate::stages::Way;
 use relax_rewrite::launches::thread_axis;
 use relax_rewrite::ranges::is_proved;
+use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
@@ -54,7 +55,7 @@ impl Printer<'_, '_> {
                 let text = self.expr(condition, DType::Bool);
                 self.line(&format!("if {text} {{"));
                 self.facts.push();
-                self.ranges.assume(self.facts, condition);
+                assume(&self.ranges, self.facts, condition);
                 self.nested(then);
                 self.facts.pop();
                 if !otherwise.is_empty() {

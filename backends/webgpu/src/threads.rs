@@ -6,6 +6,7 @@ use crate::stages::Plan;
 use relax_rewrite::barriers::{are_met, has_barrier};
 use relax_rewrite::launches::{has_threads, is_thread_loop, reads, thread_axis};
 use relax_rewrite::walk::visit_statements;
+use relax_rewrite::within::assume;
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ impl Printer<'_, '_> {
     pub(crate) fn stage(&mut self, plan: &Plan<'_>, entry: &str) -> Result<String, String> {
         self.lines.clear();
         self.indent = 1;
-        self.local_bytes = 0;
+        (self.local_bytes, self.workgroup_bytes) = (0, 0);
         self.facts.push();
         for (var, value) in plan.launch.values() {
             self.bind_scalar(var, value);
@@ -101,7 +102,7 @@ impl Printer<'_, '_> {
         self.indent += 1;
         self.facts.push();
         if let Some(condition) = holds {
-            self.ranges.assume(self.facts, condition);
+            assume(&self.ranges, self.facts, condition);
         }
         self.at_block(&body.iter().collect::<Vec<_>>());
         self.facts.pop();

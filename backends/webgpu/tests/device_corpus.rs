@@ -132,7 +132,8 @@ fn bless(narrowed: bool) {
         false => (HEAD, "tests/not_held.txt"),
     };
     let known = expectations(if narrowed { &[KNOWN] } else { &[] });
-    let lines = fresh(&counts, &known, narrowed).into_iter().map(|(e, why)| format!("{e} -- {why}\n"));
+    let lines =
+        fresh(&counts, &known, narrowed).into_iter().map(|(e, why)| format!("{e} -- {why}\n"));
     let text = head.to_owned() + &lines.collect::<String>();
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     std::fs::write(place, text).expect("the file can be written");

@@ -7,6 +7,7 @@ use super::groups::Group;
 use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
 use relax_rewrite::launches::{has_threads, reads, thread_axis};
+use relax_rewrite::within::assume;
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -148,7 +149,7 @@ impl Printer<'_, '_> {
         let dirty = self.cuda().dirty;
         self.line(&format!("if ({text}) {{"));
         self.facts.push();
-        self.ranges.assume(self.facts, condition);
+        assume(&self.ranges, self.facts, condition);
         self.indent += 1;
         self.block_body(then);
         self.indent -= 1;
