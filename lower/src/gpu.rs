@@ -8,8 +8,8 @@
 //!
 //! Kernels are launched in the order of the text, and the end of a launch is the only synchronisation of the whole grid: nests
 //! that depend on one another are kernels of their own. The extents of `blockIdx` and `threadIdx` loops depend on dims, scalar
-//! parameters and such `t` alone; where an extent is 0 nothing is launched. [`split`] takes a scheduled program apart into kernels
-//! with parameters of their own, which is what printers print.
+//! parameters and such `t` alone; where an extent is 0 nothing is launched. `relax_rewrite::launches` takes a scheduled program
+//! apart, for all printers alike.
 //!
 //! **The general binding** ([`schedule`]) takes any tensor program. Of a nest it binds the loops of which it can tell that their
 //! iterations touch what is their own: flattened to one index, in the order of the text, with a guard at the edge, in blocks of
@@ -22,8 +22,7 @@
 mod bind;
 mod expressions;
 mod handed;
-mod kernels;
-mod outline;
+mod micro;
 mod own;
 mod program;
 mod rows;
@@ -32,8 +31,6 @@ mod storage;
 mod tiles;
 mod turned;
 
-pub use kernels::{BufferOf, Kernel, ScalarOf, Split, split};
-pub use outline::{Bound, Outline, outline};
 pub use program::{schedule, schedule_in, schedule_module};
 
 /// What a grid may be.

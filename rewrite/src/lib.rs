@@ -17,12 +17,15 @@ pub mod verify;
 pub mod workspaces;
 
 pub use mutated::written;
+pub use programs::barriers;
 pub use programs::canonical;
+pub use programs::launches;
 pub use programs::number::renumber_program;
 pub use programs::products;
 pub use programs::ranges;
 pub use programs::total;
 pub use programs::walk;
+pub use programs::within;
 
 pub mod kernels;
 mod known;

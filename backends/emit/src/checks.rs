@@ -4,6 +4,7 @@
 use crate::Site;
 use crate::printer::Printer;
 use relax_rewrite::ranges::is_proved;
+use relax_rewrite::within::is_within;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
@@ -115,7 +116,7 @@ impl Printer<'_, '_> {
         if self.within.contains(&known) {
             return true;
         }
-        let within = self.ranges.is_within(self.facts, index, extent);
+        let within = is_within(&self.ranges, self.facts, index, extent);
         if within {
             self.within.insert(known);
         }

@@ -6,6 +6,7 @@ use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::printer::Printer;
 use crate::quick;
+use relax_rewrite::within::assume;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
@@ -145,7 +146,7 @@ impl Printer<'_, '_> {
         let within = self.within.clone();
         self.facts.push();
         if holds {
-            self.ranges.assume(self.facts, condition);
+            assume(&self.ranges, self.facts, condition);
         }
         self.indent += 1;
         let value = print(self);

@@ -1,14 +1,21 @@
 //! Which allocated buffers might be read where nothing was written: kernels watch those element by element.
 //!
 //! A read is known to find a value after a statement that writes every element, after a store to the same
-//! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration.
+//! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration. At a barrier
+//! threads know what all of them stored to the memory that they share.
 
+use relax_rewrite::launches::thread_axis;
 use relax_rewrite::patterns::{initializes, visit};
 use relax_rewrite::products::flat;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{Axis, BufferId, Param, Stmt, StmtKind, TExpr};
-use std::collections::BTreeSet;
+use relax_syntax::ir::tensor::{
+    Axis, BinOp, BufferId, Loop, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Elements of shared memory that are looked at one by one.
+const COUNTED: i64 = 1 << 13;
 
 /// The buffers of a program with a read that is not known to find a value.
 #[must_use]
@@ -45,6 +52,8 @@ struct Known {
     straight: BTreeSet<BufferId>,
     /// Loops around.
     depth: usize,
+    /// Variables of loops over threads that are around, and their numbers.
+    threads: BTreeMap<ScalarId, i64>,
 }
 
 struct Walk<'p> {
@@ -54,8 +63,8 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    /// What a body makes known holds to its end only; in the outer body it may not have run.
-    fn body(&mut self, body: &[Stmt]) {
+    /// What a body makes known holds to its end only; in the outer body it may not have run. Gives what is whole at its end.
+    fn body(&mut self, body: &[Stmt]) -> BTreeSet<BufferId> {
         let outer = self.known.clone();
         for stmt in body {
             self.stmt(stmt);
@@ -66,12 +75,12 @@ impl Walk<'_> {
                 }
             }
         }
-        self.known = outer;
+        std::mem::replace(&mut self.known, outer).whole
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::For { loops, body, .. } => {
+            StmtKind::For { loops, kind, body } => {
                 let outer = (self.known.straight.clone(), self.known.depth);
                 self.known.depth += loops.len();
                 for item in loops {
@@ -81,7 +90,18 @@ impl Walk<'_> {
                         self.known.straight.clear();
                     }
                 }
-                self.body(body);
+                let counts: Option<Vec<i64>> = loops.iter().map(count).collect();
+                let threads = self.known.threads.clone();
+                if let ([item], Some([count])) = (loops.as_slice(), counts.as_deref())
+                    && thread_axis(kind).is_some()
+                {
+                    self.known.threads.insert(item.var, *count);
+                }
+                let whole = self.body(body);
+                if counts.is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
+                    self.known.whole.extend(whole.intersection(&self.known.allocated));
+                }
+                self.known.threads = threads;
                 (self.known.straight, self.known.depth) = outer;
             }
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
@@ -102,8 +122,58 @@ impl Walk<'_> {
                 self.known.straight = straight;
             }
             StmtKind::Alloc(buffer) => self.fresh(*buffer),
-            StmtKind::Barrier => {}
+            StmtKind::Barrier => self.meet(),
             StmtKind::Check(check) => self.read(&check.condition),
+        }
+    }
+
+    /// All threads have come here: what each stored on the way is there.
+    fn meet(&mut self) {
+        let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
+        let whole = self.known.allocated.iter().filter(shared).filter(|id| self.is_covered(**id));
+        let whole: Vec<BufferId> = whole.copied().collect();
+        self.known.whole.extend(whole);
+    }
+
+    /// Whether the stores of all threads come to every element of shared memory.
+    fn is_covered(&self, buffer: BufferId) -> bool {
+        let extents = self.program.buffer(buffer).shape.iter();
+        let extents =
+            extents.map(|dim| if let Dim::Int(extent) = dim { Some(*extent) } else { None });
+        let Some(extents) = extents.collect::<Option<Vec<i64>>>() else { return false };
+        let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
+        let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
+        let mut found = BTreeSet::new();
+        for (_, indices) in self.known.elements.iter().filter(|(other, _)| *other == buffer) {
+            self.each_thread(indices, &mut |values| {
+                let inside =
+                    values.iter().zip(&extents).all(|(at, extent)| (0..*extent).contains(at));
+                found.extend(inside.then(|| values.to_vec()));
+            });
+        }
+        i64::try_from(found.len()) == Ok(all)
+    }
+
+    /// The values of indices for each thread; none where something else decides them.
+    fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) {
+        let is_used = |var: &ScalarId| indices.iter().any(|at| mentions(at, &TExpr::Scalar(*var)));
+        let used: Vec<(ScalarId, i64)> = self
+            .known
+            .threads
+            .iter()
+            .map(|(var, count)| (*var, *count))
+            .filter(|(var, _)| is_used(var))
+            .collect();
+        let all = used.iter().try_fold(1_i64, |all, (_, count)| all.checked_mul(*count));
+        for mut number in 0..all.filter(|all| *all <= COUNTED).unwrap_or(0) {
+            let mut values = BTreeMap::new();
+            for (var, count) in &used {
+                values.insert(*var, number % count);
+                number /= count;
+            }
+            let found: Option<Vec<i64>> = indices.iter().map(|at| value(at, &values)).collect();
+            let Some(found) = found else { return };
+            seen(&found);
         }
     }
 
@@ -207,6 +277,32 @@ fn covers(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bool {
         })
 }
 
+/// How often a loop runs, where the text has it.
+fn count(item: &Loop) -> Option<i64> {
+    match (&item.start, &item.stop) {
+        (TExpr::Int(start), TExpr::Int(stop)) => stop.checked_sub(*start).filter(|_| *start == 0),
+        _ => None,
+    }
+}
+
+/// The value of an index that is made of literals and variables of threads.
+fn value(index: &TExpr, threads: &BTreeMap<ScalarId, i64>) -> Option<i64> {
+    match index {
+        TExpr::Int(value) => Some(*value),
+        TExpr::Scalar(var) => threads.get(var).copied(),
+        TExpr::Binary(op, both) => {
+            let (a, b) = (value(&both.0, threads)?, value(&both.1, threads)?);
+            match op {
+                BinOp::Add => a.checked_add(b),
+                BinOp::Sub => a.checked_sub(b),
+                BinOp::Mul => a.checked_mul(b),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 /// Whether a bound is the same in every iteration of all loops.
 fn is_fixed(bound: &TExpr) -> bool {
     let mut fixed = true;
@@ -224,4 +320,55 @@ fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= part == scalar);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unproved;
+    use relax_corpus::pipeline::Program;
+    use relax_syntax::ir::Definition;
+    use relax_syntax::span::Source;
+
+    /// Names of the buffers that are watched in a block of four threads.
+    fn watched(body: &str) -> Vec<String> {
+        let lines: String = body.lines().map(|line| format!("            {line}\n")).collect();
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((8,), \"f32\"), Y: Buffer((8,), \"f32\")):\n    \
+                 for b in thread_binding(1, \"blockIdx.x\"):\n        \
+                     S = alloc_buffer((8,), \"f32\", \"shared\")\n        \
+                     for t in thread_binding(4, \"threadIdx.x\"):\n{lines}"
+        );
+        let module = Program::load(Source::new("shared", text)).module;
+        let program = module.definitions.iter().find_map(|definition| match definition {
+            Definition::Tensor(program) => Some(program),
+            Definition::Graph(_) => None,
+        });
+        let program = program.expect("the text has one");
+        assert!(program.body.is_some());
+        let found = unproved(program);
+        found.into_iter().map(|id| program.buffer(id).name.to_string()).collect()
+    }
+
+    #[test]
+    fn what_all_threads_stored_is_there_at_a_barrier() {
+        let both = "S[t] = X[t]\nS[t + 4] = X[t + 4]\n";
+        assert_eq!(watched(&format!("{both}barrier()\nY[t] = S[7 - t]\n")), [""; 0]);
+        assert_eq!(watched(&format!("{both}Y[t] = S[7 - t]\n")), ["S"]);
+        let after = "barrier()\nS[t] = X[t]\nS[t + 4] = X[t + 4]\nY[t] = S[7 - t]\n";
+        assert_eq!(watched(after), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nS[t + 3] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
+    }
+
+    #[test]
+    fn what_only_some_iterations_store_is_not() {
+        let some =
+            "for i in grid(4):\n    S[t * 2] = X[t]\n    S[t * 2 + 1] = X[t]\n    barrier()\n";
+        assert_eq!(watched(&format!("{some}Y[t] = S[7 - t]\n")), [""; 0]);
+        let none = some.replace("grid(4)", "range(t)");
+        assert_eq!(watched(&format!("{none}Y[t] = S[7 - t]\n")), ["S"]);
+        let behind = "if t < 2:\n    S[t] = X[t]\n    S[t + 4] = X[t]\nbarrier()\nY[t] = S[t]\n";
+        assert_eq!(watched(behind), ["S"]);
+    }
 }

@@ -49,6 +49,7 @@ pub use expressions::symbol;
 
 use parts::Piece;
 use prelude::Uses;
+use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -160,7 +161,7 @@ fn print_program(
     sums: Sums,
 ) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
-    if statements::has_barrier(body) {
+    if has_barrier(body) {
         let apart = phases::without_barriers(program)?;
         return print_program(&apart, symbol, facts, sums);
     }

@@ -11,7 +11,7 @@ use crate::apart::accesses;
 use crate::bindings::bind_apart;
 use crate::carried::{Carried, own_elements, uses};
 use crate::divergent::{Branch, is_uniform};
-use crate::statements::has_barrier;
+use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::walk::visit_statements;
 use relax_semantics::tir::Typing;

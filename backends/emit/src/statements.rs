@@ -4,19 +4,12 @@ use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
-use relax_rewrite::walk::visit_statements;
+use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{Axis, AxisKind, BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
-
-/// Whether a barrier stands among statements, at any depth.
-pub(crate) fn has_barrier(statements: &[Stmt]) -> bool {
-    let mut found = false;
-    visit_statements(statements, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Barrier));
-    found
-}
 
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
@@ -106,7 +99,7 @@ impl Printer<'_, '_> {
         let text = self.expr(condition, DType::Bool);
         self.line(&format!("if ({text}) {{"));
         self.facts.push();
-        self.ranges.assume(self.facts, condition);
+        assume(&self.ranges, self.facts, condition);
         self.nested(then);
         self.facts.pop();
         if !otherwise.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::dtypes::{self, loaded, to_store};
 use crate::printer::{Place, Printer};
+use relax_rewrite::within::is_within;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, TExpr};
@@ -25,7 +26,7 @@ impl Printer<'_, '_> {
         let extents: Vec<String> = shape.iter().map(|dim| self.extent(dim)).collect();
         let mut inside = Vec::new();
         for (axis, (index, extent)) in indices.iter().zip(&shape).enumerate() {
-            if self.ranges.is_within(self.facts, index, extent) {
+            if is_within(&self.ranges, self.facts, index, extent) {
                 continue;
             }
             if !is_plain(&values[axis]) {

@@ -6,6 +6,7 @@ use crate::dtypes::{self, held, is_half};
 use crate::printer::Printer;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::ranges::is_comparison;
+use relax_rewrite::within::assume;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
 
@@ -135,7 +136,7 @@ impl Printer<'_, '_> {
         let lines = std::mem::take(&mut self.lines);
         self.facts.push();
         if let Some(condition) = holds {
-            self.ranges.assume(self.facts, condition);
+            assume(&self.ranges, self.facts, condition);
         }
         self.indent += 1;
         let value = print(self);

@@ -4,6 +4,7 @@ use crate::names::Names;
 use crate::stages::{Way, stages};
 use crate::{Binding, Content, Doubles, Kernel, Part, Stage, Word, dtypes, prelude};
 use relax_emit::initialized::unproved_with_parameters;
+use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::{Ranges, assume_declared};
 use relax_rewrite::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
@@ -47,8 +48,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) places: BTreeMap<BufferId, Place>,
     /// Buffers in storage buffers.
     pub(crate) bound: BTreeSet<BufferId>,
-    /// Variables of loops over blocks, and the threads of a block, of the entry that is printed.
-    pub(crate) shape: ([Option<ScalarId>; 3], [i64; 3]),
+    /// The threads of a block, of the entry that is printed.
+    pub(crate) size: [i64; 3],
     /// Where it is noted which elements were written, of buffers with reads that may come before.
     pub(crate) written: BTreeMap<BufferId, Place>,
     /// Buffers with such reads.
@@ -58,7 +59,7 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) indent: usize,
     /// Variables in workgroup memory, as text.
     pub(crate) workgroup: String,
-    /// Bytes of them.
+    /// Bytes of those of the entry that is printed.
     pub(crate) workgroup_bytes: i64,
     /// Bytes of the arrays of a thread.
     pub(crate) local_bytes: i64,
@@ -82,7 +83,7 @@ pub(crate) fn print_program(
     assume_declared(facts, &program.dims);
     let mut printed = attempt(program, facts, (doubles, source), Way::Launched);
     let body = program.body.as_deref().unwrap_or(&[]);
-    if printed.is_err() && !crate::threads::has_barrier(body) {
+    if printed.is_err() && !has_barrier(body) {
         printed = attempt(program, facts, (doubles, source), Way::Alone);
     }
     facts.pop();
@@ -113,7 +114,7 @@ fn attempt(
         starts: BTreeMap::new(),
         places: BTreeMap::new(),
         bound: BTreeSet::new(),
-        shape: ([None; 3], [1; 3]),
+        size: [1; 3],
         written: BTreeMap::new(),
         watched: unproved_with_parameters(program),
         words: Vec::new(),
@@ -135,7 +136,7 @@ fn attempt(
     for (plan, number) in stages.stages.iter().zip(0..) {
         let entry = format!("stage_{number}");
         entries.push_str(&printer.stage(plan, &entry)?);
-        launched.push(Stage { entry, blocks: plan.blocks(), bound: plan.bound.clone() });
+        launched.push(Stage { entry, blocks: plan.blocks(), bound: plan.bound() });
     }
     if let Some(reason) = printer.refused.take() {
         return Err(reason);

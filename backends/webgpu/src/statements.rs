@@ -5,12 +5,14 @@ use crate::dtypes;
 use crate::expressions::subtracts;
 use crate::printer::{Place, Printer};
 use crate::stages::Way;
+use relax_rewrite::launches::thread_axis;
 use relax_rewrite::ranges::is_proved;
+use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Scope, Stmt, StmtKind, TExpr,
+    Axis, AxisKind, BinOp, BufferId, Loop, Scope, Stmt, StmtKind, TExpr,
 };
 
 /// Bytes of arrays of one thread.
@@ -38,14 +40,9 @@ impl Printer<'_, '_> {
         match &stmt.kind {
             StmtKind::For { loops, kind, body } => {
                 self.quote(stmt);
-                match kind {
-                    LoopKind::Thread(name)
-                        if self.way == Way::Launched
-                            && crate::stages::thread_axis(name).is_some() =>
-                    {
-                        self.inner_threads(loops, name, body);
-                    }
-                    _ => self.for_loop(loops, body),
+                match thread_axis(kind).filter(|_| self.way == Way::Launched) {
+                    Some(axis) => self.inner_threads(loops, axis, body),
+                    None => self.for_loop(loops, body),
                 }
             }
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
@@ -58,7 +55,7 @@ impl Printer<'_, '_> {
                 let text = self.expr(condition, DType::Bool);
                 self.line(&format!("if {text} {{"));
                 self.facts.push();
-                self.ranges.assume(self.facts, condition);
+                assume(&self.ranges, self.facts, condition);
                 self.nested(then);
                 self.facts.pop();
                 if !otherwise.is_empty() {
@@ -302,7 +299,7 @@ impl Printer<'_, '_> {
         let wish = self.program.buffer(buffer).name.clone();
         let name = self.names.fresh("w", &wish);
         self.workgroup.push_str(&format!("var<workgroup> {name}: array<u32, {count}>;\n"));
-        let [x, y, z] = self.shape.1;
+        let [x, y, z] = self.size;
         let at = self.names.fresh("t", "");
         let own = format!("i32((thread.z * {y}u + thread.y) * {x}u + thread.x)");
         self.line(&format!("for (var {at} = {own}; {at} < {count}i; {at} += {}i) {{", x * y * z));

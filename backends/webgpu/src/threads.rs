@@ -2,47 +2,49 @@
 //! done by the first thread, and everything that one part wrote is seen by the next.
 
 use crate::printer::Printer;
-use crate::stages::{Plan, block_axis, has_threads, is_thread_loop, reads, thread_axis};
+use crate::stages::Plan;
+use relax_rewrite::barriers::{are_met, has_barrier};
+use relax_rewrite::launches::{has_threads, is_thread_loop, reads, thread_axis};
 use relax_rewrite::walk::visit_statements;
-use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
-use std::collections::BTreeSet;
+use relax_rewrite::within::assume;
+use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
 use std::fmt::Write;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
-
-/// Whether a barrier stands among statements, at any depth.
-pub(crate) fn has_barrier(statements: &[Stmt]) -> bool {
-    let mut found = false;
-    visit_statements(statements, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Barrier));
-    found
-}
 
 impl Printer<'_, '_> {
     /// One entry.
     pub(crate) fn stage(&mut self, plan: &Plan<'_>, entry: &str) -> Result<String, String> {
         self.lines.clear();
         self.indent = 1;
-        self.local_bytes = 0;
+        (self.local_bytes, self.workgroup_bytes) = (0, 0);
         self.facts.push();
-        for (var, value) in &plan.bound {
-            self.bind_scalar(*var, value);
+        for (var, value) in plan.launch.values() {
+            self.bind_scalar(var, value);
         }
-        let size = match &plan.threads {
-            None => {
-                for stmt in &plan.statements {
-                    self.stmt(stmt);
-                }
-                [1; 3]
-            }
-            Some(shape) => {
-                self.shape = (shape.blocks.map(|item| item.map(|item| item.var)), shape.size);
-                check_uniform(&plan.statements)?;
-                self.at_block(&plan.statements);
-                shape.size
-            }
-        };
+        self.size = plan.size;
+        let body = &plan.launch.body;
+        if let ([_, ..], Some(first)) = (plan.launch.blocks.as_slice(), body.first()) {
+            self.quote(first);
+        }
+        for (axis, item) in &plan.launch.blocks {
+            self.over_blocks(item, *axis);
+        }
+        let starts = |stmt: &&Stmt| has_threads(std::slice::from_ref(*stmt));
+        if plan.launch.has_threads && body.iter().any(starts) {
+            are_met(body.iter().copied(), [])?;
+            self.at_block(body);
+        } else {
+            body.iter().for_each(|stmt| self.stmt(stmt));
+        }
+        for _ in &plan.launch.blocks {
+            self.depth -= 1;
+            self.leave(1);
+            self.facts.pop();
+        }
+        let [x, y, z] = plan.size;
         self.facts.pop();
-        let mut text = format!("@compute @workgroup_size({}, {}, {})\n", size[0], size[1], size[2]);
+        let mut text = format!("@compute @workgroup_size({x}, {y}, {z})\n");
         let _ = writeln!(
             text,
             "fn {entry}(@builtin(workgroup_id) block: vec3<u32>, @builtin(num_workgroups) blocks: vec3<u32>,\n    \
@@ -64,16 +66,13 @@ impl Printer<'_, '_> {
                     self.bind_scalar(*var, value);
                 }
                 StmtKind::Alloc(buffer) => self.alloc_for_block(*buffer),
-                StmtKind::For { loops, kind: LoopKind::Thread(name), body } => {
+                StmtKind::For { loops, kind, body } if thread_axis(kind).is_some() => {
                     self.quote(stmt);
-                    if let Some(axis) = block_axis(name) {
-                        self.over_blocks(&loops[0], axis, body);
-                    } else if let Some(axis) = thread_axis(name) {
-                        self.over_threads(&loops[0], axis, body);
-                        self.barrier();
-                    }
+                    let axis = thread_axis(kind).unwrap_or(0);
+                    self.over_threads(&loops[0], axis, body);
+                    self.barrier();
                 }
-                StmtKind::For { loops, body, .. } if has_threads(body) => {
+                StmtKind::For { loops, body, .. } if has_threads(std::slice::from_ref(*stmt)) => {
                     self.quote(stmt);
                     self.block_loop(loops, body);
                 }
@@ -103,7 +102,7 @@ impl Printer<'_, '_> {
         self.indent += 1;
         self.facts.push();
         if let Some(condition) = holds {
-            self.ranges.assume(self.facts, condition);
+            assume(&self.ranges, self.facts, condition);
         }
         self.at_block(&body.iter().collect::<Vec<_>>());
         self.facts.pop();
@@ -141,21 +140,8 @@ impl Printer<'_, '_> {
         self.barrier();
     }
 
-    fn over_blocks(&mut self, item: &Loop, axis: usize, body: &[Stmt]) {
-        let inner = body
-            .iter()
-            .filter(|stmt| !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_)));
-        let inner: Vec<&Stmt> = inner.collect();
-        let has_blocks = |stmt: &&Stmt| {
-            let mut found = false;
-            visit_statements(std::slice::from_ref(*stmt), &mut |stmt| {
-                found |= matches!(&stmt.kind, StmtKind::For { kind: LoopKind::Thread(name), .. } if block_axis(name).is_some());
-            });
-            found
-        };
-        if inner.iter().any(has_blocks) && (inner.len() != 1 || !is_thread_loop(inner[0])) {
-            self.refuse("blocks start within what a block does");
-        }
+    /// A loop over blocks, in turns where there are more iterations than blocks; it is closed by whoever opened it.
+    fn over_blocks(&mut self, item: &Loop, axis: usize) {
         self.facts.push();
         let (start, stop) = (self.bound(&item.start), self.bound(&item.stop));
         let (var, at) = (self.scalars[&item.var].clone(), AXES[axis]);
@@ -164,16 +150,6 @@ impl Printer<'_, '_> {
         ));
         self.enter(item, start);
         self.depth += 1;
-        if has_threads(body) {
-            self.at_block(&body.iter().collect::<Vec<_>>());
-        } else {
-            self.line("if all(thread == vec3<u32>(0u, 0u, 0u)) {");
-            self.nested(body);
-            self.line("}");
-        }
-        self.depth -= 1;
-        self.leave(1);
-        self.facts.pop();
     }
 
     /// The outermost loop over threads of a part. Threads of axes that it has not do nothing, which they may only where nobody
@@ -182,14 +158,14 @@ impl Printer<'_, '_> {
         let mut used = [false; 3];
         used[axis] = true;
         visit_statements(body, &mut |stmt| {
-            if let StmtKind::For { kind: LoopKind::Thread(name), .. } = &stmt.kind
-                && let Some(axis) = thread_axis(name)
+            if let StmtKind::For { kind, .. } = &stmt.kind
+                && let Some(axis) = thread_axis(kind)
             {
                 used[axis] = true;
             }
         });
         let idle: Vec<String> = (0..3)
-            .filter(|&axis| !used[axis] && self.shape.1[axis] > 1)
+            .filter(|&axis| !used[axis] && self.size[axis] > 1)
             .map(|axis| format!("thread.{} == 0u", AXES[axis]))
             .collect();
         let waits = has_barrier(body);
@@ -207,8 +183,7 @@ impl Printer<'_, '_> {
     }
 
     /// A loop over threads within another one.
-    pub(crate) fn inner_threads(&mut self, loops: &[Loop], name: &str, body: &[Stmt]) {
-        let Some(axis) = thread_axis(name) else { return };
+    pub(crate) fn inner_threads(&mut self, loops: &[Loop], axis: usize, body: &[Stmt]) {
         self.thread_loop(&loops[0], axis, body, has_barrier(body));
     }
 
@@ -221,7 +196,7 @@ impl Printer<'_, '_> {
         }
         self.facts.push();
         let (start, stop) = (self.bound(&item.start), self.bound(&item.stop));
-        let (var, at, size) = (self.scalars[&item.var].clone(), AXES[axis], self.shape.1[axis]);
+        let (var, at, size) = (self.scalars[&item.var].clone(), AXES[axis], self.size[axis]);
         if waits {
             let exact = match (&item.start, &item.stop) {
                 (TExpr::Int(start), TExpr::Int(stop)) => stop.checked_sub(*start) == Some(size),
@@ -245,64 +220,4 @@ impl Printer<'_, '_> {
         self.leave(1);
         self.facts.pop();
     }
-}
-
-/// Whether every barrier is reached by all threads of a block: what is around it does not depend on the thread or on memory.
-fn check_uniform(statements: &[&Stmt]) -> Result<(), String> {
-    let mut varying = BTreeSet::new();
-    statements.iter().try_for_each(|stmt| uniform(stmt, &mut varying))
-}
-
-fn uniform(stmt: &Stmt, varying: &mut BTreeSet<ScalarId>) -> Result<(), String> {
-    let error = || Err("a barrier stands where not all threads of a block may come".to_owned());
-    let all = |body: &[Stmt], varying: &mut BTreeSet<ScalarId>| {
-        body.iter().try_for_each(|stmt| uniform(stmt, varying))
-    };
-    match &stmt.kind {
-        StmtKind::For { loops, kind, body } => {
-            let is_thread = matches!(kind, LoopKind::Thread(name) if thread_axis(name).is_some());
-            for item in loops {
-                let varies = differs(&item.start, varying) || differs(&item.stop, varying);
-                if varies && has_barrier(body) {
-                    return error();
-                }
-                if is_thread || varies {
-                    varying.insert(item.var);
-                }
-            }
-            all(body, varying)
-        }
-        StmtKind::If { condition, then, otherwise } => {
-            let waits = has_barrier(then) || has_barrier(otherwise);
-            if waits && differs(condition, varying) {
-                return error();
-            }
-            all(then, varying)?;
-            all(otherwise, varying)
-        }
-        StmtKind::Block { axes, init, body, .. } => {
-            if has_barrier(init) || has_barrier(body) {
-                return Err("a barrier stands in a block of statements".to_owned());
-            }
-            for axis in axes {
-                varying.insert(axis.var);
-            }
-            Ok(())
-        }
-        StmtKind::Let { var, value } => {
-            if differs(value, varying) {
-                varying.insert(*var);
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
-fn differs(expr: &TExpr, varying: &BTreeSet<ScalarId>) -> bool {
-    let mut found = reads(expr);
-    relax_rewrite::patterns::visit(expr, &mut |part| {
-        found |= matches!(part, TExpr::Scalar(id) if varying.contains(id));
-    });
-    found
 }

@@ -104,10 +104,16 @@ fn cuda_text(module: &Module, file: &Source, terminal: &mut Terminal) -> String 
     source.text
 }
 
-/// The tensor programs as WGSL, one text after the other, for devices without f64.
+/// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64.
 fn wgsl_text(module: &Module, source: &Source, terminal: &mut Terminal) -> String {
     let doubles = Doubles::Narrowed;
-    let printed = print_wgsl(module, &mut Prover::new(), doubles, Some(source));
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), Order::Kept);
+    let printed = print_wgsl(&scheduled, &mut Prover::new(), doubles, Some(source));
+    for kernel in &printed.kernels {
+        let (name, launches) = (&kernel.program.name, kernel.stages.len());
+        let stops = if kernel.can_stop { "may stop" } else { "never stops" };
+        terminal.detail(&format!("{name}: {stops}, {launches} launches"));
+    }
     for (name, why) in &printed.left_out {
         terminal.note(&format!("`{name}` is left out: {why}"));
     }

@@ -5,6 +5,7 @@ use relax_rewrite::walk::{
     Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
 };
 use relax_rewrite::workspaces::is_forgotten;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,9 +59,11 @@ fn is_at_iteration(loops: &[Loop], buffer: BufferId, all: &[Stmt]) -> bool {
     fits && places.len() == 1
 }
 
-/// Single elements in the place of buffers.
+/// Single elements in the place of buffers, or one of an array for each of them.
 pub(super) struct Nearer {
     of: BTreeMap<BufferId, BufferId>,
+    /// Which one.
+    indices: Vec<TExpr>,
 }
 
 impl Nearer {
@@ -73,7 +76,22 @@ impl Nearer {
             let info = BufferInfo { shape: Vec::new(), scope, ..info };
             of.insert(*buffer, writer.buffer(&name, info));
         }
-        Self { of }
+        Self { of, indices: Vec::new() }
+    }
+
+    /// An array of a thread in the place of a buffer.
+    pub(super) fn array(writer: &mut Writer, buffer: BufferId, shape: &[i64]) -> Self {
+        let mut nearer = Self::new(writer, &BTreeSet::from([buffer]), Scope::Local);
+        for own in nearer.of.values_mut() {
+            let info = &mut writer.program.buffers[own.0 as usize];
+            info.shape = shape.iter().map(|extent| Dim::Int(*extent)).collect();
+        }
+        nearer
+    }
+
+    /// From now on this element of the array stands for the buffer.
+    pub(super) fn at(&mut self, indices: Vec<TExpr>) {
+        self.indices = indices;
     }
 
     /// Where the elements are allocated.
@@ -97,7 +115,7 @@ impl Nearer {
                 StmtKind::Store { buffer, indices, .. } => {
                     if let Some(own) = self.of.get(buffer) {
                         *buffer = *own;
-                        indices.clear();
+                        indices.clone_from(&self.indices);
                     }
                 }
                 StmtKind::For { body, .. } => *body = self.stores(std::mem::take(body)),
@@ -120,6 +138,6 @@ impl Rewrite for Nearer {
     fn replace(&mut self, part: &TExpr, _place: Place) -> Option<TExpr> {
         let TExpr::Load { buffer, .. } = part else { return None };
         let buffer = *self.of.get(buffer)?;
-        Some(TExpr::Load { buffer, indices: Vec::new() })
+        Some(TExpr::Load { buffer, indices: self.indices.clone() })
     }
 }

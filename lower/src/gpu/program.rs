@@ -7,13 +7,14 @@ use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
 use super::turned::turn;
 use super::{Limits, Order};
+use relax_rewrite::launches::{has_threads, reads};
 use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{loaded, stored, visit, visit_statements};
+use relax_rewrite::walk::{loaded, stored};
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
-    BufferId, BufferInfo, LoopKind, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
+    BufferId, BufferInfo, ScalarId, ScalarInfo, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
@@ -138,7 +139,7 @@ fn arrange(
             continue;
         }
         match &stmt.kind {
-            StmtKind::Let { value, .. } if loads(value) => {
+            StmtKind::Let { value, .. } if reads(value) => {
                 serial.extend(body[at..].iter().cloned());
                 break;
             }
@@ -157,7 +158,7 @@ fn arrange(
                 }
                 done.push(stmt.clone());
             }
-            _ if has_threads(stmt) => {
+            _ if has_threads(std::slice::from_ref(stmt)) => {
                 flush(writer, &mut serial, &mut done);
                 done.push(stmt.clone());
             }
@@ -188,7 +189,7 @@ fn without_unused(writer: &Writer, mut body: Vec<Stmt>) -> Vec<Stmt> {
 fn flush(writer: &mut Writer, serial: &mut Vec<Stmt>, done: &mut Vec<Stmt>) {
     let Some(span) = serial.first().map(|stmt| stmt.span) else { return };
     let body = std::mem::take(serial);
-    if body.iter().any(has_threads) {
+    if has_threads(&body) {
         // Threads within loops of the host: printers refuse them.
         done.extend(body);
         return;
@@ -200,21 +201,6 @@ fn flush(writer: &mut Writer, serial: &mut Vec<Stmt>, done: &mut Vec<Stmt>) {
     done.push(thread_loop((bx, TExpr::Int(1)), "blockIdx.x", vec![threads], span));
 }
 
-fn loads(value: &TExpr) -> bool {
-    let mut found = false;
-    visit(value, &mut |part| found |= matches!(part, TExpr::Load { .. }));
-    found
-}
-
-/// Whether it is scheduled already.
-pub(super) fn has_threads(stmt: &Stmt) -> bool {
-    let mut found = false;
-    visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
-        found |= matches!(&stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
-    });
-    found
-}
-
 /// Whether memory that is no global one is for threads that the program itself has, and for nothing else.
 fn is_shared_by_threads(writer: &Writer, buffer: BufferId, rest: &[Stmt]) -> bool {
     let touches = |stmt: &&Stmt| {
@@ -222,5 +208,5 @@ fn is_shared_by_threads(writer: &Writer, buffer: BufferId, rest: &[Stmt]) -> boo
         loaded(body).contains(&buffer) || stored(body).contains(&buffer)
     };
     writer.program.buffer(buffer).scope != Scope::Global
-        && rest.iter().filter(touches).all(has_threads)
+        && rest.iter().filter(touches).all(|stmt| has_threads(std::slice::from_ref(stmt)))
 }

@@ -25,6 +25,7 @@ pub(super) struct Step {
 }
 
 /// What is combined, and where.
+#[derive(Clone, Debug)]
 pub(super) struct Reduction {
     pub(super) op: BinOp,
     pub(super) buffer: BufferId,

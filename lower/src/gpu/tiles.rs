@@ -1,13 +1,15 @@
 //! Sums of products as blocks of threads that compute a tile of the result: what they need of both factors is loaded once into
 //! shared memory, a tile of it at a time.
 //!
-//! Each thread owns an element and adds its products in the order of the text: the same bits. At the edges threads without an
-//! element load what others need, and wait with them.
+//! Each thread owns an element, or a square of them ([`super::micro`]), and adds its products in the order of the text: the same
+//! bits. At the edges threads without an element load what others need, and wait with them. There tiles hold 0, so that every element of
+//! them is written. Which of the two it is the host decides by the extents: the other one has no blocks.
 
 use super::Limits;
 use super::bind::{Grid, indexed, is_of_host, named};
 use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
 use super::handed::{Nearer, own_elements};
+use super::micro;
 use super::own::apart;
 use super::program::Writer;
 use super::steps::{Reduction, Role, Step, mentions, reduction, steps, unwrapped};
@@ -15,7 +17,7 @@ use crate::passes::fuse_loops::never_stops;
 use relax_rewrite::walk::{Place, Rewrite, expr, stored, visit};
 use relax_semantics::tir::Typing;
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::DType;
+use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
@@ -27,28 +29,30 @@ use std::collections::BTreeSet;
 const SHORT: i64 = 8;
 
 /// A nest that sums products.
-struct Product {
+#[derive(Clone)]
+pub(super) struct Product {
     /// Loops around those of the tile.
-    batch: Vec<Loop>,
-    i: Loop,
-    j: Loop,
-    k: Loop,
-    first: Stmt,
-    sum: Reduction,
+    pub(super) batch: Vec<Loop>,
+    pub(super) i: Loop,
+    pub(super) j: Loop,
+    pub(super) k: Loop,
+    pub(super) first: Stmt,
+    pub(super) sum: Reduction,
     /// That which depends on `i`, then that which depends on `j`.
-    factors: [Factor; 2],
+    pub(super) factors: [Factor; 2],
     /// Whether they are multiplied the other way around.
-    swapped: bool,
-    last: Vec<Stmt>,
-    all: Vec<Stmt>,
-    span: Span,
+    pub(super) swapped: bool,
+    pub(super) last: Vec<Stmt>,
+    pub(super) all: Vec<Stmt>,
+    pub(super) span: Span,
 }
 
 /// A factor: what is loaded, and the conversions of it.
-struct Factor {
-    core: TExpr,
-    casts: Vec<DType>,
-    dtype: DType,
+#[derive(Clone)]
+pub(super) struct Factor {
+    pub(super) core: TExpr,
+    pub(super) casts: Vec<DType>,
+    pub(super) dtype: DType,
 }
 
 impl Factor {
@@ -61,8 +65,17 @@ impl Factor {
         Self { core: core.clone(), casts, dtype: typing.dtype(core) }
     }
 
+    /// What a tile holds beyond the edge.
+    pub(super) fn nothing(&self) -> TExpr {
+        match self.dtype.class() {
+            Class::Float => TExpr::Float(0.0),
+            Class::Bool => TExpr::Bool(false),
+            Class::Signed | Class::Unsigned => TExpr::Int(0),
+        }
+    }
+
     /// Its value, from the tile.
-    fn in_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
+    pub(super) fn in_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
         let load = TExpr::Load { buffer, indices };
         self.casts.iter().rev().fold(load, |value, dtype| TExpr::Cast(*dtype, Box::new(value)))
     }
@@ -79,7 +92,22 @@ pub(super) fn tile(
 ) -> Option<Vec<Stmt>> {
     let product = product(writer, stmt, host)?;
     never_stops(&writer.program, stmt, facts).then_some(())?;
-    Some(written(writer, product, outside, limits))
+    let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
+    let loops = [product.batch.clone(), vec![product.i.clone(), product.j.clone()]].concat();
+    let is_own = own_elements(writer, &loops, &product.all, outside).contains(&product.sum.buffer);
+    let squares = micro::chosen(&product, size);
+    let mut done = Vec::new();
+    if let Some(times) = &squares {
+        done = micro::written(writer, &product, (size, is_own), times, limits);
+    }
+    let times = squares.map_or(TExpr::Int(1), |times| match times {
+        TExpr::Int(times) => TExpr::Int(1 - times),
+        times => binary(BinOp::Sub, TExpr::Int(1), times),
+    });
+    if times != TExpr::Int(0) {
+        done.extend(written(writer, product, (size, is_own), &times, limits));
+    }
+    Some(done)
 }
 
 fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Product> {
@@ -156,11 +184,14 @@ impl Rewrite for InPlace {
     }
 }
 
-fn written(writer: &mut Writer, product: Product, outside: &[Stmt], limits: Limits) -> Vec<Stmt> {
+fn written(
+    writer: &mut Writer,
+    product: Product,
+    (size, is_own): (i64, bool),
+    times: &TExpr,
+    limits: Limits,
+) -> Vec<Stmt> {
     let span = product.span;
-    let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
-    let loops = [product.batch.clone(), vec![product.i.clone(), product.j.clone()]].concat();
-    let is_own = own_elements(writer, &loops, &product.all, outside).contains(&product.sum.buffer);
     let mut nearer = Nearer::new(writer, &BTreeSet::from([product.sum.buffer]), Scope::Local);
     let own = nearer.element(product.sum.buffer).expect("invariant: it was asked for");
     let index = |writer: &mut Writer, base: &str| writer.scalar(base, Some(DType::I64), span);
@@ -200,12 +231,12 @@ fn written(writer: &mut Writer, product: Product, outside: &[Stmt], limits: Limi
     body.push(when(both(has_i.clone(), has_j.clone()), last));
     writer.is_bound(i);
     writer.is_bound(j);
-    let tiles = |item: &Loop, var: ScalarId| {
-        let stop = ceil_divide(extent(item), size);
+    let tiles = |item: &Loop, var: ScalarId, times: &TExpr| {
+        let stop = multiply(ceil_divide(extent(item), size), times.clone());
         Loop { var, start: TExpr::Int(0), stop }
     };
-    let blocks = [product.batch.clone(), vec![tiles(&product.i, ti), tiles(&product.j, tj)]];
-    let blocks = blocks.concat();
+    let over = vec![tiles(&product.i, ti, times), tiles(&product.j, tj, &TExpr::Int(1))];
+    let blocks = [product.batch.clone(), over].concat();
     let tiled = Tiled { shared: vec![a, b], threads: [ty, tx], size, span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
@@ -282,8 +313,9 @@ impl Inner<'_> {
             let value = expr(core, &mut InPlace(product.k.var, k), Place::Value);
             let indices = vec![TExpr::Scalar(ty), TExpr::Scalar(tx)];
             let buffer = self.tiles[number];
-            let then = vec![stmt(StmtKind::Store { buffer, indices, update: None, value })];
-            body.push(stmt(StmtKind::If { condition, then, otherwise: Vec::new() }));
+            let nothing = product.factors[number].nothing();
+            let value = TExpr::Select(Box::new((condition, value, nothing)));
+            body.push(stmt(StmtKind::Store { buffer, indices, update: None, value }));
         }
         body.push(stmt(StmtKind::Barrier));
         body.push(self.products(writer, product, before));
@@ -311,8 +343,6 @@ impl Inner<'_> {
         let left = binary(BinOp::Sub, product.k.stop.clone(), before);
         let stop = binary(BinOp::Min, left, TExpr::Int(self.size));
         let loops = vec![Loop { var: p, start: TExpr::Int(0), stop }];
-        let then = vec![stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })];
-        let condition = binary(BinOp::And, self.has[0].clone(), self.has[1].clone());
-        stmt(StmtKind::If { condition, then, otherwise: Vec::new() })
+        stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
     }
 }

@@ -1,6 +1,6 @@
 //! Scheduled tensor programs: every tensor program of the corpus, as it stands in the text and as the pipeline makes it, is
-//! scheduled and run in lock-step mode, whole and kernel by kernel, and gives the bits or the trap of the program before, at
-//! sizes that hurt.
+//! scheduled and run in lock-step mode, and gives the bits or the trap of the program before, at
+//! sizes that hurt. Mistakes that are planted into schedules are found.
 
 mod launch;
 mod planted;
@@ -22,7 +22,8 @@ const LIMITS: [Limits; 2] =
 fn main() {
     let arguments = Arguments::from_args();
     let planted = Trial::test("planted", planted::all_are_found);
-    let trials = files::programs().into_iter().map(trial).chain([planted]).collect();
+    let in_corpus = Trial::test("planted_in_corpus", planted::all_in_the_corpus_are_found);
+    let trials = files::programs().into_iter().map(trial).chain([planted, in_corpus]).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -3,10 +3,11 @@
 //! one statement has ended before the next one begins.
 
 use super::Place;
-use super::barriers::{allocates, reads};
-use super::groups::{Group, has_threads};
-use super::threads::{is_thread, thread_loops};
+use super::groups::Group;
+use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
+use relax_rewrite::launches::{has_threads, reads, thread_axis};
+use relax_rewrite::within::assume;
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -14,21 +15,22 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 impl Printer<'_, '_> {
     /// The statements of one function.
     pub(crate) fn group(&mut self, group: &Group<'_>) {
-        group.scalars.iter().for_each(|stmt| self.stmt(stmt));
-        for (axis, item) in &group.blocks {
+        group.launch.scalars.iter().for_each(|stmt| self.stmt(stmt));
+        for (axis, item) in &group.launch.blocks {
             let (first, step) =
                 (format!("blockIdx.{}", AXES[*axis]), format!("gridDim.{}", AXES[*axis]));
             self.shared_loop(item, &first, &step);
         }
-        let statements: Vec<Stmt> = group.body.iter().map(|stmt| (*stmt).clone()).collect();
-        let opened = group.blocks.len();
+        let body = &group.launch.body;
+        let statements: Vec<Stmt> = body.iter().map(|stmt| (*stmt).clone()).collect();
+        let opened = group.launch.blocks.len();
         self.cuda().place = Place::Thread;
         if group.is_alone {
             self.body(&statements);
         } else {
             self.cuda().place = Place::Block;
             // The memory of a block is used again when it takes its next turn.
-            self.cuda().dirty = opened > 0 && allocates(&group.body);
+            self.cuda().dirty = opened > 0 && allocates(body);
             self.block_body(&statements);
         }
         self.cuda().place = Place::Program;
@@ -78,7 +80,7 @@ impl Printer<'_, '_> {
                 self.stmt(stmt);
             }
             StmtKind::Alloc(_) => self.stmt(stmt),
-            StmtKind::For { kind, .. } if is_thread(kind).is_some() => self.nest(stmt),
+            StmtKind::For { kind, .. } if thread_axis(kind).is_some() => self.nest(stmt),
             StmtKind::For { loops, body, .. } => self.block_loop(loops, body),
             StmtKind::If { condition, then, otherwise } => {
                 self.everyone_reads(&[condition]);
@@ -147,7 +149,7 @@ impl Printer<'_, '_> {
         let dirty = self.cuda().dirty;
         self.line(&format!("if ({text}) {{"));
         self.facts.push();
-        self.ranges.assume(self.facts, condition);
+        assume(&self.ranges, self.facts, condition);
         self.indent += 1;
         self.block_body(then);
         self.indent -= 1;
@@ -197,5 +199,6 @@ impl Printer<'_, '_> {
 
 /// Whether a statement is done by one thread.
 fn is_of_one(stmt: &Stmt) -> bool {
-    !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_)) && !has_threads(stmt)
+    !matches!(stmt.kind, StmtKind::Let { .. } | StmtKind::Alloc(_))
+        && !has_threads(std::slice::from_ref(stmt))
 }

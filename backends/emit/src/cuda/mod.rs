@@ -7,7 +7,6 @@
 //! What stops, stops alone: the thread notes its site and ends, and the host asks the interpreter what is to be said.
 //! Other threads go on, each with its own checks, so that nothing is touched that is not there.
 
-mod barriers;
 mod blocks;
 mod call;
 mod groups;
@@ -22,14 +21,15 @@ use crate::checks::Checks;
 use crate::dtypes;
 use crate::printer::Printer;
 use crate::replaced::without_names;
-use crate::statements::has_barrier;
 use crate::{Site, Sums, first_message, names, phases, prelude};
 use groups::{Group, groups};
+use relax_rewrite::barriers::has_barrier;
+use relax_rewrite::launches::{Launches, by_one_thread, launches};
 use relax_rewrite::ranges::assume_declared;
 use relax_rewrite::walk::stored;
 use relax_syntax::Name;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::collections::BTreeSet;
@@ -137,34 +137,34 @@ fn print_program(
 ) -> Printed {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     let body = without_names(body);
-    let reason = match groups(&body) {
-        Ok(groups) => match print_groups(program, (symbol, &body), &groups, facts, source) {
+    let reason =
+        match print_launches(program, symbol, (body.as_slice(), launches(&body)), facts, source) {
             Ok(printed) => return Ok(printed),
             Err(reason) => reason,
-        },
-        Err(reason) => reason,
-    };
+        };
     let apart =
         if has_barrier(&body) { phases::without_barriers(program)? } else { program.clone() };
     let body = without_names(apart.body.as_deref().unwrap_or(&[]));
-    let all = vec![Group::alone(&body)];
-    let (text, mut kernel) = print_groups(&apart, (symbol, &body), &all, facts, source)?;
+    let all = (body.as_slice(), by_one_thread(&body));
+    let (text, mut kernel) = print_launches(&apart, symbol, all, facts, source)?;
     kernel.alone = Some(reason);
     Ok((text, kernel))
 }
 
-fn print_groups(
+fn print_launches(
     program: &TensorProgram,
-    (symbol, body): (&str, &[Stmt]),
-    groups: &[Group<'_>],
+    symbol: &str,
+    (body, launches): (&[Stmt], Launches<'_>),
     facts: &mut dyn Facts,
     source: Option<&Source>,
 ) -> Printed {
+    let memory = launches.memory.clone();
+    let groups = groups(launches)?;
     facts.push();
     assume_declared(facts, &program.dims);
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
-        .and_then(|printer| printer.cuda_program(body, groups, source));
+        .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));
     facts.pop();
     printed
 }
@@ -182,19 +182,19 @@ impl Printer<'_, '_> {
     fn cuda_program(
         mut self,
         body: &[Stmt],
-        groups: &[Group<'_>],
+        (memory, groups): (&[BufferId], &[Group<'_>]),
         source: Option<&Source>,
     ) -> Printed {
         self.cuda = Some(Cuda::default());
         // What one thread stores another one may load.
         self.forwarded = BTreeSet::new();
-        self.handed_on(body);
+        self.handed_on(memory);
         let extents = self.computed_extents();
         let mut bodies = Vec::new();
         let mut launches = Vec::new();
         for (at, group) in groups.iter().enumerate() {
             self.facts.push();
-            let first = group.statements().first();
+            let first = group.launch.body.first();
             bodies.push((self.function_body(group, at), first.map(|stmt| stmt.span)));
             self.facts.pop();
             let symbol = format!("{}_{at}", self.symbol);
@@ -247,12 +247,10 @@ impl Printer<'_, '_> {
     }
 
     /// Memory between the functions.
-    fn handed_on(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            if let StmtKind::Alloc(buffer) = stmt.kind {
-                self.span = stmt.span;
-                self.device_memory(buffer);
-            }
+    fn handed_on(&mut self, memory: &[BufferId]) {
+        for &buffer in memory {
+            self.span = self.program.buffer(buffer).span;
+            self.device_memory(buffer);
         }
     }
 

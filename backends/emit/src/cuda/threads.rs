@@ -1,7 +1,9 @@
 //! Nests of loops over the threads of a block.
 
-use crate::statements::has_barrier;
-use relax_syntax::ir::tensor::{Loop, LoopKind, Stmt, StmtKind};
+use relax_rewrite::barriers::{are_met, has_barrier};
+use relax_rewrite::launches::{has_threads, thread_axis};
+use relax_rewrite::walk::visit_statements;
+use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind};
 
 /// A nest of `threadIdx` loops.
 #[derive(Debug)]
@@ -16,32 +18,12 @@ pub(crate) struct Nest<'s> {
     pub(crate) is_plain: bool,
 }
 
-fn axis(kind: &LoopKind, level: &str) -> Option<usize> {
-    let LoopKind::Thread(name) = kind else { return None };
-    match name.split_once('.')? {
-        (found, letter) if found == level => {
-            ["x", "y", "z"].iter().position(|axis| *axis == letter)
-        }
-        _ => None,
-    }
-}
-
-/// The axis of a `threadIdx` loop.
-pub(crate) fn is_thread(kind: &LoopKind) -> Option<usize> {
-    axis(kind, "threadIdx")
-}
-
-/// The axis of a `blockIdx` loop.
-pub(crate) fn is_block(kind: &LoopKind) -> Option<usize> {
-    axis(kind, "blockIdx")
-}
-
 /// The nest that a statement is.
 pub(crate) fn thread_loops(stmt: &Stmt) -> Option<Nest<'_>> {
     let mut loops = Vec::new();
     let mut body = std::slice::from_ref(stmt);
     while let [Stmt { kind: StmtKind::For { loops: own, kind, body: inner }, .. }] = body
-        && let Some(axis) = is_thread(kind)
+        && let Some(axis) = thread_axis(kind)
         && let [item] = own.as_slice()
     {
         loops.push((axis, item));
@@ -50,7 +32,7 @@ pub(crate) fn thread_loops(stmt: &Stmt) -> Option<Nest<'_>> {
     if loops.is_empty() {
         return None;
     }
-    let is_plain = !body.iter().any(super::groups::has_threads);
+    let is_plain = !has_threads(body);
     Some(Nest { loops, body, waits: has_barrier(body), is_plain })
 }
 
@@ -67,4 +49,27 @@ pub(crate) fn nests<'s>(stmt: &'s Stmt, found: &mut Vec<Nest<'s>>) {
         _ => return,
     };
     inner.into_iter().flatten().for_each(|stmt| nests(stmt, found));
+}
+
+/// Whether threads start from the body of others only as one nest, and meet at each barrier. Where they do not, one thread
+/// runs the program.
+pub(crate) fn threads_meet(nests: &[Nest<'_>]) -> Result<(), String> {
+    for nest in nests {
+        if !nest.is_plain {
+            return Err("something stands between loops over threads".to_owned());
+        }
+        are_met(nest.body, nest.loops.iter().map(|(_, item)| item.var))?;
+    }
+    Ok(())
+}
+
+/// Whether statements have memory of their own.
+pub(crate) fn allocates(body: &[&Stmt]) -> bool {
+    let mut found = false;
+    for stmt in body {
+        visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::Alloc(_));
+        });
+    }
+    found
 }
