@@ -13,8 +13,7 @@ mod wide;
 
 use crate::pass::Exactness;
 use arguments::{Instance, interesting};
-use discrete::relation_of;
-pub use discrete::relation_of_rounded;
+pub use discrete::{relation_of, relation_of_rounded};
 use relax_corpus::compare::{Relation, compare};
 use relax_corpus::externals::{as_identifier, externals};
 use relax_corpus::pipeline::{Ran, RunOptions, run};

@@ -12,7 +12,7 @@ use relax_corpus::pipeline::{Program, print, run};
 use relax_corpus::signature::Dims;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Target;
-use relax_rewrite::verify::{Effort, compare_values, verify};
+use relax_rewrite::verify::{Effort, compare_values, relation_of, verify};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -80,15 +80,17 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
         return Err(finding(format!("in another order: {}", first.message)));
     }
     let way = passes::down(Target::Cpu);
-    let (lowered, _) = passes::transformed(&program.module, &way, statistics)
+    let (lowered, exactness) = passes::transformed(&program.module, &way, statistics)
         .map_err(|found| finding(format!("in another order: {}: {}", found.kind, found.why)))?;
+    let sides =
+        [(&program.module, Relation::Equal), (&lowered, relation_of(exactness, &program.module))];
     for function in case.raw.functions() {
         for index in 0..ORDERED {
             let Some((_, arguments)) = drawn(case, function, index, statistics) else { break };
             let given = |module| run(module, &function.name, arguments.clone(), &options()).result;
             let want = given(&case.checked);
-            for module in [&program.module, &lowered] {
-                alike(want.clone(), given(module), statistics).map_err(&finding)?;
+            for (module, relation) in sides {
+                alike(relation, want.clone(), given(module), statistics).map_err(&finding)?;
             }
         }
     }
@@ -97,6 +99,7 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
 
 /// What two twins give of the same inputs. Which check of several stops first may be another one.
 fn alike(
+    relation: Relation,
     want: Result<Value, Stop>,
     got: Result<Value, Stop>,
     statistics: &mut Statistics,
@@ -104,7 +107,7 @@ fn alike(
     match (want, got) {
         (Ok(want), Ok(got)) => {
             statistics.compared += 1;
-            compare_values(Relation::Equal, &want, &got)
+            compare_values(relation, &want, &got)
         }
         (Err(Stop::Exhausted { .. } | Stop::Unsupported(_)), _)
         | (_, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) => {
@@ -174,12 +177,12 @@ fn specialized(
         };
     }
     let way = passes::down(Target::Cpu);
-    let lowered = match passes::transformed(&part, &way, statistics) {
-        Ok((lowered, _)) => lowered,
+    let (lowered, exactness) = match passes::transformed(&part, &way, statistics) {
+        Ok(lowered) => lowered,
         Err(found) => return finding(format!("{}: {}", found.kind, found.why)),
     };
     let got = run(&lowered, &function.name, arguments, &options()).result;
-    alike(want, got, statistics).or_else(finding)
+    alike(relation_of(exactness, &part), want, got, statistics).or_else(finding)
 }
 
 /// A module with numbers for the dims of one function.

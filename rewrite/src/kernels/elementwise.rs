@@ -108,8 +108,9 @@ fn of_integer(name: &str, dtype: DType, x: Scalar) -> Option<Scalar> {
     Some(match (name, dtype) {
         ("bitwise_not" | "logical_not", DType::Bool) => x.not(),
         ("logical_not", _) => x.equals(0),
-        ("isnan" | "isinf", _) => false.into(),
-        ("isfinite", _) => true.into(),
+        // Known without a look at it; but an element that nothing wrote stops this too.
+        ("isnan" | "isinf", _) => x.differs(&x),
+        ("isfinite", _) => x.equals(&x),
         (_, DType::Bool) => return None,
         ("bitwise_not", _) => x.inverted(),
         ("negative", _) => -x,

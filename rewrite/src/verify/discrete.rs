@@ -20,7 +20,8 @@ pub fn relation_of_rounded(module: &Module) -> Relation {
 }
 
 /// The relation of two results where one may be rounded as `exactness` says.
-pub(super) fn relation_of(exactness: Exactness, module: &Module) -> Relation {
+#[must_use]
+pub fn relation_of(exactness: Exactness, module: &Module) -> Relation {
     match exactness {
         Exactness::Exact => Relation::Equal,
         Exactness::Approximate => Relation::Close,
