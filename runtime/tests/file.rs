@@ -75,6 +75,7 @@ fn another_version_is_told_apart_from_damage() {
 fn forged_code_does_no_harm() {
     let bytes = image().to_bytes();
     let (table, entry) = (32, 32 + 24);
+    let sections = u32::from_le_bytes(bytes[12..16].try_into().expect("four")) as usize;
     let place = u64::from_le_bytes(bytes[entry + 8..entry + 16].try_into().expect("eight"));
     let length = u64::from_le_bytes(bytes[entry + 16..entry + 24].try_into().expect("eight"));
     let (place, length) = (place as usize, length as usize);
@@ -85,7 +86,7 @@ fn forged_code_does_no_harm() {
             forged[at] ^= change;
             let crc = crc32fast::hash(&forged[place..place + length]);
             forged[entry + 4..entry + 8].copy_from_slice(&crc.to_le_bytes());
-            let crc = crc32fast::hash(&forged[table..table + 6 * 24]);
+            let crc = crc32fast::hash(&forged[table..table + sections * 24]);
             forged[24..28].copy_from_slice(&crc.to_le_bytes());
             let crc = crc32fast::hash(&forged[..28]);
             forged[28..32].copy_from_slice(&crc.to_le_bytes());
