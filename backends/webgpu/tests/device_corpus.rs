@@ -4,23 +4,23 @@
 //! device is used as one without f64, and the list is `not_held_narrowed.txt`. Without a device nothing is held, and with
 //! `RELAX_REQUIRE_WGPU=1` that is a failure.
 
+#[path = "../../build/tests/route/expectation.rs"]
+mod expectation;
+
+use expectation::{held, perform};
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::compare::compare;
-use relax_corpus::directive::{Call, Kind, read};
+use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
-use relax_corpus::pipeline::{Program, parameters};
-use relax_corpus::spec::Context;
+use relax_corpus::pipeline::Program;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::program::{Around, kernels, lower_program};
-use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed as NotLowered;
 use relax_runtime as machine;
 use relax_semantics::ops::Limits;
-use relax_semantics::stop::Stop;
-use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
-use relax_syntax::parse::{parse_expression, read_source};
+use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Doubles, Ran, WgpuKernels, lower_for_webgpu};
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,49 +223,4 @@ fn load(
         machine::Module::new(image, Box::new(kernels)).map_err(|error| error.to_string())?;
     register(&mut module, &limits, &Printed::default())?;
     Ok(module)
-}
-
-fn perform(
-    module: &machine::Module,
-    text: &Module,
-    call: &Call,
-) -> Result<Result<Value, Stop>, String> {
-    let parameters = parameters(text, &call.function).ok_or("no such function")?;
-    let mut arguments = Vec::new();
-    for (index, spec) in call.arguments.iter().enumerate() {
-        let parameter = parameters.get(index);
-        let name = parameter.map_or("extra", |(name, _)| name.as_str());
-        let target = parameter.map(|(_, annotation)| annotation);
-        let value = Context::default().value(name, spec, target).map_err(|why| why.to_string())?;
-        arguments.push(to_machine(&value)?);
-    }
-    let function = module.function(&call.function);
-    let function = function.ok_or_else(|| format!("`{}` is not offered", call.function))?;
-    let mut named =
-        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
-    match function.call(&arguments) {
-        Ok(value) => Ok(Ok(to_semantics(&value, &mut named)?)),
-        Err(stop) => Ok(Err(stop_to_semantics(stop))),
-    }
-}
-
-fn held(kind: &Kind, result: Result<Value, Stop>, text: &str) -> Result<(), String> {
-    match (kind, result) {
-        (Kind::Run { relation, want, .. }, Ok(got)) => {
-            let expr = parse_expression(&text[want.clone()], 0).map_err(|d| d.message)?;
-            let want = Context::default()
-                .value("expected", &expr, Some(&got.annotation()))
-                .map_err(|why| format!("the expected value: {why}"))?;
-            compare(*relation, &want, &got)
-        }
-        (Kind::Run { call, .. }, Err(stop)) => Err(format!("{} stops: {stop}", call.text)),
-        (Kind::Trap { id, .. }, Err(Stop::Trap(trap))) if trap.id == *id => Ok(()),
-        (Kind::Trap { id, call }, Err(stop)) => {
-            Err(format!("{}: expected the trap {id}, found {stop}", call.text))
-        }
-        (Kind::Trap { id, call }, Ok(_)) => {
-            Err(format!("{}: expected the trap {id}, found a value", call.text))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,28 +1,23 @@
-//! From a program to a loaded module, and a call of it held against an expectation.
+//! From a program to a loaded module, a call of which is held against an expectation.
 
+mod expectation;
+
+pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, build_cpu, lower_for_cpu};
-use relax_corpus::compare::compare;
-use relax_corpus::directive::{Call, Kind};
-use relax_corpus::pipeline::parameters;
-use relax_corpus::spec::Context;
+use relax_corpus::directive::Kind;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::{Around, kernels, lower_program};
-use relax_reference::{
-    Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
-};
+use relax_reference::{Printed, ReferenceKernels, register};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_runtime as machine;
 use relax_runtime::file::Image;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::Limits;
-use relax_semantics::stop::Stop;
-use relax_semantics::value::Value;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
-use relax_syntax::parse::parse_expression;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -104,54 +99,8 @@ fn read_back(image: &Image) -> Result<Image, String> {
     if read == *image { Ok(read) } else { Err("the file does not read back".to_owned()) }
 }
 
-/// Reads the SPECs, as the signature in the text says, and calls.
-pub(super) fn perform(
-    module: &machine::Module,
-    text: &Module,
-    call: &Call,
-) -> Result<Result<Value, Stop>, String> {
-    let parameters = parameters(text, &call.function).ok_or("no such function")?;
-    let mut arguments = Vec::new();
-    for (index, spec) in call.arguments.iter().enumerate() {
-        let parameter = parameters.get(index);
-        let name = parameter.map_or("extra", |(name, _)| name.as_str());
-        let target = parameter.map(|(_, annotation)| annotation);
-        let value = Context::default().value(name, spec, target).map_err(|why| why.to_string())?;
-        arguments.push(to_machine(&value)?);
-    }
-    let function = module.function(&call.function);
-    let function = function.ok_or_else(|| format!("`{}` is not offered", call.function))?;
-    let mut named =
-        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
-    match function.call(&arguments) {
-        Ok(value) => Ok(Ok(to_semantics(&value, &mut named)?)),
-        Err(stop) => Ok(Err(stop_to_semantics(stop))),
-    }
-}
-
 /// Whether elements stop the program that nothing wrote, of a tensor that something was written to.
 pub(super) fn is_of_elements(kind: &Kind) -> bool {
     let of_elements = ["tir/uninitialized", "undefined/read"];
     matches!(kind, Kind::Trap { id, .. } if of_elements.contains(&id.as_str()))
-}
-
-pub(super) fn held(kind: &Kind, result: Result<Value, Stop>, text: &str) -> Result<(), String> {
-    match (kind, result) {
-        (Kind::Run { relation, want, .. }, Ok(got)) => {
-            let expr = parse_expression(&text[want.clone()], 0).map_err(|d| d.message)?;
-            let want = Context::default()
-                .value("expected", &expr, Some(&got.annotation()))
-                .map_err(|why| format!("the expected value: {why}"))?;
-            compare(*relation, &want, &got)
-        }
-        (Kind::Run { call, .. }, Err(stop)) => Err(format!("{} stops: {stop}", call.text)),
-        (Kind::Trap { id, .. }, Err(Stop::Trap(trap))) if trap.id == *id => Ok(()),
-        (Kind::Trap { id, call }, Err(stop)) => {
-            Err(format!("{}: expected the trap {id}, found {stop}", call.text))
-        }
-        (Kind::Trap { id, call }, Ok(_)) => {
-            Err(format!("{}: expected the trap {id}, found a value", call.text))
-        }
-        _ => Ok(()),
-    }
 }
