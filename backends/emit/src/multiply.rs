@@ -189,11 +189,17 @@ impl Printer<'_, '_> {
     fn product(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> bool {
         let all = || product.loops.iter().copied().chain([product.along]);
         let mut stops = Vec::new();
-        for item in all() {
-            if !matches!(item.stop, TExpr::Int(_) | TExpr::Dim(_)) {
+        for (at, item) in all().enumerate() {
+            let stop = std::slice::from_ref(&item.stop);
+            if all().any(|other| mentions(stop, other.var)) {
                 return false;
             }
+            let before = self.lines.len();
             stops.push((item.var, self.index(&item.stop)));
+            // How often an inner loop runs is not asked where the one around it does not, and asking may stop.
+            if at > 0 && self.lines.len() != before {
+                return false;
+            }
         }
         for item in all() {
             self.ranges.enter(self.facts, item);

@@ -24,8 +24,10 @@ pub(super) struct Producer {
     pub(super) indices: Vec<Option<ScalarId>>,
     /// Of loop variables, dims and loads alone.
     value: TExpr,
-    /// Buffers that it reads.
-    pub(super) reads: BTreeSet<BufferId>,
+    /// Buffers that it reads, with the bytes of an element.
+    pub(super) reads: BTreeMap<BufferId, usize>,
+    /// Bytes of an element of its own.
+    width: usize,
 }
 
 impl Producer {
@@ -57,7 +59,9 @@ impl Producer {
         let value = typed(value, dtype, &nest)?;
         let mut reads = BTreeSet::new();
         loads(&value, &mut reads);
-        Some(Self { buffer, at, indices: nest.written, value, reads })
+        let width = |id| program.buffer(id).dtype.size();
+        let reads = reads.into_iter().map(|id| (id, width(id))).collect();
+        Some(Self { buffer, at, indices: nest.written, value, reads, width: width(buffer) })
     }
 
     /// The value for one element.
@@ -72,6 +76,23 @@ impl Producer {
         let mut uses = false;
         visit(&self.value, &mut |part| uses |= *part == TExpr::Scalar(var));
         uses
+    }
+
+    /// Whether a reader that computes elements many times has less to read than one of the buffer: elements only move, or
+    /// what they are made of is smaller, as weights of 4 bits are, or is shared by many.
+    pub(super) fn saves_memory(&self) -> bool {
+        if matches!(self.value, TExpr::Load { .. }) {
+            return true;
+        }
+        let mut vars = self.indices.iter().flatten();
+        let mut as_large = false;
+        visit(&self.value, &mut |part| {
+            if let TExpr::Load { buffer, indices } = part {
+                let own = |var: &ScalarId| indices.contains(&TExpr::Scalar(*var));
+                as_large |= self.reads[buffer] >= self.width && vars.clone().all(own);
+            }
+        });
+        vars.next().is_some() && !as_large
     }
 
     /// Whether it takes far longer than arithmetic does.

@@ -7,7 +7,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// Whether each read of what `producer` writes is in bounds, may be where it is, and nothing that
@@ -20,7 +20,7 @@ pub(super) fn may_read_inlined(
 ) -> bool {
     let mut unchanged = true;
     visit_statements(after, &mut |stmt| match &stmt.kind {
-        StmtKind::Store { buffer, .. } => unchanged &= !producer.reads.contains(buffer),
+        StmtKind::Store { buffer, .. } => unchanged &= !producer.reads.contains_key(buffer),
         StmtKind::Alloc(id) => unchanged &= *id != producer.buffer,
         _ => {}
     });
@@ -31,7 +31,7 @@ pub(super) fn may_read_inlined(
     assume_declared(facts, &program.dims);
     let shape = &program.buffer(producer.buffer).shape;
     let mut readers =
-        Readers { producer, shape, facts, loops: Vec::new(), sets_first: false, reads: 0 };
+        Readers { producer, shape, facts, loops: Vec::new(), of: Reader::default(), reads: 0 };
     let may = readers.body(after, &mut Ranges::default());
     let reads = readers.reads;
     facts.pop();
@@ -45,9 +45,17 @@ struct Readers<'a> {
     facts: &'a mut dyn Facts,
     /// Variables of the loops around, in order.
     loops: Vec<Name>,
-    /// Whether a block around tells its reduction axes from what it uses.
-    sets_first: bool,
+    of: Reader,
     reads: usize,
+}
+
+/// What stands around a read.
+#[derive(Clone, Copy, Default)]
+struct Reader {
+    /// A block that tells its reduction axes from what it uses.
+    sets_first: bool,
+    /// A sum of products, which has a schedule of its own where its factors are elements of buffers.
+    sums_products: bool,
 }
 
 impl Readers<'_> {
@@ -73,6 +81,7 @@ impl Readers<'_> {
         }
         let mut own = Vec::new();
         crate::programs::walk::visit_own(stmt, &mut |expr| own.push(expr));
+        self.of.sums_products = adds_products(stmt);
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
             return false;
         }
@@ -92,10 +101,10 @@ impl Readers<'_> {
             StmtKind::Block { axes, init, body, .. } => {
                 let mut within = ranges.clone();
                 axes.iter().for_each(|axis| within.bind(axis.var, &axis.value));
-                let outer = self.sets_first;
-                self.sets_first |= axes.is_empty() && !init.is_empty();
+                let outer = self.of;
+                self.of.sets_first |= axes.is_empty() && !init.is_empty();
                 let may = self.scoped(init, &within, None) && self.scoped(body, &within, None);
-                self.sets_first = outer;
+                self.of = outer;
                 may
             }
             StmtKind::If { condition, then, otherwise } => {
@@ -151,7 +160,18 @@ impl Readers<'_> {
         let depends = self.loops.iter().all(|name| used.contains(name));
         // A variable that is used no more would be no axis of the block any more.
         let mut vars = self.producer.indices.iter().flatten();
-        let keeps_axes = !self.sets_first || vars.all(|&var| self.producer.uses(var));
-        keeps_axes && (depends || !self.producer.is_expensive())
+        let keeps_axes = !self.of.sets_first || vars.all(|&var| self.producer.uses(var));
+        let keeps_product = !self.of.sums_products || self.producer.saves_memory();
+        keeps_axes && (depends || (keeps_product && !self.producer.is_expensive()))
     }
+}
+
+/// `T[…] += f64(a) * f64(b)`
+fn adds_products(stmt: &Stmt) -> bool {
+    let StmtKind::Store { update: Some(BinOp::Add), value, .. } = &stmt.kind else { return false };
+    let mut value = value;
+    while let TExpr::Cast(_, inner) = value {
+        value = inner;
+    }
+    matches!(value, TExpr::Binary(BinOp::Mul, _))
 }
