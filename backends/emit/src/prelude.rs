@@ -18,6 +18,7 @@ const PRODUCT: &[&str] = &[
     include_str!("prelude/lanes.h"),
     include_str!("prelude/pack.h"),
     include_str!("prelude/gemm.h"),
+    include_str!("prelude/narrow.h"),
     include_str!("prelude/choice.h"),
     include_str!("prelude/product.h"),
 ];

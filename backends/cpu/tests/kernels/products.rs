@@ -34,6 +34,14 @@ const SIZES: &[[i64; 3]] = &[
     [3, 130, 40],
     [172, 3, 5],
     [181, 5, 2],
+    // Few columns: each number of lanes, more rows than are cut at once, several blocks of terms.
+    [9, 2, 8],
+    [17, 4, 400],
+    [17, 5, 12],
+    [23, 16, 386],
+    [8, 9, 770],
+    [1041, 2, 3],
+    [12, 80, 10],
     // Sums over many terms, which several parts form slices of.
     [2, 3, 1000],
     [5, 7, 1300],

@@ -63,7 +63,17 @@ static rx_ahead rx_next_block(rx_matrix b, int64_t depth, int64_t n, int64_t kc,
 
 /* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack. */
 static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
-    const int64_t m = r1 - r0, n = c1 - c0, depth = job->depth;
+    const int64_t m = r1 - r0, depth = job->depth;
+    int64_t n = c1 - c0;
+    /* What is left beside panels, where it is one vector. */
+    const int64_t rest = n % RX_PANEL;
+    if (rest > 0 && rest <= RX_LANES && m >= RX_TALL / 2 && !job->b.next) {
+        n -= rest;
+        const rx_matrix a = rx_from(job->a, r0, 0), b = rx_from(job->b, 0, c0 + n);
+        if (rx_narrow(m, rest, depth, a, b, job->c + r0 * job->c_row + c0 + n, job->c_row)) return 1;
+        rx_finished(job, r0, r1, c0 + n, c1);
+        if (n == 0) return 0;
+    }
     const int lies = job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
     /* Memory gives rows fast from end to end, not the pieces of many that a tile reads. */
     const int far = lies == RX_IN_ROWS && job->n > RX_LARGE / 4 / depth;
