@@ -20,6 +20,7 @@
 //! first in the order of (blockIdx, threadIdx) too; loops are only moved past others where nothing stops.
 
 mod bind;
+mod block;
 mod expressions;
 mod handed;
 mod micro;

@@ -34,6 +34,11 @@ pub trait Kernels: Send + Sync {
         let _ = tensor;
         Ok(())
     }
+
+    /// What was done so far and where, for people.
+    fn account(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Why a kernel stopped.

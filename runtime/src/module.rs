@@ -178,6 +178,12 @@ impl Module {
         self.loaded.observer = Some(observer);
     }
 
+    /// What runs the kernels did so far, in its words, if it keeps an account.
+    #[must_use]
+    pub fn account(&self) -> Option<String> {
+        self.loaded.kernels.account()
+    }
+
     /// The names of the host functions that the program calls and nobody registered.
     #[must_use]
     pub fn missing(&self) -> Vec<&str> {

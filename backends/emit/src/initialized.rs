@@ -2,9 +2,10 @@
 //!
 //! A read is known to find a value after a statement that writes every element, after a store to the same
 //! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration. At a barrier
-//! threads know what all of them stored to the memory that they share.
+//! threads know what all of them stored to the memory that they share, and after a launch what its threads stored.
 
-use relax_rewrite::launches::thread_axis;
+use crate::covered::{Values, When, stores_all};
+use relax_rewrite::launches::{is_thread_loop, thread_axis};
 use relax_rewrite::patterns::{initializes, visit};
 use relax_rewrite::products::flat;
 use relax_syntax::dim::Dim;
@@ -54,6 +55,10 @@ struct Known {
     depth: usize,
     /// Variables of loops over threads that are around, and their numbers.
     threads: BTreeMap<ScalarId, i64>,
+    /// What names stand for.
+    values: Values,
+    /// Buffers of which launches wrote every element in some calls.
+    chosen: Vec<(BufferId, When)>,
 }
 
 struct Walk<'p> {
@@ -74,8 +79,29 @@ impl Walk<'_> {
                     self.known.whole.insert(buffer);
                 }
             }
+            if is_thread_loop(stmt) && self.known.threads.is_empty() {
+                self.launched(stmt);
+            }
         }
         std::mem::replace(&mut self.known, outer).whole
+    }
+
+    /// What the threads of a launch stored is there for the next one.
+    fn launched(&mut self, stmt: &Stmt) {
+        let open = self.known.allocated.difference(&self.known.whole);
+        let open: Vec<BufferId> = open.copied().collect();
+        for buffer in open {
+            let Some(when) = stores_all(self.program, &self.known.values, stmt, buffer) else {
+                continue;
+            };
+            let completes =
+                |(other, at): &(BufferId, When)| *other == buffer && at.completes(&when);
+            if when == When::Always || self.known.chosen.iter().any(completes) {
+                self.known.whole.insert(buffer);
+            } else {
+                self.known.chosen.push((buffer, when));
+            }
+        }
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
@@ -113,7 +139,12 @@ impl Walk<'_> {
                 }
                 self.wrote(*buffer, indices);
             }
-            StmtKind::Let { value, .. } => self.read(value),
+            StmtKind::Let { var, value } => {
+                self.read(value);
+                if !loads(value) {
+                    self.known.values.insert(*var, value.clone());
+                }
+            }
             StmtKind::If { condition, then, otherwise } => {
                 self.read(condition);
                 let straight = std::mem::take(&mut self.known.straight);
@@ -185,6 +216,7 @@ impl Walk<'_> {
         }
         self.known.whole.remove(&buffer);
         self.known.elements.retain(|(other, _)| *other != buffer);
+        self.known.chosen.retain(|(other, _)| *other != buffer);
     }
 
     fn wrote(&mut self, buffer: BufferId, indices: &[TExpr]) {

@@ -14,7 +14,7 @@ use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The tensor programs of one module.
 pub struct WgpuKernels {
@@ -36,9 +36,12 @@ struct Loaded {
     reads: Vec<bool>,
 }
 
-/// What became of calls.
+/// What became of calls, and how often the device was given something to do for them.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(Arc<[AtomicUsize; 3]>);
+pub struct Calls {
+    ran: Arc<[AtomicUsize; 3]>,
+    submissions: Arc<AtomicUsize>,
+}
 
 /// Who ran a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +58,17 @@ impl Calls {
     /// How many there were.
     #[must_use]
     pub fn count(&self, ran: Ran) -> usize {
-        self.0[ran as usize].load(Ordering::Relaxed)
+        self.ran[ran as usize].load(Ordering::Relaxed)
+    }
+
+    /// How often commands were submitted to the device.
+    #[must_use]
+    pub fn submissions(&self) -> usize {
+        self.submissions.load(Ordering::Relaxed)
     }
 
     fn add(&self, ran: Ran) {
-        self.0[ran as usize].fetch_add(1, Ordering::Relaxed);
+        self.ran[ran as usize].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -113,26 +122,24 @@ impl WgpuKernels {
         ran: Ran,
     ) -> Result<(), KernelTrap> {
         self.calls.add(ran);
-        let mut resident = self.resident();
         for tensor in tensors {
-            resident.settle(&self.device, tensor).map_err(|why| unsupported(&why))?;
+            self.settle(tensor)?;
         }
         let inputs = self.kernels.get(kernel).map_or(&[][..], |loaded| &loaded.inputs);
-        for (tensor, _) in tensors.iter().zip(inputs).filter(|(_, input)| !**input) {
-            resident.forget(tensor);
-        }
-        drop(resident);
+        self.with_resident(|resident| {
+            for (tensor, _) in tensors.iter().zip(inputs).filter(|(_, input)| !**input) {
+                resident.forget(tensor);
+            }
+        });
         self.reference.call(kernel, tensors, ints)
     }
 
-    fn resident(&self) -> MutexGuard<'_, Resident> {
-        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Commands that were submitted to the device so far.
-    #[must_use]
-    pub fn submissions(&self) -> usize {
-        self.resident().submissions()
+    /// Uses the device, and counts what is submitted to it.
+    fn with_resident<T>(&self, run: impl FnOnce(&mut Resident) -> T) -> T {
+        let mut resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = run(&mut resident);
+        self.calls.submissions.fetch_add(resident.take_submissions(), Ordering::Relaxed);
+        value
     }
 }
 
@@ -165,7 +172,7 @@ impl Kernels for WgpuKernels {
             .map_err(|why| unsupported(why))?;
         let (device, inputs) = (&*self.device, loaded.inputs.as_slice());
         let call = Call { device, kernel, pipelines, launch: &launch, tensors, inputs };
-        let ran = device.checked(kernel, || self.resident().run(&call));
+        let ran = device.checked(kernel, || self.with_resident(|resident| resident.run(&call)));
         let ran = ran.map_err(|error| unsupported(&error.to_string()))?;
         if !ran.map_err(|why| unsupported(&why))? {
             return self.interpret(number, (tensors, ints), Ran::Stopped);
@@ -175,7 +182,19 @@ impl Kernels for WgpuKernels {
     }
 
     fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
-        self.resident().settle(&self.device, tensor).map_err(|why| unsupported(&why))
+        self.with_resident(|resident| resident.settle(&self.device, tensor))
+            .map_err(|why| unsupported(&why))
+    }
+
+    fn account(&self) -> Option<String> {
+        let calls = &self.calls;
+        let others = calls.count(Ran::NotLaunched) + calls.count(Ran::Stopped);
+        Some(format!(
+            "{}: {} calls of kernels in {} submissions, {others} by the interpreter",
+            self.device.name(),
+            calls.count(Ran::Device),
+            calls.submissions()
+        ))
     }
 }
 

@@ -65,8 +65,9 @@ impl Resident {
         Ok(true)
     }
 
-    pub(crate) fn submissions(&self) -> usize {
-        self.work.submissions
+    /// How often something was submitted since this was asked last.
+    pub(crate) fn take_submissions(&mut self) -> usize {
+        std::mem::take(&mut self.work.submissions)
     }
 
     /// A buffer of this call's own. Before one is made, those of tensors that are gone are looked at.

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 /// Bytes of buffers that wait to be taken again.
 const WAITING: u64 = 256 << 20;
-/// Launches that are submitted together at most, so that the device begins.
-const GATHERED: usize = 64;
+/// Launches that are submitted together at most: systems end a device's work that takes seconds.
+const GATHERED: usize = 256;
+/// Bytes that are brought to the device between two submissions at most, as they are copied once more until then.
+const BROUGHT: u64 = 256 << 20;
 /// Uniform buffers that are kept.
 const GIVEN: usize = 1024;
 /// From this size on buffers are made in steps of it.
@@ -19,13 +21,38 @@ const STEP: u64 = 1 << 20;
 pub(crate) struct Work {
     encoder: Option<wgpu::CommandEncoder>,
     gathered: usize,
-    free: BTreeMap<u64, Vec<wgpu::Buffer>>,
-    waiting: u64,
+    brought: u64,
+    /// Buffers that nothing uses.
+    free: Waiting,
+    /// Those that commands which are gathered may still use: only for commands after them.
+    used: Waiting,
     /// What launches are given, by its words: calls with the dims of an earlier one find it there.
     given: BTreeMap<Vec<i32>, wgpu::Buffer>,
     status: Option<wgpu::Buffer>,
-    /// How often something was submitted.
+    /// How often something was submitted since somebody asked.
     pub(crate) submissions: usize,
+}
+
+/// Buffers that wait to be taken again, by their sizes.
+#[derive(Default)]
+struct Waiting {
+    of: BTreeMap<u64, Vec<wgpu::Buffer>>,
+    bytes: u64,
+}
+
+impl Waiting {
+    fn take(&mut self, size: u64) -> Option<wgpu::Buffer> {
+        let buffer = self.of.get_mut(&size)?.pop()?;
+        self.bytes -= size;
+        Some(buffer)
+    }
+
+    fn give(&mut self, buffer: wgpu::Buffer) {
+        if self.bytes + buffer.size() <= WAITING {
+            self.bytes += buffer.size();
+            self.of.entry(buffer.size()).or_default().push(buffer);
+        }
+    }
 }
 
 /// Part of a buffer that is copied.
@@ -40,12 +67,10 @@ fn rounded(bytes: u64) -> u64 {
 }
 
 impl Work {
-    /// A buffer that is waiting and has room for this many bytes, whatever it holds.
+    /// A buffer that is waiting and has room for this many bytes, whatever it holds, for commands.
     pub(crate) fn reuse(&mut self, bytes: u64) -> Option<wgpu::Buffer> {
         let size = rounded(bytes);
-        let buffer = self.free.get_mut(&size)?.pop()?;
-        self.waiting -= size;
-        Some(buffer)
+        self.used.take(size).or_else(|| self.free.take(size))
     }
 
     /// A buffer that has room for this many bytes.
@@ -55,17 +80,18 @@ impl Work {
 
     /// Nobody has the buffer any more but commands that are gathered.
     pub(crate) fn give_back(&mut self, buffer: wgpu::Buffer) {
-        let size = buffer.size();
-        if self.waiting + size <= WAITING {
-            self.waiting += size;
-            self.free.entry(size).or_default().push(buffer);
-        }
+        self.used.give(buffer);
     }
 
-    /// A buffer that begins with these bytes. What is gathered is submitted before: it may use the same memory.
+    /// A buffer that begins with these bytes. They are there before anything that is gathered, which does not use the buffer.
     pub(crate) fn upload(&mut self, device: &Device, bytes: &[u8]) -> wgpu::Buffer {
-        self.submit(device);
-        let buffer = self.take(device, bytes.len() as u64);
+        let length = bytes.len() as u64;
+        if self.brought + length > BROUGHT {
+            self.submit(device);
+        }
+        self.brought += length;
+        let size = rounded(length);
+        let buffer = self.free.take(size).unwrap_or_else(|| device.storage(size));
         device.write(&buffer, bytes);
         buffer
     }
@@ -80,8 +106,10 @@ impl Work {
         if let Some(encoder) = self.encoder.take() {
             device.submit(encoder);
             self.submissions += 1;
-            self.gathered = 0;
+            (self.gathered, self.brought) = (0, 0);
         }
+        let used = std::mem::take(&mut self.used);
+        used.of.into_values().flatten().for_each(|buffer| self.free.give(buffer));
     }
 
     /// Gathers a launch on buffers of these many bytes, one for each binding.

@@ -6,6 +6,8 @@
 
 #[path = "../../build/tests/route/expectation.rs"]
 mod expectation;
+#[path = "route/load.rs"]
+mod route;
 
 use expectation::{held, perform};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -13,16 +15,8 @@ use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_corpus::well_formed_part::well_formed_part;
-use relax_lower::program::{Around, kernels, lower_program};
-use relax_reference::{Printed, register};
-use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::Failed as NotLowered;
-use relax_runtime as machine;
-use relax_semantics::ops::Limits;
-use relax_syntax::ir::Module;
 use relax_syntax::parse::read_source;
-use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, Doubles, Ran, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Calls, Device, Doubles, Ran};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -159,7 +153,7 @@ fn hold(path: &Path, device: &Arc<Device>, calls: &Calls) -> Result<(), Failed> 
     }
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let loaded = load(&part, &source, device, calls);
+    let loaded = route::load(&part, (&source, &BTreeMap::new()), device, calls);
     for (directive, call) in directives {
         if part.function(&call.function).is_none() {
             continue;
@@ -197,30 +191,4 @@ fn note(path: &Path, call: &str, outcome: Result<(), String>) {
             counts.not_held.insert(expectation, shown(&why));
         }
     }
-}
-
-fn load(
-    part: &Module,
-    source: &Source,
-    device: &Arc<Device>,
-    calls: &Calls,
-) -> Result<machine::Module, String> {
-    let lowered = lower_for_webgpu(part, &Settings::default());
-    let lowered = lowered.map_err(|failed| match failed {
-        NotLowered::Refused { pass, .. } => format!("the pass `{pass}` refuses it"),
-        NotLowered::Broken { pass, .. } => format!("the pass `{pass}` breaks it"),
-        NotLowered::Stopped { pass, why } => format!("the pass `{pass}`: {why}"),
-    })?;
-    let externals = BTreeMap::new();
-    let around = Around { externals: &externals, source, signatures: part };
-    let limits = Limits::default();
-    let image = lower_program(&lowered, &around).map_err(|unsupported| unsupported.to_string())?;
-    let programs = kernels(&lowered);
-    let device = Arc::clone(device);
-    let kernels = WgpuKernels::new(device, &lowered, &programs, (limits.clone(), Some(source)))?;
-    let kernels = kernels.counted(calls.clone());
-    let mut module =
-        machine::Module::new(image, Box::new(kernels)).map_err(|error| error.to_string())?;
-    register(&mut module, &limits, &Printed::default())?;
-    Ok(module)
 }

@@ -203,6 +203,32 @@ pub(super) fn rows_grid(
     done
 }
 
+/// A block for as many neighbouring iterations of `rows` as it has threads along x; all its threads come to the whole body.
+pub(super) fn columns_grid(
+    writer: &mut Writer,
+    rows: &[Loop],
+    [(ty, high), (tx, width)]: [(ScalarId, i64); 2],
+    (column, is_there): (ScalarId, &TExpr),
+    (shared, body): (Vec<Stmt>, Vec<Stmt>),
+    limits: Limits,
+) -> Vec<Stmt> {
+    let span = writer.program.scalar(tx).span;
+    let TExpr::Binary(_, both) = is_there else { return Vec::new() };
+    let count = &both.1;
+    let blocks = ceil_divide(count.clone(), width);
+    let second = ceil_divide(count.clone(), width.saturating_mul(limits.blocks));
+    let grid = Grid::new(writer, blocks, second, limits, span);
+    let at = add(multiply(grid.block.clone(), TExpr::Int(width)), TExpr::Scalar(tx));
+    let extents: Vec<TExpr> = rows.iter().map(extent).collect();
+    let rows: Vec<&Loop> = rows.iter().collect();
+    let mut all = vec![Stmt { kind: StmtKind::Let { var: column, value: at }, span }];
+    all.extend(taken_apart(writer, &rows, column, &extents, span));
+    all.extend(body);
+    let row = thread_loop((tx, TExpr::Int(width)), "threadIdx.x", all, span);
+    let threads = thread_loop((ty, TExpr::Int(high)), "threadIdx.y", vec![row], span);
+    vec![grid.over([shared, vec![threads]].concat(), span)]
+}
+
 /// The host's name for a value, and where it is bound; what is short stays as it is.
 pub(super) fn named(writer: &mut Writer, value: TExpr, span: Span) -> (TExpr, Vec<Stmt>) {
     if matches!(value, TExpr::Int(_) | TExpr::Dim(_)) {
@@ -220,8 +246,24 @@ pub(super) fn indexed(
     body: Vec<Stmt>,
     span: Span,
 ) -> Vec<Stmt> {
-    let bind = |var: ScalarId, value: TExpr| Stmt { kind: StmtKind::Let { var, value }, span };
     let var = writer.scalar("at", None, span);
+    let mut parts = taken_apart(writer, loops, var, extents, span);
+    parts.extend(body);
+    let first = Stmt { kind: StmtKind::Let { var, value: at }, span };
+    let Some(count) = count else { return [vec![first], parts].concat() };
+    let condition = binary(BinOp::Less, TExpr::Scalar(var), count.clone());
+    let guarded = StmtKind::If { condition, then: parts, otherwise: Vec::new() };
+    vec![first, Stmt { kind: guarded, span }]
+}
+
+/// The loop variables from their number.
+fn taken_apart(
+    writer: &mut Writer,
+    loops: &[&Loop],
+    var: ScalarId,
+    extents: &[TExpr],
+    span: Span,
+) -> Vec<Stmt> {
     let mut parts = Vec::new();
     let mut behind = TExpr::Int(1);
     for (number, (item, extent)) in loops.iter().zip(extents).enumerate().rev() {
@@ -234,14 +276,10 @@ pub(super) fn indexed(
             _ => binary(BinOp::Mod, quotient, extent.clone()),
         };
         writer.is_bound(item.var);
-        parts.push(bind(item.var, add(item.start.clone(), part)));
+        let kind = StmtKind::Let { var: item.var, value: add(item.start.clone(), part) };
+        parts.push(Stmt { kind, span });
         behind = multiply(extent.clone(), behind);
     }
     parts.reverse();
-    parts.extend(body);
-    let first = bind(var, at);
-    let Some(count) = count else { return [vec![first], parts].concat() };
-    let condition = binary(BinOp::Less, TExpr::Scalar(var), count.clone());
-    let guarded = StmtKind::If { condition, then: parts, otherwise: Vec::new() };
-    vec![first, Stmt { kind: guarded, span }]
+    parts
 }

@@ -81,7 +81,18 @@ impl Nearer {
 
     /// An array of a thread in the place of a buffer.
     pub(super) fn array(writer: &mut Writer, buffer: BufferId, shape: &[i64]) -> Self {
-        let mut nearer = Self::new(writer, &BTreeSet::from([buffer]), Scope::Local);
+        Self::arrays(writer, &BTreeSet::from([buffer]), (Scope::Local, shape), Vec::new())
+    }
+
+    /// Arrays in the place of buffers, and which element of them is meant.
+    pub(super) fn arrays(
+        writer: &mut Writer,
+        buffers: &BTreeSet<BufferId>,
+        (scope, shape): (Scope, &[i64]),
+        indices: Vec<TExpr>,
+    ) -> Self {
+        let mut nearer = Self::new(writer, buffers, scope);
+        nearer.indices = indices;
         for own in nearer.of.values_mut() {
             let info = &mut writer.program.buffers[own.0 as usize];
             info.shape = shape.iter().map(|extent| Dim::Int(*extent)).collect();

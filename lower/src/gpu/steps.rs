@@ -139,3 +139,21 @@ pub(super) fn runs_along(step: &Step) -> bool {
     });
     along && lets.is_empty()
 }
+
+/// Whether all that a reduction goes through lies along the innermost of some loops around it, as a column of a matrix does.
+pub(super) fn runs_across(step: &Step, rows: &[Loop]) -> bool {
+    let ([last], Some(row)) = (step.body.as_slice(), rows.last()) else { return false };
+    let vars: BTreeSet<ScalarId> = step.loops.iter().map(|item| item.var).collect();
+    let (mut across, mut moves) = (true, false);
+    visit_own(last, &mut |expr| {
+        visit(expr, &mut |part| {
+            if let TExpr::Load { indices, .. } = part
+                && indices.iter().any(|index| mentions(index, &vars))
+            {
+                moves = true;
+                across &= indices.last() == Some(&TExpr::Scalar(row.var));
+            }
+        });
+    });
+    across && moves
+}

@@ -79,6 +79,9 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
     if let Some((path, calls)) = calls {
         calls.write(path)?;
     }
+    if let Some(account) = prepared.module.account() {
+        terminal.detail(&account);
+    }
     finish(args, &prepared.source, Ran { result, printed: prepared.printed.take() }, terminal)
 }
 

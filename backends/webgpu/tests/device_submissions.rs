@@ -1,0 +1,68 @@
+//! How often the first device of WebGPU is given something to do: once for a call of a function whose kernels cannot stop,
+//! whatever is brought there for them, and once more for each kernel whose status must be known before the next one. Without
+//! a device nothing is held, and with `RELAX_REQUIRE_WGPU=1` that is a failure.
+
+#[path = "../../build/tests/route/expectation.rs"]
+mod expectation;
+#[path = "route/load.rs"]
+mod route;
+
+use expectation::{held, perform};
+use relax_corpus::directive::{Kind, read};
+use relax_corpus::pipeline::Program;
+use relax_syntax::span::Source;
+use relax_webgpu::{Calls, Device, Doubles, Ran};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Each expectation is held twice, so that weights are on the device already the second time.
+const TEXT: &str = include_str!("device_submissions.rx");
+
+/// Of each function: calls of kernels that the device runs, and submissions.
+const COUNTS: [(&str, [usize; 2]); 5] = [
+    ("perceptron", [2, 1]),
+    ("head", [5, 1]),
+    ("long", [80, 1]),
+    ("pair", [2, 2]),
+    ("found", [2, 2]),
+];
+
+#[test]
+fn a_call_is_one_submission() {
+    let device = match Device::open(Doubles::Native) {
+        Ok(device) => Arc::new(device),
+        Err(error) => {
+            let required = std::env::var_os("RELAX_REQUIRE_WGPU").is_some_and(|value| value == "1");
+            assert!(!required, "{error}");
+            eprintln!("SKIPPED: {error}");
+            return;
+        }
+    };
+    let source = Source::new("device_submissions.rx", TEXT);
+    let program = Program::load(source.clone());
+    let mut seen = BTreeMap::new();
+    for directive in read(TEXT).directives {
+        let (Kind::Run { call, .. } | Kind::Trap { call, .. }) = &directive.kind else { continue };
+        let calls = Calls::default();
+        let module = route::load(&program.module, (&source, &BTreeMap::new()), &device, &calls)
+            .unwrap_or_else(|why| panic!("{why}"));
+        let mut before = [0, 0];
+        for _ in 0..2 {
+            let result = perform(&module, &program.module, call).expect("it is called");
+            held(&directive.kind, result, TEXT)
+                .unwrap_or_else(|why| panic!("{}: {why}", call.text));
+            let all = [calls.count(Ran::Device), calls.submissions()];
+            let counts = [all[0] - before[0], all[1] - before[1]];
+            before = all;
+            if matches!(directive.kind, Kind::Run { .. }) {
+                seen.entry(call.function.to_string()).or_insert_with(Vec::new).push(counts);
+            }
+        }
+    }
+    eprintln!("calls of kernels, submissions: {seen:?}");
+    for (name, counts) in COUNTS {
+        let found = seen.get(name).unwrap_or_else(|| panic!("nothing runs `{name}`"));
+        assert!(found.iter().all(|found| *found == counts), "{name}: {found:?}, not {counts:?}");
+    }
+    assert_eq!(seen.len(), COUNTS.len(), "{seen:?}");
+}

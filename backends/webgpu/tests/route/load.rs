@@ -1,0 +1,42 @@
+//! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
+
+use relax_lower::program::{Around, kernels, lower_program};
+use relax_reference::{Printed, register};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Failed as NotLowered;
+use relax_runtime as machine;
+use relax_semantics::ops::Limits;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
+use relax_syntax::ir::Module;
+use relax_syntax::span::Source;
+use relax_webgpu::{Calls, Device, WgpuKernels, lower_for_webgpu};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A module on a device, which counts its calls there.
+pub(crate) fn load(
+    part: &Module,
+    (source, externals): (&Source, &BTreeMap<Name, Tensor>),
+    device: &Arc<Device>,
+    calls: &Calls,
+) -> Result<machine::Module, String> {
+    let lowered = lower_for_webgpu(part, &Settings::default());
+    let lowered = lowered.map_err(|failed| match failed {
+        NotLowered::Refused { pass, .. } => format!("the pass `{pass}` refuses it"),
+        NotLowered::Broken { pass, .. } => format!("the pass `{pass}` breaks it"),
+        NotLowered::Stopped { pass, why } => format!("the pass `{pass}`: {why}"),
+    })?;
+    let around = Around { externals, source, signatures: part };
+    let limits = Limits::default();
+    let image = lower_program(&lowered, &around).map_err(|unsupported| unsupported.to_string())?;
+    let programs = kernels(&lowered);
+    let device = Arc::clone(device);
+    let kernels = WgpuKernels::new(device, &lowered, &programs, (limits.clone(), Some(source)))?;
+    let kernels = kernels.counted(calls.clone());
+    let mut module =
+        machine::Module::new(image, Box::new(kernels)).map_err(|error| error.to_string())?;
+    // Operators that no tensor program stands for.
+    register(&mut module, &limits, &Printed::default())?;
+    Ok(module)
+}
