@@ -12,7 +12,6 @@ use relax_syntax::ir::Module;
 /// # Errors
 /// The pass that refuses the module.
 pub fn lower_for_cuda(module: &Module, settings: &Settings) -> Result<Module, Failed> {
-    // What a library computes is a host function here: programs keep their operators.
-    let settings = Settings { target: Target::Cpu, ..settings.clone() };
+    let settings = Settings { target: Target::Cuda, ..settings.clone() };
     lower_with(module, &settings, &schedule_gpu::PASS, &mut Unwatched)
 }

@@ -1,6 +1,9 @@
 //! Expectations of the corpus on the virtual machine with kernels of CUDA: all of them on a device, where there is one, and
-//! those about tensor programs on the processor, which runs the same text.
+//! those about tensor programs on the processor, which runs the same text. What is copied and recorded is counted there
+//! (`copies.rs`).
 
+mod copies;
+mod counted;
 #[path = "../../../build/tests/route/mod.rs"]
 #[allow(dead_code)] // of other devices
 mod route;
@@ -59,8 +62,9 @@ fn the_processor_runs_the_text() {
             &mut counts,
         );
     }
-    assert!(counts.wrong.is_empty(), "{counts:#?}");
-    assert!(counts.held > 100, "{counts:#?}");
+    eprintln!("{} held, left out: {:#?}", counts.held, counts.left_out);
+    assert!(counts.wrong.is_empty(), "{:#?}", counts.wrong);
+    assert!(counts.held > 140, "{} held", counts.held);
 }
 
 #[cfg(feature = "cuda")]

@@ -4,8 +4,35 @@
 use super::CudaKernel;
 use super::launch::{Known, Sizes, value};
 use relax_syntax::dim::{Dim, floor_mod};
-use relax_syntax::ir::DimVar;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::{DimVar, TensorProgram};
+
+/// Elements of a tensor, and values of a symbolic variable, with which a device is called: more than any has memory for. Few
+/// checks of index arithmetic are left then, and a kernel without checks need not be waited for.
+const MOST: i64 = 1 << 40;
+
+/// What [`CudaKernel::plan`] holds of every call.
+pub(super) fn assume_small(facts: &mut dyn Facts, program: &TensorProgram) {
+    let at_most = |dim: Dim| Claim::new(dim, Relation::AtMost, MOST);
+    for dim in &program.dims {
+        facts.assume(at_most(Dim::Var(dim.name.clone())));
+    }
+    for param in &program.params {
+        let Param::Buffer(id) = param else { continue };
+        let shape = &program.buffer(*id).shape;
+        if shape.len() > 1 {
+            facts.assume(at_most(Dim::product(shape)));
+        }
+    }
+}
+
+fn is_small(shape: &[i64]) -> bool {
+    shape
+        .iter()
+        .try_fold(1_i64, |count, &extent| count.checked_mul(extent))
+        .is_some_and(|count| count <= MOST)
+}
 
 /// Everything that the host knows before it launches.
 #[derive(Clone, Debug)]
@@ -64,7 +91,7 @@ impl CudaKernel {
             match param {
                 Param::Buffer(id) => {
                     let (shape, actual) = (&self.program.buffer(*id).shape, shapes.next()?);
-                    if shape.len() != actual.len() {
+                    if shape.len() != actual.len() || !is_small(actual) {
                         return None;
                     }
                     for (dim, &actual) in shape.iter().zip(*actual) {
@@ -89,7 +116,8 @@ impl CudaKernel {
             dim.eval(&|name| known.dims.get(name).copied()).is_ok_and(|value| value == actual)
         };
         let declared = self.program.dims.iter().all(|dim| holds(dim, &known));
-        (later.into_iter().all(fits) && declared).then_some(known)
+        let small = known.dims.values().all(|&value| value <= MOST);
+        (later.into_iter().all(fits) && declared && small).then_some(known)
     }
 }
 
