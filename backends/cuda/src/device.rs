@@ -1,7 +1,7 @@
 //! What kernels need of a device. Addresses are the device's; an argument of a function is eight bytes. Everything is done in
 //! the order in which it was asked for, and asking does not wait: only [`Device::download`] does.
 
-use crate::Error;
+use crate::{Error, Form, Product};
 use relax_emit::cuda::Sizes;
 
 /// Memory and functions.
@@ -51,7 +51,16 @@ pub trait Device: Send + Sync {
     /// What the device says.
     fn launch(&self, symbol: &str, sizes: &Sizes, arguments: &[u64]) -> Result<(), Error>;
 
-    /// From now on fills, copies on the device and launches are recorded, and not done. Nothing else is asked for meanwhile.
+    /// Whether a library multiplies matrices of this form; asked before, since it may have to look for an algorithm.
+    fn multiplies(&self, form: &Form) -> bool;
+
+    /// Multiplies matrices of a form that the library has.
+    ///
+    /// # Errors
+    /// What the library says.
+    fn multiply(&self, product: &Product) -> Result<(), Error>;
+
+    /// From now on fills, copies on the device, launches and products are recorded, and not done. Nothing else is asked for meanwhile.
     ///
     /// # Errors
     /// What the device says.

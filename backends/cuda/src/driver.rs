@@ -1,7 +1,8 @@
 //! The device of the driver, which is loaded when it is wanted: this crate builds and starts without CUDA.
 #![allow(unsafe_code)] // the driver is called: each block says why it may be
 
-use crate::{Device, Error, Nvrtc};
+use crate::cublas::Cublas;
+use crate::{Device, Error, Form, Nvrtc, Product};
 use cudarc::driver::result::{
     self as cuda, DriverError, ctx, device, graph, launch_kernel, module, primary_ctx, stream,
 };
@@ -12,7 +13,7 @@ use cudarc::driver::sys::{
 use relax_emit::cuda::Sizes;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a device is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Driver {
     module: CUmodule,
     /// All that is asked for is done on it, in order.
     stream: CUstream,
+    /// Looked for when a product is asked for.
+    cublas: OnceLock<Option<Cublas>>,
     functions: Mutex<BTreeMap<String, Function>>,
     /// Bytes whose copies may still be under way.
     uploaded: Mutex<Uploaded>,
@@ -125,8 +128,8 @@ impl Driver {
         // SAFETY: NVRTC made the code, which is copied.
         let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map_err(said)?;
         let stream = stream::create(stream::StreamKind::NonBlocking).map_err(said)?;
-        let (functions, uploaded) = (Mutex::default(), Mutex::default());
-        Ok(Self { context, module, stream, functions, uploaded })
+        let (functions, uploaded, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Ok(Self { context, module, stream, cublas, functions, uploaded })
     }
 
     /// Waits for all that was asked for.
@@ -159,6 +162,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.enter();
         let _ = self.wait();
+        drop(self.cublas.take());
         // SAFETY: nothing is under way, and nobody uses stream and module any more.
         let _ = unsafe { stream::destroy(self.stream) };
         // SAFETY: as above.
@@ -233,6 +237,19 @@ impl Device for Driver {
         let launched =
             unsafe { launch_kernel(function, (x, y, z), (u, v, w), 0, self.stream, &mut list) };
         launched.map_err(|error| Error::Driver(format!("{symbol}: {error:?}")))
+    }
+
+    fn multiplies(&self, form: &Form) -> bool {
+        let find = || self.enter().ok().and_then(|()| Cublas::find());
+        self.cublas.get_or_init(find).as_ref().is_some_and(|cublas| cublas.has(form))
+    }
+
+    fn multiply(&self, product: &Product) -> Result<(), Error> {
+        self.enter()?;
+        match self.cublas.get() {
+            Some(Some(cublas)) => cublas.multiply(product, self.stream),
+            _ => Err(Error::Driver("cuBLASLt is not there".to_owned())),
+        }
     }
 
     fn begin_capture(&self) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! The kernels of a module on a device. Tensors stay there from one call to the next ([`crate::resident`]). What a kernel
 //! stops with is said by the interpreter, which runs the same call on what the device has not changed.
 
+use crate::product::{Offered, of_kernel};
 use crate::resident::{Call, Ended, Resident};
 use crate::{Device, Error};
 use relax_emit::cuda::{CudaKernel, Refused};
@@ -22,6 +23,8 @@ struct Loaded {
     kernel: CudaKernel,
     /// Names of its functions.
     symbols: Vec<Arc<str>>,
+    /// What of it a library may compute.
+    offered: Option<Offered>,
     /// Which of its buffers it reads and does not write to.
     reads: Vec<bool>,
 }
@@ -37,7 +40,8 @@ impl Loaded {
         let reads = buffers.zip(&kernel.writes).map(|(id, writes)| !writes && read.contains(id));
         let reads = reads.collect();
         let symbols = kernel.launches.iter().map(|launch| launch.symbol.as_str().into()).collect();
-        Self { kernel, symbols, reads }
+        let offered = of_kernel(&kernel);
+        Self { kernel, symbols, offered, reads }
     }
 }
 
@@ -97,7 +101,8 @@ impl<D: Device> Kernels for DeviceKernels<D> {
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
         let missing = || unsupported("a kernel that the module has not");
-        let Loaded { kernel, symbols, reads } = self.kernels.get(number).ok_or_else(missing)?;
+        let found = self.kernels.get(number).ok_or_else(missing)?;
+        let Loaded { kernel, symbols, offered, reads } = found;
         // To read of what nothing was written to is a trap.
         if tensors.iter().zip(reads).any(|(tensor, read)| *read && !tensor.is_written()) {
             return self.interpret(number, tensors, ints);
@@ -108,7 +113,7 @@ impl<D: Device> Kernels for DeviceKernels<D> {
             Err(Refused::Boundary) => return self.interpret(number, tensors, ints),
             Err(Refused::Limit(what)) => return Err(unsupported(&what)),
         };
-        let call = Call { kernel, symbols, plan: &plan, tensors };
+        let call = Call { kernel, symbols, offered: offered.as_ref(), plan: &plan, tensors };
         let ended = self.resident().run(&call);
         match settled(ended) {
             // The tensors are as they were: the interpreter stops at the same place, with its words. If it does not, a

@@ -12,10 +12,13 @@ mod build;
 mod device;
 mod kernels;
 mod nvrtc;
+mod product;
 mod queue;
 mod resident;
 mod route;
 
+#[cfg(feature = "cuda")]
+mod cublas;
 #[cfg(feature = "cuda")]
 mod driver;
 
@@ -25,7 +28,8 @@ pub use device::Device;
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
-pub use route::lower_for_cuda;
+pub use product::{Element, Epilogue, Form, Product};
+pub use route::{Products, lower_for_cuda};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -3,7 +3,7 @@
 //! for the next time (paper, §4.5: "only the first run of a subgraph function triggers CUDA Graph capture"). What the host
 //! waits for, or brings, cannot be noted: all that was noted before is then done first, and the graph begins anew behind it.
 
-use crate::{Device, Error};
+use crate::{Device, Error, Form, Product};
 use relax_emit::cuda::Sizes;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ pub(crate) enum Step {
     Fill { address: u64, byte: u8, bytes: usize },
     Copy { from: u64, to: u64, bytes: usize },
     Launch { symbol: Arc<str>, sizes: Sizes, arguments: Vec<u64> },
+    Multiply(Product),
 }
 
 /// A device, and what it is to do.
@@ -98,7 +99,12 @@ impl<D: Device> Queue<D> {
             Step::Launch { symbol, sizes, arguments } => {
                 self.device.launch(symbol, sizes, arguments)
             }
+            Step::Multiply(product) => self.device.multiply(product),
         }
+    }
+
+    pub(crate) fn multiplies(&self, form: &Form) -> bool {
+        self.device.multiplies(form)
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> Result<u64, Error> {

@@ -4,8 +4,9 @@
 //! interpreter is given what the call began with.
 
 use crate::blocks::{Blocks, Room};
+use crate::product::Offered;
 use crate::queue::{Queue, Step};
-use crate::{Device, Error};
+use crate::{Device, Error, Product};
 use relax_emit::cuda::{CudaKernel, Plan};
 use relax_runtime::{KernelTrap, Mirrors, TensorArg};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct Call<'c> {
     pub(crate) kernel: &'c CudaKernel,
     /// Names of its functions.
     pub(crate) symbols: &'c [Arc<str>],
+    /// What of it a library may compute.
+    pub(crate) offered: Option<&'c Offered>,
     pub(crate) plan: &'c Plan,
     pub(crate) tensors: &'c [TensorArg<'c>],
 }
@@ -72,6 +75,10 @@ impl<D: Device> Resident<D> {
         for tensor in call.tensors {
             arguments.push(self.bring(tensor, own)?);
         }
+        if let Some(product) = self.product(call, &arguments[1..]) {
+            self.queue.step(Step::Multiply(product))?;
+            return self.written(call, &arguments);
+        }
         for (workspace, &bytes) in call.kernel.workspaces.iter().zip(&call.plan.workspaces) {
             let address = self.take(bytes, own)?;
             if workspace.is_cleared && bytes > 0 {
@@ -96,6 +103,12 @@ impl<D: Device> Resident<D> {
             return Ok(Ended::Stopped(site));
         }
         self.written(call, &arguments)
+    }
+
+    /// What the library computes in the place of the kernel, if it does.
+    fn product(&self, call: &Call<'_>, addresses: &[u64]) -> Option<Product> {
+        let product = Product::of(call.offered?, call.tensors, addresses)?;
+        self.queue.multiplies(&product.form).then_some(product)
     }
 
     /// The word that functions write to; nothing stopped so far.

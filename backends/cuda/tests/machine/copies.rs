@@ -5,6 +5,7 @@ use super::load;
 use super::shim::{Shim, compiler};
 use Event::{Begin, Copy, Download, End, Fill, Launch, Replay, Upload};
 use relax_corpus::pipeline::Program;
+use relax_cuda::{Built, Products};
 use relax_runtime::{Module, Stop, Tensor, Value};
 use relax_syntax::span::Source;
 
@@ -14,10 +15,11 @@ fn counted(text: &str) -> Option<(Module, Events, tempfile::TempDir)> {
     let folder = tempfile::tempdir().expect("a folder");
     let (events, source) = (Events::default(), Source::new("copies", text));
     let program = Program::load(source.clone());
-    let module = load(&program.module, &source, &|built| {
+    let device = |built: &Built| {
         let device = Shim::of(&built.text, &built.kernels, folder.path(), false);
         Ok(Counted { device, events: events.clone() })
-    });
+    };
+    let module = load(&program.module, &source, &device, Products::Own);
     Some((module.expect("it is well-formed"), events, folder))
 }
 

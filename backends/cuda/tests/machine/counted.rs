@@ -1,6 +1,6 @@
 //! A device that notes what it is asked for, and has another one do it.
 
-use relax_cuda::{Device, Error};
+use relax_cuda::{Device, Error, Form, Product};
 use relax_emit::cuda::Sizes;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +13,7 @@ pub(super) enum Event {
     Copy,
     Fill,
     Launch,
+    Multiply,
     Begin,
     End,
     Replay,
@@ -73,6 +74,15 @@ impl<D: Device> Device for Counted<D> {
     fn launch(&self, symbol: &str, sizes: &Sizes, arguments: &[u64]) -> Result<(), Error> {
         self.events.push(Event::Launch);
         self.device.launch(symbol, sizes, arguments)
+    }
+
+    fn multiplies(&self, form: &Form) -> bool {
+        self.device.multiplies(form)
+    }
+
+    fn multiply(&self, product: &Product) -> Result<(), Error> {
+        self.events.push(Event::Multiply);
+        self.device.multiply(product)
     }
 
     fn begin_capture(&self) -> Result<(), Error> {

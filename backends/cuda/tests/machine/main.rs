@@ -4,6 +4,8 @@
 
 mod copies;
 mod counted;
+mod library;
+mod products;
 #[path = "../../../build/tests/route/mod.rs"]
 #[allow(dead_code)] // of other devices
 mod route;
@@ -14,7 +16,7 @@ use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_corpus::well_formed_part::well_formed_part;
-use relax_cuda::{Built, Device, DeviceKernels, Error, build, lower_for_cuda};
+use relax_cuda::{Built, Device, DeviceKernels, Error, Products, build, lower_for_cuda};
 use relax_lower::program::Around;
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
@@ -129,7 +131,7 @@ fn hold_file<D: Device + 'static>(
     }
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let loaded = load(&part, &source, device);
+    let loaded = load(&part, &source, device, Products::Own);
     for (directive, call) in directives {
         if part.function(&call.function).is_none() {
             continue;
@@ -159,11 +161,13 @@ fn load<D: Device + 'static>(
     part: &relax_syntax::ir::Module,
     source: &Source,
     device: &dyn Fn(&Built) -> Result<D, Error>,
+    products: Products,
 ) -> Result<Module, String> {
     let lowered = if Phase::of_module(part)? == Phase::P23 {
         part.clone()
     } else {
-        lower_for_cuda(part, &Settings::default()).map_err(|failed| format!("{failed:?}"))?
+        lower_for_cuda(part, &Settings::default(), products)
+            .map_err(|failed| format!("{failed:?}"))?
     };
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: part };

@@ -1,7 +1,7 @@
 //! A device that is the processor: the printed text, compiled by the system's C++ compiler with `shim.h` before it.
 #![allow(unsafe_code)] // compiled code is loaded and called: each block says why it may be
 
-use relax_cuda::{Device, Error};
+use relax_cuda::{Device, Error, Form, Product};
 use relax_emit::cuda::{CudaKernel, Sizes};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -168,6 +168,14 @@ impl Device for Shim {
         unsafe { entry(arguments.as_ptr(), sizes.as_ptr(), i32::from(self.is_backwards)) };
         drop(memory);
         Ok(())
+    }
+
+    fn multiplies(&self, _: &Form) -> bool {
+        false
+    }
+
+    fn multiply(&self, _: &Product) -> Result<(), Error> {
+        panic!("there is no library here")
     }
 
     fn begin_capture(&self) -> Result<(), Error> {
