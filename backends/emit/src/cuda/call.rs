@@ -8,15 +8,18 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{DimVar, TensorProgram};
 
-/// Elements of a tensor, and values of a symbolic variable, with which a device is called: more than any has memory for. Few
-/// checks of index arithmetic are left then, and a kernel without checks need not be waited for.
+/// Elements of a tensor with which a device is called: more than any has memory for. Few checks of index arithmetic are left
+/// then, and a kernel without checks need not be waited for.
 const MOST: i64 = 1 << 40;
+/// Values of a symbolic variable where tensors have several axes; where they have one, as many as elements.
+const MOST_OF_AXIS: i64 = 1 << 31;
 
 /// What [`CudaKernel::plan`] holds of every call.
 pub(super) fn assume_small(facts: &mut dyn Facts, program: &TensorProgram) {
     let at_most = |dim: Dim| Claim::new(dim, Relation::AtMost, MOST);
+    let most = most_of_dims(program);
     for dim in &program.dims {
-        facts.assume(at_most(Dim::Var(dim.name.clone())));
+        facts.assume(Claim::new(Dim::Var(dim.name.clone()), Relation::AtMost, most));
     }
     for param in &program.params {
         let Param::Buffer(id) = param else { continue };
@@ -25,6 +28,14 @@ pub(super) fn assume_small(facts: &mut dyn Facts, program: &TensorProgram) {
             facts.assume(at_most(Dim::product(shape)));
         }
     }
+}
+
+fn most_of_dims(program: &TensorProgram) -> i64 {
+    let mut buffers = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(program.buffer(*id)),
+        Param::Scalar(_) | Param::Dim(_) => None,
+    });
+    if buffers.any(|buffer| buffer.shape.len() > 1) { MOST_OF_AXIS } else { MOST }
 }
 
 fn is_small(shape: &[i64]) -> bool {
@@ -116,7 +127,8 @@ impl CudaKernel {
             dim.eval(&|name| known.dims.get(name).copied()).is_ok_and(|value| value == actual)
         };
         let declared = self.program.dims.iter().all(|dim| holds(dim, &known));
-        let small = known.dims.values().all(|&value| value <= MOST);
+        let most = most_of_dims(&self.program);
+        let small = known.dims.values().all(|&value| value <= most);
         (later.into_iter().all(fits) && declared && small).then_some(known)
     }
 }
