@@ -25,6 +25,18 @@ pub trait Kernels: Send + Sync {
         ints: &[i64],
     ) -> Result<(), KernelTrap>;
 
+    /// What is called until [`Kernels::end_graph`] is a graph of launches: the same kernels in the same memory whenever it is
+    /// called with the same shapes. A device may record it then, and replay it later.
+    fn begin_graph(&self) {}
+
+    /// It ends here, or where a kernel of it stopped.
+    ///
+    /// # Errors
+    /// What kernels that were only noted before stop with.
+    fn end_graph(&self) -> Result<(), KernelTrap> {
+        Ok(())
+    }
+
     /// The machine reads a tensor of a storage after this, or gives it to others: what kernels wrote to it and hold elsewhere
     /// ([`TensorArg::memory`]) is brought back by [`TensorArg::settle`].
     ///
@@ -94,6 +106,12 @@ impl Memory {
     #[must_use]
     pub fn number(&self) -> usize {
         self.block.as_ptr().addr()
+    }
+
+    /// How many bytes the block has; none when it is gone.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.block.upgrade().map_or(0, |block| block.bytes())
     }
 
     /// Whether nobody has the bytes any more.

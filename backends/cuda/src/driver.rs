@@ -1,15 +1,19 @@
 //! The device of the driver, which is loaded when it is wanted: this crate builds and starts without CUDA.
 #![allow(unsafe_code)] // the driver is called: each block says why it may be
 
-use crate::{Device, Error, Nvrtc};
+use crate::cublas::Cublas;
+use crate::{Device, Error, Form, Nvrtc, Product};
 use cudarc::driver::result::{
-    self as cuda, DriverError, ctx, device, launch_kernel, module, primary_ctx,
+    self as cuda, DriverError, ctx, device, graph, launch_kernel, module, primary_ctx, stream,
 };
-use cudarc::driver::sys::{self, CUcontext, CUdevice_attribute, CUfunction, CUmodule};
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice_attribute, CUfunction, CUgraphExec, CUgraphInstantiate_flags,
+    CUmodule, CUstream, CUstreamCaptureMode,
+};
 use relax_emit::cuda::Sizes;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a device is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +30,36 @@ pub struct Facts {
 pub struct Driver {
     context: CUcontext,
     module: CUmodule,
+    /// All that is asked for is done on it, in order.
+    stream: CUstream,
+    /// Looked for when a product is asked for.
+    cublas: OnceLock<Option<Cublas>>,
     functions: Mutex<BTreeMap<String, Function>>,
+    /// Bytes whose copies may still be under way.
+    uploaded: Mutex<Uploaded>,
+}
+
+/// Bytes on their way to the device.
+#[derive(Default)]
+struct Uploaded {
+    all: Vec<Box<[u8]>>,
+    bytes: usize,
+}
+
+/// Bytes on their way at most.
+const UNDER_WAY: usize = 256 << 20;
+
+/// A recorded graph.
+pub struct Graph(CUgraphExec);
+
+// SAFETY: as of `Driver`.
+unsafe impl Send for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: it was made by `end_capture` and nobody uses it after this; the driver keeps it while it runs.
+        let _ = unsafe { graph::exec_destroy(self.0) };
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -94,7 +127,17 @@ impl Driver {
         unsafe { ctx::set_current(context) }.map_err(said)?;
         // SAFETY: NVRTC made the code, which is copied.
         let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map_err(said)?;
-        Ok(Self { context, module, functions: Mutex::default() })
+        let stream = stream::create(stream::StreamKind::NonBlocking).map_err(said)?;
+        let (functions, uploaded, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Ok(Self { context, module, stream, cublas, functions, uploaded })
+    }
+
+    /// Waits for all that was asked for.
+    fn wait(&self) -> Result<(), Error> {
+        // SAFETY: the stream is there while this is.
+        unsafe { stream::synchronize(self.stream) }.map_err(said)?;
+        *self.uploaded.lock().unwrap_or_else(PoisonError::into_inner) = Uploaded::default();
+        Ok(())
     }
 
     fn enter(&self) -> Result<(), Error> {
@@ -118,7 +161,11 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.enter();
-        // SAFETY: nothing uses the module any more: a call ends when what it launched has ended.
+        let _ = self.wait();
+        drop(self.cublas.take());
+        // SAFETY: nothing is under way, and nobody uses stream and module any more.
+        let _ = unsafe { stream::destroy(self.stream) };
+        // SAFETY: as above.
         let _ = unsafe { module::unload(self.module) };
         if let Ok(found) = device::get(0) {
             // SAFETY: it was retained when this was made, of the same device.
@@ -128,6 +175,8 @@ impl Drop for Driver {
 }
 
 impl Device for Driver {
+    type Graph = Graph;
+
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         self.enter()?;
         // SAFETY: nothing reads it before something was written.
@@ -136,26 +185,44 @@ impl Device for Driver {
 
     fn release(&self, address: u64) -> Result<(), Error> {
         self.enter()?;
-        // SAFETY: `allocate` gave it, and the caller is done with it; the driver waits for what runs.
+        self.wait()?;
+        // SAFETY: `allocate` gave it, the caller is done with it, and nothing is under way.
         unsafe { cuda::free_sync(address) }.map_err(said)
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
         self.enter()?;
-        // SAFETY: the caller asked for as many bytes at this address.
-        unsafe { cuda::memcpy_htod_sync(address, bytes) }.map_err(said)
+        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if uploaded.bytes + bytes.len() > UNDER_WAY {
+            drop(uploaded);
+            self.wait()?;
+            uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        let held: Box<[u8]> = bytes.into();
+        // SAFETY: the caller asked for as many bytes at this address; the copy of them is kept until the stream was waited for.
+        unsafe { cuda::memcpy_htod_async(address, &held, self.stream) }.map_err(said)?;
+        uploaded.bytes += held.len();
+        uploaded.all.push(held);
+        Ok(())
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.enter()?;
-        // SAFETY: as above; the copy waits for what was launched, on the same stream.
-        unsafe { cuda::memcpy_dtoh_sync(bytes, address) }.map_err(said)
+        // SAFETY: as above, and the bytes are borrowed until the stream was waited for.
+        unsafe { cuda::memcpy_dtoh_async(bytes, address, self.stream) }.map_err(said)?;
+        self.wait()
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Error> {
+        self.enter()?;
+        // SAFETY: the caller asked for as many bytes at both addresses.
+        unsafe { cuda::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(said)
     }
 
     fn fill(&self, address: u64, byte: u8, bytes: usize) -> Result<(), Error> {
         self.enter()?;
         // SAFETY: the caller asked for as many bytes at this address.
-        unsafe { cuda::memset_d8_sync(address, byte, bytes) }.map_err(said)
+        unsafe { cuda::memset_d8_async(address, byte, bytes, self.stream) }.map_err(said)
     }
 
     fn launch(&self, symbol: &str, sizes: &Sizes, arguments: &[u64]) -> Result<(), Error> {
@@ -165,11 +232,50 @@ impl Device for Driver {
         let mut list: Vec<*mut c_void> =
             values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
         let ([x, y, z], [u, v, w]) = (sizes.blocks, sizes.threads);
-        // SAFETY: every parameter of a printed function has eight bytes, and there are as many; the driver copies them.
-        // What they point to is held until the call that launches has read its results.
-        let launched = unsafe {
-            launch_kernel(function, (x, y, z), (u, v, w), 0, std::ptr::null_mut(), &mut list)
-        };
+        // SAFETY: every parameter of a printed function has eight bytes, and there are as many; the driver copies them, also
+        // into a graph. What they point to is released on the same stream after it.
+        let launched =
+            unsafe { launch_kernel(function, (x, y, z), (u, v, w), 0, self.stream, &mut list) };
         launched.map_err(|error| Error::Driver(format!("{symbol}: {error:?}")))
+    }
+
+    fn multiplies(&self, form: &Form) -> bool {
+        let find = || self.enter().ok().and_then(|()| Cublas::find());
+        self.cublas.get_or_init(find).as_ref().is_some_and(|cublas| cublas.has(form))
+    }
+
+    fn multiply(&self, product: &Product) -> Result<(), Error> {
+        self.enter()?;
+        match self.cublas.get() {
+            Some(Some(cublas)) => cublas.multiply(product, self.stream),
+            _ => Err(Error::Driver("cuBLASLt is not there".to_owned())),
+        }
+    }
+
+    fn begin_capture(&self) -> Result<(), Error> {
+        self.enter()?;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is there while this is.
+        unsafe { stream::begin_capture(self.stream, mode) }.map_err(said)
+    }
+
+    fn end_capture(&self) -> Result<Graph, Error> {
+        self.enter()?;
+        // SAFETY: the stream is there while this is.
+        let recorded = unsafe { stream::end_capture(self.stream) }.map_err(said)?;
+        if recorded.is_null() {
+            return Err(Error::Driver("the stream recorded no graph".to_owned()));
+        }
+        // SAFETY: the graph was given a moment ago.
+        let made = unsafe { graph::instantiate(recorded, CUgraphInstantiate_flags(0)) };
+        // SAFETY: what was made of it does not need it.
+        let _ = unsafe { graph::destroy(recorded) };
+        made.map(Graph).map_err(said)
+    }
+
+    fn replay(&self, graph: &Graph) -> Result<(), Error> {
+        self.enter()?;
+        // SAFETY: both are there, and so is the memory that the graph uses: whoever releases some forgets all graphs.
+        unsafe { graph::launch(graph.0, self.stream) }.map_err(said)
     }
 }

@@ -1,41 +1,47 @@
-//! The kernels of a module on a device.
+//! The kernels of a module on a device. Tensors stay there from one call to the next ([`crate::resident`]). What a kernel
+//! stops with is said by the interpreter, which runs the same call on what the device has not changed.
 
+use crate::product::{Offered, of_kernel};
+use crate::resident::{Call, Ended, Resident};
 use crate::{Device, Error};
-use relax_emit::cuda::{CudaKernel, Plan, Refused};
+use relax_emit::cuda::{CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
+use relax_rewrite::walk::loaded;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
-
-/// What the status holds where nothing stopped.
-const FINE: u32 = u32::MAX;
+use relax_syntax::ir::tensor::Param;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Kernels that a device runs, in the order of the machine's numbers.
-pub struct DeviceKernels<D> {
-    device: D,
-    kernels: Vec<CudaKernel>,
+pub struct DeviceKernels<D: Device> {
+    kernels: Vec<Loaded>,
     /// Tells what a call means that stops.
     reference: ReferenceKernels,
+    resident: Mutex<Resident<D>>,
 }
 
-/// Memory of one call; it goes back at its end, whatever that is.
-struct Memory<'d, D: Device> {
-    device: &'d D,
-    taken: Vec<u64>,
+struct Loaded {
+    kernel: CudaKernel,
+    /// Names of its functions.
+    symbols: Vec<Arc<str>>,
+    /// What of it a library may compute.
+    offered: Option<Offered>,
+    /// Which of its buffers it reads and does not write to.
+    reads: Vec<bool>,
 }
 
-impl<D: Device> Memory<'_, D> {
-    fn take(&mut self, bytes: usize) -> Result<u64, Error> {
-        let address = self.device.allocate(bytes.max(1))?;
-        self.taken.push(address);
-        Ok(address)
-    }
-}
-
-impl<D: Device> Drop for Memory<'_, D> {
-    fn drop(&mut self) {
-        for &address in &self.taken {
-            // What the device says then was said by a call before.
-            let _ = self.device.release(address);
-        }
+impl Loaded {
+    fn new(kernel: CudaKernel) -> Self {
+        let program = &kernel.program;
+        let read = loaded(program.body.as_deref().unwrap_or(&[]));
+        let buffers = program.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(id),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        });
+        let reads = buffers.zip(&kernel.writes).map(|(id, writes)| !writes && read.contains(id));
+        let reads = reads.collect();
+        let symbols = kernel.launches.iter().map(|launch| launch.symbol.as_str().into()).collect();
+        let offered = of_kernel(&kernel);
+        Self { kernel, symbols, offered, reads }
     }
 }
 
@@ -43,90 +49,93 @@ impl<D: Device> DeviceKernels<D> {
     /// Kernels of which the device has the functions; `reference` has the same programs in the same order.
     #[must_use]
     pub fn new(device: D, kernels: Vec<CudaKernel>, reference: ReferenceKernels) -> Self {
-        Self { device, kernels, reference }
+        let kernels = kernels.into_iter().map(Loaded::new).collect();
+        Self { kernels, reference, resident: Mutex::new(Resident::new(device)) }
     }
 
-    /// Runs the functions; whether all threads came to their ends.
-    fn run(
+    fn resident(&self) -> MutexGuard<'_, Resident<D>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The interpreter runs a call, on what the device has.
+    fn interpret(
         &self,
-        kernel: &CudaKernel,
-        plan: &Plan,
+        number: usize,
         tensors: &[TensorArg<'_>],
-    ) -> Result<Result<(), KernelTrap>, Error> {
-        let device = &self.device;
-        let mut memory = Memory { device, taken: Vec::new() };
-        let status = memory.take(size_of::<u32>())?;
-        device.fill(status, 0xff, size_of::<u32>())?;
-        let mut arguments = vec![status];
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let mut resident = self.resident();
         for tensor in tensors {
-            let bytes = tensor.to_bytes();
-            let address = memory.take(bytes.len())?;
-            if !bytes.is_empty() {
-                device.upload(address, &bytes)?;
-            }
-            arguments.push(address);
+            settled(resident.settle(tensor))?;
         }
-        for (workspace, &bytes) in kernel.workspaces.iter().zip(&plan.workspaces) {
-            let address = memory.take(bytes)?;
-            if workspace.is_cleared && bytes > 0 {
-                device.fill(address, 0, bytes)?;
-            }
-            arguments.push(address);
+        let writes = self.kernels.get(number).map_or(&[][..], |loaded| &loaded.kernel.writes);
+        for (tensor, _) in tensors.iter().zip(writes).filter(|(_, writes)| **writes) {
+            resident.forget(tensor);
         }
-        // The same bits.
-        arguments.extend(plan.integers.iter().map(|&value| value as u64));
-        for (launch, sizes) in kernel.launches.iter().zip(&plan.sizes) {
-            device.launch(&launch.symbol, sizes, &arguments)?;
-        }
-        let mut stopped = [0; size_of::<u32>()];
-        device.download(status, &mut stopped)?;
-        let stopped = u32::from_ne_bytes(stopped);
-        if stopped != FINE {
-            let site = usize::try_from(stopped).unwrap_or(0).saturating_sub(1);
-            return Ok(Err(KernelTrap::Site(site)));
-        }
-        for ((tensor, &address), _) in
-            tensors.iter().zip(&arguments[1..]).zip(&kernel.writes).filter(|(_, writes)| **writes)
-        {
-            let mut bytes = vec![0; tensor.length()];
-            if !bytes.is_empty() {
-                device.download(address, &mut bytes)?;
-            }
-            if let Err(trap) = tensor.write(&bytes) {
-                return Ok(Err(trap));
-            }
-        }
-        Ok(Ok(()))
+        drop(resident);
+        self.reference.call(number, tensors, ints)
+    }
+}
+
+fn unsupported(what: &str) -> KernelTrap {
+    KernelTrap::Stop(Box::new(Stop::Unsupported(what.to_owned())))
+}
+
+fn failed(error: &Error) -> KernelTrap {
+    unsupported(&error.to_string())
+}
+
+fn settled(ended: Result<Ended, Error>) -> Result<(), KernelTrap> {
+    match ended.map_err(|error| failed(&error))? {
+        Ended::Fine => Ok(()),
+        Ended::Stopped(site) => Err(KernelTrap::Site(site)),
+        Ended::Refused(trap) => Err(trap),
     }
 }
 
 impl<D: Device> Kernels for DeviceKernels<D> {
     fn call(
         &self,
-        kernel: usize,
+        number: usize,
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let unsupported = |what: String| KernelTrap::Stop(Box::new(Stop::Unsupported(what)));
-        let found = self.kernels.get(kernel);
-        let found =
-            found.ok_or_else(|| unsupported("a kernel that the module has not".to_owned()))?;
+        let missing = || unsupported("a kernel that the module has not");
+        let found = self.kernels.get(number).ok_or_else(missing)?;
+        let Loaded { kernel, symbols, offered, reads } = found;
+        // To read of what nothing was written to is a trap.
+        if tensors.iter().zip(reads).any(|(tensor, read)| *read && !tensor.is_written()) {
+            return self.interpret(number, tensors, ints);
+        }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
-        let plan = match found.plan(&shapes, ints) {
+        let plan = match kernel.plan(&shapes, ints) {
             Ok(plan) => plan,
-            Err(Refused::Boundary) => return self.reference.call(kernel, tensors, ints),
-            Err(Refused::Limit(what)) => return Err(unsupported(what)),
+            Err(Refused::Boundary) => return self.interpret(number, tensors, ints),
+            Err(Refused::Limit(what)) => return Err(unsupported(&what)),
         };
-        match self.run(found, &plan, tensors) {
-            Ok(Ok(())) => Ok(()),
-            // The tensors of the machine are as they were: the interpreter stops at the same place, with its words. If it
-            // does not, a function of the device decided otherwise than that of the interpreter.
-            Ok(Err(KernelTrap::Site(site))) => {
-                self.reference.call(kernel, tensors, ints)?;
+        let call = Call { kernel, symbols, offered: offered.as_ref(), plan: &plan, tensors };
+        let ended = self.resident().run(&call);
+        match settled(ended) {
+            // The tensors are as they were: the interpreter stops at the same place, with its words. If it does not, a
+            // function of the device decided otherwise than that of the interpreter.
+            Err(KernelTrap::Site(site)) => {
+                self.interpret(number, tensors, ints)?;
                 Err(KernelTrap::Site(site))
             }
-            Ok(Err(stop)) => Err(stop),
-            Err(error) => Err(unsupported(error.to_string())),
+            other => other,
         }
+    }
+
+    fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
+        settled(self.resident().settle(tensor))
+    }
+
+    fn begin_graph(&self) {
+        // What went wrong before is said by whatever is asked for next.
+        let _ = self.resident().begin_graph();
+    }
+
+    fn end_graph(&self) -> Result<(), KernelTrap> {
+        self.resident().end_graph().map_err(|error| failed(&error))
     }
 }

@@ -2,15 +2,23 @@
 //! compiled by NVRTC, which needs no device, and launched on a [`Device`]: that of the driver (feature `cuda`), or, in
 //! the tests, one that runs the same text on the processor.
 //!
-//! A call copies its tensors to the device, launches, and copies back what the program writes. Where a
-//! thread stops, or a call does not fit the program, the interpreter runs the same call to tell what that means.
+//! Tensors stay on the device ([`resident`]), and launches that the machine calls a graph are recorded and replayed
+//! ([`queue`]). Where a thread stops, or a call does not fit the program, the interpreter runs the same call to tell what that
+//! means. All that decides something is generic over [`Device`] and tested on the processor; `driver.rs`, which only passes on
+//! what it is asked for, was never run: there was no device at hand.
 
+mod blocks;
 mod build;
 mod device;
 mod kernels;
 mod nvrtc;
+mod product;
+mod queue;
+mod resident;
 mod route;
 
+#[cfg(feature = "cuda")]
+mod cublas;
 #[cfg(feature = "cuda")]
 mod driver;
 
@@ -20,7 +28,8 @@ pub use device::Device;
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
-pub use route::lower_for_cuda;
+pub use product::{Element, Epilogue, Form, Product};
+pub use route::{Products, lower_for_cuda};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -1,18 +1,71 @@
 //! From a module to the one that kernels for a device are printed from: the pipeline, and what schedules
 //! loops for blocks and threads.
 
+use crate::product::operands;
 use relax_lower::passes::schedule_gpu;
+use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_with;
 use relax_rewrite::pass::{Settings, Target};
-use relax_rewrite::pipeline::{Failed, Unwatched};
-use relax_syntax::ir::Module;
+use relax_rewrite::passes::fuse_ops::PRIMITIVE;
+use relax_rewrite::passes::fuse_ops_by_pattern::{self, COMPOSITE};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::{AttrValue, Definition, Function, Module, attr};
+
+/// Who multiplies matrices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Products {
+    /// Kernels of ours, which sum in the order of the text.
+    #[default]
+    Own,
+    /// cuBLASLt where a pattern of its functions matches, and it is there: sums have any order. Else kernels of ours.
+    Library,
+}
 
 /// A module as the machine runs it with kernels on a device.
 ///
 /// # Errors
 /// The pass that refuses the module.
-pub fn lower_for_cuda(module: &Module, settings: &Settings) -> Result<Module, Failed> {
-    // What a library computes is a host function here: programs keep their operators.
-    let settings = Settings { target: Target::Cpu, ..settings.clone() };
-    lower_with(module, &settings, &schedule_gpu::PASS, &mut Unwatched)
+pub fn lower_for_cuda(
+    module: &Module,
+    settings: &Settings,
+    products: Products,
+) -> Result<Module, Failed> {
+    let settings = Settings { target: Target::Cuda, ..settings.clone() };
+    let lower =
+        |module: &Module| lower_with(module, &settings, &schedule_gpu::PASS, &mut Unwatched);
+    let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
+    if products == Products::Own || !early {
+        return lower(module);
+    }
+    let pass = |module: &Module, route: &Route| {
+        run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
+    };
+    let optimized = pass(module, &PIPELINE.to(Phase::P1))?;
+    let matched = pass(&optimized, &Route::Passes(vec![&fuse_ops_by_pattern::PASS]))?;
+    lower(&as_programs(matched))
+}
+
+/// Has each composite function become one tensor program, which says what it means, and computes it where no library does. The
+/// mark stays where its inputs are what the library's function takes, in their order.
+fn as_programs(mut module: Module) -> Module {
+    for definition in &mut module.definitions {
+        let Definition::Graph(function) = definition else { continue };
+        if attr(&function.lambda.attrs, COMPOSITE).is_none() {
+            continue;
+        }
+        if !is_of_library(function) {
+            function.lambda.attrs.retain(|(name, _)| *name != COMPOSITE);
+        }
+        function.lambda.attrs.push((Name::new(PRIMITIVE), AttrValue::Bool(true)));
+    }
+    module
+}
+
+/// An operand that is there twice, or a constant, is no parameter of its own.
+fn is_of_library(function: &Function) -> bool {
+    let Some(AttrValue::Str(name)) = attr(&function.lambda.attrs, COMPOSITE) else { return false };
+    operands(name) == Some(function.lambda.params.len())
 }

@@ -38,7 +38,6 @@ mod intervals;
 mod kernels;
 mod launch;
 #[cfg(feature = "wgpu")]
-mod mirrors;
 mod names;
 mod operations;
 mod prelude;

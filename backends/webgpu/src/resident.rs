@@ -6,10 +6,9 @@
 use crate::device::{Device, Pipelines};
 use crate::dtypes;
 use crate::elements::{narrowed, widened};
-use crate::mirrors::Mirrors;
 use crate::work::{Copy, Work};
 use crate::{Binding, Content, Kernel, Launch, Part};
-use relax_runtime::TensorArg;
+use relax_runtime::{Mirrors, TensorArg};
 use relax_syntax::dtype::DType;
 
 /// A call of a kernel.
@@ -27,7 +26,7 @@ pub(crate) struct Call<'c> {
 #[derive(Default)]
 pub(crate) struct Resident {
     work: Work,
-    mirrors: Mirrors,
+    mirrors: Mirrors<wgpu::Buffer>,
 }
 
 /// The buffer of a binding.

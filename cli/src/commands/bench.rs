@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let run = as_run(args);
-    if args.fast && args.backend != Target::Cpu {
-        return Err(Failure::usage("`--fast` is for kernels of this processor"));
+    if args.fast && args.backend == Target::Wgpu {
+        return Err(Failure::usage("`--fast` is for this processor and for CUDA"));
     }
     let prepared = if is_module(&args.file)? {
         refuse_module(run.backend)?;
@@ -24,7 +24,7 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
         let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
         let prepared = match args.backend {
             Target::Cpu => prepare_program(&run, &program, sums)?,
-            Target::Wgpu | Target::Cuda => prepare_device(&run, &program)?,
+            Target::Wgpu | Target::Cuda => prepare_device(&run, &program, sums)?,
         };
         match prepared {
             Ok(prepared) => prepared,

@@ -43,7 +43,7 @@ pub static PASS: Pass = Pass {
 const NAMED: usize = 4;
 
 /// Marks the function of a group.
-pub(super) const PRIMITIVE: &str = "primitive";
+pub const PRIMITIVE: &str = "primitive";
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]

@@ -27,7 +27,7 @@ pub static PASS: Pass = Pass {
 };
 
 /// The name of the pattern that a function computes.
-pub(super) const COMPOSITE: &str = "composite";
+pub const COMPOSITE: &str = "composite";
 /// Whoever generates the code of a function: what stands before the dot in the name of a pattern.
 pub(super) const CODEGEN: &str = "codegen";
 

@@ -9,6 +9,7 @@ mod calls;
 mod merge;
 mod stage;
 
+use super::fuse_ops_by_pattern::COMPOSITE;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::patterns::{ATTRIBUTE, Analysis};
 use crate::programs::canonical::canonical_program;
@@ -53,7 +54,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let same = canonical.iter().position(|other| *other == form);
         let at = same.unwrap_or(programs.len());
         if same.is_none() {
-            programs.push(recorded(program));
+            programs.push(recorded(program, function));
             canonical.push(form);
         }
         merged.insert(name, Call { program: programs[at].name.clone(), constants });
@@ -88,7 +89,11 @@ fn replaced(
     Module { attrs: module.attrs.clone(), definitions }
 }
 
-fn recorded(mut program: TensorProgram) -> TensorProgram {
+/// What computes the function, if it is of a pattern, may compute the program as well.
+fn recorded(mut program: TensorProgram, function: &Function) -> TensorProgram {
+    if let Some(composite) = attr(&function.lambda.attrs, COMPOSITE) {
+        program.attrs.push((Name::new(COMPOSITE), composite.clone()));
+    }
     let pattern = Analysis::of(&program).pattern;
     program.attrs.push((Name::new(ATTRIBUTE), AttrValue::Str(Name::new(pattern.name()))));
     program

@@ -1,9 +1,11 @@
 //! Graphs of launches: what a device records of a function when it is called for the first time, and
 //! replays later without looking at the function (paper §4.4).
 //!
-//! This machine calls kernels one by one in either case. It holds a later call against the record, as the
-//! interpreter of the language does, so that a module that a device could not replay stops here too.
+//! This machine calls kernels one by one in either case, and tells who runs them where a graph begins and ends. It holds a
+//! later call against the record, as the interpreter of the language does, so that a module that a device could not replay
+//! stops here too.
 
+use super::kernel_call::of_kernels;
 use super::memory::Placed;
 use super::{End, Run};
 use crate::instruction::{Instruction, Operand, Register};
@@ -133,7 +135,16 @@ impl Run<'_> {
         self.enter(function, args, to)?;
         self.end_with(End::Graph(key));
         self.graphs.current = Some(Vec::new());
+        self.module.kernels.begin_graph();
         Ok(())
+    }
+
+    /// A run stops: nothing more belongs to the graph that is recorded.
+    pub(super) fn abandon_graph(&self) {
+        if self.graphs.is_recording() {
+            // The run has stopped with something else already.
+            let _ = self.module.kernels.end_graph();
+        }
     }
 
     /// What a function gives that takes memory: it is called once in a run.
@@ -160,6 +171,7 @@ impl Run<'_> {
             End::Call => {}
             End::Memory(function) => _ = self.graphs.memory.insert(function, value.clone()),
             End::Graph(key) => {
+                self.module.kernels.end_graph().map_err(of_kernels)?;
                 let launches = self.graphs.current.take().unwrap_or_default();
                 let mut result = Vec::new();
                 parts(value, &mut result);

@@ -136,10 +136,15 @@ impl Run<'_> {
     pub(super) fn settle(&self, placed: &Placed) -> Result<(), Stop> {
         let source = Source::Placed(placed.clone());
         let lent = source.lent(Access::ReadWrite)?;
-        self.module.kernels.settle(&lent).map_err(|trap| match trap {
-            KernelTrap::Stop(stop) => *stop,
-            KernelTrap::Site(at) => Stop::Unsupported(format!("memory stops at a place {at}")),
-        })
+        self.module.kernels.settle(&lent).map_err(of_kernels)
+    }
+}
+
+/// What whoever runs kernels says outside of a call.
+pub(super) fn of_kernels(trap: KernelTrap) -> Stop {
+    match trap {
+        KernelTrap::Stop(stop) => *stop,
+        KernelTrap::Site(at) => Stop::Unsupported(format!("memory stops at a place {at}")),
     }
 }
 

@@ -101,7 +101,7 @@ impl<'m> Run<'m> {
         let called = &self.module.program.functions[function as usize];
         let entered = self.enter(function, args.to_vec(), Register(0));
         entered.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
-        let value = self.run()?;
+        let value = self.run().inspect_err(|_| self.abandon_graph())?;
         let freed = calls::freed(&value, &self);
         freed.map_err(|stop| place(stop, &called.name, called.span, called.span))
     }

@@ -10,6 +10,7 @@ use relax_corpus::shares::in_shares;
 use relax_emit::cuda::{CudaSource, print_cuda};
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 
 /// Programs as they are run on a device: with loops bound to blocks and threads.
@@ -34,6 +35,11 @@ fn each<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R>
 
 /// The text of some programs.
 fn printed(programs: &[TensorProgram]) -> CudaSource {
+    printed_with(programs, &mut Prover::new())
+}
+
+/// The same with somebody else to answer which checks can never fail.
+fn printed_with(programs: &[TensorProgram], facts: &mut dyn Facts) -> CudaSource {
     let definitions = programs.iter().cloned().map(Definition::Tensor).collect();
-    print_cuda(&Module { definitions, ..Module::default() }, &mut Prover::new(), None)
+    print_cuda(&Module { definitions, ..Module::default() }, facts, None)
 }

@@ -4,8 +4,46 @@
 use super::CudaKernel;
 use super::launch::{Known, Sizes, value};
 use relax_syntax::dim::{Dim, floor_mod};
-use relax_syntax::ir::DimVar;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::{DimVar, TensorProgram};
+
+/// Elements of a tensor with which a device is called: more than any has memory for. Few checks of index arithmetic are left
+/// then, and a kernel without checks need not be waited for.
+const MOST: i64 = 1 << 40;
+/// Values of a symbolic variable where tensors have several axes; where they have one, as many as elements.
+const MOST_OF_AXIS: i64 = 1 << 31;
+
+/// What [`CudaKernel::plan`] holds of every call.
+pub(super) fn assume_small(facts: &mut dyn Facts, program: &TensorProgram) {
+    let at_most = |dim: Dim| Claim::new(dim, Relation::AtMost, MOST);
+    let most = most_of_dims(program);
+    for dim in &program.dims {
+        facts.assume(Claim::new(Dim::Var(dim.name.clone()), Relation::AtMost, most));
+    }
+    for param in &program.params {
+        let Param::Buffer(id) = param else { continue };
+        let shape = &program.buffer(*id).shape;
+        if shape.len() > 1 {
+            facts.assume(at_most(Dim::product(shape)));
+        }
+    }
+}
+
+fn most_of_dims(program: &TensorProgram) -> i64 {
+    let mut buffers = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(program.buffer(*id)),
+        Param::Scalar(_) | Param::Dim(_) => None,
+    });
+    if buffers.any(|buffer| buffer.shape.len() > 1) { MOST_OF_AXIS } else { MOST }
+}
+
+fn is_small(shape: &[i64]) -> bool {
+    shape
+        .iter()
+        .try_fold(1_i64, |count, &extent| count.checked_mul(extent))
+        .is_some_and(|count| count <= MOST)
+}
 
 /// Everything that the host knows before it launches.
 #[derive(Clone, Debug)]
@@ -64,7 +102,7 @@ impl CudaKernel {
             match param {
                 Param::Buffer(id) => {
                     let (shape, actual) = (&self.program.buffer(*id).shape, shapes.next()?);
-                    if shape.len() != actual.len() {
+                    if shape.len() != actual.len() || !is_small(actual) {
                         return None;
                     }
                     for (dim, &actual) in shape.iter().zip(*actual) {
@@ -89,7 +127,9 @@ impl CudaKernel {
             dim.eval(&|name| known.dims.get(name).copied()).is_ok_and(|value| value == actual)
         };
         let declared = self.program.dims.iter().all(|dim| holds(dim, &known));
-        (later.into_iter().all(fits) && declared).then_some(known)
+        let most = most_of_dims(&self.program);
+        let small = known.dims.values().all(|&value| value <= most);
+        (later.into_iter().all(fits) && declared && small).then_some(known)
     }
 }
 

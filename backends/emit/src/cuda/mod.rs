@@ -162,6 +162,7 @@ fn print_launches(
     let groups = groups(launches)?;
     facts.push();
     assume_declared(facts, &program.dims);
+    call::assume_small(facts, program);
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
         .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));

@@ -12,6 +12,7 @@ use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::Program;
+use relax_emit::Sums;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;
@@ -25,7 +26,7 @@ pub(super) fn run_with(
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    match prepare_with(args, program, constants)? {
+    match prepare_with(args, program, constants, Sums::Exact)? {
         Ok(prepared) => run(args, prepared, terminal),
         Err(failed) => failed_run(&failed, program, terminal),
     }
@@ -35,20 +36,22 @@ pub(super) fn run_with(
 pub(in crate::commands) fn prepare_device(
     args: &RunArgs,
     program: &Program,
+    sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     is_built(args.backend)?;
     let function = entry(&program.module, &args.entry)?;
     let constants = load_constants(&program.module, function, args.params.as_deref())?;
-    prepare_with(args, program, constants)
+    prepare_with(args, program, constants, sums)
 }
 
 fn prepare_with(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
+    sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
-    let module = match compiled(program, args.backend, externals)? {
+    let module = match compiled(program, args.backend, externals, sums)? {
         Ok(module) => module,
         Err(failed) => return Ok(Err(failed)),
     };
@@ -56,19 +59,21 @@ fn prepare_with(
     prepare(args, module, &program.module, &parameters, source).map(Ok)
 }
 
-/// A program on the first device of a backend; the inner error is that of a pass.
+/// A program on the first device of a backend, with libraries where sums may have any order and it has some; the inner error is
+/// that of a pass.
 pub(super) fn compiled(
     program: &Program,
     backend: Backend,
     externals: BTreeMap<Name, Tensor>,
+    sums: Sums,
 ) -> Result<Result<Module, Failed>, Failure> {
     match backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => cuda::compiled(program, &externals),
+        Backend::Cuda => cuda::compiled(program, &externals, sums),
         #[cfg(feature = "wgpu")]
         Backend::Wgpu => device::compiled(program, externals),
         other => {
-            let _ = (program, externals);
+            let _ = (program, externals, sums);
             is_built(other)?;
             Err(Failure::missing("this is no device beside the processor"))
         }

@@ -24,7 +24,9 @@ pub(in crate::commands) fn compiled(
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
-        Backend::Cuda | Backend::Wgpu => accelerated::compiled(program, backend, BTreeMap::new())?,
+        Backend::Cuda | Backend::Wgpu => {
+            accelerated::compiled(program, backend, BTreeMap::new(), Sums::Exact)?
+        }
         _ => {
             let params = Arc::new(BTreeMap::new());
             let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None };

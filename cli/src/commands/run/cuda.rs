@@ -3,7 +3,8 @@
 use super::compiled::loaded;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
-use relax_cuda::{DeviceKernels, Driver, build, lower_for_cuda};
+use relax_cuda::{DeviceKernels, Driver, Products, build, lower_for_cuda};
+use relax_emit::Sums;
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
@@ -17,8 +18,13 @@ use std::collections::BTreeMap;
 pub(super) fn compiled(
     program: &Program,
     externals: &BTreeMap<Name, Tensor>,
+    sums: Sums,
 ) -> Result<Result<Module, Failed>, Failure> {
-    let lowered = match lower_for_cuda(&program.module, &Settings::default()) {
+    let products = match sums {
+        Sums::Exact => Products::Own,
+        Sums::AnyOrder => Products::Library,
+    };
+    let lowered = match lower_for_cuda(&program.module, &Settings::default(), products) {
         Ok(lowered) => lowered,
         Err(failed) => return Ok(Err(failed)),
     };

@@ -1,0 +1,183 @@
+//! cuBLASLt, loaded when it is there. It is asked once for each form which algorithm it has.
+#![allow(unsafe_code)] // the library is called: each block says why it may be
+
+use crate::{Element, Error, Form, Product};
+use cudarc::cublaslt::result::{self as lt, CublasError};
+use cudarc::cublaslt::sys::{
+    self, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulDesc_t,
+    cublasLtMatmulDescAttributes_t as Of, cublasLtMatmulHeuristicResult_t,
+    cublasLtMatmulPreferenceAttributes_t as Wish, cublasLtMatrixLayout_t, cudaDataType,
+};
+use cudarc::driver::result as cuda;
+use cudarc::driver::sys::{CUdeviceptr, CUstream};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+/// Memory that algorithms may use; one product runs at a time.
+const WORKSPACE: usize = 32 << 20;
+
+/// The library on a device.
+pub(crate) struct Cublas {
+    handle: cublasLtHandle_t,
+    workspace: CUdeviceptr,
+    /// By form; none where it has no algorithm.
+    plans: Mutex<BTreeMap<Form, Option<Plan>>>,
+}
+
+/// How a form is multiplied.
+struct Plan {
+    operation: cublasLtMatmulDesc_t,
+    /// Of A, B and D.
+    layouts: [cublasLtMatrixLayout_t; 3],
+    found: cublasLtMatmulHeuristicResult_t,
+}
+
+// SAFETY: the library allows every call from every thread; descriptions are changed behind the lock alone.
+unsafe impl Send for Cublas {}
+// SAFETY: as above.
+unsafe impl Sync for Cublas {}
+
+fn said(error: CublasError) -> Error {
+    Error::Driver(format!("cuBLASLt: {error:?}"))
+}
+
+impl Cublas {
+    /// None where it is not installed, or does not start. The context is the thread's.
+    pub(crate) fn find() -> Option<Self> {
+        // SAFETY: the library starts nothing when it is loaded. To call it without is a panic.
+        unsafe { sys::is_culib_present() }.then_some(())?;
+        let handle = lt::create_handle().ok()?;
+        // SAFETY: nothing reads it before something was written.
+        let workspace = unsafe { cuda::malloc_sync(WORKSPACE) };
+        match workspace {
+            Ok(workspace) => Some(Self { handle, workspace, plans: Mutex::default() }),
+            Err(_) => {
+                // SAFETY: it was made a moment ago, and nobody else has it.
+                let _ = unsafe { lt::destroy_handle(handle) };
+                None
+            }
+        }
+    }
+
+    /// Whether there is an algorithm.
+    pub(crate) fn has(&self, form: &Form) -> bool {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.entry(*form).or_insert_with(|| self.plan(form).ok()).is_some()
+    }
+
+    fn plan(&self, form: &Form) -> Result<Plan, CublasError> {
+        let (dtype, [lda, ldb, ldd]) = (dtype(form.dtype), form.leading);
+        let layout = |rows, columns, leading: u64| {
+            lt::create_matrix_layout(dtype, rows, columns, i64::try_from(leading).unwrap_or(0))
+        };
+        // Sums of f32, without the shorter significand of TF32.
+        let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        let operation = lt::create_matmul_desc(compute, cudaDataType::CUDA_R_32F)?;
+        let a = layout(form.m, form.k, lda)?;
+        let b = layout(form.k, form.n, ldb)?;
+        let d = layout(form.m, form.n, ldd)?;
+        set(operation, Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue(form))?;
+        let wishes = lt::create_matmul_pref()?;
+        let [of_a, of_b, of_d] = form.alignments;
+        let all = [
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_a),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_b),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_d),
+            (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_d),
+        ];
+        for (wish, bytes) in all {
+            let at = std::ptr::from_ref(&bytes).cast::<c_void>();
+            // SAFETY: the attribute is a u32, which is copied.
+            unsafe { lt::set_matmul_pref_attribute(wishes, wish, at, size_of::<u32>()) }?;
+        }
+        let most = (Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, WORKSPACE);
+        let at = std::ptr::from_ref(&most.1).cast::<c_void>();
+        // SAFETY: the attribute is a size, which is copied.
+        unsafe { lt::set_matmul_pref_attribute(wishes, most.0, at, size_of::<usize>()) }?;
+        // SAFETY: all descriptions were made above and are there.
+        let found =
+            unsafe { lt::get_matmul_algo_heuristic(self.handle, operation, a, b, d, d, wishes) };
+        // SAFETY: it was made above, and nobody uses it after this.
+        let _ = unsafe { lt::destroy_matmul_pref(wishes) };
+        Ok(Plan { operation, layouts: [a, b, d], found: found? })
+    }
+
+    /// Asks for a product whose form it has.
+    pub(crate) fn multiply(&self, product: &Product, stream: CUstream) -> Result<(), Error> {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Some(plan)) = plans.get(&product.form) else {
+            return Err(Error::Driver("cuBLASLt was not asked for this form".to_owned()));
+        };
+        if let Some(bias) = product.bias {
+            set(plan.operation, Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias).map_err(said)?;
+        }
+        let ([a, b, d], [of_a, of_b, of_d]) = (product.matrices, plan.layouts);
+        let at = |address: u64| std::ptr::without_provenance::<c_void>(address as usize);
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        // SAFETY: the caller asked for matrices of this form at these addresses, which are the device's; the descriptions are
+        // there; factors and descriptions are read before this returns.
+        let asked = unsafe {
+            lt::matmul(
+                self.handle,
+                plan.operation,
+                std::ptr::from_ref(&one).cast(),
+                std::ptr::from_ref(&zero).cast(),
+                at(a),
+                of_a,
+                at(b),
+                of_b,
+                at(d),
+                of_d,
+                at(d).cast_mut(),
+                of_d,
+                &raw const plan.found.algo,
+                at(self.workspace).cast_mut(),
+                WORKSPACE,
+                stream.cast(),
+            )
+        };
+        asked.map_err(said)
+    }
+}
+
+impl Drop for Cublas {
+    fn drop(&mut self) {
+        let plans = std::mem::take(self.plans.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for plan in plans.into_values().flatten() {
+            // SAFETY: they were made with the plan, and nothing is under way: whoever drops this has waited.
+            let _ = unsafe { lt::destroy_matmul_desc(plan.operation) };
+            for layout in plan.layouts {
+                // SAFETY: as above.
+                let _ = unsafe { lt::destroy_matrix_layout(layout) };
+            }
+        }
+        // SAFETY: as above.
+        let _ = unsafe { cuda::free_sync(self.workspace) };
+        // SAFETY: as above.
+        let _ = unsafe { lt::destroy_handle(self.handle) };
+    }
+}
+
+fn set<T>(operation: cublasLtMatmulDesc_t, of: Of, value: &T) -> Result<(), CublasError> {
+    let at = std::ptr::from_ref(value).cast::<c_void>();
+    // SAFETY: both callers give the type that the library's header says for the attribute; it is copied.
+    unsafe { lt::set_matmul_desc_attribute(operation, of, at, size_of::<T>()) }
+}
+
+fn dtype(element: Element) -> cudaDataType {
+    match element {
+        Element::F16 => cudaDataType::CUDA_R_16F,
+        Element::BF16 => cudaDataType::CUDA_R_16BF,
+        Element::F32 => cudaDataType::CUDA_R_32F,
+    }
+}
+
+fn epilogue(form: &Form) -> cublasLtEpilogue_t {
+    match (form.epilogue.has_bias, form.epilogue.has_relu) {
+        (false, false) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
+        (false, true) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
+        (true, false) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
+        (true, true) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+    }
+}

@@ -1,0 +1,143 @@
+//! Products of matrices as cuBLASLt takes them: `D = epilogue(A B)` of matrices that lie column by column. A matrix of ours lies
+//! row by row, and that is its transpose to the library. So `Y = X W` is asked for as `Yᵀ = Wᵀ Xᵀ`: the operands change places,
+//! nothing is copied and nothing transposed, and a bias for each column of `Y` is one for each row of `D`, as the library has it.
+
+use relax_emit::cuda::CudaKernel;
+use relax_rewrite::passes::fuse_ops_by_pattern::COMPOSITE;
+use relax_rewrite::workspaces::is_workspace;
+use relax_runtime::{DType, TensorArg};
+use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::{AttrValue, attr};
+
+/// What is done to each element of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epilogue {
+    /// Whether a bias is added, one element for each row of D.
+    pub has_bias: bool,
+    /// Whether negative elements become 0.
+    pub has_relu: bool,
+}
+
+/// What the library is asked which algorithm it has for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Form {
+    /// Of all matrices and the bias: f16, bf16 or f32. Sums are of f32.
+    pub dtype: Element,
+    /// Rows of A and D.
+    pub m: u64,
+    /// Columns of B and D.
+    pub n: u64,
+    /// Columns of A, rows of B.
+    pub k: u64,
+    /// From a column to the next, of A, B and D.
+    pub leading: [u64; 3],
+    /// What follows.
+    pub epilogue: Epilogue,
+    /// Of which power of two the addresses of A, B and D are multiples, 256 at most.
+    pub alignments: [u32; 3],
+}
+
+/// The element type of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Element {
+    /// 16 bits, 10 of them of the significand.
+    F16,
+    /// 16 bits, 7 of them.
+    BF16,
+    /// 32 bits.
+    F32,
+}
+
+/// A product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Product {
+    /// Its form.
+    pub form: Form,
+    /// Addresses of A, B and D.
+    pub matrices: [u64; 3],
+    /// That of the bias, where there is one.
+    pub bias: Option<u64>,
+}
+
+/// The epilogues of the library's functions.
+fn epilogue(function: &str) -> Option<Epilogue> {
+    let (has_bias, has_relu) = match function {
+        "cublas.matmul" => (false, false),
+        "cublas.matmul_bias" => (true, false),
+        "cublas.matmul_relu" => (false, true),
+        "cublas.matmul_bias_relu" => (true, true),
+        _ => return None,
+    };
+    Some(Epilogue { has_bias, has_relu })
+}
+
+/// How many operands a function of the library takes; none where it has no such function.
+pub(crate) fn operands(function: &str) -> Option<usize> {
+    epilogue(function).map(|epilogue| if epilogue.has_bias { 3 } else { 2 })
+}
+
+/// What of a kernel the library can compute.
+pub(crate) struct Offered {
+    epilogue: Epilogue,
+    /// Which of its tensors are those of the product: the others are memory that it was lent.
+    tensors: Vec<usize>,
+}
+
+/// What of a kernel the library can compute, if its program is that of a function which the library has.
+pub(crate) fn of_kernel(kernel: &CudaKernel) -> Option<Offered> {
+    let program = &kernel.program;
+    let Some(AttrValue::Str(function)) = attr(&program.attrs, COMPOSITE) else { return None };
+    let buffers = program.params.iter().filter_map(|param| match param {
+        Param::Buffer(id) => Some(id),
+        Param::Scalar(_) | Param::Dim(_) => None,
+    });
+    let own = buffers.enumerate().filter(|(_, id)| !is_workspace(program, **id));
+    let tensors = own.map(|(at, _)| at);
+    Some(Offered { epilogue: epilogue(function)?, tensors: tensors.collect() })
+}
+
+fn alignment(address: u64) -> u32 {
+    1 << address.trailing_zeros().min(8)
+}
+
+impl Product {
+    /// That of the tensors `x`, `w`, maybe a bias, and `y` of a kernel, whose tensors lie at these addresses; none where they are
+    /// no product.
+    pub(crate) fn of(
+        offered: &Offered,
+        tensors: &[TensorArg<'_>],
+        addresses: &[u64],
+    ) -> Option<Self> {
+        let epilogue = offered.epilogue;
+        let own = offered.tensors.iter().map(|&at| Some((tensors.get(at)?, *addresses.get(at)?)));
+        let (tensors, addresses): (Vec<_>, Vec<_>) =
+            own.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        let shapes: Vec<&[i64]> = tensors.iter().map(|tensor| tensor.shape()).collect();
+        let (x, w, b, y) = match (shapes.as_slice(), epilogue.has_bias) {
+            ([x, w, y], false) => (*x, *w, None, *y),
+            ([x, w, b, y], true) => (*x, *w, Some(*b), *y),
+            _ => return None,
+        };
+        let (&[rows, inner], &[other, columns]) = (x, w) else { return None };
+        let fits = inner == other && *y == [rows, columns] && b.is_none_or(|b| *b == [columns]);
+        let dtype = element(tensors.first()?.dtype())?;
+        let alike = tensors.iter().all(|tensor| tensor.dtype() == tensors[0].dtype());
+        let size = |extent: i64| u64::try_from(extent).ok().filter(|&extent| extent > 0);
+        let (m, n, k) = (size(columns)?, size(rows)?, size(inner)?);
+        let (&[x, w], &y) = (addresses.first_chunk::<2>()?, addresses.last()?);
+        let matrices = [w, x, y];
+        let alignments = matrices.map(alignment);
+        let form = Form { dtype, m, n, k, leading: [m, k, m], epilogue, alignments };
+        let bias = addresses.get(2).copied().filter(|_| epilogue.has_bias);
+        (fits && alike).then_some(Self { form, matrices, bias })
+    }
+}
+
+fn element(dtype: DType) -> Option<Element> {
+    Some(match dtype {
+        DType::F16 => Element::F16,
+        DType::BF16 => Element::BF16,
+        DType::F32 => Element::F32,
+        _ => return None,
+    })
+}

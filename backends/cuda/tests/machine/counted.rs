@@ -1,0 +1,102 @@
+//! A device that notes what it is asked for, and has another one do it.
+
+use relax_cuda::{Device, Error, Form, Product};
+use relax_emit::cuda::Sizes;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a device was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Upload(usize),
+    /// The host waits.
+    Download(usize),
+    Copy,
+    Fill,
+    Launch,
+    Multiply,
+    Begin,
+    End,
+    Replay,
+}
+
+/// All of it, in order.
+#[derive(Clone, Default)]
+pub(super) struct Events(Arc<Mutex<Vec<Event>>>);
+
+impl Events {
+    fn push(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    /// What came since this was asked last.
+    pub(super) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The device.
+pub(super) struct Counted<D> {
+    pub(super) device: D,
+    pub(super) events: Events,
+}
+
+impl<D: Device> Device for Counted<D> {
+    type Graph = D::Graph;
+
+    fn allocate(&self, bytes: usize) -> Result<u64, Error> {
+        self.device.allocate(bytes)
+    }
+
+    fn release(&self, address: u64) -> Result<(), Error> {
+        self.device.release(address)
+    }
+
+    fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.events.push(Event::Upload(bytes.len()));
+        self.device.upload(address, bytes)
+    }
+
+    fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.events.push(Event::Download(bytes.len()));
+        self.device.download(address, bytes)
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Error> {
+        self.events.push(Event::Copy);
+        self.device.copy(from, to, bytes)
+    }
+
+    fn fill(&self, address: u64, byte: u8, bytes: usize) -> Result<(), Error> {
+        self.events.push(Event::Fill);
+        self.device.fill(address, byte, bytes)
+    }
+
+    fn launch(&self, symbol: &str, sizes: &Sizes, arguments: &[u64]) -> Result<(), Error> {
+        self.events.push(Event::Launch);
+        self.device.launch(symbol, sizes, arguments)
+    }
+
+    fn multiplies(&self, form: &Form) -> bool {
+        self.device.multiplies(form)
+    }
+
+    fn multiply(&self, product: &Product) -> Result<(), Error> {
+        self.events.push(Event::Multiply);
+        self.device.multiply(product)
+    }
+
+    fn begin_capture(&self) -> Result<(), Error> {
+        self.events.push(Event::Begin);
+        self.device.begin_capture()
+    }
+
+    fn end_capture(&self) -> Result<D::Graph, Error> {
+        self.events.push(Event::End);
+        self.device.end_capture()
+    }
+
+    fn replay(&self, graph: &D::Graph) -> Result<(), Error> {
+        self.events.push(Event::Replay);
+        self.device.replay(graph)
+    }
+}

@@ -1,0 +1,143 @@
+//! Products that a library computes: the same elements as the kernels give, which are there where it is not. All elements are
+//! small integers, so that every order of a sum gives the same.
+
+use super::counted::{Counted, Event, Events};
+use super::library::WithLibrary;
+use super::load;
+use super::shim::{Shim, compiler};
+use half::{bf16, f16};
+use relax_corpus::pipeline::Program;
+use relax_cuda::{Built, Products};
+use relax_runtime::{DType, Module, Tensor, Value};
+use relax_syntax::span::Source;
+use std::path::Path;
+
+/// With which library, if any, and what is expected of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum With {
+    Library,
+    Nothing,
+}
+
+fn loaded(text: &str, with: With, folder: &Path, events: &Events) -> Module {
+    let source = Source::new("products", text);
+    let program = Program::load(source.clone());
+    let shim = |built: &Built| Shim::of(&built.text, &built.kernels, folder, false);
+    let events = || events.clone();
+    let module = match with {
+        With::Library => {
+            let device =
+                |built: &Built| Ok(Counted { device: WithLibrary(shim(built)), events: events() });
+            load(&program.module, &source, &device, Products::Library)
+        }
+        With::Nothing => {
+            let device = |built: &Built| Ok(Counted { device: shim(built), events: events() });
+            load(&program.module, &source, &device, Products::Library)
+        }
+    };
+    module.expect("it is well-formed")
+}
+
+/// Integers from -3 to 3, another sequence for each seed.
+fn tensor(dtype: DType, shape: &[i64], seed: i64) -> Tensor {
+    let count: i64 = shape.iter().product();
+    let bytes = (0..count).flat_map(|at| {
+        let value = ((at * 5 + at / 3 + seed * 7) % 7 - 3) as f32;
+        match dtype {
+            DType::F16 => f16::from_f32(value).to_ne_bytes().to_vec(),
+            DType::BF16 => bf16::from_f32(value).to_ne_bytes().to_vec(),
+            _ => value.to_ne_bytes().to_vec(),
+        }
+    });
+    Tensor::from_bytes(dtype, shape, &bytes.collect::<Vec<u8>>()).expect("a tensor")
+}
+
+fn program(dtype: DType, expression: &str) -> String {
+    format!(
+        r#"
+def main(x: Tensor(("n", 7), "{dtype}"), w: Tensor((7, 3), "{dtype}"), b: Tensor((3,), "{dtype}")):
+    n = sym_var(lower_bound=2)
+    with dataflow():
+        y = {expression}
+        output(y)
+    return y
+"#
+    )
+}
+
+fn call(module: &Module, args: &[Tensor]) -> Vec<u8> {
+    let args: Vec<Value> = args.iter().map(|tensor| Value::Tensor(tensor.clone())).collect();
+    match module.function("main").expect("a function `main`").call(&args) {
+        Ok(Value::Tensor(tensor)) => tensor.bytes().to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_library_and_the_kernels_agree() {
+    if compiler().is_none() {
+        return;
+    }
+    let expressions = [
+        "matmul(x, w)",
+        "relu(matmul(x, w))",
+        "add(matmul(x, w), b)",
+        "relu(add(matmul(x, w), b))",
+    ];
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        for (seed, expression) in (1..).zip(expressions) {
+            let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
+            let text = program(dtype, expression);
+            let [library, kernels] = [With::Library, With::Nothing]
+                .map(|with| loaded(&text, with, folder.path(), &events));
+            for rows in [2, 4, 5] {
+                let args = [
+                    tensor(dtype, &[rows, 7], seed),
+                    tensor(dtype, &[7, 3], seed + 1),
+                    tensor(dtype, &[3], seed + 2),
+                ];
+                events.take();
+                let got = call(&library, &args);
+                let seen = events.take();
+                // Of one form the library has no algorithm.
+                let who = if rows == 5 { Event::Launch } else { Event::Multiply };
+                let not = if rows == 5 { Event::Multiply } else { Event::Launch };
+                assert!(seen.contains(&who) && !seen.contains(&not), "{expression}: {seen:?}");
+                assert_eq!(got, call(&kernels, &args), "{dtype} {expression}, {rows} rows");
+                let seen = events.take();
+                assert!(seen.contains(&Event::Launch) && !seen.contains(&Event::Multiply));
+            }
+        }
+    }
+}
+
+/// What a pattern does not match, and what it does but for an operand that is there twice.
+#[test]
+fn what_the_library_has_not_is_computed_by_kernels() {
+    if compiler().is_none() {
+        return;
+    }
+    let cases = [
+        (r#"def main(x: Tensor((4, 4), "f32")): return matmul(x, x)"#, 1),
+        (r#"def main(x: Tensor((1, 4), "f32"), w: Tensor((4, 4), "f32")): return matmul(x, w)"#, 2),
+        (r#"def main(x: Tensor((4, 4), "f64"), w: Tensor((4, 4), "f64")): return matmul(x, w)"#, 2),
+    ];
+    for (text, params) in cases {
+        let (head, value) = text.split_once(": return ").expect("a function on a line");
+        let text = format!(
+            "{head}:\n    with dataflow():\n        y = {value}\n        output(y)\n    return y\n"
+        );
+        let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
+        let module = loaded(&text, With::Library, folder.path(), &events);
+        let dtype = if text.contains("f64") { DType::F64 } else { DType::F32 };
+        let zeros = |rows: i64| {
+            let bytes = vec![0; (rows * 4) as usize * dtype.size()];
+            Tensor::from_bytes(dtype, &[rows, 4], &bytes).expect("a tensor")
+        };
+        let first = zeros(if text.contains("(1, 4)") { 1 } else { 4 });
+        let args: Vec<Tensor> = [first, zeros(4)].into_iter().take(params).collect();
+        call(&module, &args);
+        let seen = events.take();
+        assert!(seen.contains(&Event::Launch) && !seen.contains(&Event::Multiply), "{seen:?}");
+    }
+}

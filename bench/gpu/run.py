@@ -1,0 +1,188 @@
+"""Kernels on an NVIDIA device, against its copy bandwidth, cuBLAS and torch.compile, in one run.
+
+    ./nvrtc.sh --fetch && export RELAX_NVRTC=$PWD/.cache/nvrtc
+    cargo build --release -p relax-cli --features cuda
+    python3 bench/gpu/run.py target/release/relax [CASE...]
+
+Without a device it says so, ends with code 4 and does nothing else. First the corpus is run on the device, with the tests of
+`backends/cuda`; then the programs of this run are held against the interpreter (`relax diff`). Needs torch with CUDA for peers.
+
+A call of a function ends with a copy of its result to the host, which is not what is measured. So each case is a function that
+applies its kernel once and one that applies it 11 times in a row, each time to what the last one gave; a tenth of the difference
+of their times is the kernel's. torch is timed by the device's own events, in the same way. Bytes are those of inputs and results,
+each read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
+"""
+
+import argparse
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+NO_DEVICE = 4
+MANY = 11
+# An application, extra parameters, dtype, sizes of n and m, whether it is a product.
+CASES = {
+    "softmax": ("nn.softmax({}, axis=-1)", (), "f32", ((4096, 1024), (65536, 257)), False),
+    "layer_norm": ("nn.layer_norm({}, g, b, axes=[-1], epsilon=1e-5)", ("g", "b"), "f32", ((4096, 768), (65536, 768)), False),
+    "rms_norm": ("nn.rms_norm({}, g, axes=[-1], epsilon=1e-5)", ("g",), "f32", ((4096, 4096),), False),
+    "gelu": ("nn.gelu({})", (), "f32", ((4096, 3072), (2, 3072)), False),
+    "add_relu": ("nn.relu(add({}, b))", ("b",), "f32", ((4096, 4096),), False),
+    "transposed": ("permute_dims({})", (), "f32", ((4096, 4096), (4095, 4097)), False),
+    "product": ("matmul({}, w)", ("w",), "f32", ((1024, 1024), (4096, 4096), (37, 4096)), True),
+    "product_f16": ("matmul({}, w)", ("w",), "f16", ((1024, 1024), (4096, 4096), (37, 4096)), True),
+    "dense_f16": ("nn.relu(add(matmul({}, w), b))", ("w", "b"), "f16", ((4096, 4096),), True),
+}
+
+
+def has_device():
+    """Whether the driver is there and finds a device."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def functions(case):
+    """The texts of a function that applies a kernel once, and of one that does it often."""
+    apply, extra, dtype, _, _ = CASES[case]
+    shapes = {"w": '("m", "m")', "g": '("m",)', "b": '("m",)'}
+    params = [f'x: Tensor(("n", "m"), "{dtype}")'] + [f'{p}: Tensor({shapes[p]}, "{dtype}")' for p in extra]
+    # With fewer rows it may be a product of a matrix and a vector, which is no library's.
+    bound = "    n = sym_var(lower_bound=2)"
+    head, rest = f"({', '.join(params)}):", ", ".join(("", *extra))
+    once = [f"def {case}_1{head}", bound, "    with dataflow():", f"        y = {apply.format('x')}", "        output(y)", "    return y"]
+    calls = [f"    y{at} = {case}_1({f'y{at - 1}' if at else 'x'}{rest})" for at in range(MANY)]
+    return "\n".join([*once, "", f"def {case}_{MANY}{head}", bound, *calls, f"    return y{MANY - 1}", ""])
+
+
+def least(relax, path, entry, sizes, options):
+    """The least time of a call in ms."""
+    syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
+    command = [relax, "bench", path, "--backend", "cuda", "--entry", entry, "--seconds", "2", *syms, *options]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(re.search(r": ([0-9.]+) ms at least", shown).group(1))
+
+
+def ours(relax, path, case, sizes, options):
+    once, often = (least(relax, path, f"{case}_{times}", sizes, options) for times in (1, MANY))
+    return (often - once) / (MANY - 1)
+
+
+def of_torch(torch, case):
+    import torch.nn.functional as nn
+    return {
+        "softmax": lambda x: torch.softmax(x, -1),
+        "layer_norm": lambda x, g, b: nn.layer_norm(x, x.shape[-1:], g, b, 1e-5),
+        "rms_norm": lambda x, g: nn.rms_norm(x, x.shape[-1:], g, 1e-5),
+        "gelu": nn.gelu,
+        "add_relu": lambda x, b: torch.relu(x + b),
+        "transposed": lambda x: x.t().contiguous(),
+        "product": lambda x, w: x @ w,
+        "product_f16": lambda x, w: x @ w,
+        "dense_f16": lambda x, w, b: torch.relu(x @ w + b),
+    }[case]
+
+
+def timed(torch, call, repeats=100):
+    """The least of some means, in ms, by the device's events."""
+    for _ in range(10):
+        call()
+    best = float("inf")
+    for _ in range(5):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(repeats):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        best = min(best, start.elapsed_time(end) / repeats)
+    return best
+
+
+def peers(torch, case, sizes):
+    """Times of a copy of as many bytes, of torch, and of torch.compile."""
+    _, extra, dtype, _, _ = CASES[case]
+    (n, m), kind = sizes, torch.float16 if dtype == "f16" else torch.float32
+    shapes = {"w": (m, m), "g": (m,), "b": (m,)}
+    args = [torch.randn(n, m, device="cuda", dtype=kind)]
+    args += [torch.randn(*shapes[p], device="cuda", dtype=kind) for p in extra]
+    plain = of_torch(torch, case)
+    compiled = torch.compile(plain, dynamic=True)
+    moved = moved_bytes(case, sizes)
+    source = torch.empty(moved // 2, device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return tuple(timed(torch, call) for call in (
+        lambda: target.copy_(source), lambda: plain(*args), lambda: compiled(*args),
+    ))
+
+
+def moved_bytes(case, sizes):
+    _, extra, dtype, _, _ = CASES[case]
+    n, m = sizes
+    own = {"w": m * m, "g": m, "b": m}
+    return (2 * n * m + sum(own[p] for p in extra)) * (2 if dtype == "f16" else 4)
+
+
+def shown(ms):
+    return "-" if ms is None else f"{ms * 1000:.1f}"
+
+
+def over(a, b):
+    return "-" if a is None or b is None or b <= 0 else f"{a / b:.2f}"
+
+
+def table(relax, path, cases):
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        found = torch.cuda.is_available()
+    except ImportError:
+        found = False
+    if found:
+        print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}\n")
+    else:
+        print("\nno torch that sees the device: no peers\n")
+    print("| case | n x m | ours, us | with libraries | copy | torch | torch.compile | copy / ours | torch / ours | torch / with libraries | compile / ours |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for case in cases:
+        for sizes in CASES[case][3]:
+            own = ours(relax, path, case, sizes, [])
+            fast = ours(relax, path, case, sizes, ["--fast"]) if CASES[case][4] else None
+            copy, plain, compiled = peers(torch, case, sizes) if found else (None, None, None)
+            ratios = over(copy, own), over(plain, own), over(plain, fast), over(compiled, own)
+            times = map(shown, (own, fast, copy, plain, compiled))
+            print(f"| {case} | {sizes[0]} x {sizes[1]} | " + " | ".join([*times, *ratios]) + " |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("relax", nargs="?", default=os.path.join(ROOT, "target", "release", "relax"))
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    args = parser.parse_args()
+    if not has_device():
+        print("there is no CUDA device here: nothing was run", file=sys.stderr)
+        sys.exit(NO_DEVICE)
+    unknown = [case for case in args.cases if case not in CASES]
+    if unknown:
+        parser.error(f"there are {', '.join(CASES)}, not {', '.join(unknown)}")
+    relax = os.path.abspath(args.relax)
+    corpus = "cargo test --workspace --features relax-cli/cuda --test machine -- --nocapture"
+    subprocess.run(corpus.split(), cwd=ROOT, check=True, env={**os.environ, "RELAX_REQUIRE_CUDA": "1"})
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernels.rx")
+        cases = args.cases or list(CASES)
+        with open(path, "w") as file:
+            file.write("\n".join(map(functions, cases)))
+        subprocess.run([relax, "diff", path, "--backend", "cuda"], check=True)
+        table(relax, path, cases)
+
+
+if __name__ == "__main__":
+    main()
