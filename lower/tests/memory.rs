@@ -67,9 +67,9 @@ const CALLS_IN_A_BRANCH: &str = r#"
 def main(c: Tensor((), "bool"), x: Tensor(("n",), "f32")):
     n = sym_var()
     if c:
-        r = total(x)
+        r = {then}
     else:
-        r = const(0.0, "f32")
+        r = {otherwise}
     a = call_tir(double, [x], Tensor((n,), "f32"))
     s = call_tir(sum_of, [a], Tensor((), "f32"))
     return (r, s)
@@ -94,7 +94,11 @@ def sum_of(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):
 #[test]
 fn memory_is_taken_after_calls_in_branches() {
     let dims = BTreeMap::from([(Name::new("n"), 100)]);
-    let main = figures(&planned_text(CALLS_IN_A_BRANCH), &Name::new("main"), &dims);
-    let main = main.expect("all dims are told");
-    assert!((400..500).contains(&main.planned), "one tensor of 100 elements at a time: {main:?}");
+    let (call, constant) = ("total(x)", "const(0.0, \"f32\")");
+    for (then, otherwise) in [(call, constant), (constant, call)] {
+        let text = CALLS_IN_A_BRANCH.replace("{then}", then).replace("{otherwise}", otherwise);
+        let main = figures(&planned_text(&text), &Name::new("main"), &dims);
+        let main = main.expect("all dims are told");
+        assert!((400..500).contains(&main.planned), "one tensor at a time: {main:?}");
+    }
 }
