@@ -1,10 +1,10 @@
 //! The way to P2.3 asks the prover in proportion to the length of a program. Times depend on the machine,
-//! questions do not; `bench/compile_time` measures times.
+//! questions do not; `bench/compile_time` measures times. And passes count what they did.
 
 use relax_corpus::pipeline::Program;
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::{Unwatched, run};
+use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pipeline::{Applied, Unwatched, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::dim::Dim;
@@ -79,4 +79,72 @@ fn twice_the_operators_are_twice_the_questions() {
     let (short, long) = (asked(400), asked(800));
     assert!(short > 400, "the passes ask: {short}");
     assert!(long * 100 <= short * 205, "{short} questions, then {long}");
+}
+
+/// What the passes say that they did.
+#[derive(Default)]
+struct Said(Vec<String>);
+
+impl Watch for Said {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        let counted: Vec<String> = applied.counters.iter().map(ToString::to_string).collect();
+        self.0.push(format!("{}: {}", applied.pass.name, counted.join(", ")));
+        Ok(())
+    }
+}
+
+const COUNTED: &str = r#"
+def chain(x: Tensor(("n", 2), "f32")):
+    n = sym_var()
+    with dataflow():
+        a = call_tir(double, [x], Tensor((n, 2), "f32"))
+        b = call_tir(double, [a], Tensor((n, 2), "f32"))
+        c = call_tir(double, [b], Tensor((n, 2), "f32"))
+        output(c)
+    return c
+
+def products(x: Tensor((2, 2), "f32"), w: Tensor((2, 2), "f32")):
+    with dataflow():
+        a = matmul(x, w)
+        b = relu(a)
+        output(b)
+    return b
+
+@tensorir_function
+def double(X: Buffer(("n", 2), "f32"), Y: Buffer(("n", 2), "f32")):
+    for i, j in grid(n, 2):
+        Y[i, j] = X[i, j] * 2.0
+"#;
+
+/// The last lines of what the passes of a list say.
+fn said(target: Target, list: &str) -> Vec<String> {
+    let program = Program::load(Source::new("counted.rx", COUNTED));
+    assert!(!program.has_errors(), "{:#?}", program.diagnostics);
+    let route = PIPELINE.named(list).expect("there are these passes");
+    let (settings, mut said) = (Settings { target, ..Settings::default() }, Said::default());
+    run(&program.module, &route, &settings, &mut Prover::new(), &mut said)
+        .unwrap_or_else(|ended| panic!("{ended:#?}"));
+    said.0
+}
+
+#[test]
+fn passes_count_what_they_did() {
+    let fused = said(Target::Cpu, "annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers");
+    assert_eq!(
+        fused,
+        [
+            "annotate_tir_op_pattern: classified 1 of 1 tensor programs",
+            "fuse_ops: fused 3 calls, made 1 primitive functions",
+            "fuse_tir: merged 1 of 1 primitive functions",
+            "inline_buffers: inlined 2 of 2 buffers",
+        ]
+    );
+    let list = "lower_operators,to_non_dataflow,lower_call_tir,canonicalize_bindings,plan_memory";
+    let planned = said(Target::Cpu, list);
+    assert_eq!(
+        planned.last().map(String::as_str),
+        Some("plan_memory: planned 3 tensors, in 2 storages")
+    );
+    let matched = said(Target::Cuda, "fuse_ops_by_pattern");
+    assert_eq!(matched, ["fuse_ops_by_pattern: matched 1 patterns, made 1 composite functions"]);
 }

@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 
 fn planned(model: &str) -> Vec<FunctionMemory> {
     let path = files::root().join("models").join(model);
-    let text = std::fs::read_to_string(path).expect("the model is there");
-    let module = Program::load(Source::new(model, text.as_str())).module;
+    planned_text(&std::fs::read_to_string(path).expect("the model is there"))
+}
+
+fn planned_text(text: &str) -> Vec<FunctionMemory> {
+    let module = Program::load(Source::new("planned", text)).module;
     let route = PIPELINE.to(Phase::P21);
     let (settings, facts) = (Settings::default(), &mut Prover::new());
     let module = run(&module, &route, &settings, facts, &mut Unwatched);
@@ -57,4 +60,45 @@ fn a_decoder_with_a_cache() {
         &[("m", 1000), ("n", 7)],
     ];
     hold("llama_decoder.rx", &choices);
+}
+
+/// What a function calls, in a branch too, has memory of its own: memory that is not needed before is taken after it.
+const CALLS_IN_A_BRANCH: &str = r#"
+def main(c: Tensor((), "bool"), x: Tensor(("n",), "f32")):
+    n = sym_var()
+    if c:
+        r = {then}
+    else:
+        r = {otherwise}
+    a = call_tir(double, [x], Tensor((n,), "f32"))
+    s = call_tir(sum_of, [a], Tensor((), "f32"))
+    return (r, s)
+
+def total(x: Tensor(("n",), "f32")):
+    n = sym_var()
+    a = call_tir(double, [x], Tensor((n,), "f32"))
+    return call_tir(sum_of, [a], Tensor((), "f32"))
+
+@tensorir_function
+def double(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    for i in range(n):
+        Y[i] = X[i] * 2.0
+
+@tensorir_function
+def sum_of(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):
+    Y[()] = 0.0
+    for i in range(n):
+        Y[()] += X[i]
+"#;
+
+#[test]
+fn memory_is_taken_after_calls_in_branches() {
+    let dims = BTreeMap::from([(Name::new("n"), 100)]);
+    let (call, constant) = ("total(x)", "const(0.0, \"f32\")");
+    for (then, otherwise) in [(call, constant), (constant, call)] {
+        let text = CALLS_IN_A_BRANCH.replace("{then}", then).replace("{otherwise}", otherwise);
+        let main = figures(&planned_text(&text), &Name::new("main"), &dims);
+        let main = main.expect("all dims are told");
+        assert!((400..500).contains(&main.planned), "one tensor at a time: {main:?}");
+    }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Hunt {
     /// Seconds of tests, as long as they take without a mutant, after which a mutant counts as survived.
     pub(crate) budget: u64,
     pub(crate) jobs: usize,
+    /// After so many times what it takes without a mutant a test counts as one that does not end.
+    pub(crate) patience: u64,
     pub(crate) work: PathBuf,
     /// Where outcomes are written as they come.
     pub(crate) results: PathBuf,
@@ -79,6 +81,11 @@ impl Hunt {
         Ok(())
     }
 
+    /// How long a test may take; others on the machine slow it down.
+    fn limit(&self, milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds * self.patience + 10_000)
+    }
+
     fn found(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u32>> {
         self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -107,14 +114,16 @@ impl Hunt {
             if spent > self.budget * 1000 {
                 break;
             }
-            if let Some(verdict) = failed(&trial.job(), trial.milliseconds, number, work) {
+            if let Some(verdict) =
+                failed(&trial.job(), self.limit(trial.milliseconds), number, work)
+            {
                 let by = trial.shown();
                 *self.found().entry(by.clone()).or_default() += 1;
                 return Outcome { number, verdict, by };
             }
         }
         if let Some((job, milliseconds, _)) = fuzzed
-            && failed(job, *milliseconds, number, work).is_some()
+            && failed(job, self.limit(*milliseconds), number, work).is_some()
         {
             return Outcome { number, verdict: Verdict::Fuzzed, by: "relax fuzz".to_owned() };
         }
@@ -123,8 +132,7 @@ impl Hunt {
 }
 
 /// Does a job fail with a mutant?
-fn failed(job: &Job, milliseconds: u64, number: u32, work: &Path) -> Option<Verdict> {
-    let limit = Duration::from_millis(milliseconds * 8 + 10_000);
+fn failed(job: &Job, limit: Duration, number: u32, work: &Path) -> Option<Verdict> {
     let ended = process::fresh(work).and_then(|()| job.with_mutant(number, work, limit));
     match ended {
         Ok(Ended::Fine) => None,

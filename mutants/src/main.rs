@@ -117,8 +117,9 @@ fn hunt(options: &Options) -> Result<(), String> {
     for outcome in hunt::read(&results).into_iter().filter(|outcome| !outcome.by.is_empty()) {
         *found.entry(outcome.by).or_default() += 1;
     }
-    let (budget, jobs, found) = (options.budget, options.jobs, found.into());
-    Hunt { trials, fuzzing, budget, jobs, work, results, found }.run(&numbers)
+    let Options { budget, jobs, patience, .. } = *options;
+    let found = found.into();
+    Hunt { trials, fuzzing, budget, jobs, patience, work, results, found }.run(&numbers)
 }
 
 /// Generated programs: always the same ones.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: relax-mutants FOLDER [list] [build] [record] [run] [table] [--stride N] [--seed N] [--part NAME]...
-  [--only N,N] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--again] [-- ARGUMENTS OF CARGO TEST]";
+  [--only N,N] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--patience N] [--again] [-- ARGUMENTS OF CARGO TEST]";
 
 /// What is done; all of it when nothing is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub(crate) struct Options {
     /// Generated programs for mutants that tests leave.
     pub(crate) programs: u64,
     pub(crate) jobs: usize,
+    /// After so many times what it takes without a mutant a test counts as one that does not end.
+    pub(crate) patience: u64,
     /// Also those that were left before.
     pub(crate) again: bool,
     /// What cargo builds.
@@ -65,6 +67,7 @@ impl Options {
             trial: 20,
             programs: 500,
             jobs: 2,
+            patience: 8,
             again: false,
             cargo: Vec::new(),
         };
@@ -107,6 +110,7 @@ impl Options {
             "--trial" => self.trial = number(value()?)?,
             "--programs" => self.programs = number(value()?)?,
             "--jobs" => self.jobs = usize::try_from(number(value()?)?.max(1)).unwrap_or(1),
+            "--patience" => self.patience = number(value()?)?.max(1),
             "--named" => self.named.push(value()?.clone()),
             "--part" => self.parts.push(value()?.clone()),
             "--only" => {

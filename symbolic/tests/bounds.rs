@@ -23,6 +23,8 @@ fn expected_bounds() {
     assert_eq!(bounds(&["n <= 5", "m >= n"], "n - m"), (None, Some(0)));
     assert_eq!(bounds(&["n > 3 and n < 9 or n == 20"], "n"), (Some(4), Some(20)));
     assert_eq!(bounds(&[], "n // m * 0"), (None, None));
+    let least = Some(i64::MIN);
+    assert_eq!(bounds(&[], "0 - 9223372036854775807 - 1"), (least, least));
     assert_eq!(bounds(&["divides(8, n)", "n >= 1", "n <= 100"], "n"), (Some(8), Some(96)));
 }
 

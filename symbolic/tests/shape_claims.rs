@@ -149,6 +149,9 @@ const FALSE_CLAIMS: &[&str] = &[
     "k >= 0 |- n % 4 == (n + k) % 4",
     "|- a < b or b < a",
     "|- n == 4 or n * 2 == 8",
+    // One below the divisor, and not below it.
+    "m >= 0; n >= 1; m <= n |- m // n == 0",
+    "r >= 0; n >= 1; r <= n |- (n * p + r) // (n * 2) == p // 2",
 ];
 
 /// Without a value for some assignment, so not proved.
@@ -250,6 +253,7 @@ fn simplified_text_reads_well() {
         (&["n % 8 == 0"], "n // 8", "n // 8"),
         (&["n % 8 == 0"], "n", "n"),
         (&["n == 4 * k"], "n // 2", "k * 2"),
+        (&[], "n // (m - m)", "n // (m - m)"),
     ];
     for (facts, text, expected) in cases {
         assert_eq!(simple(facts, text), *expected, "{facts:?} |- {text}");

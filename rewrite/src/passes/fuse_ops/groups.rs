@@ -1,5 +1,8 @@
 //! Which calls of a block become one. First what sums products takes in what follows it element by
 //! element, then everything that only moves and maps elements joins what reads it.
+//!
+//! A group gives one value, that of its last call: it is made of a call, of the first through which all ways from
+//! there lead, and of all on these ways, so that nothing outside uses any but the last.
 
 use super::graph::{Graph, MAX_GROUP};
 use crate::patterns::{Pattern, Read};
@@ -37,7 +40,6 @@ pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
 fn may_be_one(graph: &Graph, never_stop: &[bool], group: &Group) -> bool {
     group.len() <= MAX_GROUP
         && patterns_fit(graph, group)
-        && gives_one_value(graph, group)
         && keeps_order_of_stops(never_stop, group)
 }
 
@@ -73,14 +75,6 @@ fn patterns_fit(graph: &Graph, group: &Group) -> bool {
         }
     }
     true
-}
-
-/// Only the last call is used by what is outside.
-fn gives_one_value(graph: &Graph, group: &Group) -> bool {
-    group.iter().rev().skip(1).all(|&at| {
-        let node = &graph.nodes[at];
-        !node.seen_after && node.users.is_subset(group)
-    })
 }
 
 /// The group is called where its last call stood: nothing that can stop the program moves behind

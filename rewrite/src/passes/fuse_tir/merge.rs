@@ -182,7 +182,7 @@ impl Merge<'_, '_> {
             match param {
                 Param::Buffer(id) => {
                     let own = *given.next()?;
-                    self.bind(program, *id, own, &mut dims)?;
+                    self.bind(program, *id, own, &mut dims);
                     buffers.insert(*id, own);
                 }
                 Param::Scalar(id) => {
@@ -200,22 +200,20 @@ impl Merge<'_, '_> {
         (fits && demands).then_some(Stage { program, dims, scalars, buffers })
     }
 
-    /// Symbolic variables of a program from the shape of what it is given.
+    /// Symbolic variables of a program from the shape of what it is given, which is proved to fit.
     fn bind(
         &self,
         program: &TensorProgram,
         id: BufferId,
         own: BufferId,
         dims: &mut BTreeMap<Name, Dim>,
-    ) -> Option<()> {
+    ) {
         let (declared, given) = (program.buffer(id), &self.tables.buffers[own.0 as usize]);
         for (dim, extent) in declared.shape.iter().zip(&given.shape) {
             if let Dim::Var(name) = dim {
                 dims.entry(name.clone()).or_insert_with(|| extent.clone());
             }
         }
-        let fits = declared.shape.len() == given.shape.len() && declared.dtype == given.dtype;
-        fits.then_some(())
     }
 
     /// Whether what is declared of a symbolic variable of a program is known of its value.

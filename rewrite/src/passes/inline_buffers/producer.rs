@@ -8,7 +8,7 @@ use crate::programs::walk::{
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, ScalarId, Stmt, StmtKind, TExpr, UnOp};
+use relax_syntax::ir::tensor::{BufferId, Intrinsic, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts of an expression, and how deep it goes: text that is read back has its limits too.
@@ -56,7 +56,7 @@ impl Producer {
             return None;
         }
         let dtype = program.buffer(buffer).dtype;
-        let value = typed(value, dtype, &nest)?;
+        let value = typed(value, dtype)?;
         let mut reads = BTreeSet::new();
         loads(&value, &mut reads);
         let width = |id| program.buffer(id).dtype.size();
@@ -171,14 +171,12 @@ impl Rewrite for Names {
 /// An expression that has the dtype of the buffer wherever it stands, as a load has: literals are cast.
 /// An index would trap where it leaves i64, which elements of a buffer do not, so that there is
 /// none for it.
-fn typed(value: TExpr, dtype: DType, nest: &Nest) -> Option<TExpr> {
+fn typed(value: TExpr, dtype: DType) -> Option<TExpr> {
     if is_untyped(&value) {
         let plain = dtype.is_float() || matches!(value, TExpr::Int(_));
         return plain.then(|| TExpr::Cast(dtype, Box::new(value)));
     }
-    let mut ranges = Ranges::default();
-    nest.scalars.bound().for_each(|(var, value)| ranges.bind(var, value));
-    (dtype != DType::I64 || !ranges.is_index(&value)).then_some(value)
+    (dtype != DType::I64 || !Ranges::default().is_index(&value)).then_some(value)
 }
 
 /// Whether an expression takes its dtype from what is around it.
@@ -203,7 +201,6 @@ fn is_float(expr: &TExpr) -> bool {
         float |= match part {
             TExpr::Float(_) => true,
             TExpr::Call(function, _) => *function != Intrinsic::Abs,
-            TExpr::Binary(op, _) => *op == BinOp::Div,
             _ => false,
         };
     });
