@@ -38,6 +38,7 @@ class Ours:
         for function in ("rx_module_load", "rx_module_call", "rx_tensor_new", "rx_tensor_data", "rx_tuple_field"):
             getattr(library, function).restype = ctypes.c_void_p
         library.rx_error.restype = ctypes.c_char_p
+        library.rx_value_free.argtypes, library.rx_value_free.restype = [ctypes.c_void_p], None
         library.rx_tensor_length.restype = library.rx_tuple_count.restype = ctypes.c_size_t
         with open(module, "rb") as file:
             data = file.read()
@@ -53,7 +54,7 @@ class Ours:
         call, free, module = self.library.rx_module_call, self.library.rx_value_free, self.module
         count = ctypes.c_size_t(len(inputs))
         self.call = lambda: ctypes.c_void_p(call(module, b"main", arguments, count))
-        return lambda: free(self.call())
+        return lambda: free(call(module, b"main", arguments, count))
 
     def tensor(self, value):
         shape = (ctypes.c_int64 * value.ndim)(*value.shape)
