@@ -10,7 +10,20 @@ from workloads import HEAD
 EPSILON = 1e-5
 
 
-class Numeric:
+class Indexed:
+    """What all that index as Python does have alike."""
+
+    def columns(self, x, start, end):
+        return x[..., start:end]
+
+    def layer(self, x, index):
+        return x[index]
+
+    def last_row(self, x):
+        return x[-1:]
+
+
+class Numeric(Indexed):
     """NumPy, or JAX as `np`, with an error function."""
 
     def __init__(self, np, erf):
@@ -46,15 +59,6 @@ class Numeric:
     def rows(self, x):
         return x.transpose(1, 0, 2).reshape(-1, x.shape[0] * HEAD)
 
-    def columns(self, x, start, end):
-        return x[..., start:end]
-
-    def layer(self, x, index):
-        return x[index]
-
-    def last_row(self, x):
-        return x[-1:]
-
     def attend(self, q, k, t, causal):
         scores = q @ k.swapaxes(1, 2) * HEAD**-0.5
         if causal:
@@ -62,7 +66,7 @@ class Numeric:
         return self.softmax(scores) @ t
 
 
-class Torch:
+class Torch(Indexed):
     """PyTorch; weights of `linear` lie as those of its layers do, transposed."""
 
     def __init__(self, torch):
@@ -84,15 +88,6 @@ class Torch:
 
     def rows(self, x):
         return x.transpose(0, 1).reshape(-1, x.shape[0] * HEAD)
-
-    def columns(self, x, start, end):
-        return x[..., start:end]
-
-    def layer(self, x, index):
-        return x[index]
-
-    def last_row(self, x):
-        return x[-1:]
 
     def attend(self, q, k, t, causal):
         return self.of.scaled_dot_product_attention(q[None], k[None], t[None], is_causal=causal)[0]
