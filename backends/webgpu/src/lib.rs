@@ -37,7 +37,6 @@ mod intervals;
 #[cfg(feature = "wgpu")]
 mod kernels;
 mod launch;
-#[cfg(feature = "wgpu")]
 mod names;
 mod operations;
 mod prelude;

@@ -16,6 +16,10 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
         terminal.result(&program_of(args.seed))?;
         return Ok(Exit::Fine);
     }
+    // Before hours of work whose findings would have no place.
+    std::fs::create_dir_all(&args.out).map_err(|error| {
+        Failure::usage(format!("cannot make the folder {}: {error}", args.out.display()))
+    })?;
     let plan = plan(args);
     let limit = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
     let start = Instant::now();
