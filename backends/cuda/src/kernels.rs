@@ -8,7 +8,6 @@ use relax_emit::cuda::{CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
 use relax_rewrite::walk::loaded;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
-use relax_syntax::ir::tensor::Param;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Kernels that a device runs, in the order of the machine's numbers.
@@ -33,11 +32,8 @@ impl Loaded {
     fn new(kernel: CudaKernel) -> Self {
         let program = &kernel.program;
         let read = loaded(program.body.as_deref().unwrap_or(&[]));
-        let buffers = program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(id),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        });
-        let reads = buffers.zip(&kernel.writes).map(|(id, writes)| !writes && read.contains(id));
+        let buffers = program.buffer_params();
+        let reads = buffers.zip(&kernel.writes).map(|(id, writes)| !writes && read.contains(&id));
         let reads = reads.collect();
         let symbols = kernel.launches.iter().map(|launch| launch.symbol.as_str().into()).collect();
         let offered = of_kernel(&kernel);

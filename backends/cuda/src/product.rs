@@ -6,7 +6,6 @@ use relax_emit::cuda::CudaKernel;
 use relax_rewrite::passes::fuse_ops_by_pattern::COMPOSITE;
 use relax_rewrite::workspaces::is_workspace;
 use relax_runtime::{DType, TensorArg};
-use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{AttrValue, attr};
 
 /// What is done to each element of a product.
@@ -87,11 +86,8 @@ pub(crate) struct Offered {
 pub(crate) fn of_kernel(kernel: &CudaKernel) -> Option<Offered> {
     let program = &kernel.program;
     let Some(AttrValue::Str(function)) = attr(&program.attrs, COMPOSITE) else { return None };
-    let buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    });
-    let own = buffers.enumerate().filter(|(_, id)| !is_workspace(program, **id));
+    let buffers = program.buffer_params();
+    let own = buffers.enumerate().filter(|(_, id)| !is_workspace(program, *id));
     let tensors = own.map(|(at, _)| at);
     Some(Offered { epilogue: epilogue(function)?, tensors: tensors.collect() })
 }

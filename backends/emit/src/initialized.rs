@@ -11,7 +11,7 @@ use relax_rewrite::products::flat;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, BinOp, BufferId, Loop, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
+    Axis, BinOp, BufferId, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +27,7 @@ pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
 /// The same with the parameters among them, as if nothing had been written to those before.
 #[must_use]
 pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
-    let params = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    });
+    let params = program.buffer_params();
     let allocated: BTreeSet<BufferId> = params.collect();
     walked(program, Known { straight: allocated.clone(), allocated, ..Known::default() })
 }

@@ -174,10 +174,7 @@ impl<'p, 'f> Printer<'p, 'f> {
 
     /// The buffers among the parameters.
     pub(crate) fn program_buffers(&self) -> Vec<BufferId> {
-        let params = self.program.params.iter();
-        params
-            .filter_map(|param| if let Param::Buffer(id) = param { Some(*id) } else { None })
-            .collect()
+        self.program.buffer_params().collect()
     }
 
     /// A line of the body.

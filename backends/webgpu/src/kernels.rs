@@ -10,7 +10,6 @@ use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_symbolic::Prover;
-use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,12 +94,9 @@ impl WgpuKernels {
             });
             let body = program.body.as_deref().unwrap_or(&[]);
             let (written, read) = (stored(body), loaded(body));
-            let buffers = program.params.iter().filter_map(|param| match param {
-                Param::Buffer(id) => Some(id),
-                Param::Scalar(_) | Param::Dim(_) => None,
-            });
-            let inputs: Vec<bool> = buffers.clone().map(|id| !written.contains(id)).collect();
-            let reads = buffers.zip(&inputs).map(|(id, input)| *input && read.contains(id));
+            let buffers = program.buffer_params();
+            let inputs: Vec<bool> = buffers.clone().map(|id| !written.contains(&id)).collect();
+            let reads = buffers.zip(&inputs).map(|(id, input)| *input && read.contains(&id));
             let reads = reads.collect();
             kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs, reads });
         }

@@ -199,9 +199,7 @@ impl Printer<'_, '_> {
     /// Gives every buffer that is in memory of the device a storage buffer; what is too many shares one.
     fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
         let written = stored(self.program.body.as_deref().unwrap_or(&[]));
-        let params = self.program.params.iter();
-        let params =
-            params.filter_map(|p| if let Param::Buffer(id) = p { Some(*id) } else { None });
+        let params = self.program.buffer_params();
         let mut parts: Vec<Part> = params
             .enumerate()
             .map(|(at, buffer)| Part { buffer, content: Content::Parameter(at) })

@@ -208,15 +208,13 @@ pub(super) fn columns_grid(
     writer: &mut Writer,
     rows: &[Loop],
     [(ty, high), (tx, width)]: [(ScalarId, i64); 2],
-    (column, is_there): (ScalarId, &TExpr),
+    (column, count): (ScalarId, TExpr),
     (shared, body): (Vec<Stmt>, Vec<Stmt>),
     limits: Limits,
 ) -> Vec<Stmt> {
     let span = writer.program.scalar(tx).span;
-    let TExpr::Binary(_, both) = is_there else { return Vec::new() };
-    let count = &both.1;
     let blocks = ceil_divide(count.clone(), width);
-    let second = ceil_divide(count.clone(), width.saturating_mul(limits.blocks));
+    let second = ceil_divide(count, width.saturating_mul(limits.blocks));
     let grid = Grid::new(writer, blocks, second, limits, span);
     let at = add(multiply(grid.block.clone(), TExpr::Int(width)), TExpr::Scalar(tx));
     let extents: Vec<TExpr> = rows.iter().map(extent).collect();

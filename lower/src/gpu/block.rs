@@ -25,9 +25,16 @@ struct Lanes {
     /// Which of them.
     tx: ScalarId,
     width: i64,
-    /// The number of the row, and whether there is one.
+    /// The number of the row, and how many there are.
     row: ScalarId,
-    is_there: TExpr,
+    count: TExpr,
+}
+
+impl Lanes {
+    /// The last block may have more lanes than there are rows left.
+    fn is_there(&self) -> TExpr {
+        binary(BinOp::Less, TExpr::Scalar(self.row), self.count.clone())
+    }
 }
 
 /// A kernel as it is written.
@@ -69,9 +76,8 @@ impl<'w> Kernel<'w> {
         let row = writer.scalar("column", None, span);
         let extents = group.rows.iter().map(extent).reduce(multiply).unwrap_or(TExpr::Int(1));
         let (count, outside) = named(writer, extents, span);
-        let is_there = binary(BinOp::Less, TExpr::Scalar(row), count);
         let mut kernel = Self::new(writer, (thread, 1 << high), limits, span);
-        kernel.lanes = Some(Lanes { tx, width: 1 << (bits - high), row, is_there });
+        kernel.lanes = Some(Lanes { tx, width: 1 << (bits - high), row, count });
         kernel.outside = outside;
         kernel
     }
@@ -122,7 +128,7 @@ impl<'w> Kernel<'w> {
             }
             Some(lanes) => {
                 let threads = [(self.thread, self.threads), (lanes.tx, lanes.width)];
-                let row = (lanes.row, &lanes.is_there);
+                let row = (lanes.row, lanes.count.clone());
                 columns_grid(self.writer, &group.rows, threads, row, (shared, body), self.limits)
             }
         };
@@ -139,7 +145,7 @@ impl<'w> Kernel<'w> {
     fn there(&self, condition: TExpr) -> TExpr {
         match &self.lanes {
             None => condition,
-            Some(lanes) => binary(BinOp::And, lanes.is_there.clone(), condition),
+            Some(lanes) => binary(BinOp::And, lanes.is_there(), condition),
         }
     }
 
@@ -148,7 +154,7 @@ impl<'w> Kernel<'w> {
         match &self.lanes {
             None => self.body.extend(body),
             Some(lanes) => {
-                let condition = lanes.is_there.clone();
+                let condition = lanes.is_there();
                 self.emit(StmtKind::If { condition, then: body, otherwise: Vec::new() });
             }
         }

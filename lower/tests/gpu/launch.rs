@@ -176,10 +176,7 @@ fn same(
         }
         _ => return Err(format!("wanted {want:?}\nfound {got:?}")),
     };
-    let buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        _ => None,
-    });
+    let buffers = program.buffer_params();
     for ((want, got), buffer) in want.iter().zip(got).zip(buffers) {
         if is_workspace(program, buffer) {
             continue;

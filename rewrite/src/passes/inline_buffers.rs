@@ -26,7 +26,7 @@ use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, Stmt, StmtKind};
+use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, Body, Callee, Definition, Expr, Module, TensorProgram, VarId, attr,
 };
@@ -139,7 +139,8 @@ fn inlined(
     facts: &mut dyn Facts,
 ) -> Option<Change> {
     // The allocation goes: its dims must have values.
-    let shapes: Vec<&[Dim]> = parameters(program).map(|id| &*program.buffer(id).shape).collect();
+    let shapes: Vec<&[Dim]> =
+        program.buffer_params().map(|id| &*program.buffer(id).shape).collect();
     if !program.buffer(buffer).shape.iter().all(|dim| always_evaluates(dim, &shapes)) {
         return None;
     }
@@ -158,13 +159,6 @@ fn inlined(
     Some(Change { buffer, producer: producer.at, readers })
 }
 
-fn parameters(program: &TensorProgram) -> impl Iterator<Item = BufferId> + '_ {
-    program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    })
-}
-
 /// For each program the inputs that some call passes with elements that nothing has written; `None` for
 /// one that is called in another way.
 type Unwritten = BTreeMap<Name, Option<BTreeSet<usize>>>;
@@ -175,7 +169,7 @@ fn inputs(program: &TensorProgram, unwritten: &Unwritten) -> BTreeSet<BufferId> 
     let Some(unwritten) = unwritten.get(&program.name).unwrap_or(&none) else {
         return BTreeSet::new();
     };
-    let all: Vec<BufferId> = parameters(program).collect();
+    let all: Vec<BufferId> = program.buffer_params().collect();
     let inputs = all.len().saturating_sub(1);
     (0..inputs).filter(|at| !unwritten.contains(at)).map(|at| all[at]).collect()
 }

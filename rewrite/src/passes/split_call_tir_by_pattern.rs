@@ -193,7 +193,7 @@ fn product_of(
 ) -> Option<Annotation> {
     let mut dims: BTreeMap<Name, Dim> = BTreeMap::new();
     let mut shapes: Vec<&[Dim]> = Vec::new();
-    for (buffer, found) in rest::parameters(program).zip(types) {
+    for (buffer, found) in program.buffer_params().zip(types) {
         let extents = found.as_tensor()?.extents.dims()?;
         for (dim, extent) in program.buffer(buffer).shape.iter().zip(extents) {
             if let Dim::Var(name) = dim {

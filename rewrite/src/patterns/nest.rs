@@ -11,8 +11,7 @@ use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BinOp, BufferId, Intrinsic, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind,
-    TExpr,
+    Axis, AxisKind, BinOp, BufferId, Intrinsic, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -242,10 +241,7 @@ impl<'p> Nest<'p> {
 
 /// The last buffer among the parameters.
 pub(crate) fn output_of(program: &TensorProgram) -> Option<BufferId> {
-    program.params.iter().rev().find_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    })
+    program.buffer_params().next_back()
 }
 
 /// What a store combines with the value that is there.

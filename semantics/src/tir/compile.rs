@@ -9,7 +9,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
-    Axis, AxisKind, BufferId, Check, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
+    Axis, AxisKind, BufferId, Check, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
@@ -78,11 +78,7 @@ impl Compiled {
         let stores = |buffer: u32| {
             self.ops.iter().any(|op| matches!(op, Op::Store { buffer: to, .. } if *to == buffer))
         };
-        let buffers = self.program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(stores(id.0)),
-            Param::Dim(_) | Param::Scalar(_) => None,
-        });
-        buffers.collect()
+        self.program.buffer_params().map(|id| stores(id.0)).collect()
     }
 
     /// The register of a scalar.

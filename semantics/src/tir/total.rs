@@ -6,7 +6,7 @@ use super::ranges::{Ranges, is_comparison, is_proved};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Intrinsic, Param, TExpr, UnOp};
+use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
 use std::collections::BTreeSet;
 
 /// What expressions of one program are asked with.
@@ -24,10 +24,7 @@ pub struct Total<'p, 'f> {
 impl<'p, 'f> Total<'p, 'f> {
     /// Of a program, whose declared facts are assumed already.
     pub fn new(program: &'p TensorProgram, facts: &'f mut dyn Facts) -> Self {
-        let params = program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(program.buffer(*id)),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        });
+        let params = program.buffer_params().map(|id| program.buffer(id));
         let extents = params.flat_map(|buffer| buffer.shape.clone()).collect();
         Self { program, facts, extents, within: BTreeSet::new() }
     }

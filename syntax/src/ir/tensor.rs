@@ -490,4 +490,12 @@ impl TensorProgram {
     pub fn scalar(&self, id: ScalarId) -> &ScalarInfo {
         &self.scalars[id.0 as usize]
     }
+
+    /// The buffers among the parameters, in their order.
+    pub fn buffer_params(&self) -> impl DoubleEndedIterator<Item = BufferId> + Clone + '_ {
+        self.params.iter().filter_map(|param| match param {
+            Param::Buffer(id) => Some(*id),
+            Param::Scalar(_) | Param::Dim(_) => None,
+        })
+    }
 }

@@ -379,10 +379,7 @@ const CALLING: [&str; 3] =
 
 /// Whether the tensors of a call have the dtypes of the buffers.
 fn fits(program: &TensorProgram, annotations: &[Annotation]) -> bool {
-    let dtypes = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(program.buffer(*id).dtype),
-        _ => None,
-    });
+    let dtypes = program.buffer_params().map(|id| program.buffer(id).dtype);
     let dtypes: Vec<DType> = dtypes.collect();
     let alike = |(annotation, dtype): (&Annotation, &DType)| {
         annotation.as_tensor().is_some_and(|tensor| tensor.dtype == Some(*dtype))

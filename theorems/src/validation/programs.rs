@@ -74,12 +74,8 @@ impl Plain {
 
     /// The number of the buffer that a parameter is, counted among those that are buffers.
     pub(super) fn number(&self, program: &TensorProgram, at: usize) -> Option<usize> {
-        let mut buffers = program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(id),
-            _ => None,
-        });
-        let id = buffers.nth(at)?;
-        self.numbers.buffers.iter().position(|other| other == id)
+        let id = program.buffer_params().nth(at)?;
+        self.numbers.buffers.iter().position(|&other| other == id)
     }
 
     /// What tells one call from another: what each buffer and scalar is, by its number.

@@ -10,7 +10,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Param};
+use relax_syntax::ir::tensor::BufferId;
 use std::collections::BTreeMap;
 
 pub(super) fn obligations(
@@ -19,10 +19,7 @@ pub(super) fn obligations(
     loads: &[Load],
     scope: &mut Scope,
 ) -> Vec<Found> {
-    let params = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        _ => None,
-    });
+    let params = program.buffer_params();
     let mut found = Vec::new();
     for buffer in params {
         let own: Vec<&Store> = stores.iter().filter(|store| store.buffer == buffer).collect();

@@ -141,10 +141,7 @@ pub(super) fn case(
 
 /// Whether a buffer, of those among the parameters, is a workspace.
 pub(super) fn is_workspace(program: &TensorProgram, at: usize) -> bool {
-    let mut buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    });
+    let mut buffers = program.buffer_params();
     let buffer = buffers.nth(at).expect("invariant: a buffer of the program");
     workspaces::is_workspace(program, buffer)
 }

@@ -31,10 +31,7 @@ pub(super) fn assume_small(facts: &mut dyn Facts, program: &TensorProgram) {
 }
 
 fn most_of_dims(program: &TensorProgram) -> i64 {
-    let mut buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(program.buffer(*id)),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    });
+    let mut buffers = program.buffer_params().map(|id| program.buffer(id));
     if buffers.any(|buffer| buffer.shape.len() > 1) { MOST_OF_AXIS } else { MOST }
 }
 

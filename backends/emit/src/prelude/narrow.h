@@ -9,6 +9,8 @@
 #define RX_FMA_16(a, b, c) (rx_few_16) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #else
 #define RX_FMA_4(a, b, c) ((a) * (b) + (c))
+#define RX_FMA_8 RX_FMA_4
+#define RX_FMA_16 RX_FMA_4
 #endif
 
 /* `m` rows of C from `deep` terms; adds to C where `more`. b is [deep][lanes]. A row that is written whole reaches into those

@@ -4,7 +4,6 @@
 use super::Programs;
 use crate::patterns::{Pattern, Read};
 use crate::tir_call::TirCall;
-use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Atom, Binding, Block, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,10 +78,7 @@ fn node(
     let mut operands: BTreeMap<usize, Option<Read>> =
         used.iter().filter_map(|var| Some((*places.get(var)?, None))).collect();
     if let (Some(call), Some(known)) = (&call, known) {
-        let buffers = known.program.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(*id),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        });
+        let buffers = known.program.buffer_params();
         let mut reads: BTreeMap<usize, Vec<Option<Read>>> = BTreeMap::new();
         for (arg, buffer) in call.args.iter().zip(buffers) {
             let Atom::Var(var) = arg else { continue };

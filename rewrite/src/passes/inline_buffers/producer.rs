@@ -24,10 +24,8 @@ pub(super) struct Producer {
     pub(super) indices: Vec<Option<ScalarId>>,
     /// Of loop variables, dims and loads alone.
     value: TExpr,
-    /// Buffers that it reads, with the bytes of an element.
-    pub(super) reads: BTreeMap<BufferId, usize>,
-    /// Bytes of an element of its own.
-    width: usize,
+    /// Buffers that it reads.
+    pub(super) reads: BTreeSet<BufferId>,
 }
 
 impl Producer {
@@ -59,9 +57,7 @@ impl Producer {
         let value = typed(value, dtype)?;
         let mut reads = BTreeSet::new();
         loads(&value, &mut reads);
-        let width = |id| program.buffer(id).dtype.size();
-        let reads = reads.into_iter().map(|id| (id, width(id))).collect();
-        Some(Self { buffer, at, indices: nest.written, value, reads, width: width(buffer) })
+        Some(Self { buffer, at, indices: nest.written, value, reads })
     }
 
     /// The value for one element.
@@ -80,16 +76,17 @@ impl Producer {
 
     /// Whether a reader that computes elements many times has less to read than one of the buffer: elements only move, or
     /// what they are made of is smaller, as weights of 4 bits are, or is shared by many.
-    pub(super) fn saves_memory(&self) -> bool {
+    pub(super) fn saves_memory(&self, program: &TensorProgram) -> bool {
         if matches!(self.value, TExpr::Load { .. }) {
             return true;
         }
+        let width = |id| program.buffer(id).dtype.size();
         let mut vars = self.indices.iter().flatten();
         let mut as_large = false;
         visit(&self.value, &mut |part| {
             if let TExpr::Load { buffer, indices } = part {
                 let own = |var: &ScalarId| indices.contains(&TExpr::Scalar(*var));
-                as_large |= self.reads[buffer] >= self.width && vars.clone().all(own);
+                as_large |= width(*buffer) >= width(self.buffer) && vars.clone().all(own);
             }
         });
         vars.next().is_some() && !as_large

@@ -20,7 +20,7 @@ pub(super) fn may_read_inlined(
 ) -> bool {
     let mut unchanged = true;
     visit_statements(after, &mut |stmt| match &stmt.kind {
-        StmtKind::Store { buffer, .. } => unchanged &= !producer.reads.contains_key(buffer),
+        StmtKind::Store { buffer, .. } => unchanged &= !producer.reads.contains(buffer),
         StmtKind::Alloc(id) => unchanged &= *id != producer.buffer,
         _ => {}
     });
@@ -30,8 +30,16 @@ pub(super) fn may_read_inlined(
     facts.push();
     assume_declared(facts, &program.dims);
     let shape = &program.buffer(producer.buffer).shape;
-    let mut readers =
-        Readers { producer, shape, facts, loops: Vec::new(), of: Reader::default(), reads: 0 };
+    let mut readers = Readers {
+        producer,
+        saves_memory: producer.saves_memory(program),
+        shape,
+        facts,
+        loops: Vec::new(),
+        sets_first: false,
+        sums_products: false,
+        reads: 0,
+    };
     let may = readers.body(after, &mut Ranges::default());
     let reads = readers.reads;
     facts.pop();
@@ -41,21 +49,16 @@ pub(super) fn may_read_inlined(
 
 struct Readers<'a> {
     producer: &'a Producer,
+    saves_memory: bool,
     shape: &'a [Dim],
     facts: &'a mut dyn Facts,
     /// Variables of the loops around, in order.
     loops: Vec<Name>,
-    of: Reader,
-    reads: usize,
-}
-
-/// What stands around a read.
-#[derive(Clone, Copy, Default)]
-struct Reader {
-    /// A block that tells its reduction axes from what it uses.
+    /// Within a block that tells its reduction axes from what it uses.
     sets_first: bool,
-    /// A sum of products, which has a schedule of its own where its factors are elements of buffers.
+    /// Within a sum of products, which has a schedule of its own where its factors are elements of buffers.
     sums_products: bool,
+    reads: usize,
 }
 
 impl Readers<'_> {
@@ -81,7 +84,7 @@ impl Readers<'_> {
         }
         let mut own = Vec::new();
         crate::programs::walk::visit_own(stmt, &mut |expr| own.push(expr));
-        self.of.sums_products = adds_products(stmt);
+        self.sums_products = adds_products(stmt);
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
             return false;
         }
@@ -101,10 +104,10 @@ impl Readers<'_> {
             StmtKind::Block { axes, init, body, .. } => {
                 let mut within = ranges.clone();
                 axes.iter().for_each(|axis| within.bind(axis.var, &axis.value));
-                let outer = self.of;
-                self.of.sets_first |= axes.is_empty() && !init.is_empty();
+                let outer = self.sets_first;
+                self.sets_first |= axes.is_empty() && !init.is_empty();
                 let may = self.scoped(init, &within, None) && self.scoped(body, &within, None);
-                self.of = outer;
+                self.sets_first = outer;
                 may
             }
             StmtKind::If { condition, then, otherwise } => {
@@ -160,8 +163,8 @@ impl Readers<'_> {
         let depends = self.loops.iter().all(|name| used.contains(name));
         // A variable that is used no more would be no axis of the block any more.
         let mut vars = self.producer.indices.iter().flatten();
-        let keeps_axes = !self.of.sets_first || vars.all(|&var| self.producer.uses(var));
-        let keeps_product = !self.of.sums_products || self.producer.saves_memory();
+        let keeps_axes = !self.sets_first || vars.all(|&var| self.producer.uses(var));
+        let keeps_product = !self.sums_products || self.saves_memory;
         keeps_axes && (depends || (keeps_product && !self.producer.is_expensive()))
     }
 }

@@ -27,19 +27,12 @@ pub(super) struct Split {
 
 pub(super) struct Rest;
 
-pub(super) fn parameters(program: &TensorProgram) -> impl Iterator<Item = BufferId> + '_ {
-    program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(*id),
-        Param::Scalar(_) | Param::Dim(_) => None,
-    })
-}
-
 impl Rest {
     /// Splits a program; the rest gets a name. Only buffers are taken as parameters, and nothing may be
     /// declared of dims, for that would be checked elsewhere.
     pub(super) fn of(program: &TensorProgram, name: Name) -> Option<Split> {
         let body = program.body.as_ref()?;
-        let params: Vec<BufferId> = parameters(program).collect();
+        let params: Vec<BufferId> = program.buffer_params().collect();
         let plain =
             params.len() == program.params.len() && program.dims.iter().all(|dim| !dim.has_facts());
         let at = (0..body.len()).find(|&at| product(program, body, at).is_some())?;

@@ -114,10 +114,7 @@ pub(crate) fn run(called: &Called, facts: &mut dyn Facts, fresh: &mut usize) -> 
     let stops = std::mem::take(&mut machine.stops);
     machine.facts.pop();
     done?;
-    let buffers = program.params.iter().filter_map(|param| match param {
-        Param::Buffer(id) => Some(id.0 as usize),
-        _ => None,
-    });
+    let buffers = program.buffer_params().map(|id| id.0 as usize);
     let contents = buffers.map(|id| contents[id].clone()).collect();
     Ok(Written { contents, shapes: called.shapes.clone(), stops })
 }
