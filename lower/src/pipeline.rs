@@ -7,8 +7,8 @@ use crate::passes::{
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
-    annotate_tir_op_pattern, canonicalize_bindings, eliminate_dead_code, fuse_ops, fuse_tir,
-    inline_buffers, legalize_ops,
+    annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code, fuse_ops,
+    fuse_tir, inline_buffers, legalize_ops, stitch_rows,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -29,6 +29,10 @@ pub static EARLY_BUILD: Stage = Stage {
         Step::Once(&legalize_ops::PASS),
         Step::Once(&annotate_tir_op_pattern::PASS),
         Step::Once(&fuse_ops::PASS),
+        Step::Once(&fuse_tir::PASS),
+        Step::Once(&drop_unit_loops::PASS),
+        Step::Once(&inline_buffers::PASS),
+        Step::Once(&stitch_rows::PASS),
         Step::Once(&fuse_tir::PASS),
         Step::Once(&inline_buffers::PASS),
         Step::Once(&eliminate_dead_code::PASS),

@@ -5,6 +5,7 @@ pub mod bind_params;
 pub mod canonicalize_bindings;
 pub mod combine_parallel_matmul;
 pub mod convert_layout;
+pub mod drop_unit_loops;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
@@ -26,6 +27,7 @@ pub mod rewrite_dataflow_reshape;
 pub mod run_codegen;
 pub mod saturate;
 pub mod split_call_tir_by_pattern;
+pub mod stitch_rows;
 pub mod to_mixed_precision;
 
 use relax_syntax::ir::{Definition, Function, Module};

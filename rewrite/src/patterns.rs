@@ -9,6 +9,7 @@ mod nest;
 mod product;
 mod reads;
 mod reshape;
+mod rows;
 mod stages;
 mod totals;
 mod values;
@@ -17,6 +18,7 @@ pub(crate) use nest::{Nest, output_of};
 pub(crate) use product::MatrixProduct;
 pub use relax_semantics::tir::walk::visit;
 pub(crate) use reshape::only_reshapes;
+pub(crate) use rows::Rows;
 pub use totals::initializes;
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 

@@ -4,11 +4,12 @@ use crate::dims::drop_unused_dims;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
-    convert_layout, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
-    eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern, fuse_tir, inline_buffers,
-    inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
-    merge_composite_functions, normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen,
-    saturate, split_call_tir_by_pattern, to_mixed_precision,
+    convert_layout, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
+    eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern,
+    fuse_tir, inline_buffers, inline_private_functions, legalize_ops, lift_lambdas,
+    lift_transform_params, lower_to_library, merge_composite_functions, normalize, outline_blocks,
+    rewrite_dataflow_reshape, run_codegen, saturate, split_call_tir_by_pattern, stitch_rows,
+    to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_syntax::Name;
@@ -91,8 +92,10 @@ pub static OPTIONAL: &[&Pass] = &[
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,
     &fuse_tir::PASS,
+    &drop_unit_loops::PASS,
     &inline_buffers::PASS,
     &split_call_tir_by_pattern::PASS,
+    &stitch_rows::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

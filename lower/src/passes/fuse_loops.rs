@@ -8,6 +8,7 @@
 //! have schedules of their own.
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::products::sums_products;
 use relax_rewrite::ranges::{Ranges, assume_declared};
 use relax_rewrite::renumber_program;
 use relax_rewrite::total::Total;
@@ -90,7 +91,7 @@ fn fuse(
     let rests = [rest(a, count, body_a.to_vec(), first), rest(b, count, body_b, second)];
     let binds = |body: &[Stmt]| body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Let { .. }));
     let allowed = count > 0
-        && !rests.iter().any(|rest| binds(rest) || multiplies(rest))
+        && !rests.iter().any(|rest| binds(rest) || sums_products(rest))
         && is_apart(&rests, &shared)
         && [first, second].iter().all(|stmt| never_stops(program, stmt, facts));
     let body = rests.concat();
@@ -128,31 +129,6 @@ struct Renamed {
 impl Rewrite for Renamed {
     fn scalar(&mut self, id: ScalarId) -> ScalarId {
         self.names.get(&id).copied().unwrap_or(id)
-    }
-}
-
-/// Whether a sum of products of two buffers is formed.
-fn multiplies(body: &[Stmt]) -> bool {
-    let mut found = false;
-    visit_statements(body, &mut |stmt| {
-        if let StmtKind::Store {
-            update: Some(BinOp::Add),
-            value: TExpr::Binary(BinOp::Mul, both),
-            ..
-        } = &stmt.kind
-        {
-            let buffers = [&both.0, &both.1].map(loaded);
-            found |= matches!(buffers, [Some(a), Some(b)] if a != b);
-        }
-    });
-    found
-}
-
-fn loaded(expr: &TExpr) -> Option<BufferId> {
-    match expr {
-        TExpr::Load { buffer, .. } => Some(*buffer),
-        TExpr::Cast(_, inner) => loaded(inner),
-        _ => None,
     }
 }
 

@@ -17,8 +17,9 @@ use crate::pass::{Exactness, Pass, PassContext};
 use crate::patterns::Analysis;
 use crate::tir_call::TirCall;
 use crate::totality::Totality;
-use graph::Graph;
+pub(super) use graph::Graph;
 use groups::groups;
+pub(super) use groups::{Group, joined};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -48,6 +49,21 @@ pub const PRIMITIVE: &str = "primitive";
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    Ok(grouped(module, context, ("fused", NAMED), &|_, graph, never_stop| {
+        groups(graph, never_stop)
+    }))
+}
+
+/// Which calls of a block become one. What is said of each binding is whether it cannot stop the program.
+pub(super) type Grouping<'g> = dyn Fn(&Block, &Graph, &[bool]) -> Vec<Group> + 'g;
+
+/// The module with groups of calls in primitive functions, which are called by `word` and the names of their first programs.
+pub(super) fn grouped(
+    module: &Module,
+    context: &mut PassContext,
+    (word, names): (&'static str, usize),
+    grouping: &Grouping,
+) -> Module {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
         Definition::Tensor(program) => Some((&program.name, Known::of(program))),
         Definition::Graph(_) => None,
@@ -61,15 +77,17 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let attrs = &function.lambda.attrs;
         if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
             let (programs, totality, stops) = (&programs, &mut totality, &stops);
-            let mut fusion = Fusion { function, programs, totality, stops, outline, calls: 0 };
+            let label = &|members: &[Binding]| label(members, word, names);
+            let mut fusion =
+                Fusion { function, programs, totality, stops, grouping, label, outline, calls: 0 };
             // A group takes calls that could stop the program from between others, which may join then.
             for_each_dataflow(body, &mut |block| while fusion.block(block) {});
             calls += fusion.calls;
         }
     });
-    context.count("fused", calls, "calls");
+    context.count(word, calls, "calls");
     context.count("made", made, "primitive functions");
-    Ok(result)
+    result
 }
 
 /// What is known of a tensor program.
@@ -91,6 +109,8 @@ struct Fusion<'f, 'a, 'o> {
     programs: &'f Programs<'f>,
     totality: &'f mut Totality<'a>,
     stops: &'f Stops<'f>,
+    grouping: &'f Grouping<'f>,
+    label: &'f dyn Fn(&[Binding]) -> Label,
     outline: &'f mut Outline<'o>,
     /// Those that went into groups.
     calls: usize,
@@ -102,7 +122,7 @@ impl Fusion<'_, '_, '_> {
         let BlockKind::Dataflow { outputs } = &block.kind else { return false };
         let graph = Graph::of(block, outputs, self.programs);
         let stays = self.never_stop(block);
-        let groups = groups(&graph, &stays);
+        let groups = (self.grouping)(block, &graph, &stays);
         if groups.is_empty() {
             return false;
         }
@@ -112,7 +132,7 @@ impl Fusion<'_, '_, '_> {
             let members: Vec<_> = group.iter().map(|&at| block.bindings[at].clone()).collect();
             self.calls += members.len();
             let last = *group.last().expect("invariant: a group has two calls");
-            replaced.insert(last, self.outline.group(label(&members), members));
+            replaced.insert(last, self.outline.group((self.label)(&members), members));
             moved.extend(group);
         }
         let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
@@ -138,9 +158,9 @@ impl Fusion<'_, '_, '_> {
     }
 }
 
-fn label(members: &[Binding]) -> Label {
+fn label(members: &[Binding], word: &str, count: usize) -> Label {
     let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
-    let names: Vec<&str> = programs.take(NAMED).map(|call| call.program.as_str()).collect();
-    let name = format!("fused_{}", names.join("_"));
+    let names: Vec<&str> = programs.take(count).map(|call| call.program.as_str()).collect();
+    let name = format!("{word}_{}", names.join("_"));
     Label { name, marks: vec![(Name::new(PRIMITIVE), AttrValue::Bool(true))], first: Vec::new() }
 }

@@ -9,7 +9,7 @@ use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Loop, Param, Stmt, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, Stmt, StmtKind, TExpr};
 
 /// What is known of a program that never stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,52 @@ impl Totals {
 /// Whether some statement of a body writes every element of a buffer, whatever the dims are.
 pub(crate) fn is_covered(program: &TensorProgram, body: &[Stmt], buffer: BufferId) -> bool {
     let each = body.iter().map(std::slice::from_ref);
-    let mut nests = each.filter_map(|stmt| Nest::of_body(program, stmt, buffer));
-    nests.any(|nest| nest.writes_all())
+    let mut covers = each.map(|stmt| {
+        Nest::of_body(program, stmt, buffer).is_some_and(|nest| nest.writes_all())
+            || stores_each(stmt, &program.buffer(buffer).shape, buffer, &mut Vec::new())
+    });
+    covers.any(|covers| covers)
+}
+
+/// Whether some store stands at the variables of whole loops around it, beside which there are only such that run: with
+/// others before and after it, as where a sum is formed first.
+fn stores_each<'s>(
+    body: &'s [Stmt],
+    shape: &[Dim],
+    buffer: BufferId,
+    loops: &mut Vec<&'s Loop>,
+) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::For { loops: own, kind: LoopKind::Grid | LoopKind::Serial, body } => {
+            let outer = loops.len();
+            loops.extend(own);
+            let found = stores_each(body, shape, buffer, loops);
+            loops.truncate(outer);
+            found
+        }
+        StmtKind::Block { axes, body, .. } if axes.is_empty() => {
+            stores_each(body, shape, buffer, loops)
+        }
+        StmtKind::Store { buffer: to, indices, update: None, .. } if *to == buffer => {
+            let goes_through = |(index, dim): (&TExpr, &Dim)| match index {
+                TExpr::Int(0) => *dim == Dim::Int(1),
+                TExpr::Scalar(var) => loops.iter().any(|item| {
+                    item.var == *var && item.start == TExpr::Int(0) && item.stop == extent(dim)
+                }),
+                _ => false,
+            };
+            let of_index = |item: &&Loop| {
+                indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count()
+            };
+            let runs =
+                |item: &&Loop| item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(1..));
+            indices.iter().zip(shape).all(goes_through)
+                && loops
+                    .iter()
+                    .all(|item| of_index(&item) == 1 || (of_index(&item) == 0 && runs(&item)))
+        }
+        _ => false,
+    })
 }
 
 /// Whether a statement writes every element of a buffer, whatever the dims are, and reads none of them

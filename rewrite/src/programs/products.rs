@@ -6,6 +6,7 @@ use crate::workspaces::is_forgotten;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use std::collections::BTreeSet;
 
 /// A buffer with the indices of an access.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +177,36 @@ fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
         (TExpr::Cast(DType::F64, inner), DType::F64) => factor(inner, DType::F32),
         _ => None,
     }
+}
+
+/// `T[…] += f64(a * b)`, where `a` and `b` are made of elements of different buffers: a sum of squares is none.
+pub(crate) fn adds_products(stmt: &Stmt) -> bool {
+    let StmtKind::Store { update: Some(BinOp::Add), value, .. } = &stmt.kind else { return false };
+    let mut value = value;
+    while let TExpr::Cast(_, inner) = value {
+        value = inner;
+    }
+    let TExpr::Binary(BinOp::Mul, both) = value else { return false };
+    let [a, b] = [&both.0, &both.1].map(buffers_of);
+    !a.is_empty() && !b.is_empty() && a != b
+}
+
+/// Whether a body forms a sum of products of elements of different buffers.
+#[must_use]
+pub fn sums_products(body: &[Stmt]) -> bool {
+    let mut found = false;
+    visit_statements(body, &mut |stmt| found |= adds_products(stmt));
+    found
+}
+
+fn buffers_of(expr: &TExpr) -> BTreeSet<BufferId> {
+    let mut buffers = BTreeSet::new();
+    visit(expr, &mut |part| {
+        if let TExpr::Load { buffer, .. } = part {
+            buffers.insert(*buffer);
+        }
+    });
+    buffers
 }
 
 fn is_zero(expr: &TExpr) -> bool {

@@ -24,7 +24,7 @@ pub(super) struct Node {
 }
 
 /// A block; nodes are in the order of its bindings.
-pub(super) struct Graph {
+pub(in crate::passes) struct Graph {
     pub(super) nodes: Vec<Node>,
     /// For each node the first that every way from it leads through; none where some way ends.
     passes: Vec<Option<usize>>,

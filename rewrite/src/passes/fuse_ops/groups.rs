@@ -8,22 +8,35 @@ use super::graph::{Graph, MAX_GROUP};
 use crate::patterns::{Pattern, Read};
 use std::collections::BTreeSet;
 
-type Group = BTreeSet<usize>;
+/// Some calls of a block.
+pub(in crate::passes) type Group = BTreeSet<usize>;
 
 /// The groups of two calls and more, disjoint. `never_stop` says of each binding whether it cannot
 /// stop the program.
 pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
+    let sums = |at: usize| graph.nodes[at].pattern == Pattern::OutputEwiseFusible;
+    let maps = |at: usize| graph.nodes[at].pattern <= Pattern::Injective;
+    joined(graph, never_stop, &[&sums, &maps], &|group| patterns_fit(graph, group))
+}
+
+/// Groups that are made of each call that one `round` after the other wants and all on the ways to the first through which
+/// those lead, with the groups that they are in already, where these fit.
+pub(in crate::passes) fn joined(
+    graph: &Graph,
+    never_stop: &[bool],
+    rounds: &[&dyn Fn(usize) -> bool],
+    fit: &dyn Fn(&Group) -> bool,
+) -> Vec<Group> {
     let count = graph.nodes.len();
     let mut of: Vec<usize> = (0..count).collect();
     let mut members: Vec<Group> = (0..count).map(|at| Group::from([at])).collect();
-    let sums = |pattern| pattern == Pattern::OutputEwiseFusible;
-    let maps = |pattern| pattern <= Pattern::Injective;
-    for wanted in [&sums as &dyn Fn(Pattern) -> bool, &maps] {
-        for at in (0..count).filter(|&at| wanted(graph.nodes[at].pattern)) {
+    for wanted in rounds {
+        for at in (0..count).filter(|&at| wanted(at)) {
             let Some(ways) = graph.ways(at) else { continue };
             let joined: BTreeSet<usize> = ways.iter().map(|&at| of[at]).collect();
             let all: Group = joined.iter().flat_map(|&group| &members[group]).copied().collect();
-            if joined.len() < 2 || !may_be_one(graph, never_stop, &all) {
+            let small = joined.len() >= 2 && all.len() <= MAX_GROUP;
+            if !small || !fit(&all) || !keeps_order_of_stops(never_stop, &all) {
                 continue;
             }
             for group in joined {
@@ -35,12 +48,6 @@ pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
     }
     members.retain(|group| group.len() > 1);
     members
-}
-
-fn may_be_one(graph: &Graph, never_stop: &[bool], group: &Group) -> bool {
-    group.len() <= MAX_GROUP
-        && patterns_fit(graph, group)
-        && keeps_order_of_stops(never_stop, group)
 }
 
 /// At most one call combines elements; what follows it stays at its elements or spreads them, and

@@ -1,13 +1,14 @@
 //! Whether the reads of a buffer may be computed in their places.
 
 use super::producer::{Producer, reads};
+use crate::programs::products::adds_products;
 use crate::programs::ranges::{Ranges, assume_declared};
 use crate::programs::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// Whether each read of what `producer` writes is in bounds, may be where it is, and nothing that
@@ -167,14 +168,4 @@ impl Readers<'_> {
         let keeps_product = !self.sums_products || self.saves_memory;
         keeps_axes && (depends || (keeps_product && !self.producer.is_expensive()))
     }
-}
-
-/// `T[…] += f64(a) * f64(b)`
-fn adds_products(stmt: &Stmt) -> bool {
-    let StmtKind::Store { update: Some(BinOp::Add), value, .. } = &stmt.kind else { return false };
-    let mut value = value;
-    while let TExpr::Cast(_, inner) = value {
-        value = inner;
-    }
-    matches!(value, TExpr::Binary(BinOp::Mul, _))
 }
