@@ -8,11 +8,13 @@ What fails is answered with {"error": ...}.
 """
 
 import ctypes
+import importlib.util
 import json
 import math
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 
 import numpy as np
@@ -24,16 +26,27 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 
 
+def binding(folder):
+    """The C interface as Python calls that of other libraries: compiled here for this Python."""
+    path = os.path.join(folder, "binding.so")
+    source, library = os.path.join(HERE, "binding.c"), os.path.join(ROOT, "target", "release")
+    includes = ["-I", sysconfig.get_paths()["include"], "-I", os.path.join(ROOT, "runtime", "include")]
+    linked = ["-L", library, "-lrelax_capi", f"-Wl,-rpath,{library}"]
+    run_whole([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", source, *includes, *linked, "-o", path])
+    spec = importlib.util.spec_from_file_location("binding", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Ours:
     """A module, through the C interface."""
 
     def __init__(self, name, folder, threads):
         module = os.path.join(folder, f"{name}.rxm")
         relax = os.path.join(ROOT, "target", "release", "relax")
-        onnx, text, weights = (os.path.join(folder, f"{name}.{end}") for end in ("onnx", "rx", "safetensors"))
-        run_whole([relax, "-q", "import", onnx, "-o", text, "--params", weights])
-        bound = ["--params", weights] if os.path.exists(weights) else []
-        run_whole([relax, "-q", "build", "--fast", text, *bound, "-o", module])
+        model = os.path.join(folder, f"{name}.onnx")
+        run_whole([relax, "-q", "build", "--fast", model, "-o", module])
         self.library = library = ctypes.CDLL(os.path.join(ROOT, "target", "release", "librelax_capi.so"))
         for function in ("rx_module_load", "rx_module_call", "rx_tensor_new", "rx_tensor_data", "rx_tuple_field"):
             getattr(library, function).restype = ctypes.c_void_p
@@ -44,17 +57,14 @@ class Ours:
             data = file.read()
         self.module = ctypes.c_void_p(library.rx_module_load(data, ctypes.c_size_t(len(data))))
         assert self.module.value, library.rx_error()
-        self.given = []
+        self.given, self.binding = [], binding(folder)
 
     def prepare(self, inputs):
         for value in self.given:
             self.library.rx_value_free(ctypes.c_void_p(value))
         self.given = [self.tensor(value) for value in inputs.values()]
-        arguments = (ctypes.c_void_p * len(self.given))(*self.given)
-        call, free, module = self.library.rx_module_call, self.library.rx_value_free, self.module
-        count = ctypes.c_size_t(len(inputs))
-        self.call = lambda: ctypes.c_void_p(call(module, b"main", arguments, count))
-        return lambda: free(call(module, b"main", arguments, count))
+        self.arguments = (ctypes.c_void_p * len(self.given))(*self.given)
+        return self.binding.prepare(self.module.value, ctypes.addressof(self.arguments), len(self.given))
 
     def tensor(self, value):
         shape = (ctypes.c_int64 * value.ndim)(*value.shape)
@@ -62,7 +72,8 @@ class Ours:
         return self.library.rx_tensor_new(f32, shape, ctypes.c_size_t(value.ndim), data, ctypes.c_size_t(value.nbytes))
 
     def results(self):
-        found = self.call()
+        count = ctypes.c_size_t(len(self.given))
+        found = ctypes.c_void_p(self.library.rx_module_call(self.module, b"main", self.arguments, count))
         assert found.value, self.library.rx_error()
         count = self.library.rx_tuple_count(found)
         fields = [ctypes.c_void_p(self.library.rx_tuple_field(found, ctypes.c_size_t(i))) for i in range(count)] or [found]

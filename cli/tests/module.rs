@@ -370,3 +370,33 @@ fn a_missing_compiler_is_told() {
     assert!(message.contains("no-such-compiler"), "{message}");
     assert!(!folder.path("p.rxm").exists(), "nothing is left of a build that fails");
 }
+
+/// A model of another format is built as what its import is, and one that needs more than it says is told so.
+#[test]
+fn a_model_is_built_as_its_import() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = Folder::new();
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/loops");
+    let model = |name: &str| models.join(name).to_string_lossy().into_owned();
+    let scan = model("scan.onnx");
+    let built = folder.build(&scan, "scan.rxm", &["--certify"]);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    for sym in [&["--sym", "t=0"], &["--sym", "t=5"]] {
+        let call = [&["--random", "--seed", "1", "--sym", "b=2"], sym.as_slice()].concat();
+        let interpreted = folder.relax(&[&["run", &scan], call.as_slice()].concat());
+        let module = folder.relax(&[&["run", "scan.rxm"], call.as_slice()].concat());
+        assert_eq!(interpreted.status.code(), Some(0), "{}", text(&interpreted.stderr));
+        assert_eq!(text(&module.stdout), text(&interpreted.stdout), "{}", text(&module.stderr));
+    }
+    let rank = folder.build(&model("rank.onnx"), "rank.rxm", &[]);
+    assert_eq!(rank.status.code(), Some(2), "{}", text(&rank.stderr));
+    assert!(text(&rank.stderr).contains("relax import"), "{}", text(&rank.stderr));
+    let params = folder.build(&scan, "scan.rxm", &["--params", "w.safetensors"]);
+    assert_eq!(params.status.code(), Some(2), "{}", text(&params.stderr));
+    folder.write("broken.onnx", b"\x08no model");
+    let broken = folder.build("broken.onnx", "broken.rxm", &[]);
+    assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
+    assert!(!folder.path("rank.rxm").exists() && !folder.path("broken.rxm").exists());
+}

@@ -28,6 +28,7 @@ mod dims;
 mod divergent;
 mod dtypes;
 mod expressions;
+mod filled;
 pub mod initialized;
 mod multiply;
 mod names;

@@ -175,7 +175,7 @@ impl Printer<'_, '_> {
     }
 
     /// Whether in both accesses a step of `outer` is a whole round of `inner`.
-    fn follows(&self, accesses: &[At], outer: &Loop, inner: &Loop) -> bool {
+    pub(crate) fn follows(&self, accesses: &[At], outer: &Loop, inner: &Loop) -> bool {
         accesses.iter().all(|at| {
             let place = |var| at.indices.iter().position(|index| lone(index) == Some(var));
             let (Some(first), Some(second)) = (place(outer.var), place(inner.var)) else {
@@ -267,7 +267,8 @@ impl Printer<'_, '_> {
         if !plain || !outlined.is_plain() {
             return None;
         }
-        self.define_finish(&name, &used, &outlined);
+        let given = ["r0", "r1", "c0", "c1"].map(|name| ("int64_t", name));
+        self.define_block(&name, &used, &given, &outlined);
         let values: String = used.iter().map(|shared| format!("{}, ", shared.name)).collect();
         let frame = self.names.fresh("frame");
         self.line(&format!("const struct {name}_frame {frame} = {{{values}0}};"));
@@ -340,7 +341,7 @@ impl Printer<'_, '_> {
     }
 
     /// `(rx_matrix){&X[…], 4, 1}`, or of panels `(rx_matrix){&P[…], 64, 1, 64 * k}`.
-    fn matrix(
+    pub(crate) fn matrix(
         &mut self,
         at: At,
         inner: &[ScalarId],
@@ -358,7 +359,7 @@ impl Printer<'_, '_> {
     }
 
     /// The element where the inner loops begin, all checks of the access made: lines where some is left.
-    fn first_element(&mut self, at: At, inner: &[ScalarId]) -> String {
+    pub(crate) fn first_element(&mut self, at: At, inner: &[ScalarId]) -> String {
         let values = self.indices(at.indices);
         self.element(at.buffer, at.indices, values.clone());
         let in_panels = at.panels().filter(|panels| inner.contains(&panels.column));
@@ -378,7 +379,7 @@ impl Printer<'_, '_> {
     }
 
     /// How far apart elements are along a loop.
-    fn stride(&self, at: At, var: ScalarId) -> String {
+    pub(crate) fn stride(&self, at: At, var: ScalarId) -> String {
         let Some(place) = at.indices.iter().position(|index| lone(index) == Some(var)) else {
             return "0".to_owned();
         };
@@ -387,12 +388,12 @@ impl Printer<'_, '_> {
     }
 }
 
-fn lone(index: &TExpr) -> Option<ScalarId> {
+pub(crate) fn lone(index: &TExpr) -> Option<ScalarId> {
     if let TExpr::Scalar(var) = index { Some(*var) } else { None }
 }
 
 /// Whether a loop variable is an index of its own, or none of them mentions it.
-fn at_most_one_place(at: At, var: ScalarId) -> bool {
+pub(crate) fn at_most_one_place(at: At, var: ScalarId) -> bool {
     let own = at.indices.iter().filter(|index| lone(index) == Some(var)).count();
     let within = at.indices.iter().filter(|index| mentions(std::slice::from_ref(*index), var));
     own == within.count() && own <= 1

@@ -9,10 +9,11 @@ const TAKEN: &[&str] = &[
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
     "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "main", "tensors", "ints",
     "threads", "from", "to", "part", "total", "frame", "context", "r0", "r1", "c0", "c1", "row",
-    "status", "done", "free", "memset", "malloc", "calloc", "linux", "unix", "j0", "j1", "jn",
-    "y0", "y1", "yn", "gamma", "signgam", "true", "false", "bool", "NULL", "NAN", "INFINITY", "I",
-    "M_PI", "M_E", "div", "abs", "exp", "log", "pow", "sin", "cos", "tan", "tanh", "erf", "floor",
-    "ceil", "round", "trunc", "sqrt", "fma", "rint", "random", "rand", "index", "select", "errno",
+    "k0", "deep", "width", "status", "done", "free", "memset", "malloc", "calloc", "linux", "unix",
+    "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "signgam", "true", "false", "bool", "NULL", "NAN",
+    "INFINITY", "I", "M_PI", "M_E", "div", "abs", "exp", "log", "pow", "sin", "cos", "tan", "tanh",
+    "erf", "floor", "ceil", "round", "trunc", "sqrt", "fma", "rint", "random", "rand", "index",
+    "select", "errno",
 ];
 
 /// The names in use.

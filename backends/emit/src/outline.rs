@@ -109,24 +109,33 @@ impl Printer<'_, '_> {
         self.functions.push_str(&text);
     }
 
-    /// A function over rows and columns, which does not stop.
-    pub(crate) fn define_finish(&mut self, name: &str, used: &[Shared], outlined: &Outlined) {
-        const RANGES: &str = "int64_t r0, int64_t r1, int64_t c0, int64_t c1";
+    /// A function over a block, which does not stop; `given` are its parameters, as types and names.
+    pub(crate) fn define_block(
+        &mut self,
+        name: &str,
+        used: &[Shared],
+        given: &[(&str, &str)],
+        outlined: &Outlined,
+    ) {
+        let parameters: Vec<String> =
+            given.iter().map(|(of, name)| format!("{of} {name}")).collect();
+        let parameters = parameters.join(", ");
+        let names: Vec<&str> = given.iter().map(|(_, name)| *name).collect();
         let mut text = format!("static __attribute__((noinline)) void {name}(\n    ");
         for shared in used {
             let _ = write!(text, "{} {}, ", shared.of, shared.name);
         }
-        let _ = writeln!(text, "{RANGES}) {{");
+        let _ = writeln!(text, "{parameters}) {{");
         for line in &outlined.declared {
             let _ = writeln!(text, "    {line}");
         }
         text.push_str(&outlined.lines);
         text.push_str("}\n");
         text.push_str(&frame(name, used, "    int unused;\n"));
-        let _ = writeln!(text, "static void {name}_block(const void *context, {RANGES}) {{");
+        let _ = writeln!(text, "static void {name}_block(const void *context, {parameters}) {{");
         let _ = writeln!(text, "    const struct {name}_frame *frame = context;");
         let _ = writeln!(text, "    (void)frame;");
-        let _ = writeln!(text, "    {name}({}r0, r1, c0, c1);", arguments(used));
+        let _ = writeln!(text, "    {name}({}{});", arguments(used), names.join(", "));
         text.push_str("}\n");
         self.functions.push_str(&text);
     }

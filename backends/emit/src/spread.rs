@@ -103,6 +103,9 @@ impl Printer<'_, '_> {
                 self.spread_products(first, outer, after)
             };
         }
+        if self.sums == Sums::AnyOrder && self.fill(stmt) {
+            return Some(0);
+        }
         let mut count = first.whole();
         while count > 0 && !are_apart(&[first.nest(count)]) {
             count -= 1;

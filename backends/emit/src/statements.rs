@@ -40,7 +40,8 @@ impl Printer<'_, '_> {
 
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
+            StmtKind::For { .. }
+                if self.sums == Sums::AnyOrder && (self.multiply(stmt) || self.fill(stmt)) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {

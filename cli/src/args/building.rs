@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// parameters without a value stay parameters.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// The program; `-` is the standard input
+    /// The program, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
     /// Where to write it
     #[arg(short, long, value_name = "FILE.rxm")]

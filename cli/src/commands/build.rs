@@ -2,6 +2,7 @@
 
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
+use super::import;
 use super::kept::{Kept, Parameters};
 use super::load;
 use super::opt::failed_run;
@@ -39,6 +40,9 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
             "this target is not built in this version; there is --target cpu",
         ));
     }
+    if import::is_model(&args.file) {
+        return model(args, terminal);
+    }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     load_externals(&program.module, args.params.as_deref())?;
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
@@ -57,26 +61,60 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
+    let image = match made(args, &program, &bound, terminal)? {
+        Ok(image) => image,
+        Err(exit) => return Ok(exit),
+    };
+    if let Some(kept) = kept {
+        kept.keep(weights.as_ref(), &image);
+    }
+    write(args, &image, terminal)
+}
+
+/// A model of another format, whose constants it has itself.
+fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
+    if args.params.is_some() {
+        return Err(Failure::usage("a model has its constants itself: --params is for programs"));
+    }
+    let tiles = given(args.tuned.as_ref())?;
+    let Some(model) = import::for_build(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let import::Loaded { program, externals, .. } = model;
+    let bound = Bound { params: Arc::new(externals), binds: true, sums, tiles };
+    match made(args, &program, &bound, terminal)? {
+        Ok(image) => write(args, &image, terminal),
+        Err(exit) => Ok(exit),
+    }
+}
+
+/// The module file, with a certificate where one is asked for; the inner error is what was shown already.
+fn made(
+    args: &BuildArgs,
+    program: &Program,
+    bound: &Bound,
+    terminal: &mut Terminal,
+) -> Result<Result<Image, Exit>, Failure> {
     let mut stages = args.certify.then(|| Stages::of(&program.module));
     let watch: &mut dyn Watch = match &mut stages {
         Some(stages) => stages,
         None => &mut Unwatched,
     };
-    let mut image = match image(&program, &bound, watch)? {
+    let mut image = match image(program, bound, watch)? {
         Ok(image) => image,
-        Err(failed) => return failed_run(&failed, &program, terminal),
+        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
     if let Some(stages) = stages {
         let route = if args.fast { "build --fast" } else { "build" };
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
         let Some(certificate) = certificate(&stages, header, terminal)? else {
-            return Ok(Exit::Wrong);
+            return Ok(Err(Exit::Wrong));
         };
         image.certificate = certificate;
     }
-    if let Some(kept) = kept {
-        kept.keep(weights.as_ref(), &image);
-    }
+    Ok(Ok(image))
+}
+
+fn write(args: &BuildArgs, image: &Image, terminal: &mut Terminal) -> Outcome {
     let mut length = 0;
     write_module(&args.output, &mut |to| {
         length = image.write(to)?;

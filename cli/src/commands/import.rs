@@ -191,12 +191,39 @@ pub(super) fn for_run(
             }
         }
     };
-    let program = Program::load(Source::new(&*args.file.to_string_lossy(), imported.text.as_str()));
+    Ok((loaded(&args.file, imported, terminal), bound))
+}
+
+/// The program of a model none of whose inputs is known; what needs one says how to give it.
+pub(super) fn for_build(path: &Path, terminal: &mut Terminal) -> Result<Option<Loaded>, Failure> {
+    let bytes = read(path)?;
+    importing(path, &bytes, terminal);
+    let (what, flag, names) = match import_onnx(bytes, &options(path)) {
+        Ok(imported) => return Ok(loaded(path, imported, terminal)),
+        Err(ImportError::Needs(names)) => ("decides shapes or axes", "--bind NAME=SPEC", names),
+        Err(ImportError::Untyped(names)) => {
+            ("has no type that a tensor has", "--type NAME=ANNOTATION", names)
+        }
+        Err(error) => {
+            refused(path, &error, terminal)?;
+            return Ok(None);
+        }
+    };
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    Err(Failure::usage(format!(
+        "the model cannot be built as it is: {} {what}; make a program of it with `relax import {flag}` and build \
+         that",
+        names.join(", ")
+    )))
+}
+
+/// What became of a model, where it is right.
+fn loaded(path: &Path, imported: Imported, terminal: &mut Terminal) -> Option<Loaded> {
+    let program = Program::load(Source::new(&*path.to_string_lossy(), imported.text.as_str()));
     let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
     let params = imported.params.into_iter();
     let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
-    let loaded = Loaded { program, externals, inputs: imported.inputs };
-    Ok(((exit == Exit::Fine).then_some(loaded), bound))
+    (exit == Exit::Fine).then_some(Loaded { program, externals, inputs: imported.inputs })
 }
 
 /// Says how large the model is, for those who wait.

@@ -103,12 +103,50 @@ pub fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
     }
 }
 
-/// First value, terms and result as statements.
+/// A sum of products of any two expressions, over any loops: `T[…] = 0; T[…] += a * b; Y[…] = f(f32(T[…]))`.
+#[derive(Clone, Debug)]
+pub struct SumOfProducts<'s> {
+    /// Loops over elements of the result, outermost first.
+    pub loops: Vec<&'s Loop>,
+    /// The loops over terms.
+    pub along: Vec<&'s Loop>,
+    /// What is multiplied, in the dtype of the sum.
+    pub factors: [&'s TExpr; 2],
+    /// That dtype.
+    pub wide: DType,
+    /// Where the result goes.
+    pub out: At<'s>,
+    /// What is stored, where that is not the sum itself, and the sum as it stands in it.
+    pub finish: Option<(&'s TExpr, TExpr)>,
+}
+
+impl<'s> SumOfProducts<'s> {
+    /// The sum that a loop is, if it is one.
+    #[must_use]
+    pub fn of(program: &TensorProgram, stmt: &'s Stmt) -> Option<Self> {
+        let (loops, body) = flat(std::slice::from_ref(stmt));
+        summed(program, loops, body)
+    }
+}
+
+/// First value, terms and result as statements, of factors that are elements of f32 matrices.
 fn staged<'s>(
     program: &TensorProgram,
     loops: Vec<&'s Loop>,
     body: &'s [Stmt],
 ) -> Option<Product<'s>> {
+    let SumOfProducts { loops, along, factors: [a, b], wide, out, finish } =
+        summed(program, loops, body)?;
+    let [along] = along[..] else { return None };
+    let factors = [factor(a, wide)?, factor(b, wide)?];
+    Some(Product { loops, along, factors, out, finish, only_with_terms: false })
+}
+
+fn summed<'s>(
+    program: &TensorProgram,
+    loops: Vec<&'s Loop>,
+    body: &'s [Stmt],
+) -> Option<SumOfProducts<'s>> {
     let (first, terms, last) = match body {
         [first, terms] => (first, terms, None),
         [first, terms, last] => (first, terms, Some(last)),
@@ -116,13 +154,18 @@ fn staged<'s>(
     };
     let (total, zero) = store(first, None)?;
     let (along, inner) = flat(std::slice::from_ref(terms));
-    let ([along], [term]) = (along.as_slice(), inner) else { return None };
+    let [term] = inner else { return None };
     let (at, value) = store(term, Some(BinOp::Add))?;
-    if !is_zero(zero) || at.buffer != total.buffer || at.indices != total.indices {
+    let TExpr::Binary(BinOp::Mul, both) = value else { return None };
+    if !is_zero(zero)
+        || at.buffer != total.buffer
+        || at.indices != total.indices
+        || along.is_empty()
+    {
         return None;
     }
     let wide = program.buffer(total.buffer).dtype;
-    let factors = factors(value, wide)?;
+    let factors = [&both.0, &both.1];
     let (out, finish) = match last {
         None => (total, None),
         Some(last) => {
@@ -136,7 +179,7 @@ fn staged<'s>(
             (out, (*value != sum).then_some((value, sum)))
         }
     };
-    Some(Product { loops, along, factors, out, finish, only_with_terms: false })
+    Some(SumOfProducts { loops, along, factors, wide, out, finish })
 }
 
 /// A sum whose first value a block sets.
@@ -171,7 +214,9 @@ fn factors(value: &TExpr, wide: DType) -> Option<[At<'_>; 2]> {
     Some([factor(&both.0, wide)?, factor(&both.1, wide)?])
 }
 
-fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
+/// An element of an f32 matrix, in the dtype of the sum.
+#[must_use]
+pub fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
     match (expr, wide) {
         (TExpr::Load { buffer, indices }, DType::F32) => Some(At { buffer: *buffer, indices }),
         (TExpr::Cast(DType::F64, inner), DType::F64) => factor(inner, DType::F32),

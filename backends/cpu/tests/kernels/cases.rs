@@ -45,6 +45,15 @@ pub(super) fn programs() -> Vec<TensorProgram> {
     found
 }
 
+/// The tensor programs of a text that is right.
+pub(super) fn of_text(text: &str) -> Vec<TensorProgram> {
+    let program = Program::load(Source::new("test", text));
+    assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
+    let mut found = Vec::new();
+    take(&program.module, &mut BTreeSet::new(), &mut found);
+    found
+}
+
 fn take(module: &Module, seen: &mut BTreeSet<String>, found: &mut Vec<TensorProgram>) {
     for definition in &module.definitions {
         if let Definition::Tensor(program) = definition
@@ -99,7 +108,7 @@ pub(super) fn cases(program: &TensorProgram) -> Vec<Case> {
 }
 
 /// The symbolic variables of a program.
-fn dims_of(program: &TensorProgram) -> Vec<Name> {
+pub(super) fn dims_of(program: &TensorProgram) -> Vec<Name> {
     let mut names: BTreeSet<Name> = program.dims.iter().map(|dim| dim.name.clone()).collect();
     for info in &program.buffers {
         info.shape

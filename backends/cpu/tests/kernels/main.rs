@@ -2,6 +2,7 @@
 
 mod cases;
 mod corpus;
+mod filled;
 mod functions;
 mod native;
 mod products;

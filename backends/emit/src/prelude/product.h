@@ -1,7 +1,11 @@
 /* What becomes of elements when their sums are whole: rows r0 to r1, columns c0 to c1. */
 typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c0, int64_t c1);
 
-/* A product, C with rows c_row apart, and how it is cut into parts. */
+/* Where B is computed: its terms k0 to k0 + deep of columns c0 to c0 + width, as panels, zeros beyond the width. */
+typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, float *to);
+
+/* A product, C with rows c_row apart, and how it is cut into parts. Where `fill` is not NULL it gives the elements of B, and
+   `first` is the number of the first term. */
 typedef struct rx_job {
     int64_t m, n, depth;
     rx_matrix a, b;
@@ -11,6 +15,9 @@ typedef struct rx_job {
     const void *context;
     int turned;
     int64_t row_parts, column_parts;
+    rx_fill fill;
+    const void *filler;
+    int64_t first;
 } rx_job;
 
 static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
@@ -67,14 +74,14 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     int64_t n = c1 - c0;
     /* What is left beside panels, where it is one vector. */
     const int64_t rest = n % RX_PANEL;
-    if (rest > 0 && rest <= RX_LANES && m >= RX_TALL / 2 && !job->b.next) {
+    if (rest > 0 && rest <= RX_LANES && m >= RX_TALL / 2 && !job->b.next && !job->fill) {
         n -= rest;
         const rx_matrix a = rx_from(job->a, r0, 0), b = rx_from(job->b, 0, c0 + n);
         if (rx_narrow(m, rest, depth, a, b, job->c + r0 * job->c_row + c0 + n, job->c_row)) return 1;
         rx_finished(job, r0, r1, c0 + n, c1);
         if (n == 0) return 0;
     }
-    const int lies = job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
+    const int lies = job->fill ? RX_TURNED : job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
     /* Memory gives rows fast from end to end, not the pieces of many that a tile reads. */
     const int far = lies == RX_IN_ROWS && job->n > RX_LARGE / 4 / depth;
     const rx_choice choice = rx_choose(m, n, lies);
@@ -95,7 +102,8 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
             const int64_t width = n - jc < widest ? n - jc : widest;
             const rx_matrix block = rx_from(b, kc, jc);
             const int64_t whole = width / RX_PANEL * RX_PANEL;
-            if (packs) rx_pack(panels, block, deep, width);
+            if (job->fill) job->fill(job->filler, job->first + kc, deep, c0 + jc, width, panels);
+            else if (packs) rx_pack(panels, block, deep, width);
             else if (whole < width && !b.next) rx_pack(panels, rx_from(block, 0, whole), deep, width - whole);
             const rx_ahead then = rx_next_block(b, depth, n, kc, jc);
             rx_ahead ahead = far ? then : (rx_ahead){NULL, 0, 0};
@@ -125,7 +133,7 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
-    if (job->m > 1 && job->depth > 0) {
+    if ((job->m > 1 || job->fill) && job->depth > 0) {
         int status = 0;
         for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
             status = rx_block(job, i, r1 - i < RX_GROUP ? r1 : i + RX_GROUP, c0, c1);
@@ -179,6 +187,7 @@ static int32_t rx_slice(void *context, int64_t part) {
     job.depth = left < slices->terms ? left : slices->terms;
     job.a = rx_from(job.a, 0, begin);
     job.b = rx_from(job.b, begin, 0);
+    job.first = begin;
     job.c = slices->sums + at * job.m * job.n;
     job.c_row = job.n;
     job.finish = NULL;
@@ -239,6 +248,14 @@ static void rx_by_elements(const rx_job *job) {
     rx_finished(job, 0, job->m, 0, job->n);
 }
 
+static int rx_run(const rx_threads *threads, rx_job *job) {
+    const int64_t wanted = rx_cut(threads, job);
+    const int64_t slices = rx_slices_of(job, wanted);
+    if (slices > 0) return rx_sliced(threads, job, slices);
+    const int64_t parts = job->row_parts * job->column_parts;
+    return parts > 1 ? threads->run(threads, parts, rx_part, job) : rx_part(job, 0);
+}
+
 /* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. Then nothing is finished that
    others could see: the kernel stops. */
 static __attribute__((noinline, unused)) int rx_product(
@@ -252,9 +269,16 @@ static __attribute__((noinline, unused)) int rx_product(
         const rx_matrix row = {b.data, 0, b.row, 0}, turned = {a.data, a.column, a.row, 0};
         job = (rx_job){1, m, depth, row, turned, c, m, finish, context, 1, 1, 1};
     }
-    const int64_t wanted = rx_cut(threads, &job);
-    const int64_t slices = rx_slices_of(&job, wanted);
-    if (slices > 0) return rx_sliced(threads, &job, slices);
-    const int64_t parts = job.row_parts * job.column_parts;
-    return parts > 1 ? threads->run(threads, parts, rx_part, &job) : rx_part(&job, 0);
+    return rx_run(threads, &job);
+}
+
+/* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. */
+static __attribute__((noinline, unused)) int rx_product_filled(
+    const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
+    float *c, int64_t c_row) {
+    if (m <= 0 || n <= 0) return 0;
+    /* What is not read has no steps. */
+    const rx_matrix none = {a.data, 0, 0, 0};
+    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0};
+    return rx_run(threads, &job);
 }

@@ -1,0 +1,97 @@
+//! Products whose factor is computed while it is packed: convolutions and weights that are decoded, at the sizes of the corpus
+//! and at those of panels, blocks and slices.
+
+use super::cases::{case, cases, dims_of, of_text};
+use super::corpus::{Tally, hold_cases};
+use super::native::build_all;
+use relax_emit::{Sums, print_c};
+use relax_symbolic::Prover;
+use relax_syntax::ir::{Definition, Module};
+
+/// Padded and not, with strides and dilation, in groups, of one row, of narrow and of quantized weights, after arithmetic.
+const PROGRAMS: &str = r#"
+@tensorir_function
+def padded(X: Buffer(("n", "c", "h", "w"), "f32"), W: Buffer(("o", "c", 3, 3), "f32"), Y: Buffer(("n", "o", "h", "w"), "f32")):
+    T = alloc_buffer((n, o, h, w), "f64")
+    for i0, i1, i2, i3 in grid(n, o, h, w):
+        T[i0, i1, i2, i3] = 0.0
+        for k, ky, kx in grid(c, 3, 3):
+            T[i0, i1, i2, i3] += select(i2 - 1 + ky >= 0 and i2 - 1 + ky < h and i3 - 1 + kx >= 0 and i3 - 1 + kx < w, f64(X[i0, k, i2 - 1 + ky, i3 - 1 + kx]), 0.0) * f64(W[i1, k, ky, kx])
+        Y[i0, i1, i2, i3] = f32(T[i0, i1, i2, i3])
+
+@tensorir_function
+def strided(X: Buffer(("n", "c", "2 * h + 3", "3 * w + 4"), "f32"), W: Buffer(("o", "c", 3, 2), "f32"), Y: Buffer(("n", "o", "h", "w"), "f32")):
+    T = alloc_buffer((n, o, h, w), "f64")
+    for i0, i1, i2, i3 in grid(n, o, h, w):
+        T[i0, i1, i2, i3] = 0.0
+        for k, ky, kx in grid(c, 3, 2):
+            T[i0, i1, i2, i3] += f64(X[i0, k, 2 * i2 + ky, 3 * i3 + 2 * kx]) * f64(W[i1, k, ky, kx])
+        Y[i0, i1, i2, i3] = f32(T[i0, i1, i2, i3])
+
+@tensorir_function
+def by_channel(X: Buffer(("n", "c", "l + 2"), "f32"), W: Buffer(("c", 1, 3), "f32"), Y: Buffer(("n", "c", "l"), "f32")):
+    T = alloc_buffer((n, c, l), "f64")
+    for i0, i1, i2 in grid(n, c, l):
+        T[i0, i1, i2] = 0.0
+        for k, kx in grid(1, 3):
+            T[i0, i1, i2] += f64(X[i0, i1 + k, i2 + kx]) * f64(W[i1, k, kx])
+        Y[i0, i1, i2] = f32(T[i0, i1, i2])
+
+@tensorir_function
+def decoded(X: Buffer(("m", "k"), "f32"), Q: Buffer(("k", "n"), "i8"), S: Buffer(("n",), "f32"), Y: Buffer(("m", "n"), "f32")):
+    T = alloc_buffer((m, n), "f64")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in grid(k):
+            T[i, j] += f64(X[i, l]) * f64(f32(Q[l, j]) * S[j])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def narrow(X: Buffer(("m", "k"), "f32"), W: Buffer(("n", "k"), "f16"), Y: Buffer(("m", "n"), "f32")):
+    T = alloc_buffer((m, n), "f64")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in grid(k):
+            T[i, j] += f64(X[i, l]) * f64(W[j, l])
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def one_row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), B: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (W[l, j] - B[j])
+"#;
+
+#[test]
+fn computed_factors_are_packed() {
+    let programs = of_text(PROGRAMS);
+    let definitions: Vec<Definition> = programs.iter().cloned().map(Definition::Tensor).collect();
+    let count = definitions.len();
+    let module = Module { definitions, ..Module::default() };
+    let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
+    // Once each, and once where it is defined.
+    assert_eq!(text.matches("rx_product_filled(").count(), count + 1, "{text}");
+
+    let built = build_all(&programs, Sums::AnyOrder);
+    let mut tally = Tally::default();
+    for kernel in &built.kernels {
+        let sizes = [63, 64, 65, 130, 300, 700];
+        let large = |&size: &i64| {
+            // One dim is large, and all others are small.
+            let names = dims_of(kernel.program);
+            let each = (0..names.len()).map(move |large| {
+                let names = names.clone();
+                let at = move |name: &str| {
+                    let place = names.iter().position(|other| other == name);
+                    if place == Some(large) { size } else { 5 }
+                };
+                case(kernel.program, &at, 7)
+            });
+            each.flatten().collect::<Vec<_>>()
+        };
+        let all = cases(kernel.program).into_iter().chain(sizes.iter().flat_map(large)).collect();
+        assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
+    }
+    assert!(tally.values > 130 && tally.traps == 0, "{tally:?}");
+}
