@@ -24,7 +24,7 @@ class Indexed:
 
 
 class Numeric(Indexed):
-    """NumPy, or JAX as `np`, with an error function."""
+    """NumPy, or what has its functions, with an error function."""
 
     def __init__(self, np, erf):
         self.np, self.erf = np, erf
@@ -53,6 +53,16 @@ class Numeric(Indexed):
     def linear(self, x, w, b=None):
         return x @ w if b is None else x @ w + b
 
+    def conv(self, x, w, b):
+        n, _, height, width = x.shape
+        side = w.shape[2] // 2
+        padded = self.np.pad(x, ((0, 0), (0, 0), (side, side), (side, side)))
+        y = b[:, None]
+        for i in range(w.shape[2]):
+            for j in range(w.shape[3]):
+                y = y + w[:, :, i, j] @ padded[:, :, i:i + height, j:j + width].reshape(n, -1, height * width)
+        return y.reshape(n, -1, height, width)
+
     def heads(self, x, count):
         return x.reshape(-1, count, HEAD).transpose(1, 0, 2)
 
@@ -64,6 +74,17 @@ class Numeric(Indexed):
         if causal:
             scores = self.np.where(self.np.tri(scores.shape[1], dtype=bool), scores, -1e9)
         return self.softmax(scores) @ t
+
+
+class Jax(Numeric):
+    """JAX, with its own convolution."""
+
+    def __init__(self, jax):
+        super().__init__(jax.numpy, jax.scipy.special.erf)
+        self.lax = jax.lax
+
+    def conv(self, x, w, b):
+        return self.lax.conv_general_dilated(x, w, (1, 1), "SAME") + b[:, None, None]
 
 
 class Torch(Indexed):
@@ -82,6 +103,9 @@ class Torch(Indexed):
 
     def rms_norm(self, x, g):
         return self.of.rms_norm(x, x.shape[-1:], g, EPSILON)
+
+    def conv(self, x, w, b):
+        return self.of.conv2d(x, w, b, padding=w.shape[2] // 2)
 
     def heads(self, x, count):
         return x.reshape(-1, count, HEAD).transpose(0, 1)
@@ -159,6 +183,10 @@ class Graph:
 
     def linear(self, x, w, b=None):
         return x @ w if b is None else x @ w + b
+
+    def conv(self, x, w, b):
+        size = self.constants[w.name].dims[2]
+        return self.node("Conv", x, w, b, kernel_shape=[size, size], pads=[size // 2] * 4)
 
     def heads(self, x, count):
         return self.node("Transpose", self.node("Reshape", x, self.constant([-1, count, HEAD])), perm=[1, 0, 2])

@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-from vocabulary import Numeric, Torch
+from vocabulary import Jax, Numeric, Torch
 from workloads import WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -123,7 +123,7 @@ class OfTorch:
         torch.inference_mode().__enter__()
         workload, words, self.torch = WORKLOADS[name], Torch(torch), torch
         weights = workload.values_of_weights(np).items()
-        weights = {key: torch.from_numpy(np.ascontiguousarray(value.T)) for key, value in weights}
+        weights = {key: torch.from_numpy(np.ascontiguousarray(value.T if value.ndim == 2 else value)) for key, value in weights}
 
         def function(inputs):
             return workload.build(words, inputs, weights)
@@ -152,7 +152,7 @@ class OfJax:
     def __init__(self, name, folder, threads):
         import jax
         workload, self.jax = WORKLOADS[name], jax
-        words = Numeric(jax.numpy, jax.scipy.special.erf)
+        words = Jax(jax)
         self.weights = {key: jax.device_put(value) for key, value in workload.values_of_weights(np).items()}
         self.function = jax.jit(lambda inputs, weights: workload.build(words, inputs, weights))
 

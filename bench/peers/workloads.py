@@ -54,6 +54,13 @@ def mlp(v, x, w):
     return [v.linear(v.relu(v.linear(x["x"], w["w1"], w["b1"])), w["w2"], w["b2"])]
 
 
+def bottleneck(v, x, w):
+    """A residual block of convolutions."""
+    y = v.relu(v.conv(x["x"], w["w1"], w["b1"]))
+    y = v.relu(v.conv(y, w["w2"], w["b2"]))
+    return [v.relu(v.conv(y, w["w3"], w["b3"]) + x["x"])]
+
+
 def attention(v, x, w, at):
     mixed = v.linear(x, w[at + "wm"], w[at + "bm"])
     q, k, t = (v.heads(v.columns(mixed, i * WIDE, (i + 1) * WIDE), HEADS) for i in range(3))
@@ -167,6 +174,9 @@ TURNS = {"x": ["n", MODEL], "cos": ["n", HEAD // 2], "sin": ["n", HEAD // 2]}
 ONE = {"x": [1, MODEL], "cos": [1, HEAD // 2], "sin": [1, HEAD // 2], "pk": CACHE, "pv": CACHE}
 NORMS = {"g": (768,), "b": (768,)}
 MLP = {"w1": (784, 512), "b1": (512,), "w2": (512, 10), "b2": (10,)}
+CONVOLUTIONS = {
+    "w1": (64, 256, 1, 1), "b1": (64,), "w2": (64, 64, 3, 3), "b2": (64,), "w3": (256, 64, 1, 1), "b3": (256,),
+}
 BERT = {name: shape for layer in range(12) for name, shape in block_weights(f"l{layer}_").items()}
 
 WORKLOADS = {
@@ -178,6 +188,10 @@ WORKLOADS = {
     "linear": Workload(linear, {"x": ["n", 768]}, {"w": (768, 2304)}, SMALL, lambda n: 2 * n * 768 * 2304),
     "products": Workload(product, {"a": ["m", "k"], "b": ["k", "n"]}, {}, PRODUCTS, lambda m, n, k: 2 * m * n * k),
     "mlp": Workload(mlp, {"x": ["n", 784]}, MLP, ROWS, lambda n: 2 * n * (784 * 512 + 5120)),
+    "bottleneck": Workload(
+        bottleneck, {"x": ["n", 256, 56, 56]}, CONVOLUTIONS, [{"n": n} for n in (1, 2, 7, 16)],
+        lambda n: 2 * n * 56 * 56 * (2 * 256 * 64 + 9 * 64 * 64),
+    ),
     "block": Workload(block, {"x": ["n", WIDE]}, block_weights(), [{"n": n} for n in (1, 17, 64, 128, 333, 476)], block_work),
     "bert": Workload(
         bert, {"x": ["n", WIDE]}, BERT, [{"n": n} for n in (1, 5, 17, 64, 128, 476)], lambda n: 12 * block_work(n)

@@ -4,9 +4,10 @@
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
 //! included; the name of an operator counts its calls. With `f.` before it only the function `f`
 //! counts. `kernels.ElementWise` counts the tensor programs that record this pattern, `buffers` what tensor
-//! programs allocate, `nests` their outermost loops; `p.buffers` those of the program `p`.
+//! programs allocate, `nests` their outermost loops, `loops` all; `p.buffers` those of the program `p`.
 
 use relax_semantics::ops::lookup;
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::ir::tensor::{Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, attr,
@@ -29,7 +30,7 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
         return Ok(recording(module, pattern));
     }
     let (program, kind) = what.rsplit_once('.').unwrap_or(("", what));
-    if matches!(kind, "buffers" | "nests") {
+    if matches!(kind, "buffers" | "nests" | "loops") {
         return in_programs(module, program, kind);
     }
     let (function, kind) = match what.split_once('.') {
@@ -58,6 +59,17 @@ fn recording(module: &Module, pattern: &str) -> usize {
     module.definitions.iter().filter(records).count()
 }
 
+/// Loops at any depth.
+fn loops(body: &[Stmt]) -> usize {
+    let mut count = 0;
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::For { loops, .. } = &stmt.kind {
+            count += loops.len();
+        }
+    });
+    count
+}
+
 /// Statements of tensor programs, or of one of them.
 fn in_programs(module: &Module, program: &str, kind: &str) -> Result<usize, String> {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
@@ -68,6 +80,13 @@ fn in_programs(module: &Module, program: &str, kind: &str) -> Result<usize, Stri
         programs.filter(|found| program.is_empty() || found.name == program).collect();
     if programs.is_empty() && !program.is_empty() {
         return Err(format!("there is no tensor program `{program}`"));
+    }
+    if kind == "loops" {
+        return Ok(programs
+            .into_iter()
+            .filter_map(|program| program.body.as_deref())
+            .map(loops)
+            .sum());
     }
     let counts = |stmt: &&Stmt| match stmt.kind {
         StmtKind::Alloc(_) => kind == "buffers",
