@@ -46,11 +46,22 @@ impl Program {
     /// missing from the tree would only be found missing again.
     #[must_use]
     pub fn load_for(source: Source, phase: Option<Phase>) -> Self {
+        Self::load_both(source, phase).0
+    }
+
+    /// As [`Program::load`], and the module as it was written, without what was deduced.
+    #[must_use]
+    pub fn load_with_raw(source: Source) -> (Self, Module) {
+        Self::load_both(source, None)
+    }
+
+    fn load_both(source: Source, phase: Option<Phase>) -> (Self, Module) {
         let (file, mut diagnostics) = parse_file(&source);
         let parses = diagnostics.is_empty();
         let (module, resolved) = resolve_file(&file);
         if !parses {
-            return Self { source, module, diagnostics, left: Vec::new() };
+            let read = Self { source, module: module.clone(), diagnostics, left: Vec::new() };
+            return (read, module);
         }
         diagnostics.extend(resolved);
         // A phase that does not exist is told by the check itself.
@@ -58,7 +69,8 @@ impl Program {
         let checked = check(&module, &mut Prover::new(), phase.unwrap_or(recorded));
         diagnostics.extend(checked.diagnostics);
         diagnostics.sort_by_key(|diagnostic| diagnostic.primary.span);
-        Self { source, module: checked.module, diagnostics, left: checked.obligations }
+        let read = Self { source, module: checked.module, diagnostics, left: checked.obligations };
+        (read, module)
     }
 
     /// True when something is wrong with it.

@@ -2,8 +2,6 @@
 
 use relax_corpus::pipeline::Program;
 use relax_syntax::ir::Module;
-use relax_syntax::parse::parse_file;
-use relax_syntax::resolve::resolve_file;
 use relax_syntax::span::Source;
 
 /// A program that the checker accepts.
@@ -34,9 +32,7 @@ impl Case {
     #[must_use]
     pub fn read(text: &str, seed: u64) -> Option<Self> {
         let source = Source::new("generated", text);
-        let (file, _) = parse_file(&source);
-        let (raw, _) = resolve_file(&file);
-        let program = Program::load(source);
+        let (program, raw) = Program::load_with_raw(source);
         if program.has_errors() {
             return None;
         }

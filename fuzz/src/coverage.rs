@@ -1,6 +1,6 @@
 //! What the programs reached: operators of the table, and which family's results each family read.
 
-use relax_semantics::ops;
+use relax_semantics::ops::{self, Family};
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Module, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,18 +9,15 @@ use std::fmt;
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     operators: BTreeMap<&'static str, u64>,
-    pairs: BTreeSet<(String, String)>,
+    pairs: BTreeSet<(Family, Family)>,
     passes: BTreeMap<&'static str, u64>,
 }
 
 impl Coverage {
-    /// Notes every operator of a module.
-    pub fn note(&mut self, module: &Module) {
-        for function in module.functions() {
-            if let Some(body) = &function.lambda.body {
-                self.body(body, &mut BTreeMap::new());
-            }
-        }
+    /// Notes every operator of a module; gives how many calls of operators it has.
+    pub fn note(&mut self, module: &Module) -> u64 {
+        let bodies = module.functions().filter_map(|function| function.lambda.body.as_ref());
+        bodies.map(|body| self.body(body, &mut BTreeMap::new())).sum()
     }
 
     /// Notes that a pass changed a program.
@@ -36,46 +33,48 @@ impl Coverage {
         for (name, count) in &other.passes {
             *self.passes.entry(name).or_default() += count;
         }
-        self.pairs.extend(other.pairs.iter().cloned());
+        self.pairs.extend(&other.pairs);
     }
 
-    fn body(&mut self, body: &Body, made: &mut BTreeMap<VarId, String>) {
+    fn body(&mut self, body: &Body, made: &mut BTreeMap<VarId, Family>) -> u64 {
+        let mut calls = 0;
         for binding in body.bindings() {
             match &binding.expr {
                 Expr::Call { callee: Callee::Operator(name), args, attrs } => {
                     let Some(row) = ops::lookup(name) else { continue };
                     *self.operators.entry(row.name).or_default() += 1;
-                    let family = format!("{:?}", row.family);
+                    calls += 1;
                     let operands = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
-                    operands.for_each(|atom| self.pair(atom, &family, made));
-                    made.insert(binding.var, family);
+                    operands.for_each(|atom| self.pair(atom, row.family, made));
+                    made.insert(binding.var, row.family);
                 }
                 Expr::Atom(Atom::Var(var))
                 | Expr::Get(Atom::Var(var), _)
                 | Expr::MatchCast(Atom::Var(var), _) => {
-                    if let Some(family) = made.get(var).cloned() {
+                    if let Some(family) = made.get(var).copied() {
                         made.insert(binding.var, family);
                     }
                 }
                 Expr::If { then, otherwise, .. } => {
-                    self.body(then, made);
-                    self.body(otherwise, made);
+                    calls += self.body(then, made);
+                    calls += self.body(otherwise, made);
                 }
                 Expr::Closure(lambda) => {
                     if let Some(body) = &lambda.body {
-                        self.body(body, made);
+                        calls += self.body(body, made);
                     }
                 }
                 _ => {}
             }
         }
+        calls
     }
 
-    fn pair(&mut self, atom: &Atom, family: &str, made: &BTreeMap<VarId, String>) {
+    fn pair(&mut self, atom: &Atom, family: Family, made: &BTreeMap<VarId, Family>) {
         match atom {
             Atom::Var(var) => {
-                if let Some(from) = made.get(var) {
-                    self.pairs.insert((from.clone(), family.to_owned()));
+                if let Some(&from) = made.get(var) {
+                    self.pairs.insert((from, family));
                 }
             }
             Atom::Tuple(items) | Atom::List(items) => {
@@ -102,8 +101,7 @@ impl Coverage {
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = ops::all().count();
-        let families: BTreeSet<String> =
-            ops::all().map(|row| format!("{:?}", row.family)).collect();
+        let families: BTreeSet<Family> = ops::all().map(|row| row.family).collect();
         let missing = self.missing();
         write!(
             f,

@@ -6,9 +6,11 @@ mod coverage;
 mod oracles;
 mod session;
 mod shrink;
+mod times;
 
 pub use case::{Case, Finding};
 pub use coverage::Coverage;
 pub use oracles::{Backend, Oracle};
 pub use session::{Found, Plan, Statistics, program_of, run, try_one};
 pub use shrink::shrink;
+pub use times::Times;

@@ -3,6 +3,7 @@
 use crate::case::{Case, Finding};
 use crate::coverage::Coverage;
 use crate::oracles::{Backend, Oracle};
+use crate::times::{Times, Work};
 use relax_corpus::generate::{bytes, module};
 use relax_rewrite::verify::Tally;
 use relax_semantics::random::Random;
@@ -45,8 +46,12 @@ pub struct Statistics {
     pub unfit: u64,
     /// Twins that the checker refuses where the program stops.
     pub rejected: u64,
+    /// Calls of operators in those that were not refused.
+    pub calls: u64,
     /// What was reached.
     pub coverage: Coverage,
+    /// Where the time went, if there is a clock.
+    pub times: Times,
     traps: BTreeMap<String, u64>,
 }
 
@@ -80,8 +85,11 @@ pub fn run(
     while found.len() < plan.findings && go_on(statistics.programs) {
         let seed = plan.seed.wrapping_add(statistics.programs);
         statistics.programs += 1;
+        let start = statistics.times.now();
         let text = program_of(seed);
+        let made = statistics.times.spent(Work::Generate, start);
         let read = guarded(|| Case::read(&text, seed));
+        statistics.times.spent(Work::Read, made);
         let case = match read {
             Ok(Some(case)) => case,
             Ok(None) => {
@@ -94,7 +102,7 @@ pub fn run(
                 continue;
             }
         };
-        statistics.coverage.note(&case.checked);
+        statistics.calls += statistics.coverage.note(&case.checked);
         for &oracle in &plan.oracles {
             if let Err(finding) = try_one(oracle, &case, plan.backend, statistics) {
                 found.push(Found { oracle, seed, text: text.clone(), finding });
@@ -130,6 +138,12 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 impl Statistics {
+    /// With an account of the time, by a clock of nanoseconds since some start.
+    #[must_use]
+    pub fn timed(clock: fn() -> u64) -> Self {
+        Self { times: Times::by(clock), ..Self::default() }
+    }
+
     /// Adds what a verification compared.
     pub fn add(&mut self, tally: &Tally) {
         self.compared += u64::from(tally.compared);
@@ -148,10 +162,12 @@ impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} programs, {} of them refused by the checker\n{} compared, {} trapped alike, {} gave up \
+            "{} programs, {} of them refused by the checker, with {} calls of operators in the others\n\
+             {} compared, {} trapped alike, {} gave up \
              at a limit, {} unsupported, {} without inputs, {} twins refused",
             self.programs,
             self.refused,
+            self.calls,
             self.compared,
             self.trapped,
             self.exhausted,

@@ -11,7 +11,7 @@ use crate::passes::{
     rewrite_dataflow_reshape, run_codegen, saturate, split_call_tir_by_pattern, stitch_rows,
     to_mixed_precision,
 };
-use relax_semantics::check::{Checked, Phase, check};
+use relax_semantics::check::{Checked, Phase, check, check_after};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
@@ -179,6 +179,9 @@ pub trait Watch {
     /// A pass begins.
     fn before(&mut self, _pass: &'static Pass) {}
 
+    /// A pass has made its module, which is checked next.
+    fn transformed(&mut self, _pass: &'static Pass) {}
+
     /// A pass has ended.
     ///
     /// # Errors
@@ -303,10 +306,7 @@ impl<'a> State<'a> {
     /// Runs one pass; says whether it changed anything.
     fn apply(&mut self, pass: &'static Pass) -> Result<bool, Failed> {
         let refused = |diagnostics| Failed::Refused { pass: pass.name, diagnostics };
-        if self.phase < pass.from {
-            self.checked = check(&self.checked.module, self.facts, pass.from);
-            self.phase = pass.from;
-        }
+        self.raise(pass.from);
         if !self.checked.is_ok() {
             return Err(refused(self.checked.diagnostics.clone()));
         }
@@ -316,6 +316,7 @@ impl<'a> State<'a> {
             .map_err(|diagnostic| refused(vec![diagnostic]))?;
         let counters = context.into_counters();
         settle(&mut module);
+        self.watch.transformed(pass);
         let before = self.replace(pass, module)?;
         let after = &self.checked.module;
         let before = before.as_ref().map_or(after, |before| &before.module);
@@ -326,19 +327,35 @@ impl<'a> State<'a> {
         Ok(changed)
     }
 
-    /// Checks what a pass made, and gives what was there before; `None` if that is the same and was checked for this phase.
-    fn replace(&mut self, pass: &'static Pass, module: Module) -> Result<Option<Checked>, Failed> {
-        let phase = self.phase.max(pass.to);
-        if phase == self.phase && module == self.checked.module {
-            return Ok(None);
+    /// Demands of the module what this phase demands. Where something is wrong already, all of it is told.
+    fn raise(&mut self, phase: Phase) {
+        if self.phase >= phase {
+            return;
         }
         self.phase = phase;
-        let after = check(&module, self.facts, phase);
-        if !after.is_ok() {
-            let (pass, diagnostics) = (pass.name, after.diagnostics);
+        if self.checked.is_ok() {
+            self.checked.demand(phase);
+        } else {
+            self.checked = check(&self.checked.module, self.facts, phase);
+        }
+    }
+
+    /// Checks what a pass made, and gives what was there before; `None` if that is the same.
+    fn replace(&mut self, pass: &'static Pass, module: Module) -> Result<Option<Checked>, Failed> {
+        let phase = self.phase.max(pass.to);
+        let before = if module == self.checked.module {
+            self.raise(phase);
+            None
+        } else {
+            self.phase = phase;
+            let after = check_after(&self.checked, &module, self.facts, phase);
+            Some(std::mem::replace(&mut self.checked, after))
+        };
+        if !self.checked.is_ok() {
+            let (pass, diagnostics) = (pass.name, std::mem::take(&mut self.checked.diagnostics));
             return Err(Failed::Broken { pass, diagnostics, module: Box::new(module) });
         }
-        Ok(Some(std::mem::replace(&mut self.checked, after)))
+        Ok(before)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module, VarId};
-use relax_syntax::resolve::expr_uses;
+use relax_syntax::resolve::visit_expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function of a module, the variables that may.
@@ -122,7 +122,7 @@ fn is_source(name: &str) -> bool {
 }
 
 fn uses(expr: &Expr, vars: &BTreeSet<VarId>) -> bool {
-    let mut used = BTreeSet::new();
-    expr_uses(expr, &mut used);
-    !used.is_disjoint(vars)
+    let mut found = false;
+    visit_expr_uses(expr, &mut |var| found |= vars.contains(&var));
+    found
 }

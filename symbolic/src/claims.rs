@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 100;
 
 /// A statement with connectives, read from left to right: what a part decides, later parts need not
 /// have a value for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Formula {
     /// Holds.
     True,

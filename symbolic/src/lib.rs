@@ -20,6 +20,7 @@ mod hypotheses;
 mod intervals;
 mod journal;
 mod linear;
+mod memory;
 mod missing;
 mod overflow;
 mod polynomial;

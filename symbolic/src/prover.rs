@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::counterexample::Effort;
 use crate::egraph;
 use crate::engine::Engine;
+use crate::memory::{Known, Memory};
 use crate::missing;
 use crate::solver::Trusted;
 #[cfg(feature = "z3")]
@@ -24,8 +25,11 @@ const FIRST_FUEL: u32 = 600;
 pub struct Prover {
     pub(crate) engine: Engine,
     pub(crate) context: Context,
+    /// Which facts these are.
+    known: Known,
     /// What was known when a scope was opened, and how many atoms there were.
-    outer: Vec<(Context, usize)>,
+    outer: Vec<(Context, Known, usize)>,
+    memory: Memory,
     statistics: Statistics,
     /// Nanoseconds since some start; only for the statistics.
     clock: Option<fn() -> u64>,
@@ -83,10 +87,25 @@ impl Prover {
     pub fn judge(&mut self, formula: &Formula) -> Verdict {
         self.statistics.queries += 1;
         self.trusted = None;
-        let mut verdict = Verdict { answer: Answer::Unknown, stage: Stage::Polynomial };
         if !formula.is_moderate() {
-            return verdict;
+            return Verdict { answer: Answer::Unknown, stage: Stage::Polynomial };
         }
+        // What the solver proves rests on the text and the limit of that very question.
+        if self.solver.is_some() {
+            return self.judge_anew(formula);
+        }
+        let key = (self.known, formula.clone());
+        if let Some(verdict) = self.memory.verdict(&key) {
+            self.statistics.note_again(verdict);
+            return verdict.clone();
+        }
+        let verdict = self.judge_anew(formula);
+        self.memory.keep(key, verdict.clone());
+        verdict
+    }
+
+    fn judge_anew(&mut self, formula: &Formula) -> Verdict {
+        let mut verdict = Verdict { answer: Answer::Unknown, stage: Stage::Polynomial };
         for stage in Stage::ALL {
             let start = self.clock.map(|clock| clock());
             let Some(answer) = self.ask(stage, formula) else { continue };
@@ -191,15 +210,16 @@ impl Facts for Prover {
     fn assume(&mut self, claim: Claim) {
         self.engine.fuel = FUEL;
         self.engine.assume(&mut self.context, &claim);
+        self.known = self.memory.with(self.known, &claim);
     }
 
     fn push(&mut self) {
-        self.outer.push((self.context.clone(), self.engine.atoms.mark()));
+        self.outer.push((self.context.clone(), self.known, self.engine.atoms.mark()));
     }
 
     fn pop(&mut self) {
-        if let Some((context, mark)) = self.outer.pop() {
-            self.context = context;
+        if let Some((context, known, mark)) = self.outer.pop() {
+            (self.context, self.known) = (context, known);
             self.engine.atoms.forget_from(mark);
         }
     }
@@ -213,10 +233,16 @@ impl Facts for Prover {
     }
 
     fn simplify(&mut self, dim: &Dim) -> Dim {
+        let key = (self.known, dim.clone());
+        if let Some(simple) = self.memory.simple(&key) {
+            return simple.clone();
+        }
         let mark = self.engine.atoms.mark();
         self.engine.fuel = FUEL;
         let simple = self.engine.simplified(&self.context, dim);
         self.engine.atoms.forget_from(mark);
-        simple.unwrap_or_else(|| dim.clone())
+        let simple = simple.unwrap_or_else(|| dim.clone());
+        self.memory.keep_simple(key, simple.clone());
+        simple
     }
 }

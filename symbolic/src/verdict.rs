@@ -79,6 +79,14 @@ impl Statistics {
         self.queries - self.proved() - self.refuted()
     }
 
+    /// Notes a question that was answered before, by the stages that it reached then.
+    pub(crate) fn note_again(&mut self, verdict: &Verdict) {
+        for stage in Stage::ALL.into_iter().take_while(|stage| *stage < verdict.stage) {
+            self.note(stage, &Answer::Unknown, 0);
+        }
+        self.note(verdict.stage, &verdict.answer, 0);
+    }
+
     /// Notes what a stage answered.
     pub(crate) fn note(&mut self, stage: Stage, answer: &Answer, nanoseconds: u64) {
         let own = &mut self.stages[stage as usize];

@@ -18,7 +18,7 @@ pub(crate) struct FuzzArgs {
     /// Of the first program; each further one has the next
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// What is held: print, check, passes, vm, twins, static; all of them when left out
+    /// What is held: print, check, passes, pipeline, vm, twins, static; all of them when left out
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`

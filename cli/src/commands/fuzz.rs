@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_fuzz::{Backend, Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Seconds without a number of them or of programs.
@@ -27,7 +28,7 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
         Some(most) => programs < most,
         None => start.elapsed() < limit,
     };
-    let mut statistics = Statistics::default();
+    let mut statistics = Statistics::timed(nanoseconds);
     let findings = run(&plan, &mut go_on, &mut statistics);
     let seconds = start.elapsed().as_secs_f64();
     let mut paths = Vec::new();
@@ -37,12 +38,19 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
     terminal.result(&format!("{statistics}\n"))?;
     terminal
         .note(&format!("{:.0} programs a second", statistics.programs as f64 / seconds.max(1e-9)));
+    terminal.detail(&statistics.times.account(statistics.programs, seconds));
     if paths.is_empty() {
         terminal.result("nothing found\n")?;
         return Ok(Exit::Fine);
     }
     terminal.result(&format!("{} found: {}\n", paths.len(), paths.join(" ")))?;
     Ok(Exit::Wrong)
+}
+
+/// Since some start.
+fn nanoseconds() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn plan(args: &FuzzArgs) -> Plan {

@@ -5,6 +5,7 @@ mod claims;
 mod inputs;
 mod machine;
 mod passes;
+mod pipeline;
 mod printing;
 mod reorder;
 mod specialize;
@@ -24,6 +25,8 @@ pub enum Oracle {
     Check,
     /// Every pass, and the pipeline, keep values, traps and annotations.
     Passes,
+    /// The whole pipeline keeps what one call of each function gives: less of each program, of more programs.
+    Pipeline,
     /// The virtual machine does what the interpreter does.
     Vm,
     /// Renamed, reordered and specialized programs do the same.
@@ -44,8 +47,15 @@ pub enum Backend {
 
 impl Oracle {
     /// All of them.
-    pub const ALL: [Oracle; 6] =
-        [Oracle::Print, Oracle::Check, Oracle::Passes, Oracle::Vm, Oracle::Twins, Oracle::Static];
+    pub const ALL: [Oracle; 7] = [
+        Oracle::Print,
+        Oracle::Check,
+        Oracle::Passes,
+        Oracle::Pipeline,
+        Oracle::Vm,
+        Oracle::Twins,
+        Oracle::Static,
+    ];
 
     /// As the command names it.
     #[must_use]
@@ -54,6 +64,7 @@ impl Oracle {
             Oracle::Print => "print",
             Oracle::Check => "check",
             Oracle::Passes => "passes",
+            Oracle::Pipeline => "pipeline",
             Oracle::Vm => "vm",
             Oracle::Twins => "twins",
             Oracle::Static => "static",
@@ -74,6 +85,7 @@ impl Oracle {
             Oracle::Print => printing::hold(case, statistics),
             Oracle::Check => checker::hold(case, statistics),
             Oracle::Passes => passes::hold(case, statistics),
+            Oracle::Pipeline => pipeline::hold(case, statistics),
             Oracle::Vm => machine::hold(case, backend, statistics),
             Oracle::Twins => twins::hold(case, statistics),
             Oracle::Static => claims::hold(case, statistics),

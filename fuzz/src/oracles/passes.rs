@@ -3,9 +3,10 @@
 
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
+use crate::times::Work;
 use relax_corpus::pipeline::print_and_parse;
 use relax_lower::pipeline::PIPELINE;
-use relax_rewrite::pass::{Exactness, Settings, Target};
+use relax_rewrite::pass::{Exactness, Pass, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
 use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
@@ -39,6 +40,13 @@ pub(super) struct Way {
     route: Route,
     settings: Settings,
     command: String,
+}
+
+impl Way {
+    /// What shows that it does not hold.
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
 }
 
 /// All the way down, for a processor or for a device with graphs.
@@ -97,8 +105,10 @@ impl Held<'_> {
     fn against(&mut self, after: &Module, exactness: Exactness) -> Result<(), String> {
         let (before, values) = (&self.case.checked, BTreeMap::new());
         let effort = Effort { cases: CASES, seed: self.case.seed };
+        let since = self.statistics.times.now();
         let tally = verify_again(before, after, exactness, effort, &values, &mut self.remembered)
             .map_err(|difference| difference.to_string())?;
+        self.statistics.times.spent(Work::Run, since);
         self.statistics.add(&tally);
         Ok(())
     }
@@ -108,15 +118,27 @@ impl Held<'_> {
 struct Noted<'a> {
     statistics: &'a mut Statistics,
     exactness: Exactness,
+    /// The moment up to which time has been counted.
+    since: u64,
 }
 
 impl Watch for Noted<'_> {
+    fn before(&mut self, _pass: &'static Pass) {
+        self.since = self.statistics.times.spent(Work::Check, self.since);
+    }
+
+    fn transformed(&mut self, _pass: &'static Pass) {
+        self.since = self.statistics.times.spent(Work::Transform, self.since);
+    }
+
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        self.statistics.coverage.note(applied.after);
+        self.statistics.times.spent(Work::Check, self.since);
         if applied.changed() {
+            self.statistics.coverage.note(applied.after);
             self.statistics.coverage.note_pass(applied.pass.name);
             self.exactness = self.exactness.then(applied.pass.exactness);
         }
+        self.since = self.statistics.times.now();
         Ok(())
     }
 }
@@ -127,7 +149,8 @@ pub(super) fn transformed(
     way: &Way,
     statistics: &mut Statistics,
 ) -> Result<(Module, Exactness), Finding> {
-    let mut noted = Noted { statistics, exactness: Exactness::Exact };
+    let since = statistics.times.now();
+    let mut noted = Noted { statistics, exactness: Exactness::Exact, since };
     let after = run(input, &way.route, &way.settings, &mut Prover::new(), &mut noted);
     let exactness = noted.exactness;
     Ok((after.map_err(|failed| of_failure(failed, way))?, exactness))
@@ -141,11 +164,11 @@ struct Closely<'a, 'b> {
 
 impl Watch for Closely<'_, '_> {
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        let coverage = &mut self.held.statistics.coverage;
-        coverage.note(applied.after);
         if !applied.changed() {
             return Ok(());
         }
+        let coverage = &mut self.held.statistics.coverage;
+        coverage.note(applied.after);
         coverage.note_pass(applied.pass.name);
         print_and_parse(applied.after)?;
         // From P2.3 on annotations are code.

@@ -52,13 +52,19 @@ const MOST_HOSTS: usize = 8;
 pub(crate) fn pack(tenants: &[Tenant], timeline: &Timeline, extents: &mut Extents) -> Vec<Place> {
     let neighbours = neighbours(tenants, timeline);
     let peaks = peaks(tenants, extents);
+    // Without hosts all that is in use at once lies in the arena.
+    let has_hosts = tenants.iter().any(|tenant| tenant.is_host);
+    let least = if has_hosts { 0.0 } else { beside(&peaks, &peaks) };
     let mut best: Option<(f64, Vec<Place>)> = None;
     for (order, with_hosts) in orders(tenants, extents) {
-        let packing = Packing { tenants, neighbours: &neighbours, with_hosts };
-        let places = packing.run(&order, extents);
-        let cost = cost(&places, &peaks, extents);
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, places));
+        let packing = Packing { tenants, neighbours: &neighbours, peaks: &peaks, with_hosts };
+        let so_far = best.as_ref().map(|(cost, _)| *cost);
+        if let Some(better) = packing.run(&order, so_far, extents) {
+            best = Some(better);
+        }
+        // No order does better.
+        if best.as_ref().is_some_and(|(cost, _)| *cost <= least) {
+            break;
         }
     }
     best.map_or(Vec::new(), |(_, places)| places)
@@ -107,16 +113,22 @@ fn orders(tenants: &[Tenant], extents: &Extents) -> Vec<(Vec<usize>, bool)> {
             (sorted(&|i| (born(i), 0)), true),
         ]);
     }
-    orders
+    // Of a few tensors many orders are the same: each is tried once.
+    let has_hosts = tenants.iter().any(|tenant| tenant.is_host);
+    let mut distinct: Vec<(Vec<usize>, bool)> = Vec::with_capacity(orders.len());
+    for (order, with_hosts) in orders {
+        let tried = (order, with_hosts && has_hosts);
+        if !distinct.contains(&tried) {
+            distinct.push(tried);
+        }
+    }
+    distinct
 }
 
-/// The size of the arena beside what is in use at once at most, added up over the samples.
-fn cost(places: &[Place], peaks: &[i128], extents: &Extents) -> f64 {
-    let ends = places.iter().filter(|place| place.home == Home::Arena).map(|place| place.end);
-    let ends: BTreeSet<Bytes> = ends.collect();
-    let largest = |sample: usize| ends.iter().map(|&end| extents.values(end)[sample]).max();
-    let shares = peaks.iter().enumerate();
-    shares.map(|(sample, &peak)| largest(sample).unwrap_or(0) as f64 / peak.max(1) as f64).sum()
+/// The size of an arena beside what is in use at once at most, for each of the samples, added up.
+fn beside(arena: &[i128], peaks: &[i128]) -> f64 {
+    let pairs = arena.iter().zip(peaks);
+    pairs.map(|(&arena, &peak)| arena as f64 / peak.max(1) as f64).sum()
 }
 
 /// For each sample the bytes of the tensors that are in use at the same time, at most.
@@ -143,11 +155,19 @@ fn peaks(tenants: &[Tenant], extents: &Extents) -> Vec<i128> {
 struct Packing<'a> {
     tenants: &'a [Tenant],
     neighbours: &'a [Vec<usize>],
+    peaks: &'a [i128],
     with_hosts: bool,
 }
 
 impl Packing<'_> {
-    fn run(&self, order: &[usize], extents: &mut Extents) -> Vec<Place> {
+    /// The places of all and what they cost, if that is less than `so_far`. An arena only grows, so one that costs
+    /// as much already is given up.
+    fn run(
+        &self,
+        order: &[usize],
+        so_far: Option<f64>,
+        extents: &mut Extents,
+    ) -> Option<(f64, Vec<Place>)> {
         let mut places: Vec<Option<Place>> = vec![None; self.tenants.len()];
         let mut hosts = Vec::new();
         for (index, tenant) in self.tenants.iter().enumerate() {
@@ -158,15 +178,31 @@ impl Packing<'_> {
             }
         }
         hosts.truncate(if self.with_hosts { MOST_HOSTS } else { 0 });
+        let mut arena = vec![0; self.peaks.len()];
+        let mut cost = beside(&arena, self.peaks);
         for &index in order {
-            if places[index].is_none() {
-                let hosted =
-                    hosts.iter().find_map(|&host| self.in_host(index, host, &places, extents));
-                let place = hosted.unwrap_or_else(|| self.in_arena(index, &places, extents));
-                places[index] = Some(place);
+            if so_far.is_some_and(|so_far| cost >= so_far) {
+                return None;
             }
+            if places[index].is_some() {
+                continue;
+            }
+            let hosted = hosts.iter().find_map(|&host| self.in_host(index, host, &places, extents));
+            let place = hosted.unwrap_or_else(|| self.in_arena(index, &places, extents));
+            if place.home == Home::Arena {
+                let ends = extents.values(place.end);
+                arena.iter_mut().zip(ends).for_each(|(arena, end)| *arena = *end.max(arena));
+                cost = beside(&arena, self.peaks);
+            }
+            places[index] = Some(place);
         }
-        places.into_iter().map(|place| place.expect("invariant: every tensor is placed")).collect()
+        if so_far.is_some_and(|so_far| cost >= so_far) {
+            return None;
+        }
+        let places = places.into_iter();
+        let places =
+            places.map(|place| place.expect("invariant: every tensor is placed")).collect();
+        Some((cost, places))
     }
 
     fn in_host(

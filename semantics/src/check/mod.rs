@@ -23,8 +23,9 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::{Diagnostic, Severity};
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::{Definition, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Definition, Expr, Function, Module, TensorProgram, VarId};
 use relax_syntax::span::Span;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a check found.
@@ -78,6 +79,12 @@ impl Checked {
         self.left.get(function).unwrap_or(&NONE)
     }
 
+    /// Adds what is wrong with the module for a phase that demands more. What is deduced is the same in every phase.
+    pub fn demand(&mut self, phase: Phase) {
+        self.diagnostics.extend(phase::check(&self.module, phase));
+        self.diagnostics.sort_by(in_order);
+    }
+
     /// True when nothing is wrong.
     #[must_use]
     pub fn is_ok(&self) -> bool {
@@ -87,6 +94,31 @@ impl Checked {
 
 /// Checks a module for a phase.
 pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
+    check_but(&BTreeMap::new(), module, facts, phase)
+}
+
+/// As [`check`], for a module that was made of another one: a tensor program that was found well-formed there is so
+/// here, as nothing around it matters to it.
+pub fn check_after(
+    before: &Checked,
+    module: &Module,
+    facts: &mut dyn Facts,
+    phase: Phase,
+) -> Checked {
+    let programs = before.module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some((&program.name, program)),
+        Definition::Graph(_) => None,
+    });
+    let fine = if before.is_ok() { programs.collect() } else { BTreeMap::new() };
+    check_but(&fine, module, facts, phase)
+}
+
+fn check_but(
+    fine: &BTreeMap<&Name, &TensorProgram>,
+    module: &Module,
+    facts: &mut dyn Facts,
+    phase: Phase,
+) -> Checked {
     let mut diagnostics = phase::check(module, phase);
     let mut results: BTreeMap<Name, Annotation> = BTreeMap::new();
     for function in module.functions() {
@@ -118,16 +150,22 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
         annotations.insert(function.name.clone(), outcome.annotations);
     }
     for definition in &module.definitions {
-        if let Definition::Tensor(program) = definition {
+        if let Definition::Tensor(program) = definition
+            && fine.get(&program.name) != Some(&program)
+        {
             diagnostics.extend(crate::tir::check(program));
         }
     }
-    diagnostics.sort_by(|a, b| (a.primary.span, a.code).cmp(&(b.primary.span, b.code)));
+    diagnostics.sort_by(in_order);
     // What the virtual machine runs has no use of annotations.
     let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };
     let impure = effects.into_impure();
     let left = by_function(&obligations);
     Checked { module, diagnostics, obligations, left, results, annotations, casts, impure }
+}
+
+fn in_order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
+    (a.primary.span, a.code).cmp(&(b.primary.span, b.code))
 }
 
 fn by_function(obligations: &[Left]) -> BTreeMap<Name, LeftIn> {

@@ -9,7 +9,10 @@ use relax_syntax::dim::{Dim, DimError};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::DimVar;
 use relax_syntax::span::Span;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
 
 /// The values of symbolic variables, and what bound them.
 pub type DimValues = BTreeMap<Name, BoundDim>;
@@ -25,6 +28,37 @@ pub struct BoundDim {
     pub by: String,
 }
 
+/// What a value is to whoever reads of it. Checks that pass, which is most of them, write no word of it.
+#[derive(Clone, Debug)]
+pub(super) enum What<'v> {
+    /// A parameter of the function.
+    Parameter(&'v Name),
+    /// A variable that is bound.
+    Variable(&'v Name),
+    /// One of the arguments of a function value, counted from 1.
+    Argument(usize),
+    /// What is cast.
+    Value,
+    /// What a function gives.
+    Result,
+    /// A field of a tuple.
+    Field(usize, Rc<What<'v>>),
+}
+
+/// As messages say it.
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Parameter(name) => write!(f, "parameter `{name}`"),
+            What::Variable(name) => write!(f, "`{name}`"),
+            What::Argument(number) => write!(f, "argument {number}"),
+            What::Value => f.write_str("the value"),
+            What::Result => f.write_str("the result"),
+            What::Field(index, whole) => write!(f, "field {index} of {whole}"),
+        }
+    }
+}
+
 /// One check of values against annotations.
 pub(super) struct Binder<'a> {
     /// `match_cast`, `boundary`, `return`, `annotation`: the first part of the trap's id.
@@ -34,7 +68,7 @@ pub(super) struct Binder<'a> {
     /// Variables known so far; grows.
     pub(super) dims: &'a mut DimValues,
     /// Comparisons that wait until every lone variable is bound.
-    pending: Vec<Pending>,
+    pending: Vec<Pending<'a>>,
     /// Whether variables without a value may be bound.
     binds: Binds,
 }
@@ -48,12 +82,15 @@ pub(super) enum Binds {
     Nothing,
 }
 
-struct Pending {
-    dim: Dim,
-    actual: i64,
-    what: String,
+/// The dims of one value.
+struct Pending<'a> {
+    annotation: &'a Annotation,
+    extents: &'a Extents,
+    shape: Cow<'a, [i64]>,
+    /// Of these dims; the others are bound.
+    axes: Vec<usize>,
+    what: What<'a>,
     span: Span,
-    shown: String,
 }
 
 impl<'a> Binder<'a> {
@@ -69,9 +106,9 @@ impl<'a> Binder<'a> {
     /// Checks kind, rank and dtype of a value at once, binds lone variables, and notes the rest.
     pub(super) fn value(
         &mut self,
-        annotation: &Annotation,
-        value: &Value,
-        what: &str,
+        annotation: &'a Annotation,
+        value: &'a Value,
+        what: What<'a>,
         span: Span,
     ) -> Result<(), Stop> {
         match (annotation, value) {
@@ -86,7 +123,7 @@ impl<'a> Binder<'a> {
                 self.tensor((&placed.shape, placed.dtype), annotation, what, span)
             }
             (Annotation::Shape(extents), Value::Shape(dims)) => {
-                self.extents(extents, dims, annotation, what, span)
+                self.extents(extents, Cow::Borrowed(dims), annotation, what, span)
             }
             (Annotation::Prim(expected), Value::Prim(found, _)) if expected == found => Ok(()),
             (Annotation::Prim(expected), Value::Prim(found, _)) => Err(self.trap(
@@ -100,8 +137,9 @@ impl<'a> Binder<'a> {
                         format!("{what} must have {} fields, found {}", fields.len(), items.len());
                     return Err(self.trap("rank", message, span));
                 }
+                let whole = Rc::new(what);
                 for (index, (field, item)) in fields.iter().zip(items).enumerate() {
-                    self.value(field, item, &format!("field {index} of {what}"), span)?;
+                    self.value(field, item, What::Field(index, whole.clone()), span)?;
                 }
                 Ok(())
             }
@@ -115,8 +153,8 @@ impl<'a> Binder<'a> {
     fn tensor(
         &mut self,
         (shape, dtype): (&[usize], DType),
-        annotation: &Annotation,
-        what: &str,
+        annotation: &'a Annotation,
+        what: What<'a>,
         span: Span,
     ) -> Result<(), Stop> {
         let known =
@@ -127,39 +165,37 @@ impl<'a> Binder<'a> {
         }
         let shape: Vec<i64> =
             shape.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
-        self.extents(&known.extents, &shape, annotation, what, span)
+        self.extents(&known.extents, Cow::Owned(shape), annotation, what, span)
     }
 
     fn extents(
         &mut self,
-        extents: &Extents,
-        shape: &[i64],
-        annotation: &Annotation,
-        what: &str,
+        extents: &'a Extents,
+        shape: Cow<'a, [i64]>,
+        annotation: &'a Annotation,
+        what: What<'a>,
         span: Span,
     ) -> Result<(), Stop> {
         if let Some(rank) = extents.rank().filter(|&rank| rank != shape.len()) {
             let message = format!(
                 "{what} must be `{annotation}`, of rank {rank}; found the shape {}, of rank {}",
-                shown_shape(shape),
+                shown_shape(&shape),
                 shape.len()
             );
             return Err(self.trap("rank", message, span));
         }
-        for (axis, (dim, &actual)) in extents.dims().into_iter().flatten().zip(shape).enumerate() {
-            let place = format!("dim {axis} of {what}");
+        let mut axes = Vec::new();
+        for (axis, (dim, &actual)) in extents.dims().into_iter().flatten().zip(&*shape).enumerate()
+        {
             match dim {
                 Dim::Var(name) if self.binds == Binds::Lone && !self.dims.contains_key(name) => {
-                    self.bind(name, actual, place, span)?;
+                    self.bind(name, actual, format!("dim {axis} of {what}"), span)?;
                 }
-                _ => self.pending.push(Pending {
-                    dim: dim.clone(),
-                    actual,
-                    what: place,
-                    span,
-                    shown: format!("`{annotation}`, found the shape {}", shown_shape(shape)),
-                }),
+                _ => axes.push(axis),
             }
+        }
+        if !axes.is_empty() {
+            self.pending.push(Pending { annotation, extents, shape, axes, what, span });
         }
         Ok(())
     }
@@ -190,21 +226,19 @@ impl<'a> Binder<'a> {
 
     /// Compares what is left, once every variable that can be bound is.
     pub(super) fn finish(self) -> Result<(), Stop> {
+        let value_of = |name: &Name| self.dims.get(name).map(|bound| bound.value);
         for pending in &self.pending {
-            let value_of = |name: &Name| self.dims.get(name).map(|bound| bound.value);
-            let expected = match pending.dim.eval(&value_of) {
-                Ok(expected) => expected,
-                Err(error) if self.passes_over(&error) => continue,
-                Err(error) => {
-                    return Err(self.trap(
-                        "dim",
-                        format!("{}: {error}", pending.what),
-                        pending.span,
-                    ));
+            let dims = pending.extents.dims().unwrap_or_default();
+            for &axis in &pending.axes {
+                match dims[axis].eval(&value_of) {
+                    Ok(expected) if expected == pending.shape[axis] => {}
+                    Ok(expected) => return Err(self.mismatch(pending, axis, expected)),
+                    Err(error) if self.passes_over(&error) => {}
+                    Err(error) => {
+                        let message = format!("dim {axis} of {}: {error}", pending.what);
+                        return Err(self.trap("dim", message, pending.span));
+                    }
                 }
-            };
-            if expected != pending.actual {
-                return Err(self.mismatch(pending, expected));
             }
         }
         Ok(())
@@ -217,17 +251,21 @@ impl<'a> Binder<'a> {
             && (matches!(error, DimError::Unbound(_)) || self.check == "annotation")
     }
 
-    fn mismatch(&self, pending: &Pending, expected: i64) -> Stop {
-        let value = match &pending.dim {
+    fn mismatch(&self, pending: &Pending, axis: usize, expected: i64) -> Stop {
+        let Pending { annotation, shape, what, .. } = pending;
+        let dim = &pending.extents.dims().unwrap_or_default()[axis];
+        let value = match dim {
             Dim::Int(_) => expected.to_string(),
             dim => format!("{dim} = {expected}"),
         };
         let message = format!(
-            "{} must be {value}, found {}: expected {}",
-            pending.what, pending.actual, pending.shown
+            "dim {axis} of {what} must be {value}, found {}: expected `{annotation}`, \
+             found the shape {}",
+            shape[axis],
+            shown_shape(shape)
         );
         let mut trap = located(format!("{}/dim", self.check), message, pending.span);
-        pending.dim.visit_vars(&mut |name| {
+        dim.visit_vars(&mut |name| {
             if let Some(bound) = self.dims.get(name) {
                 let name = Dim::Var(name.clone());
                 trap.notes.push(format!("{name} = {} was bound by {}", bound.value, bound.by));

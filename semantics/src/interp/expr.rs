@@ -1,6 +1,6 @@
 //! Evaluation of right-hand sides and atoms.
 
-use super::binding::{Binder, Binds, BoundDim};
+use super::binding::{Binder, Binds, BoundDim, What};
 use super::{Frame, Interpreter};
 use crate::ops::{Kind, Operator, apply, called_by_name, lookup};
 use crate::stop::Stop;
@@ -42,7 +42,7 @@ impl<'m> Interpreter<'m> {
                 let span = function.var(var).span;
                 let mut binder =
                     Binder::new("match_cast", &function.dims, &mut frame.dims, Binds::Lone);
-                binder.value(annotation, &value, "the value", span)?;
+                binder.value(annotation, &value, What::Value, span)?;
                 binder.finish()?;
                 Ok(value)
             }
@@ -145,12 +145,12 @@ impl<'m> Interpreter<'m> {
         let mut dims = frame.dims.clone();
         let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Lone);
         for (index, (param, arg)) in signature.params.iter().zip(&args).enumerate() {
-            binder.value(param, arg, &format!("argument {}", index + 1), span)?;
+            binder.value(param, arg, What::Argument(index + 1), span)?;
         }
         binder.finish()?;
         let result = self.call_value(function, args)?;
         let mut binder = Binder::new("call", &frame.function.dims, &mut dims, Binds::Nothing);
-        binder.value(&signature.result, &result, "the result", span)?;
+        binder.value(&signature.result, &result, What::Result, span)?;
         binder.finish()?;
         Ok(result)
     }

@@ -3,25 +3,29 @@
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::ir::{Body, Expr, VarId};
-use relax_syntax::resolve::{atom_uses, expr_uses};
-use std::collections::{BTreeMap, BTreeSet};
+use relax_syntax::resolve::{visit_atom_uses, visit_expr_uses};
+use std::collections::BTreeMap;
 
-/// For each binding of a body, in order, the variables of the body that nothing uses after it.
-pub(super) fn last_uses(body: &Body) -> Vec<Vec<VarId>> {
-    let bindings: Vec<_> = body.bindings().collect();
-    let own: BTreeSet<VarId> = bindings.iter().map(|binding| binding.var).collect();
-    let mut used = BTreeSet::new();
-    atom_uses(&body.result, &mut used);
-    let mut drops = vec![Vec::new(); bindings.len()];
-    for (binding, drop) in bindings.iter().zip(&mut drops).rev() {
-        let mut here = BTreeSet::from([binding.var]);
-        expr_uses(&binding.expr, &mut here);
-        for var in here {
-            if used.insert(var) && own.contains(&var) {
+/// For each binding of a body, in order, the variables of the body that nothing uses after it. The function
+/// that it stands in has so many variables.
+pub(super) fn last_uses(body: &Body, vars: usize) -> Vec<Vec<VarId>> {
+    let (mut own, mut used) = (vec![false; vars], vec![false; vars]);
+    body.bindings().for_each(|binding| own[binding.var.0 as usize] = true);
+    visit_atom_uses(&body.result, &mut |var| used[var.0 as usize] = true);
+    let mut drops: Vec<Vec<VarId>> = Vec::new();
+    for binding in body.blocks.iter().rev().flat_map(|block| block.bindings.iter().rev()) {
+        let mut drop = Vec::new();
+        let mut note = |var: VarId| {
+            let index = var.0 as usize;
+            if !std::mem::replace(&mut used[index], true) && own[index] {
                 drop.push(var);
             }
-        }
+        };
+        note(binding.var);
+        visit_expr_uses(&binding.expr, &mut note);
+        drops.push(drop);
     }
+    drops.reverse();
     drops
 }
 

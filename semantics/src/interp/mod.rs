@@ -20,7 +20,7 @@ use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir;
 use crate::value::{Closure, Value};
-use binding::{Binder, Binds};
+use binding::{Binder, Binds, What};
 use graphs::Graphs;
 use held::{Held, Shares, last_uses};
 use relax_syntax::Name;
@@ -177,8 +177,8 @@ impl<'m> Interpreter<'m> {
         let mut check = || {
             for (&param, arg) in lambda.params.iter().zip(&args) {
                 let info = function.var(param);
-                let what = format!("parameter `{}`", info.name);
-                binder.value(function.param_annotation(param), arg, &what, info.span)?;
+                let what = What::Parameter(&info.name);
+                binder.value(function.param_annotation(param), arg, what, info.span)?;
             }
             Ok(())
         };
@@ -198,13 +198,13 @@ impl<'m> Interpreter<'m> {
         span: Span,
     ) -> Result<(), Stop> {
         lambda.result.as_ref().map_or(Ok(()), |annotation| {
-            check_value("return", frame, annotation, value, "the result", span)
+            check_value("return", frame, annotation, value, What::Result, span)
         })
     }
 
     fn body(&mut self, frame: &mut Frame<'m>, body: &Body) -> Result<Value, Stop> {
         let limit = self.options.limits.total_bytes;
-        for (binding, unused) in body.bindings().zip(last_uses(body)) {
+        for (binding, unused) in body.bindings().zip(last_uses(body, frame.values.len())) {
             self.step()?;
             let span = frame.function.var(binding.var).span;
             let value = self
@@ -233,8 +233,8 @@ impl<'m> Interpreter<'m> {
         if let Some(annotation) = &info.annotation
             && !matches!(expr, Expr::Closure(_))
         {
-            let what = format!("`{}`", info.name);
-            check_value("annotation", frame, annotation, &value, &what, info.span)?;
+            let what = What::Variable(&info.name);
+            check_value("annotation", frame, annotation, &value, what, info.span)?;
         }
         frame.values[var.0 as usize] = Some(value);
         Ok(())
@@ -273,7 +273,7 @@ fn check_value(
     frame: &mut Frame<'_>,
     annotation: &Annotation,
     value: &Value,
-    what: &str,
+    what: What<'_>,
     span: Span,
 ) -> Result<(), Stop> {
     let declared = &frame.function.dims;

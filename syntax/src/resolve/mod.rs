@@ -17,7 +17,7 @@ pub mod tensor_codes;
 mod tensor_expr;
 mod tensor_loops;
 
-pub use outputs::{atom_uses, expr_uses};
+pub use outputs::{atom_uses, expr_uses, visit_atom_uses, visit_expr_uses};
 pub use tensor::resolve_tensor_program;
 
 use crate::ast::{Def, Expr, ExprKind, File, StatementKind};

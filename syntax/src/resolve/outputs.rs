@@ -26,40 +26,55 @@ pub(super) fn complete_outputs(body: &mut Body, open: &BTreeSet<usize>) {
 
 /// Adds every variable that an expression reads, nested bodies included.
 pub fn expr_uses(expr: &Expr, used: &mut BTreeSet<VarId>) {
+    visit_expr_uses(expr, &mut |var| {
+        used.insert(var);
+    });
+}
+
+/// Adds every variable in an atom.
+pub fn atom_uses(atom: &Atom, used: &mut BTreeSet<VarId>) {
+    visit_atom_uses(atom, &mut |var| {
+        used.insert(var);
+    });
+}
+
+/// Calls `visit` on every variable that an expression reads, nested bodies included, as often as it reads it.
+pub fn visit_expr_uses(expr: &Expr, visit: &mut dyn FnMut(VarId)) {
     match expr {
-        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => atom_uses(atom, used),
+        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => {
+            visit_atom_uses(atom, visit);
+        }
         Expr::Call { callee, args, attrs } => {
             if let Callee::Var(var) = callee {
-                used.insert(*var);
+                visit(*var);
             }
-            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|a| atom_uses(a, used));
+            let attrs = attrs.iter().map(|(_, atom)| atom);
+            args.iter().chain(attrs).for_each(|atom| visit_atom_uses(atom, visit));
         }
         Expr::If { condition, then, otherwise } => {
-            atom_uses(condition, used);
-            body_uses(then, used);
-            body_uses(otherwise, used);
+            visit_atom_uses(condition, visit);
+            visit_body_uses(then, visit);
+            visit_body_uses(otherwise, visit);
         }
         Expr::Closure(lambda) => {
             if let Some(body) = &lambda.body {
-                body_uses(body, used);
+                visit_body_uses(body, visit);
             }
         }
     }
 }
 
-fn body_uses(body: &Body, used: &mut BTreeSet<VarId>) {
-    body.bindings().for_each(|binding| expr_uses(&binding.expr, used));
-    atom_uses(&body.result, used);
+fn visit_body_uses(body: &Body, visit: &mut dyn FnMut(VarId)) {
+    body.bindings().for_each(|binding| visit_expr_uses(&binding.expr, visit));
+    visit_atom_uses(&body.result, visit);
 }
 
-/// Adds every variable in an atom.
-pub fn atom_uses(atom: &Atom, used: &mut BTreeSet<VarId>) {
+/// Calls `visit` on every variable in an atom.
+pub fn visit_atom_uses(atom: &Atom, visit: &mut dyn FnMut(VarId)) {
     match atom {
-        Atom::Var(var) => {
-            used.insert(*var);
-        }
+        Atom::Var(var) => visit(*var),
         Atom::Tuple(items) | Atom::List(items) => {
-            items.iter().for_each(|item| atom_uses(item, used));
+            items.iter().for_each(|item| visit_atom_uses(item, visit));
         }
         _ => {}
     }

@@ -1,0 +1,67 @@
+//! What was answered before: the same question from the same facts has the same answer, and whoever checks a program
+//! after each of many passes asks the same ones again.
+
+use crate::claims::Formula;
+use crate::verdict::Verdict;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Claim;
+use std::collections::HashMap;
+
+/// Answers that are kept; then all are forgotten.
+const MOST: usize = 1 << 14;
+
+/// The facts of a scope and of those around it, in the order in which they were assumed. These decide every answer:
+/// what questions leave behind is forgotten after each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Known(u64);
+
+/// Answers by what was known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// How many lists of facts have a number.
+    numbered: u64,
+    longer: HashMap<(Known, Claim), Known>,
+    verdicts: HashMap<(Known, Formula), Verdict>,
+    simple: HashMap<(Known, Dim), Dim>,
+}
+
+impl Memory {
+    /// These facts and one more.
+    pub(crate) fn with(&mut self, known: Known, claim: &Claim) -> Known {
+        self.make_room();
+        let key = (known, claim.clone());
+        *self.longer.entry(key).or_insert_with(|| {
+            self.numbered += 1;
+            Known(self.numbered)
+        })
+    }
+
+    /// What came of a question.
+    pub(crate) fn verdict(&self, key: &(Known, Formula)) -> Option<&Verdict> {
+        self.verdicts.get(key)
+    }
+
+    /// Keeps what came of a question.
+    pub(crate) fn keep(&mut self, key: (Known, Formula), verdict: Verdict) {
+        self.make_room();
+        self.verdicts.insert(key, verdict);
+    }
+
+    /// The simpler dim that was found.
+    pub(crate) fn simple(&self, key: &(Known, Dim)) -> Option<&Dim> {
+        self.simple.get(key)
+    }
+
+    /// Keeps a simpler dim.
+    pub(crate) fn keep_simple(&mut self, key: (Known, Dim), simple: Dim) {
+        self.make_room();
+        self.simple.insert(key, simple);
+    }
+
+    /// Numbers are never given twice, so that those in use stay right.
+    fn make_room(&mut self) {
+        if self.longer.len() + self.verdicts.len() + self.simple.len() >= MOST {
+            *self = Self { numbered: self.numbered, ..Self::default() };
+        }
+    }
+}
