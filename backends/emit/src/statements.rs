@@ -41,6 +41,7 @@ impl Printer<'_, '_> {
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::For { .. } if self.sums == Sums::AnyOrder && self.multiply(stmt) => {}
+            StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {
@@ -87,6 +88,10 @@ impl Printer<'_, '_> {
         }
         if is_half(dtype) {
             text = format!("rx_{dtype}_of_f32({text})");
+        }
+        if let Some(lane) = self.cuda.as_ref().and_then(|cuda| cuda.lanes.get(&buffer)).cloned() {
+            self.line(&format!("{lane} = {text};"));
+            return;
         }
         let name = self.buffers[&buffer].clone();
         self.line(&format!("{name}[{at}] = {text};"));
