@@ -33,6 +33,9 @@ impl When {
 /// Names of values that read no memory.
 pub(crate) type Values = BTreeMap<ScalarId, TExpr>;
 
+/// Whether an extent is declared to be a multiple of a width.
+type Divides<'d> = dyn Fn(i64, &TExpr) -> bool + 'd;
+
 /// What is around a store.
 #[derive(Clone)]
 struct Path {
@@ -234,7 +237,7 @@ impl Path {
         &self,
         axes: &[Linear],
         extents: &[TExpr],
-        (extent_of, divides): (&BTreeMap<String, Factors>, &dyn Fn(i64, &TExpr) -> bool),
+        (extent_of, divides): (&BTreeMap<String, Factors>, &Divides<'_>),
     ) -> Option<When> {
         let mut seen = BTreeSet::new();
         let mut chosen = When::Always;
