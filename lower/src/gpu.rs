@@ -31,6 +31,7 @@ mod steps;
 mod storage;
 mod tiles;
 mod turned;
+mod wide;
 
 pub use program::{schedule, schedule_in, schedule_module};
 

@@ -4,7 +4,7 @@
 use crate::product::{Offered, of_kernel};
 use crate::resident::{Call, Ended, Resident};
 use crate::{Device, Error};
-use relax_emit::cuda::{CudaKernel, Refused};
+use relax_emit::cuda::{ALIGNED, CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
 use relax_rewrite::walk::loaded;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
@@ -101,6 +101,11 @@ impl<D: Device> Kernels for DeviceKernels<D> {
         let Loaded { kernel, symbols, offered, reads } = found;
         // To read of what nothing was written to is a trap.
         if tensors.iter().zip(reads).any(|(tensor, read)| *read && !tensor.is_written()) {
+            return self.interpret(number, tensors, ints);
+        }
+        // The device's memory begins where the machine's does, and vectors are loaded from where they may lie.
+        let begins = |tensor: &TensorArg<'_>| tensor.memory().map_or(0, |memory| memory.offset);
+        if tensors.iter().any(|tensor| begins(tensor) % ALIGNED as usize != 0) {
             return self.interpret(number, tensors, ints);
         }
         let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();

@@ -92,7 +92,8 @@ impl<D: Device> Resident<D> {
         // The same bits.
         let integers = call.plan.integers.iter().map(|&value| value as u64);
         arguments.extend(integers);
-        for (symbol, sizes) in call.symbols.iter().zip(&call.plan.sizes) {
+        let launches = call.symbols.iter().zip(&call.plan.sizes);
+        for (symbol, sizes) in launches.filter(|(_, sizes)| sizes.blocks() > 0) {
             let (symbol, arguments) = (Arc::clone(symbol), arguments.clone());
             self.queue.step(Step::Launch { symbol, sizes: *sizes, arguments })?;
         }

@@ -110,7 +110,7 @@ impl Printer<'_, '_> {
         offset(&values, &extents)
     }
 
-    fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {
+    pub(crate) fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {
         let Some(dim) = dim else { return false };
         let known = (dim.clone(), extent.clone());
         if self.within.contains(&known) {

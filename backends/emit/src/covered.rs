@@ -33,6 +33,9 @@ impl When {
 /// Names of values that read no memory.
 pub(crate) type Values = BTreeMap<ScalarId, TExpr>;
 
+/// Whether an extent is declared to be a multiple of a width.
+type Divides<'d> = dyn Fn(i64, &TExpr) -> bool + 'd;
+
 /// What is around a store.
 #[derive(Clone)]
 struct Path {
@@ -134,7 +137,12 @@ impl Path {
             }
             _ => return None,
         }
-        self.all_indices(&axes, &extents, &extent_of)
+        let divides = |width: i64, extent: &TExpr| {
+            let mut declared = program.dims.iter();
+            let of = declared.find(|dim| *extent == TExpr::Dim(dim.name.clone()));
+            of.and_then(|dim| dim.multiple_of).is_some_and(|of| of % width == 0)
+        };
+        self.all_indices(&axes, &extents, (&extent_of, &divides))
     }
 
     /// The scalar that numbers the blocks, or the threads of all blocks.
@@ -229,7 +237,7 @@ impl Path {
         &self,
         axes: &[Linear],
         extents: &[TExpr],
-        extent_of: &BTreeMap<String, Factors>,
+        (extent_of, divides): (&BTreeMap<String, Factors>, &Divides<'_>),
     ) -> Option<When> {
         let mut seen = BTreeSet::new();
         let mut chosen = When::Always;
@@ -246,11 +254,15 @@ impl Path {
                 next = next.checked_mul(extent_of.get(name)?.literal()?)?;
             }
             (*step == next).then_some(())?;
-            match extent_of.get(last)?.reaches(extent, next, &self.values)? {
-                None => {}
-                Some(factor) if chosen == When::Always => chosen = when(&factor),
-                Some(_) => return None,
-            }
+            let divides = divides(next, extent);
+            let Some(factor) =
+                extent_of.get(last)?.reaches(extent, (next, divides), &self.values)?
+            else {
+                continue;
+            };
+            let when = when(&factor);
+            (chosen == When::Always || chosen == when).then_some(())?;
+            chosen = when;
         }
         Some(chosen)
     }
@@ -357,6 +369,39 @@ mod tests {
         for (from, to) in wrong {
             let text = TEXT.replacen(from, to, 1);
             assert_ne!(text, TEXT, "`{from}` is in the text");
+            assert!(is_watched(&text), "`{to}` is not noticed");
+        }
+    }
+
+    /// Rows of whole vectors by one launch, all others by another one.
+    const VECTORS: &str = include_str!("covered_vectors.rx");
+
+    #[test]
+    fn vectors_and_the_rest_are_all() {
+        assert!(!is_watched(VECTORS));
+        let declared = VECTORS.replacen("    M =", "    m = sym_var(multiple_of=8)\n    M =", 1);
+        let first = "n * count * (1 - min(m % 4, 1))";
+        let alone = declared.replacen(first, "n * count", 1).replacen("min(m % 4, 1)", "0", 1);
+        assert!(!is_watched(&alone));
+        let odd = alone.replacen("multiple_of=8", "multiple_of=6", 1);
+        assert!(is_watched(&odd));
+    }
+
+    #[test]
+    fn vectors_that_leave_something_out_are_noticed() {
+        let wrong = [
+            ("(1 - min(m % 4, 1))", "(1 - min(m % 8, 1))"),
+            ("(1 - min(m % 4, 1))", "min(m % 4, 1)"),
+            ("count_2 = n * m * min(m % 4, 1)", "count_2 = n * m * (1 - min(m % 4, 1))"),
+            ("count_2 = n * m * min(m % 4, 1)", "count_2 = n * m * min(m % 2, 1)"),
+            ("for lane in vectorized(4)", "for lane in vectorized(3)"),
+            ("j = vector * 4 + lane", "j = vector * 2 + lane"),
+            ("count = m // 4", "count = m // 8"),
+            ("M[i, j] = X[i, j]", "M[i, vector] = X[i, j]"),
+        ];
+        for (from, to) in wrong {
+            let text = VECTORS.replacen(from, to, 1);
+            assert_ne!(text, VECTORS, "`{from}` is in the text");
             assert!(is_watched(&text), "`{to}` is not noticed");
         }
     }

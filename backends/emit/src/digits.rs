@@ -141,9 +141,13 @@ impl Factors {
     pub(crate) fn reaches(
         &self,
         extent: &TExpr,
-        width: i64,
+        (width, divides): (i64, bool),
         values: &Values,
     ) -> Option<Option<TExpr>> {
+        let whole = TExpr::Binary(BinOp::FloorDiv, Box::new((extent.clone(), TExpr::Int(width))));
+        if width > 1 && self.others.contains_key(&Linear::name(&whole)) {
+            return self.reaches_whole((&whole, extent), (width, divides), values);
+        }
         if let (Some(steps), TExpr::Int(extent)) = (self.literal(), extent) {
             return (steps.checked_mul(width)? >= *extent).then_some(None);
         }
@@ -161,6 +165,26 @@ impl Factors {
             (None, _) => Some(None),
             (Some((1, factor)), None) => Some(Some(factor)),
             _ => None,
+        }
+    }
+}
+
+impl Factors {
+    /// The same where only whole steps are counted: the width divides the extent, or that is what the factor says.
+    fn reaches_whole(
+        &self,
+        (whole, extent): (&TExpr, &TExpr),
+        (width, divides): (i64, bool),
+        values: &Values,
+    ) -> Option<Option<TExpr>> {
+        let left = self.without(&Self::of(whole, values)?)?;
+        let rest = TExpr::Binary(BinOp::Mod, Box::new((extent.clone(), TExpr::Int(width))));
+        let rest = TExpr::Binary(BinOp::Min, Box::new((rest, TExpr::Int(1))));
+        let is_whole = TExpr::Binary(BinOp::Sub, Box::new((TExpr::Int(1), rest)));
+        let only = |of: &Self| *of == Self { literal: 1, others: BTreeMap::new() };
+        match Self::of(&is_whole, values).and_then(|factor| left.without(&factor)) {
+            Some(left) => only(&left).then_some(Some(is_whole)),
+            None => only(&left).then_some((!divides).then_some(is_whole)),
         }
     }
 }

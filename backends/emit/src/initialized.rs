@@ -50,6 +50,8 @@ struct Known {
     straight: BTreeSet<BufferId>,
     /// Loops around.
     depth: usize,
+    /// Elements of shared memory that threads wrote before they met.
+    met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
     /// Variables of loops over threads that are around, and their numbers.
     threads: BTreeMap<ScalarId, i64>,
     /// What names stand for.
@@ -158,19 +160,24 @@ impl Walk<'_> {
     /// All threads have come here: what each stored on the way is there.
     fn meet(&mut self) {
         let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
-        let whole = self.known.allocated.iter().filter(shared).filter(|id| self.is_covered(**id));
-        let whole: Vec<BufferId> = whole.copied().collect();
-        self.known.whole.extend(whole);
+        let shared: Vec<BufferId> = self.known.allocated.iter().filter(shared).copied().collect();
+        for buffer in shared {
+            let Some((found, all)) = self.stored_by_all(buffer) else { continue };
+            if i64::try_from(found.len()) == Ok(all) {
+                self.known.whole.insert(buffer);
+            }
+            self.known.met.entry(buffer).or_default().extend(found);
+        }
     }
 
-    /// Whether the stores of all threads come to every element of shared memory.
-    fn is_covered(&self, buffer: BufferId) -> bool {
+    /// The elements of shared memory to which the stores of all threads come, and how many it has.
+    fn stored_by_all(&self, buffer: BufferId) -> Option<(BTreeSet<Vec<i64>>, i64)> {
         let extents = self.program.buffer(buffer).shape.iter();
         let extents =
             extents.map(|dim| if let Dim::Int(extent) = dim { Some(*extent) } else { None });
-        let Some(extents) = extents.collect::<Option<Vec<i64>>>() else { return false };
+        let extents = extents.collect::<Option<Vec<i64>>>()?;
         let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
-        let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
+        let all = all.filter(|all| *all <= COUNTED)?;
         let mut found = BTreeSet::new();
         for (_, indices) in self.known.elements.iter().filter(|(other, _)| *other == buffer) {
             self.each_thread(indices, &mut |values| {
@@ -179,11 +186,18 @@ impl Walk<'_> {
                 found.extend(inside.then(|| values.to_vec()));
             });
         }
-        i64::try_from(found.len()) == Ok(all)
+        Some((found, all))
     }
 
-    /// The values of indices for each thread; none where something else decides them.
-    fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) {
+    /// Whether each thread reads what some thread wrote before they met.
+    fn is_met(&self, buffer: BufferId, indices: &[TExpr]) -> bool {
+        let Some(met) = self.known.met.get(&buffer) else { return false };
+        let mut all_met = true;
+        self.each_thread(indices, &mut |values| all_met &= met.contains(values)) && all_met
+    }
+
+    /// The values of indices for each thread; false where something else decides them.
+    fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) -> bool {
         let is_used = |var: &ScalarId| indices.iter().any(|at| mentions(at, &TExpr::Scalar(*var)));
         let used: Vec<(ScalarId, i64)> = self
             .known
@@ -193,16 +207,18 @@ impl Walk<'_> {
             .filter(|(var, _)| is_used(var))
             .collect();
         let all = used.iter().try_fold(1_i64, |all, (_, count)| all.checked_mul(*count));
-        for mut number in 0..all.filter(|all| *all <= COUNTED).unwrap_or(0) {
+        let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
+        for mut number in 0..all {
             let mut values = BTreeMap::new();
             for (var, count) in &used {
                 values.insert(*var, number % count);
                 number /= count;
             }
             let found: Option<Vec<i64>> = indices.iter().map(|at| value(at, &values)).collect();
-            let Some(found) = found else { return };
+            let Some(found) = found else { return false };
             seen(&found);
         }
+        true
     }
 
     fn fresh(&mut self, buffer: BufferId) {
@@ -212,6 +228,7 @@ impl Walk<'_> {
             self.known.straight.insert(buffer);
         }
         self.known.whole.remove(&buffer);
+        self.known.met.remove(&buffer);
         self.known.elements.retain(|(other, _)| *other != buffer);
         self.known.chosen.retain(|(other, _)| *other != buffer);
     }
@@ -267,7 +284,8 @@ impl Walk<'_> {
         let known = &self.known;
         let found = !known.allocated.contains(&buffer)
             || known.whole.contains(&buffer)
-            || known.elements.iter().any(|(other, at)| *other == buffer && at == indices);
+            || known.elements.iter().any(|(other, at)| *other == buffer && at == indices)
+            || self.is_met(buffer, indices);
         if !found {
             self.unproved.insert(buffer);
         }
@@ -388,6 +406,13 @@ mod tests {
         assert_eq!(watched(after), ["S"]);
         assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
         assert_eq!(watched("S[t] = X[t]\nS[t + 3] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
+    }
+
+    #[test]
+    fn what_threads_read_of_a_part_that_all_stored_is_there() {
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[3 - t]\n"), [""; 0]);
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[t + 1]\n"), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nY[t] = S[3 - t]\n"), ["S"]);
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl Printer<'_, '_> {
         match &stmt.kind {
             StmtKind::For { .. }
                 if self.sums == Sums::AnyOrder && (self.multiply(stmt) || self.fill(stmt)) => {}
+            StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
             StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {
@@ -88,6 +89,10 @@ impl Printer<'_, '_> {
         }
         if is_half(dtype) {
             text = format!("rx_{dtype}_of_f32({text})");
+        }
+        if let Some(lane) = self.cuda.as_ref().and_then(|cuda| cuda.lanes.get(&buffer)).cloned() {
+            self.line(&format!("{lane} = {text};"));
+            return;
         }
         let name = self.buffers[&buffer].clone();
         self.line(&format!("{name}[{at}] = {text};"));

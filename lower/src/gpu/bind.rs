@@ -6,6 +6,7 @@ use super::handed::{Nearer, own_elements};
 use super::own::apart;
 use super::program::Writer;
 use super::storage::{Spread, spread};
+use super::wide::{self, vectors};
 use crate::passes::fuse_loops::never_stops;
 use relax_rewrite::walk::visit;
 use relax_syntax::dtype::DType;
@@ -34,13 +35,43 @@ impl Nest {
         }
         nest
     }
+
+    fn all(&self) -> Vec<Loop> {
+        self.loops.iter().map(|(item, _)| item.clone()).collect()
+    }
 }
 
 /// The statements in the place of a nest at the top; `None` where no loop of it can be bound. `host` are the scalars whose
-/// values the host knows.
+/// values the host knows. Rows of whole vectors get a kernel of their own.
 pub(super) fn bind(
     writer: &mut Writer,
     stmt: &Stmt,
+    outside: &[Stmt],
+    host: &BTreeSet<ScalarId>,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<Vec<Stmt>> {
+    let nest = Nest::of(stmt);
+    let all_bound = chosen(writer, stmt, &nest, host, facts).into_iter().all(|bound| bound);
+    let vectors = vectors(writer, &nest.all(), &nest.body, facts).filter(|_| all_bound);
+    let Some(vectors) = vectors else {
+        return bind_times(writer, (stmt, None), outside, host, facts, limits);
+    };
+    let wide = match &vectors.rest {
+        None => nest,
+        Some(_) => Nest::of(&writer.renamed(stmt)),
+    };
+    let mut done = wide::written(writer, (&wide.all(), &wide.body), &vectors, wide.span, limits);
+    if let Some(rest) = vectors.rest {
+        done.extend(bind_times(writer, (stmt, Some(rest)), outside, host, facts, limits)?);
+    }
+    Some(done)
+}
+
+/// The same with as many blocks as `times` says, which is 0 or 1: the host chooses by it.
+pub(super) fn bind_times(
+    writer: &mut Writer,
+    (stmt, times): (&Stmt, Option<TExpr>),
     outside: &[Stmt],
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
@@ -60,7 +91,9 @@ pub(super) fn bind(
     });
     let body = with_own_elements(writer, &threads, body, outside);
     let Spread { outside, body } = spread(writer, &threads, &body)?;
-    Some([outside, flattened(writer, &threads, body, nest.span, limits)].concat())
+    let extents = threads.iter().map(|item| extent(item)).collect();
+    let kernel = flattened(writer, (&threads, extents), times, body, nest.span, limits);
+    Some([outside, kernel].concat())
 }
 
 /// Sums and the like that only an iteration sees are memory of its thread.
@@ -88,7 +121,7 @@ fn chosen(
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
 ) -> Vec<bool> {
-    let loops: Vec<Loop> = nest.loops.iter().map(|(item, _)| item.clone()).collect();
+    let loops = nest.all();
     let mut bound = apart(&loops, std::slice::from_ref(stmt));
     for (item, bound) in loops.iter().zip(&mut bound) {
         *bound &= is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
@@ -114,16 +147,17 @@ pub(super) fn is_of_host(expr: &TExpr, writer: &Writer, host: &BTreeSet<ScalarId
     known
 }
 
-/// The loops as one index over blocks of threads, in the order of the text.
-fn flattened(
+/// The loops as one index over blocks of threads, in the order of the text; `times` is 0 where there are to be none.
+pub(super) fn flattened(
     writer: &mut Writer,
-    loops: &[&Loop],
+    (loops, extents): (&[&Loop], Vec<TExpr>),
+    times: Option<TExpr>,
     body: Vec<Stmt>,
     span: Span,
     limits: Limits,
 ) -> Vec<Stmt> {
-    let extents: Vec<TExpr> = loops.iter().map(|item| extent(item)).collect();
-    let product = extents.iter().cloned().reduce(multiply).unwrap_or(TExpr::Int(1));
+    let factors = extents.iter().cloned().chain(times);
+    let product = factors.reduce(multiply).unwrap_or(TExpr::Int(1));
     let (count, mut done) = named(writer, product, span);
     let threads = match count {
         TExpr::Int(count) => count.clamp(1, limits.threads),

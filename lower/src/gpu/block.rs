@@ -67,14 +67,21 @@ impl<'w> Kernel<'w> {
         Self::new(writer, (thread, 1 << limits.threads.max(1).ilog2()), limits, span)
     }
 
-    /// Of the threads of a block some for each of neighbouring columns: 8 for each of 32, where there are 256.
-    pub(super) fn of_columns(writer: &'w mut Writer, group: &Group, limits: Limits) -> Self {
+    /// Of the threads of a block some for each of neighbouring columns: 8 for each of 32, where there are 256. With `times` there
+    /// are none where it is 0.
+    pub(super) fn of_columns(
+        writer: &'w mut Writer,
+        group: &Group,
+        times: Option<&TExpr>,
+        limits: Limits,
+    ) -> Self {
         let span = group.span;
         let bits = limits.threads.max(1).ilog2();
         let high = (bits * 3).div_ceil(8);
         let [thread, tx] = ["ty", "tx"].map(|base| writer.scalar(base, Some(DType::I64), span));
         let row = writer.scalar("column", None, span);
-        let extents = group.rows.iter().map(extent).reduce(multiply).unwrap_or(TExpr::Int(1));
+        let extents = group.rows.iter().map(extent).chain(times.cloned()).reduce(multiply);
+        let extents = extents.unwrap_or(TExpr::Int(1));
         let (count, outside) = named(writer, extents, span);
         let mut kernel = Self::new(writer, (thread, 1 << high), limits, span);
         kernel.lanes = Some(Lanes { tx, width: 1 << (bits - high), row, count });

@@ -9,7 +9,7 @@ use super::turned::turn;
 use super::{Limits, Order};
 use relax_rewrite::launches::{has_threads, reads};
 use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{loaded, stored};
+use relax_rewrite::walk::{Rewrite, loaded, statements, stored, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
@@ -18,7 +18,7 @@ use relax_syntax::ir::tensor::{
 };
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The program with every statement bound to threads, the same bits; `None` where there is nothing to bind: see
 /// [`schedule_in`].
@@ -106,9 +106,35 @@ impl Writer {
         id
     }
 
+    /// A statement for the second time in the program: what it binds has names of its own.
+    pub(super) fn renamed(&mut self, stmt: &Stmt) -> Stmt {
+        let mut bound = Vec::new();
+        let stmt = std::slice::from_ref(stmt);
+        visit_statements(stmt, &mut |stmt| match &stmt.kind {
+            StmtKind::For { loops, .. } => bound.extend(loops.iter().map(|item| item.var)),
+            StmtKind::Block { axes, .. } => bound.extend(axes.iter().map(|axis| axis.var)),
+            StmtKind::Let { var, .. } => bound.push(*var),
+            _ => {}
+        });
+        let names = bound.into_iter().map(|var| {
+            let info = self.program.scalar(var).clone();
+            (var, self.scalar(info.name.as_str(), info.dtype, info.span))
+        });
+        let mut names = Renamed(names.collect());
+        statements(stmt, &mut names).remove(0)
+    }
+
     /// A loop variable becomes the name of a value.
     pub(super) fn is_bound(&mut self, var: ScalarId) {
         self.program.scalars[var.0 as usize].dtype = None;
+    }
+}
+
+struct Renamed(BTreeMap<ScalarId, ScalarId>);
+
+impl Rewrite for Renamed {
+    fn scalar(&mut self, id: ScalarId) -> ScalarId {
+        self.0.get(&id).copied().unwrap_or(id)
     }
 }
 

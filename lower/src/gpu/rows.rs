@@ -3,24 +3,27 @@
 //! normalizations are one kernel.
 //!
 //! Where a reduction goes down columns, neighbouring threads have neighbouring columns, and some threads of the block share each:
-//! so memory is read along its rows, and a tall matrix of few columns has work for all.
+//! so memory is read along its rows, and a tall matrix of few columns has work for all. Columns of few elements are not worth
+//! that: a thread has each alone, and where only a call tells how long they are, both kernels are in the text, and the host chooses.
 //!
 //! A tree combines in another order: floats only where [`Order::Free`] allows it. What is combined of integers is the same in any
 //! order. Nothing of it may stop the program, since rows and steps change places.
 
-use super::bind::is_of_host;
+use super::bind::{bind_times, is_of_host};
 use super::block::Kernel;
-use super::expressions::{extent, multiply};
+use super::expressions::{as_dim, binary, extent, multiply};
 use super::handed::own_elements;
 use super::own::apart;
 use super::program::Writer;
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
+use relax_rewrite::ranges::{assume_declared, is_proved};
 use relax_rewrite::walk::{Rewrite, statements, stored};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::Class;
-use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,11 +63,15 @@ pub(super) fn stitch(
     let mut group = [Along::Rows, Along::Columns]
         .into_iter()
         .find_map(|along| group(writer, (rest, along), host, facts, order))?;
+    let long = match group.along {
+        Along::Rows => None,
+        Along::Columns => long(writer, &group, facts)?,
+    };
     let outside = [before, &rest[group.length..]].concat();
     let cells = own_elements(writer, &group.rows, &statements_of(&group), &outside);
     let mut kernel = match group.along {
         Along::Rows => Kernel::of_rows(writer, group.span, limits),
-        Along::Columns => Kernel::of_columns(writer, &group, limits),
+        Along::Columns => Kernel::of_columns(writer, &group, long.as_ref(), limits),
     };
     let mut shared = kernel.cells(&cells);
     for step in &mut group.steps {
@@ -72,7 +79,31 @@ pub(super) fn stitch(
     }
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
     let shared = shared.allocations(group.span);
-    Some((group.length, kernel.write(&group, shared)))
+    let mut done = kernel.write(&group, shared);
+    if let Some(long) = long {
+        let alone = writer.renamed(&rest[0]);
+        let short = binary(BinOp::Sub, TExpr::Int(1), long);
+        done.extend(bind_times(writer, (&alone, Some(short)), &outside, host, facts, limits)?);
+    }
+    Some((group.length, done))
+}
+
+/// 1 where columns are long enough to be shared, which the host finds; else a thread has each alone. None where all are, or where
+/// what a column comes to is handed on; not at all where they are known to be short.
+fn long(writer: &Writer, group: &Group, facts: &mut dyn Facts) -> Option<Option<TExpr>> {
+    let reduced = group.steps.iter().filter(|step| step.role == Role::Reduce);
+    let mut counts = reduced.map(|step| step.loops.iter().map(extent).reduce(multiply));
+    let Some(Some(count)) = counts.next() else { return Some(None) };
+    let are_same = counts.all(|other| other.as_ref() == Some(&count));
+    let known = as_dim(&count).filter(|_| are_same && group.length == 1 && !group.rows.is_empty());
+    let Some(dim) = known.filter(|dim| !matches!(dim, Dim::Int(_))) else { return Some(None) };
+    facts.push();
+    assume_declared(facts, &writer.program.dims);
+    let always = is_proved(facts, &Claim::new(SHORT, Relation::AtMost, dim.clone()));
+    let never = !always && is_proved(facts, &Claim::new(dim, Relation::Less, SHORT));
+    facts.pop();
+    let whole = binary(BinOp::FloorDiv, count, TExpr::Int(SHORT));
+    (!never).then(|| (!always).then(|| binary(BinOp::Min, whole, TExpr::Int(1))))
 }
 
 fn group(

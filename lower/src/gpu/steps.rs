@@ -1,7 +1,7 @@
 //! What a nest does for each iteration of its outer loops, as steps that the threads of a block can share: single elements,
 //! reductions over inner loops, and elements of inner loops.
 
-use relax_rewrite::walk::{visit, visit_own};
+use relax_rewrite::walk::{mentions, visit, visit_own};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
@@ -114,13 +114,6 @@ fn has_name(expr: &TExpr) -> bool {
 
 fn combines(op: BinOp) -> bool {
     matches!(op, BinOp::Add | BinOp::Mul | BinOp::Max | BinOp::Min)
-}
-
-/// Whether an expression has one of these scalars.
-pub(super) fn mentions(expr: &TExpr, vars: &BTreeSet<ScalarId>) -> bool {
-    let mut found = false;
-    visit(expr, &mut |part| found |= matches!(part, TExpr::Scalar(id) if vars.contains(id)));
-    found
 }
 
 /// Whether neighbouring iterations of a reduction read neighbouring elements of all inputs that they read: not so along

@@ -12,9 +12,9 @@ use super::handed::{Nearer, own_elements};
 use super::micro;
 use super::own::apart;
 use super::program::Writer;
-use super::steps::{Reduction, Role, Step, mentions, reduction, steps, unwrapped};
+use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::{Place, Rewrite, expr, stored, visit};
+use relax_rewrite::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_semantics::tir::Typing;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
@@ -67,17 +67,22 @@ impl Factor {
 
     /// What a tile holds beyond the edge.
     pub(super) fn nothing(&self) -> TExpr {
-        match self.dtype.class() {
-            Class::Float => TExpr::Float(0.0),
-            Class::Bool => TExpr::Bool(false),
-            Class::Signed | Class::Unsigned => TExpr::Int(0),
-        }
+        nothing(self.dtype)
     }
 
     /// Its value, from the tile.
     pub(super) fn in_tile(&self, buffer: BufferId, indices: Vec<TExpr>) -> TExpr {
         let load = TExpr::Load { buffer, indices };
         self.casts.iter().rev().fold(load, |value, dtype| TExpr::Cast(*dtype, Box::new(value)))
+    }
+}
+
+/// The 0 of a dtype.
+pub(super) fn nothing(dtype: DType) -> TExpr {
+    match dtype.class() {
+        Class::Float => TExpr::Float(0.0),
+        Class::Bool => TExpr::Bool(false),
+        Class::Signed | Class::Unsigned => TExpr::Int(0),
     }
 }
 

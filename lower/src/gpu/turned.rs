@@ -6,10 +6,10 @@ use super::bind::is_of_host;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
 use super::own::apart;
 use super::program::Writer;
-use super::steps::{mentions, unwrapped};
-use super::tiles::{Tiled, is_long, over_blocks};
+use super::steps::unwrapped;
+use super::tiles::{Tiled, is_long, nothing, over_blocks};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::{Place, Rewrite, expr, visit};
+use relax_rewrite::walk::{Place, Rewrite, expr, mentions, visit};
 use relax_semantics::tir::Typing;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -111,20 +111,24 @@ fn written(writer: &mut Writer, turned: &Turned, limits: Limits) -> Vec<Stmt> {
     let own = Renamed(BTreeMap::from([(turned.read.var, r), (turned.write.var, w)]));
     let mut names = own;
     let value = expr(&turned.load, &mut names, Place::Value);
+    let extents = [&turned.read.stop, &turned.write.stop];
+    // Beyond the edges there is 0, so that every element that a thread may read is there.
+    let value = TExpr::Select(Box::new((are_there([r, w], extents), value, nothing(dtype))));
     let indices = [ty, tx].map(TExpr::Scalar).to_vec();
     let loaded = StmtKind::Store { buffer: tile, indices, update: None, value };
     let indices = [tx, ty].map(TExpr::Scalar).to_vec();
     let from = TExpr::Load { buffer: tile, indices };
     let mut from = FromTile { load: &turned.load, tile: from };
-    let stored = relax_rewrite::walk::statements(std::slice::from_ref(&turned.store), &mut from);
-    let mut body = Vec::new();
-    let extents = [&turned.read.stop, &turned.write.stop];
+    let then = relax_rewrite::walk::statements(std::slice::from_ref(&turned.store), &mut from);
     let tiles = [(tr, size), (tw, size)];
-    body.extend(at_place([r, w], tiles, [tx, ty], extents, vec![Stmt { kind: loaded, span }]));
+    let mut body = places([r, w], tiles, [tx, ty], span);
+    body.push(Stmt { kind: loaded, span });
     body.push(Stmt { kind: StmtKind::Barrier, span });
-    let places = [turned.read.var, turned.write.var];
-    body.extend(at_place(places, tiles, [ty, tx], extents, stored));
-    places.into_iter().for_each(|var| writer.is_bound(var));
+    let own = [turned.read.var, turned.write.var];
+    body.extend(places(own, tiles, [ty, tx], span));
+    let condition = are_there(own, extents);
+    body.push(Stmt { kind: StmtKind::If { condition, then, otherwise: Vec::new() }, span });
+    own.into_iter().for_each(|var| writer.is_bound(var));
     let over = |item: &Loop, var: ScalarId| {
         let stop = ceil_divide(extent(item), size);
         Loop { var, start: TExpr::Int(0), stop }
@@ -135,25 +139,24 @@ fn written(writer: &mut Writer, turned: &Turned, limits: Limits) -> Vec<Stmt> {
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
-/// Statements at a place in a tile, for those threads that have one.
-fn at_place(
+/// The place of a thread in a tile.
+fn places(
     vars: [ScalarId; 2],
     tiles: [(ScalarId, i64); 2],
     threads: [ScalarId; 2],
-    extents: [&TExpr; 2],
-    then: Vec<Stmt>,
+    span: Span,
 ) -> Vec<Stmt> {
-    let span = then.first().map_or(Span::default(), |stmt| stmt.span);
-    let mut body = Vec::new();
-    for ((var, (tile, size)), thread) in vars.into_iter().zip(tiles).zip(threads) {
+    let places = vars.into_iter().zip(tiles).zip(threads).map(|((var, (tile, size)), thread)| {
         let first = multiply(TExpr::Scalar(tile), TExpr::Int(size));
         let value = add(first, TExpr::Scalar(thread));
-        body.push(Stmt { kind: StmtKind::Let { var, value }, span });
-    }
+        Stmt { kind: StmtKind::Let { var, value }, span }
+    });
+    places.collect()
+}
+
+/// Whether a thread has one.
+fn are_there(vars: [ScalarId; 2], extents: [&TExpr; 2]) -> TExpr {
     let [a, b] =
         [0, 1].map(|at: usize| binary(BinOp::Less, TExpr::Scalar(vars[at]), extents[at].clone()));
-    let condition = binary(BinOp::And, a, b);
-    let kind = StmtKind::If { condition, then, otherwise: Vec::new() };
-    body.push(Stmt { kind, span });
-    body
+    binary(BinOp::And, a, b)
 }

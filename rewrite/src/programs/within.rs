@@ -53,7 +53,8 @@ fn is_part_within(facts: &mut dyn Facts, part: &Dim, extent: &Dim) -> bool {
 }
 
 /// Assumes a condition, and of a product that some number is less than that its factors are positive, where none is negative: so
-/// extents are where a nest over all of them has an iteration.
+/// extents are where a nest over all of them has an iteration. Then factors that are 0 or 1 are 1, and the number divided by the last
+/// factors is less than the first ones, as `x // b < a` is where `x < a * b`.
 pub fn assume(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
     ranges.assume(facts, condition);
     let TExpr::Binary(op, operands) = condition else { return };
@@ -70,12 +71,49 @@ pub fn assume(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
             let mut factors = Vec::new();
             collect_factors(&product, &mut factors);
             let mut all = std::iter::once(&less).chain(factors.iter().copied());
-            let at_least = |least: i64, dim: &Dim| Claim::new(least, Relation::AtMost, dim.clone());
             if factors.len() > 1 && all.all(|dim| is_proved(facts, &at_least(0, dim))) {
-                factors.into_iter().for_each(|factor| facts.assume(at_least(1, factor)));
+                factors.iter().for_each(|factor| facts.assume(at_least(1, factor)));
+                factors.retain(|factor| !is_choice(facts, factor));
+                facts.assume(Claim::new(less.clone(), Relation::Less, multiplied(&factors)));
+                assume_quotients(facts, &less, &factors);
             }
         }
         _ => {}
+    }
+}
+
+fn at_least(least: i64, dim: &Dim) -> Claim {
+    Claim::new(least, Relation::AtMost, dim.clone())
+}
+
+/// Whether what is positive is 1: a factor by which the host chooses one of two kernels, `min(a, 1)` or `1 - min(a, 1)` where `a` is
+/// not negative.
+fn is_choice(facts: &mut dyn Facts, factor: &Dim) -> bool {
+    let Dim::Op(op, both) = factor else { return false };
+    match (op, &both.0, &both.1) {
+        (DimOp::Min, _, Dim::Int(1)) => true,
+        (DimOp::Sub, Dim::Int(1), Dim::Op(DimOp::Min, of)) => {
+            of.1 == Dim::Int(1) && is_proved(facts, &at_least(0, &of.0))
+        }
+        _ => false,
+    }
+}
+
+fn multiplied(factors: &[&Dim]) -> Dim {
+    let factors = factors.iter().map(|factor| (*factor).clone());
+    factors.reduce(|a, b| Dim::op(DimOp::Mul, a, b)).unwrap_or(Dim::Int(1))
+}
+
+/// Of a number below a product of positive factors: those quotients of which the divisor is no literal.
+fn assume_quotients(facts: &mut dyn Facts, less: &Dim, factors: &[&Dim]) {
+    for at in 1..factors.len() {
+        let (first, last) = (multiplied(&factors[..at]), multiplied(&factors[at..]));
+        if matches!(last, Dim::Int(_)) {
+            continue;
+        }
+        let quotient = Dim::op(DimOp::FloorDiv, less.clone(), last);
+        facts.assume(at_least(0, &quotient));
+        facts.assume(Claim::new(quotient, Relation::Less, first));
     }
 }
 

@@ -131,6 +131,14 @@ fn keeps_index(op: BinOp) -> bool {
     !matches!(op, BitAnd | BitOr | BitXor | Div | ShiftLeft | ShiftRight)
 }
 
+/// Whether an expression has one of these scalars.
+#[must_use]
+pub fn mentions(expr: &TExpr, scalars: &BTreeSet<ScalarId>) -> bool {
+    let mut found = false;
+    visit(expr, &mut |part| found |= matches!(part, TExpr::Scalar(id) if scalars.contains(id)));
+    found
+}
+
 /// Calls `seen` on every statement, also within others, in the order of the text.
 pub fn visit_statements<'s>(statements: &'s [Stmt], seen: &mut dyn FnMut(&'s Stmt)) {
     for stmt in statements {

@@ -493,9 +493,7 @@ impl TensorProgram {
 
     /// The buffers among the parameters, in their order.
     pub fn buffer_params(&self) -> impl DoubleEndedIterator<Item = BufferId> + Clone + '_ {
-        self.params.iter().filter_map(|param| match param {
-            Param::Buffer(id) => Some(*id),
-            Param::Scalar(_) | Param::Dim(_) => None,
-        })
+        let id = |param: &Param| if let Param::Buffer(id) = *param { Some(id) } else { None };
+        self.params.iter().filter_map(id)
     }
 }

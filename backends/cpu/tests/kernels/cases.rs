@@ -45,15 +45,6 @@ pub(super) fn programs() -> Vec<TensorProgram> {
     found
 }
 
-/// The tensor programs of a text that is right.
-pub(super) fn of_text(text: &str) -> Vec<TensorProgram> {
-    let program = Program::load(Source::new("test", text));
-    assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
-    let mut found = Vec::new();
-    take(&program.module, &mut BTreeSet::new(), &mut found);
-    found
-}
-
 fn take(module: &Module, seen: &mut BTreeSet<String>, found: &mut Vec<TensorProgram>) {
     for definition in &module.definitions {
         if let Definition::Tensor(program) = definition

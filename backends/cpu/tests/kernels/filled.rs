@@ -1,12 +1,14 @@
 //! Products whose factor is computed while it is packed: convolutions and weights that are decoded, at the sizes of the corpus
 //! and at those of panels, blocks and slices.
 
-use super::cases::{case, cases, dims_of, of_text};
+use super::cases::{case, cases, dims_of};
 use super::corpus::{Tally, hold_cases};
 use super::native::build_all;
+use relax_corpus::pipeline::Program;
 use relax_emit::{Sums, print_c};
 use relax_symbolic::Prover;
-use relax_syntax::ir::{Definition, Module};
+use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::span::Source;
 
 /// Padded and not, with strides and dilation, in groups, of one row, of narrow and of quantized weights, after arithmetic.
 const PROGRAMS: &str = r#"
@@ -65,10 +67,14 @@ def one_row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), B: Buffer(("
 
 #[test]
 fn computed_factors_are_packed() {
-    let programs = of_text(PROGRAMS);
-    let definitions: Vec<Definition> = programs.iter().cloned().map(Definition::Tensor).collect();
-    let count = definitions.len();
-    let module = Module { definitions, ..Module::default() };
+    let Program { module, diagnostics, .. } = Program::load(Source::new("filled", PROGRAMS));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let programs = module.definitions.iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some(program.clone()),
+        Definition::Graph(_) => None,
+    });
+    let programs: Vec<TensorProgram> = programs.collect();
+    let count = programs.len();
     let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
     // Once each, and once where it is defined.
     assert_eq!(text.matches("rx_product_filled(").count(), count + 1, "{text}");

@@ -5,6 +5,7 @@ mod cases;
 mod compile;
 mod run;
 mod shim;
+mod versions;
 
 use relax_corpus::shares::in_shares;
 use relax_emit::cuda::{CudaSource, print_cuda};

@@ -8,6 +8,8 @@ use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
 use relax_rewrite::launches::{has_threads, reads, thread_axis};
 use relax_rewrite::within::assume;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -15,7 +17,12 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 impl Printer<'_, '_> {
     /// The statements of one function.
     pub(crate) fn group(&mut self, group: &Group<'_>) {
-        group.launch.scalars.iter().for_each(|stmt| self.stmt(stmt));
+        for stmt in &group.launch.scalars {
+            if let StmtKind::Let { value, .. } = &stmt.kind {
+                self.learn_count(value);
+            }
+            self.stmt(stmt);
+        }
         for (axis, item) in &group.launch.blocks {
             let (first, step) =
                 (format!("blockIdx.{}", AXES[*axis]), format!("gridDim.{}", AXES[*axis]));
@@ -50,8 +57,57 @@ impl Printer<'_, '_> {
         self.indent += 1;
         self.facts.push();
         self.ranges.enter(self.facts, item);
+        self.learn_few(item);
         self.sources.bind_loop(item);
         self.starts.insert(item.var, start);
+    }
+
+    /// Blocks are no more than elements: where that is proved of their number as a whole, it is plain of each.
+    fn learn_few(&mut self, item: &Loop) {
+        let stop = self.ranges.dim(&item.stop).filter(|stop| !matches!(stop, Dim::Int(_)));
+        let few = Dim::Int(super::call::MOST);
+        if self.proves(stop, Relation::AtMost, Some(few.clone()))
+            && let Some(var) = self.ranges.dim(&TExpr::Scalar(item.var))
+        {
+            self.facts.assume(Claim::new(var, Relation::Less, few));
+        }
+    }
+
+    /// A product of numbers of tiles is no more than that of the extents, of which each tile has a part: `-(-a // c) <= a`.
+    fn learn_count(&mut self, value: &TExpr) {
+        let Some(count) = self.ranges.dim(value) else { return };
+        if !matches!(count, Dim::Op(DimOp::Mul, _)) {
+            return;
+        }
+        if let Some(most) = self.most_of(&count) {
+            self.facts.assume(Claim::new(0, Relation::AtMost, count.clone()));
+            self.facts.assume(Claim::new(count, Relation::AtMost, most));
+        }
+    }
+
+    /// What a number is at most that is made so that it is not negative: without its quotients.
+    fn most_of(&mut self, dim: &Dim) -> Option<Dim> {
+        let Dim::Op(op, both) = dim else {
+            let is_extent = self.proves(Some(Dim::Int(0)), Relation::AtMost, Some(dim.clone()));
+            return is_extent.then(|| dim.clone());
+        };
+        match (op, &both.0, &both.1) {
+            (DimOp::Mul, a, b) => Some(Dim::op(DimOp::Mul, self.most_of(a)?, self.most_of(b)?)),
+            (DimOp::FloorDiv, a, Dim::Int(1..)) => self.most_of(a),
+            (DimOp::FloorMod, _, Dim::Int(divisor @ 1..)) => Some(Dim::Int(divisor - 1)),
+            (DimOp::Min, a, Dim::Int(most @ 0..)) => self.most_of(a).map(|_| Dim::Int(*most)),
+            // Of a number that is 0 or 1.
+            (DimOp::Sub, Dim::Int(1), of) => self.most_of(of).filter(|most| *most == Dim::Int(1)),
+            (DimOp::Sub, Dim::Int(0), Dim::Op(DimOp::FloorDiv, ceiling)) => {
+                match (&ceiling.0, &ceiling.1) {
+                    (Dim::Op(DimOp::Sub, of), Dim::Int(1..)) if of.0 == Dim::Int(0) => {
+                        self.most_of(&of.1)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
     }
 
     fn block_body(&mut self, statements: &[Stmt]) {

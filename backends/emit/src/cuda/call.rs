@@ -10,7 +10,7 @@ use relax_syntax::ir::{DimVar, TensorProgram};
 
 /// Elements of a tensor with which a device is called: more than any has memory for. Few checks of index arithmetic are left
 /// then, and a kernel without checks need not be waited for.
-const MOST: i64 = 1 << 40;
+pub(super) const MOST: i64 = 1 << 40;
 /// Values of a symbolic variable where tensors have several axes; where they have one, as many as elements.
 const MOST_OF_AXIS: i64 = 1 << 31;
 

@@ -110,8 +110,8 @@ impl Launch {
         most.fold(1_i64, i64::saturating_mul).min(MOST_THREADS)
     }
 
-    /// How many blocks and threads there are for a call; the error says which limit is in the way. What the host cannot
-    /// compute is done in turns.
+    /// How many blocks and threads there are for a call, with no blocks where nothing is to be done; the error says which limit is
+    /// in the way. What the host cannot compute is done in turns.
     ///
     /// # Errors
     /// When more threads wait for each other than a block may have.
@@ -122,9 +122,9 @@ impl Launch {
         }
         let most = |axis: &[Extent]| {
             let counts = axis.iter().map(|extent| extent.count(known).unwrap_or(1));
-            counts.max().unwrap_or(1).max(1)
+            counts.max().unwrap_or(1).max(0)
         };
-        let threads = [0, 1, 2].map(|axis| most(&self.block[axis]));
+        let threads = [0, 1, 2].map(|axis| most(&self.block[axis]).max(1));
         let mut left = MOST_THREADS;
         let taken = [0, 1, 2].map(|axis| {
             let count = threads[axis].min(left).min(MOST_OF_AXIS[axis]);
@@ -142,7 +142,7 @@ impl Launch {
         let mut left = if has_memory { MOST_WITH_MEMORY } else { i64::MAX };
         let blocks = [0, 1, 2].map(|axis| {
             let count = most(&self.grid[axis]).min(MOST_BLOCKS[axis]).min(left);
-            left /= count;
+            left /= count.max(1);
             u32::try_from(count).unwrap_or(1)
         });
         Ok(Sizes { blocks, threads: taken.map(|count| u32::try_from(count).unwrap_or(1)) })
@@ -246,13 +246,22 @@ mod tests {
     #[test]
     fn what_is_too_much_at_once_is_done_in_turns() {
         let sizes = |launch: &Launch| launch.sizes(&Known::default(), false);
-        let of = launch([1 << 40, 70_000, 0], [2000, 3, 1], false);
+        let of = launch([1 << 40, 70_000, 1], [2000, 3, 1], false);
         let found = sizes(&of).expect("no limit");
         assert_eq!(found.blocks, [i32::MAX as u32, 65_535, 1]);
         assert_eq!(found.threads, [1024, 1, 1]);
         assert_eq!(of.most_threads(), 1024);
         let with_memory = of.sizes(&Known::default(), true).expect("no limit");
         assert_eq!(with_memory.blocks, [1024, 1, 1]);
+    }
+
+    #[test]
+    fn without_iterations_there_are_no_blocks() {
+        for grid in [[0, 3, 1], [5, -2, 1]] {
+            let sizes = launch(grid, [0, 2, 1], false).sizes(&Known::default(), true);
+            let sizes = sizes.expect("no limit");
+            assert_eq!((sizes.blocks(), sizes.threads), (0, [1, 2, 1]));
+        }
     }
 
     #[test]

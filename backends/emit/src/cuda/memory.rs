@@ -1,7 +1,7 @@
 //! Buffers of a program's own on a device: small ones of known size belong to a thread or lie in shared memory; all
 //! others are memory that the host finds before it launches, once, or once for each block or thread.
 
-use super::{Per, Place, Workspace};
+use super::{ALIGNED, Per, Place, Workspace};
 use crate::allocation::constant_count;
 use crate::dtypes;
 use crate::outline::total;
@@ -12,7 +12,6 @@ use relax_syntax::ir::tensor::BufferId;
 const SHARED: i64 = 48 << 10;
 /// Memory of one thread, in registers or beside.
 const LOCAL: i64 = 4 << 10;
-const ALIGNED: i64 = 16;
 
 impl Printer<'_, '_> {
     /// Memory for a buffer at its allocation; what watches it is cleared there.

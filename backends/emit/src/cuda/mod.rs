@@ -13,6 +13,7 @@ mod groups;
 mod launch;
 mod memory;
 mod threads;
+mod vectors;
 
 pub use call::{Plan, Refused};
 pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
@@ -32,8 +33,11 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+
+/// Bytes that a thread loads or stores at once at most: each buffer of a kernel begins at a multiple of that.
+pub const ALIGNED: i64 = 16;
 
 /// Parameters of a kernel: 4 KiB on every device.
 const PARAMETERS: usize = 500;
@@ -91,6 +95,8 @@ pub(crate) struct Cuda {
     dirty: bool,
     /// What is not printed, and why.
     refused: Option<String>,
+    /// Of buffers that get a vector, the element of an iteration.
+    pub(crate) lanes: BTreeMap<BufferId, String>,
 }
 
 /// Who runs the statement at hand.

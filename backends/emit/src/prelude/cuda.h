@@ -46,6 +46,12 @@ static inline bool rx_mul_overflow(int64_t a, int64_t b, int64_t *product) {
 #define __builtin_ldexp ldexp
 #define __builtin_fabs fabs
 
+/* Neighbouring elements, which are loaded and stored at once. */
+template <typename Element, int width>
+struct alignas(sizeof(Element) * width) rx_vector {
+    Element at[width];
+};
+
 /* The number of a thread in its block, of a block in its grid, and how many of them there are. */
 static inline int64_t rx_thread() {
     return ((int64_t)threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
