@@ -67,6 +67,8 @@ pub(super) fn stitch(
         Along::Rows => None,
         Along::Columns => long(writer, &group, facts)?,
     };
+    // What the kernel binds has other kinds of names then.
+    let alone = long.is_some().then(|| writer.renamed(&rest[0]));
     let outside = [before, &rest[group.length..]].concat();
     let cells = own_elements(writer, &group.rows, &statements_of(&group), &outside);
     let mut kernel = match group.along {
@@ -80,8 +82,7 @@ pub(super) fn stitch(
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
     let shared = shared.allocations(group.span);
     let mut done = kernel.write(&group, shared);
-    if let Some(long) = long {
-        let alone = writer.renamed(&rest[0]);
+    if let Some((long, alone)) = long.zip(alone) {
         let short = binary(BinOp::Sub, TExpr::Int(1), long);
         done.extend(bind_times(writer, (&alone, Some(short)), &outside, host, facts, limits)?);
     }

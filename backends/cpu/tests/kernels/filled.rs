@@ -82,7 +82,7 @@ fn computed_factors_are_packed() {
     let built = build_all(&programs, Sums::AnyOrder);
     let mut tally = Tally::default();
     for kernel in &built.kernels {
-        let sizes = [63, 64, 65, 130, 300, 700];
+        let sizes = [63, 64, 65, 130, 300, 700, 5000];
         let large = |&size: &i64| {
             // One dim is large, and all others are small.
             let names = dims_of(kernel.program);

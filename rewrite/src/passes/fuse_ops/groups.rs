@@ -35,8 +35,7 @@ pub(in crate::passes) fn joined(
             let Some(ways) = graph.ways(at) else { continue };
             let joined: BTreeSet<usize> = ways.iter().map(|&at| of[at]).collect();
             let all: Group = joined.iter().flat_map(|&group| &members[group]).copied().collect();
-            let small = joined.len() >= 2 && all.len() <= MAX_GROUP;
-            if !small || !fit(&all) || !keeps_order_of_stops(never_stop, &all) {
+            if joined.len() < 2 || !may_be_one(never_stop, &all, fit) {
                 continue;
             }
             for group in joined {
@@ -48,6 +47,10 @@ pub(in crate::passes) fn joined(
     }
     members.retain(|group| group.len() > 1);
     members
+}
+
+fn may_be_one(never_stop: &[bool], group: &Group, fit: &dyn Fn(&Group) -> bool) -> bool {
+    group.len() <= MAX_GROUP && fit(group) && keeps_order_of_stops(never_stop, group)
 }
 
 /// At most one call combines elements; what follows it stays at its elements or spreads them, and
