@@ -71,15 +71,16 @@ fn stores_each<'s>(
                 }),
                 _ => false,
             };
-            let of_index = |item: &&Loop| {
+            let places = |item: &Loop| {
                 indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count()
             };
             let runs =
-                |item: &&Loop| item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(1..));
-            indices.iter().zip(shape).all(goes_through)
-                && loops
-                    .iter()
-                    .all(|item| of_index(&item) == 1 || (of_index(&item) == 0 && runs(&item)))
+                |item: &Loop| item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(1..));
+            let once = |item: &&Loop| match places(item) {
+                0 => runs(item),
+                count => count == 1,
+            };
+            indices.iter().zip(shape).all(goes_through) && loops.iter().all(once)
         }
         _ => false,
     })
