@@ -118,27 +118,11 @@ impl Printer<'_, '_> {
 
     fn filled_product(&mut self, found: &Filled) -> bool {
         let Filled { left, out, outer, rows, columns, along, .. } = found;
-        let all = || outer.iter().chain(rows).chain(columns).chain(along).copied();
-        let mut stops: Vec<(ScalarId, String)> = Vec::new();
-        for (at, item) in all().enumerate() {
-            let stop = std::slice::from_ref(&item.stop);
-            if all().any(|other| mentions(stop, other.var)) {
-                return false;
-            }
-            let before = self.lines.len();
-            stops.push((item.var, self.index(&item.stop)));
-            // How often an inner loop runs is not asked where the one around it does not, and asking may stop.
-            if at > 0 && self.lines.len() != before {
-                return false;
-            }
-        }
-        let stop = |item: &&Loop| {
-            let found = stops.iter().find(|(var, _)| *var == item.var);
-            found.map_or_else(String::new, |(_, text)| text.clone())
+        let all = outer.iter().chain(rows).chain(columns).chain(along);
+        let Some(stops) = self.enter_all(&all.copied().collect::<Vec<&Loop>>()) else {
+            return false;
         };
-        for item in all() {
-            self.ranges.enter(self.facts, item);
-        }
+        let stop = |item: &&Loop| stops[&item.var].clone();
         for item in outer {
             self.open(item.var, &stop(item));
         }

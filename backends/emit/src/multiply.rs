@@ -10,6 +10,7 @@ use relax_rewrite::products::{At, Panels, Product, mentions};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
+use std::collections::BTreeMap;
 
 /// Which loops are which.
 #[derive(Clone, Debug)]
@@ -187,27 +188,9 @@ impl Printer<'_, '_> {
     }
 
     fn product(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> bool {
-        let all = || product.loops.iter().copied().chain([product.along]);
-        let mut stops = Vec::new();
-        for (at, item) in all().enumerate() {
-            let stop = std::slice::from_ref(&item.stop);
-            if all().any(|other| mentions(stop, other.var)) {
-                return false;
-            }
-            let before = self.lines.len();
-            stops.push((item.var, self.index(&item.stop)));
-            // How often an inner loop runs is not asked where the one around it does not, and asking may stop.
-            if at > 0 && self.lines.len() != before {
-                return false;
-            }
-        }
-        for item in all() {
-            self.ranges.enter(self.facts, item);
-        }
-        let stop = |var: ScalarId| {
-            let found = stops.iter().find(|(other, _)| *other == var);
-            found.map_or_else(String::new, |(_, text)| text.clone())
-        };
+        let all: Vec<&Loop> = product.loops.iter().copied().chain([product.along]).collect();
+        let Some(stops) = self.enter_all(&all) else { return false };
+        let stop = |var: ScalarId| stops[&var].clone();
         let around = roles.outer.len();
         for item in &roles.outer {
             self.open(item.var, &stop(item.var));
@@ -246,6 +229,27 @@ impl Printer<'_, '_> {
             self.close();
         }
         true
+    }
+
+    /// The numbers of iterations of loops that are independent of each other, all of which are entered. `None` where one is not.
+    pub(crate) fn enter_all(&mut self, loops: &[&Loop]) -> Option<BTreeMap<ScalarId, String>> {
+        let mut stops = BTreeMap::new();
+        for (at, item) in loops.iter().enumerate() {
+            let stop = std::slice::from_ref(&item.stop);
+            if loops.iter().any(|other| mentions(stop, other.var)) {
+                return None;
+            }
+            let before = self.lines.len();
+            stops.insert(item.var, self.index(&item.stop));
+            // How often an inner loop runs is not asked where the one around it does not, and asking may stop.
+            if at > 0 && self.lines.len() != before {
+                return None;
+            }
+        }
+        for item in loops {
+            self.ranges.enter(self.facts, item);
+        }
+        Some(stops)
     }
 
     /// What is made of the sums, which lie where the result goes, block by block: a function and its frame, as
