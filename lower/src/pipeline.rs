@@ -8,7 +8,7 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code, fuse_ops,
-    fuse_tir, inline_buffers, legalize_ops, stitch_rows,
+    fuse_tir, guard_constraints, inline_buffers, legalize_ops, stitch_rows,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -25,6 +25,7 @@ pub static PIPELINE: Pipeline = Pipeline {
 pub static EARLY_BUILD: Stage = Stage {
     phase: Phase::P21,
     steps: &[
+        Step::Once(&guard_constraints::PASS),
         Step::Once(&lower_views::PASS),
         Step::Once(&legalize_ops::PASS),
         Step::Once(&annotate_tir_op_pattern::PASS),

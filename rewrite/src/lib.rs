@@ -4,6 +4,7 @@
 
 pub mod blocks;
 pub mod dims;
+mod guarded;
 pub mod names;
 pub mod outline;
 pub mod pass;

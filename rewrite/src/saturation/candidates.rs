@@ -2,21 +2,26 @@
 //! under a guard that a rule needed and nobody could decide.
 //!
 //! A form under a guard is kept where it is proved to cost no more than the form for all dims wherever the guard
-//! holds. It is a function of its own ([`super::specialize`]), checked and searched like any other.
+//! holds. It is a function of its own ([`crate::guarded::specialize`]), checked and searched like any other.
 
 use super::cost::Cost;
 use super::extract::Values;
-use super::guards::{Guard, Offer, holds};
+use super::guards::{Offer, holds};
+use super::polynomial::Polynomial;
 use super::samples;
 use super::solve::Solved;
-use super::specialize::specialize;
 use super::undecided::undecided;
 use super::walk::{Engine, Extraction};
+use crate::dims::assume_declared;
+use crate::guarded::specialize::{Specialized, specialize};
+use crate::guarded::{Guard, make_private};
 use crate::names::Names;
 use relax_semantics::check::{Phase, check};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::ir::{AttrValue, Definition, Function, Module, attr};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Definition, DimVar, Function, Module};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A form of a whole function.
@@ -99,7 +104,7 @@ impl Engine<'_> {
         let again = engine.visited().to_vec();
         let general = saving(visited);
         let saved = saving(&again);
-        let less = special.is_at_most(&general, &saved, facts)
+        let less = is_at_most(&special, &general, &saved, facts)
             && is_less_somewhere(&guard, function, (&general, &saved), samples);
         let as_written = cost_of(visited, |_, _| 0).total();
         let price = Dim::op(DimOp::Sub, as_written, saved);
@@ -146,13 +151,28 @@ fn saving(visited: &[Rc<Solved>]) -> Dim {
     Dim::op(DimOp::Sub, written, cheapest)
 }
 
-/// Nothing else calls a version.
-pub(super) fn make_private(function: &mut Function) {
-    let attrs = &mut function.lambda.attrs;
-    if !matches!(attr(attrs, "private"), Some(AttrValue::Bool(true))) {
-        attrs.retain(|(key, _)| key != "private");
-        attrs.push((Name::new("private"), AttrValue::Bool(true)));
-    }
+/// Whether one number of dims is proved to be at most another wherever the guard holds and no dim is 0.
+fn is_at_most(special: &Specialized, a: &Dim, b: &Dim, facts: &mut dyn Facts) -> bool {
+    facts.push();
+    assume_declared(facts, &special.function.dims);
+    // What is a multiple is written as one, so that quotients of it are no unknowns.
+    let whole = |dim: &&DimVar| dim.multiple_of.is_some_and(|step| step > 1);
+    let multiples = special.function.dims.iter().filter(whole).map(|dim| {
+        let step = Dim::Int(dim.multiple_of.unwrap_or(1));
+        (dim.name.clone(), Dim::op(DimOp::Mul, step, Dim::Var(dim.name.clone())))
+    });
+    let multiples: BTreeMap<Name, Dim> = multiples.collect();
+    let [a, b] = [a, b].map(|dim| {
+        let dim = dim.substitute(&special.dims).substitute(&multiples);
+        Polynomial::of(&facts.simplify(&dim))
+    });
+    facts.pop();
+    let least = |name: &Name| {
+        let dim = special.function.dims.iter().find(|dim| dim.name == *name);
+        let lower = dim.and_then(|dim| dim.lower).unwrap_or(0).max(1);
+        if multiples.contains_key(name) { 1 } else { lower }
+    };
+    a.is_at_most(&b, &least)
 }
 
 /// The samples, and for each guard some from its other side.

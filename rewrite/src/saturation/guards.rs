@@ -2,12 +2,10 @@
 //! a number, or two of these; each takes the samples that no guard before it took.
 
 use super::extract::Values;
+use crate::guarded::Guard;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::DimVar;
-
-/// Comparisons that must hold together.
-pub type Guard = Vec<Claim>;
 
 /// A guard with the form that it leads to, by its place among the candidates.
 #[derive(Clone, Debug, PartialEq)]

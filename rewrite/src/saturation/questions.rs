@@ -1,8 +1,8 @@
 //! Questions on dims, each asked of the prover once, and deductions of the operator table, each made once.
 //! What is known here is what is known of the function; deduction may not add to it.
 
-use super::guards::Guard;
 use super::term::Attr;
+use crate::guarded::Guard;
 use relax_semantics::ops::{Infer, Kind as ParamKind, Known, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};

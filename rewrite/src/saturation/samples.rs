@@ -2,8 +2,9 @@
 //! than another, is proved.
 
 use super::extract::Values;
-use super::guards::{Guard, holds};
-use super::specialize::admits;
+use super::guards::holds;
+use crate::guarded::Guard;
+use crate::guarded::specialize::admits;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Claim;
 use relax_syntax::ir::DimVar;

@@ -2,11 +2,11 @@
 //! new or a limit is met. Only what was counted limits it, never time, so that a program has one outcome.
 
 use super::graph::Graph;
-use super::guards::Guard;
 use super::instantiate::{add_found, plan};
 use super::matching::{Found, Match, matches};
 use super::rulebook::Directed;
 use super::term::{Head, Kind};
+use crate::guarded::Guard;
 use egg::{Id, Language};
 use relax_syntax::Name;
 use relax_syntax::facts::Claim;

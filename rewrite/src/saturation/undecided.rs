@@ -2,9 +2,9 @@
 //! signature. A condition that is no comparison is asked for what would decide it: `n // 4 * 4 == n` asks for
 //! `n % 4 == 0`.
 
-use super::guards::Guard;
 use super::solve::Solved;
 use crate::dims::assume_declared;
+use crate::guarded::Guard;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::Function;

@@ -6,15 +6,16 @@
 //! and calls one of them, the last unconditionally: so guards cover all dims by construction. None is empty: each
 //! has a witness ([`super::witness`]), and a guard that is proved to have none is dropped.
 
-use super::candidates::{Candidate, Source, make_private, offers, on_both_sides};
+use super::candidates::{Candidate, Source, offers, on_both_sides};
 use super::cost::Cost;
-use super::emit_guards::guarded_body;
 use super::extract::Values;
-use super::guards::{Guard, learn};
+use super::guards::learn;
 use super::samples;
 use super::walk::{Engine, Extraction, is_known};
 use super::witness::{Witness, known_of, witness};
 use super::{Options, RuleKind};
+use crate::guarded::choose::guarded_body;
+use crate::guarded::{Guard, Way, make_private};
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -48,6 +49,13 @@ pub struct Version {
     pub cost: Cost,
     /// What its result is for the caller, where that must be said again.
     pub(super) result: Option<Annotation>,
+}
+
+impl Version {
+    fn way(&self) -> Way {
+        let (name, guard) = (self.name.clone(), self.guard.clone());
+        Way { name, guard, result: self.result.clone() }
+    }
 }
 
 /// Gives functions versions where that is worth it; other functions stay as they are. `facts` are asked in the search,
@@ -111,7 +119,8 @@ impl Engine<'_> {
         looked_at.retain(|values| fits(function, values));
         let chosen = self.chosen(function, &candidates, &looked_at, of_guards)?;
         let (versions, made) = self.made(function, chosen, &candidates, &samples);
-        let mut functions = vec![guarded_body(function, &versions, self.names())];
+        let ways: Vec<Way> = versions.iter().map(Version::way).collect();
+        let mut functions = vec![guarded_body(function, &ways, self.names())];
         functions.extend(made);
         let function = function.name.clone();
         Some((functions, Versioned { function, versions }))

@@ -3,13 +3,13 @@
 use super::emit::Emit;
 use super::encode::{Encoded, can_encode};
 use super::extract::{Values, Wanted};
-use super::guards::Guard;
 use super::region::regions;
 use super::report::{FunctionReport, RegionReport, Report};
 use super::rulebook::{Directed, select};
 use super::samples;
 use super::solve::{Solved, Task, are_alike, solve};
 use super::{Options, RuleKind};
+use crate::guarded::Guard;
 use crate::mutated::{mentions, mutated};
 use crate::names::Names;
 use crate::totality::Totality;
@@ -334,7 +334,7 @@ impl Scope<'_> {
 }
 
 /// Whether every dim and dtype of a value is known.
-pub(super) fn is_known(annotation: &Annotation) -> bool {
+pub(crate) fn is_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Tensor(tensor) => {
             tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))

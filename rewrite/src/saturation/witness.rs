@@ -3,8 +3,9 @@
 //! where it has one. Known is what is declared, and what the casts say that every call of the function passes.
 
 use super::extract::Values;
-use super::guards::{Guard, holds};
+use super::guards::holds;
 use crate::dims::assume_declared;
+use crate::guarded::Guard;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};

@@ -128,7 +128,8 @@ impl Checker<'_> {
                 }
                 claim => claim.to_string(),
             };
-            self.leave(format!("{}/{}: {text}", row.short_name(), obligation.constraint));
+            let text = format!("{}/{}: {text}", row.short_name(), obligation.constraint);
+            self.leave_claim(text, Some(obligation.claim));
         }
         match result {
             Ok(annotation) => annotation,

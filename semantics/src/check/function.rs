@@ -9,7 +9,7 @@ use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::Facts;
+use relax_syntax::facts::{Claim, Facts};
 use relax_syntax::ir::{Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,8 +161,13 @@ impl Checker<'_> {
 
     /// Notes a check that run time makes.
     pub(super) fn leave(&mut self, text: String) {
+        self.leave_claim(text, None);
+    }
+
+    /// The same for a check that compares dims.
+    pub(super) fn leave_claim(&mut self, text: String, claim: Option<Claim>) {
         let (function, var, span) = (self.function.name.clone(), self.var, self.span);
-        self.obligations.push(Left { function, var, span, text });
+        self.obligations.push(Left { function, var, span, text, claim });
     }
 
     /// Reports variables of an annotation that have no value here.

@@ -22,7 +22,7 @@ pub use phase::Phase;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::{Diagnostic, Severity};
-use relax_syntax::facts::Facts;
+use relax_syntax::facts::{Claim, Facts};
 use relax_syntax::ir::{Definition, Expr, Function, Module, TensorProgram, VarId};
 use relax_syntax::span::Span;
 use std::cmp::Ordering;
@@ -69,6 +69,8 @@ pub struct Left {
     pub span: Span,
     /// What must hold: `matmul/C2: n == m`.
     pub text: String,
+    /// The same of dims, for a constraint of an operator.
+    pub claim: Option<Claim>,
 }
 
 impl Checked {

@@ -2,28 +2,26 @@
 //! that dim, a bound or divisor becomes one of the variable; so everything that reads the version, from deduction to
 //! the kernels, knows what the guard knew. What a declaration cannot say is assumed by the search alone.
 
-use super::guards::Guard;
-use super::polynomial::Polynomial;
-use crate::dims::assume_declared;
+use super::Guard;
 use crate::substitute::replace_dims;
 use relax_syntax::Name;
-use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::{DimVar, Function};
 use std::collections::BTreeMap;
 
 /// A function that is called where a guard holds.
 #[derive(Clone, Debug)]
-pub(super) struct Specialized {
-    pub(super) function: Function,
+pub(crate) struct Specialized {
+    pub(crate) function: Function,
     /// What the declarations do not say of the guard.
-    pub(super) assumed: Guard,
+    pub(crate) assumed: Guard,
     /// What was written for dims.
-    dims: BTreeMap<Name, Dim>,
+    pub(crate) dims: BTreeMap<Name, Dim>,
 }
 
 /// The function for dims at which a guard holds; `None` where a declaration would contradict another.
-pub(super) fn specialize(function: &Function, guard: &Guard) -> Option<Specialized> {
+pub(crate) fn specialize(function: &Function, guard: &Guard) -> Option<Specialized> {
     let mut made =
         Specialized { function: function.clone(), assumed: Guard::new(), dims: BTreeMap::new() };
     for claim in guard {
@@ -106,30 +104,6 @@ impl Specialized {
         replace_dims(&mut self.function, one);
         self.function.dims.iter().all(has_value).then_some(())
     }
-
-    /// Whether one number of dims is proved to be at most another wherever the guard holds and no dim is 0.
-    pub(super) fn is_at_most(&self, a: &Dim, b: &Dim, facts: &mut dyn Facts) -> bool {
-        facts.push();
-        assume_declared(facts, &self.function.dims);
-        // What is a multiple is written as one, so that quotients of it are no unknowns.
-        let whole = |dim: &&DimVar| dim.multiple_of.is_some_and(|step| step > 1);
-        let multiples = self.function.dims.iter().filter(whole).map(|dim| {
-            let step = Dim::Int(dim.multiple_of.unwrap_or(1));
-            (dim.name.clone(), Dim::op(DimOp::Mul, step, Dim::Var(dim.name.clone())))
-        });
-        let multiples: BTreeMap<Name, Dim> = multiples.collect();
-        let [a, b] = [a, b].map(|dim| {
-            let dim = dim.substitute(&self.dims).substitute(&multiples);
-            Polynomial::of(&facts.simplify(&dim))
-        });
-        facts.pop();
-        let least = |name: &Name| {
-            let dim = self.function.dims.iter().find(|dim| dim.name == *name);
-            let lower = dim.and_then(|dim| dim.lower).unwrap_or(0).max(1);
-            if multiples.contains_key(name) { 1 } else { lower }
-        };
-        a.is_at_most(&b, &least)
-    }
 }
 
 /// A variable that learns more.
@@ -162,7 +136,7 @@ impl Declared<'_> {
 }
 
 /// Whether a value satisfies what is declared.
-pub(super) fn admits(dim: &DimVar, value: i64) -> bool {
+pub(crate) fn admits(dim: &DimVar, value: i64) -> bool {
     dim.lower.unwrap_or(0).max(0) <= value
         && dim.upper.is_none_or(|upper| value <= upper)
         && dim.multiple_of.is_none_or(|step| value % step == 0)

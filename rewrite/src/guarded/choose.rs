@@ -1,6 +1,6 @@
 //! The function that chooses among versions: dims are compared as integer vectors of one element.
 
-use super::versions::Version;
+use super::{Guard, Way};
 use crate::names::Names;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -14,11 +14,7 @@ use relax_syntax::span::Span;
 use std::sync::Arc;
 
 /// The function with a body that compares dims and calls a version.
-pub(super) fn guarded_body(
-    function: &Function,
-    versions: &[Version],
-    names: &mut Names,
-) -> Function {
+pub(crate) fn guarded_body(function: &Function, ways: &[Way], names: &mut Names) -> Function {
     let mut made = function.clone();
     made.vars = function.lambda.params.iter().map(|&param| function.var(param).clone()).collect();
     let params = (0..made.vars.len()).map(|at| VarId(u32::try_from(at).expect("ids are u32")));
@@ -26,7 +22,7 @@ pub(super) fn guarded_body(
     let result = names.fresh("chosen");
     let args = made.lambda.params.iter().map(|&param| Atom::Var(param)).collect();
     let mut making = Making { vars: &mut made.vars, names, span: function.span, result, args };
-    let body = making.body(versions);
+    let body = making.body(ways);
     made.lambda.body = Some(body);
     made
 }
@@ -41,16 +37,16 @@ struct Making<'m> {
 }
 
 impl Making<'_> {
-    fn body(&mut self, versions: &[Version]) -> Body {
+    fn body(&mut self, ways: &[Way]) -> Body {
         let mut bindings = Vec::new();
-        let version = &versions[0];
-        let expr = if version.guard.is_empty() {
-            self.chosen(version, &mut bindings)
+        let way = &ways[0];
+        let expr = if way.guard.is_empty() {
+            self.chosen(way, &mut bindings)
         } else {
-            let condition = self.condition(&version.guard, &mut bindings);
-            let last = Version { guard: Vec::new(), ..version.clone() };
+            let condition = self.condition(&way.guard, &mut bindings);
+            let last = Way { guard: Guard::new(), ..way.clone() };
             let then = self.body(std::slice::from_ref(&last));
-            let otherwise = self.body(&versions[1..]);
+            let otherwise = self.body(&ways[1..]);
             Expr::If { condition, then, otherwise }
         };
         let var = self.var(self.result.clone());
@@ -61,10 +57,10 @@ impl Making<'_> {
 
     /// The call of a version. One that writes dims another way gives a value that is cast to what the caller knows
     /// it as, which never fails where the guard holds.
-    fn chosen(&mut self, version: &Version, bindings: &mut Vec<Binding>) -> Expr {
-        let callee = Callee::Global(version.name.clone());
+    fn chosen(&mut self, way: &Way, bindings: &mut Vec<Binding>) -> Expr {
+        let callee = Callee::Global(way.name.clone());
         let call = Expr::Call { callee, args: self.args.clone(), attrs: Vec::new() };
-        let Some(result) = &version.result else { return call };
+        let Some(result) = &way.result else { return call };
         let called = self.names.fresh("found");
         let var = self.var(called);
         bindings.push(Binding { var, expr: call });
