@@ -22,6 +22,9 @@ pub const ALIGNMENT: usize = 64;
 /// Calls that a block waits for its next use.
 const KEPT_CALLS: u64 = 8;
 
+/// Sizes of which a place is kept though no block waits there: one that is in use comes back.
+const KEPT_SIZES: usize = 64;
+
 /// Bytes from which on a block is mapped, with large pages where the system has them: of a matrix that is read once, each row
 /// on pages of its own, looking up small pages is a fifth of the time.
 const LARGE: usize = 4 << 20;
@@ -243,12 +246,12 @@ impl Pool {
         let mut state = self.state();
         state.calls += 1;
         let oldest = state.calls.saturating_sub(KEPT_CALLS);
-        let mut freed = 0;
+        let (mut freed, few) = (0, state.free.len() <= KEPT_SIZES);
         state.free.retain(|capacity, blocks| {
             let before = blocks.len();
             blocks.retain(|(_, call)| *call >= oldest);
             freed += (before - blocks.len()) * capacity;
-            !blocks.is_empty()
+            few || !blocks.is_empty()
         });
         state.cached = state.cached.saturating_sub(freed);
     }

@@ -4,8 +4,10 @@
 use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
+use crate::initialized::loads;
 use crate::printer::Printer;
 use crate::quick;
+use relax_rewrite::patterns::visit;
 use relax_rewrite::within::assume;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
@@ -120,6 +122,13 @@ impl Printer<'_, '_> {
         let (a, first) = self.aside(&parts.0, true, |printer| printer.expr(&parts.1, want));
         let (b, second) = self.aside(&parts.0, false, |printer| printer.expr(&parts.2, want));
         if first.is_empty() && second.is_empty() {
+            // A loop with loads in branches stays one of scalars; of two values a vector takes one.
+            if matches!(want, DType::F32 | DType::F64)
+                && !self.is_cuda()
+                && self.may_load_both(parts, want)
+            {
+                return format!("rx_select_{want}({condition}, {a}, {b})");
+            }
             return format!("({condition} ? {a} : {b})");
         }
         let name = self.names.fresh("s");
@@ -132,6 +141,25 @@ impl Printer<'_, '_> {
         self.line(&format!("    {name} = {b};"));
         self.line("}");
         name
+    }
+
+    /// Whether both values are loaded without a doubt, whatever the condition is, and one of them is.
+    fn may_load_both(
+        &mut self,
+        (condition, then, otherwise): &(TExpr, TExpr, TExpr),
+        want: DType,
+    ) -> bool {
+        let mut nested = false;
+        visit(then, &mut |part| nested |= matches!(part, TExpr::Select(..)));
+        // What is nested would be printed twice as often in each further one.
+        if nested || (!loads(then) && !loads(otherwise)) {
+            return false;
+        }
+        // The other value knew nothing of the condition.
+        let mark = self.mark();
+        let (_, lines) = self.aside(condition, false, |printer| printer.expr(then, want));
+        self.forget(mark);
+        lines.is_empty()
     }
 
     /// Prints what is evaluated in some cases only: its value, and the lines before it. Where the

@@ -357,7 +357,7 @@ fn is_fixed(bound: &TExpr) -> bool {
     fixed
 }
 
-fn loads(expr: &TExpr) -> bool {
+pub(crate) fn loads(expr: &TExpr) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= matches!(part, TExpr::Load { .. }));
     found

@@ -26,6 +26,7 @@ pub mod cuda;
 mod digits;
 mod dims;
 mod divergent;
+mod divisors;
 mod dtypes;
 mod expressions;
 mod filled;

@@ -16,7 +16,7 @@ use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt};
+use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
@@ -62,6 +62,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) rows: bool,
     /// Expressions whose values are at hand.
     pub(crate) replaced: Replaced,
+    /// What many values are divided by, and what C has its inverse in.
+    pub(crate) divisors: Vec<(TExpr, String)>,
     /// Whether functions of f64 need to be right to f32 only.
     pub(crate) about: bool,
     /// Buffers that are only a value on its way to where it is used: nothing is stored.
@@ -117,6 +119,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             multiplies: false,
             rows: false,
             replaced: Replaced::default(),
+            divisors: Vec::new(),
             about: false,
             forwarded: forwarded(program, body, sums),
             symbol,

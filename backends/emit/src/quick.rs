@@ -1,6 +1,7 @@
 //! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32: with sixteen lanes where there
 //! were eight, and polynomials of half the length. Only where results need not be those of the interpreter bit for
-//! bit. Each operation rounds to f32; the functions are right within 2 units in the last place. What calls
+//! bit. Each operation rounds to f32; the functions are right within 2 units in the last place, quotients by what is the
+//! same for a whole loop within 1.5 (`divisors.rs`). What calls
 //! other functions stays in f64, with functions that are right to more than f32 only.
 
 use crate::Sums;
@@ -70,7 +71,12 @@ impl Printer<'_, '_> {
             TExpr::Cast(_, inner) => self.expr(inner, DType::F32),
             TExpr::Unary(_, inner) => format!("(-{})", self.narrow(inner)),
             TExpr::Binary(op, both) => {
-                let (a, b) = (self.narrow(&both.0), self.narrow(&both.1));
+                let a = self.narrow(&both.0);
+                let by = self.divisors.iter().find(|(by, _)| *op == BinOp::Div && *by == both.1);
+                if let Some((_, by)) = by {
+                    return format!("rx_over({a}, {by})");
+                }
+                let b = self.narrow(&both.1);
                 self.operation(*op, DType::F32, &a, &b)
             }
             TExpr::Call(function, operands) => {

@@ -93,14 +93,10 @@ impl Printer<'_, '_> {
             None => Terms::Kept { to: &share, value: self.quick(found.term)? },
         };
         let mut lines = self.block_sum((&var, &start, &stop), &sum, &terms);
-        let [all, inverse] = ["all", "inverse"].map(|wish| self.names.fresh(wish));
-        let each = format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {share}");
-        lines.push(format!("const float {all} = (float){sum}, {inverse} = 1.0f / {all};"));
-        lines.push(format!("if (isnormal({inverse})) {{"));
-        lines.push(format!("    {each} *= {inverse};"));
-        lines.push("} else {".to_owned());
-        lines.push(format!("    {each} /= {all};"));
-        lines.push("}".to_owned());
+        let all = self.names.fresh("all");
+        let each = format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++)");
+        lines.push(format!("const rx_divisor {all} = rx_by((float){sum});"));
+        lines.push(format!("{each} {share} = rx_over({share}, {all});"));
         Some(lines)
     }
 }

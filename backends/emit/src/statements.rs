@@ -119,6 +119,7 @@ impl Printer<'_, '_> {
     fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
         self.facts.push();
         let (within, shared) = (self.within.clone(), self.shared.len());
+        let divisors = self.divisors.len();
         let bounds: Vec<(String, String)> = loops
             .iter()
             .map(|item| {
@@ -128,8 +129,11 @@ impl Printer<'_, '_> {
             .collect();
         let mut opened = 0;
         for (at, (item, bound)) in loops.iter().zip(bounds).enumerate() {
-            if at + 1 == loops.len() && self.accumulate(item, &bound, body) {
-                break;
+            if at + 1 == loops.len() {
+                if self.accumulate(item, &bound, body) {
+                    break;
+                }
+                self.name_divisors(item, body);
             }
             let (start, stop) = bound;
             let var = self.scalars[&item.var].clone();
@@ -148,6 +152,7 @@ impl Printer<'_, '_> {
             self.close();
         }
         self.shared.truncate(shared);
+        self.divisors.truncate(divisors);
         self.within = within;
         self.facts.pop();
     }

@@ -50,6 +50,9 @@ static inline double rx_fma_odd(double a, double b, double c) {
 /* Operations that are rounded once in every dtype. */
 static inline double rx_abs_f64(double x) { return fabs(x); }
 static inline float rx_abs_f32(float x) { return fabsf(x); }
+/* One of two values that are both at hand. */
+static inline double rx_select_f64(int first, double a, double b) { return first ? a : b; }
+static inline float rx_select_f32(int first, float a, float b) { return first ? a : b; }
 static inline double rx_sqrt_f64(double x) { return sqrt(x); }
 static inline float rx_sqrt_f32(float x) { return sqrtf(x); }
 static inline double rx_floor_f64(double x) { return floor(x); }

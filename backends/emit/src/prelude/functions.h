@@ -207,3 +207,15 @@ static inline float rx_quick_tanh(float x) {
     float near = RX_MADD_F32(sum, y * square, y), far = 1.0f - 2.0f / (1.0f + rx_quick_exp(2.0f * y));
     return copysignf(y < 0.75f ? near : far, x);
 }
+
+/* What many values are divided by. Where its inverse is as precise as it is, a product with that is right within 1.5 units
+   in the last place. */
+typedef struct rx_divisor {
+    float by, inverse;
+    int is_usual;
+} rx_divisor;
+static inline rx_divisor rx_by(float by) {
+    const float size = fabsf(by);
+    return (rx_divisor){by, 1.0f / by, size >= 0x1p-126f && size <= 0x1p126f};
+}
+static inline float rx_over(float a, rx_divisor by) { return by.is_usual ? a * by.inverse : a / by.by; }

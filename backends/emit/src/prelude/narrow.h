@@ -43,7 +43,8 @@
             const int64_t there = m - i < RX_TALL ? m - i : RX_TALL;                              \
             for (int64_t r = 0; r < there; r++) {                                                 \
                 float *to = c + (i + r) * c_row;                                                  \
-                if (!more && c_row == n && (m - i - r) * n >= lanes) *(rx_few_at_##lanes *)to = whole[r]; \
+                const int fits = n == lanes || (c_row == n && (m - i - r) * n >= lanes);          \
+                if (!more && fits) *(rx_few_at_##lanes *)to = whole[r];                           \
                 else                                                                              \
                     for (int64_t j = 0; j < n; j++) to[j] = more ? to[j] + whole[r][j] : whole[r][j]; \
             }                                                                                     \
@@ -58,10 +59,19 @@ RX_FEW(8)
 RX_FEW(16)
 #endif
 
+/* So many floats on the stack take no time to get; from the system they take as long as hundreds of multiplications. */
+#define RX_BESIDE 4096
+
+/* Memory for so many floats: what is near, where they fit. */
+static float *rx_beside(float *near, int64_t floats) {
+    return floats <= RX_BESIDE ? near : aligned_alloc(64, ((size_t)floats * 4 + 127) / 64 * 64);
+}
+
 /* C = A B with at most RX_LANES columns; nonzero where there is no memory for a block of B. */
 static int rx_narrow(int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c, int64_t c_row) {
     const int64_t lanes = n <= 4 ? 4 : n <= 8 ? 8 : 16, deepest = depth < RX_KC ? depth : RX_KC;
-    float *block = aligned_alloc(64, (size_t)(lanes * deepest + 15) / 16 * 64);
+    _Alignas(64) float near[RX_BESIDE];
+    float *block = rx_beside(near, lanes * deepest);
     if (block == NULL) return 1;
     memset(block, 0, (size_t)(lanes * deepest) * 4);
     for (int64_t kc = 0; kc < depth; kc += RX_KC) {
@@ -77,6 +87,6 @@ static int rx_narrow(int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix
         if (lanes == 16) rx_narrow_16(m, n, deep, left, block, c, c_row, kc > 0);
 #endif
     }
-    free(block);
+    if (block != near) free(block);
     return 0;
 }

@@ -92,7 +92,8 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     const int packs = choice.packs;
     const int64_t most = n < widest ? n : widest, deepest = depth < RX_KC ? depth : RX_KC;
     const int64_t wide = lies == RX_IN_PANELS ? 0 : packs ? (most + RX_PANEL - 1) / RX_PANEL * RX_PANEL : RX_PANEL;
-    float *panels = aligned_alloc(64, (size_t)((wide + (m + 15) / 16 * 16) * deepest + 16) * 4 / 64 * 64 + 64);
+    _Alignas(64) float near[RX_BESIDE];
+    float *panels = rx_beside(near, (wide + (m + 15) / 16 * 16) * deepest + 16);
     if (panels == NULL) return 1;
     float *left = panels + wide * deepest;
     for (int64_t kc = 0; kc < depth; kc += RX_KC) {
@@ -117,7 +118,7 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
             }
         }
     }
-    free(panels);
+    if (panels != near) free(panels);
     return 0;
 }
 

@@ -40,19 +40,41 @@ static inline float rx_exp_row(float *restrict to, const float *restrict from, f
     return _mm512_reduce_add_ps(sum);
 }
 
+/* The greater ones where neither is NaN; of zeros the positive one. */
+static inline __m512 rx_greater_lanes(__m512 a, __m512 b) {
+#if defined __AVX512DQ__
+    return _mm512_range_ps(a, b, 5);
+#else
+    /* Where both are the same, the bits that both have: of zeros of two signs the sign goes. */
+    const __m512i both = _mm512_and_si512(_mm512_castps_si512(a), _mm512_castps_si512(b));
+    const __mmask16 same = _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+    return _mm512_mask_blend_ps(same, _mm512_max_ps(a, b), _mm512_castsi512_ps(both));
+#endif
+}
+
 /* The greatest, NaN if one is; of zeros the positive one. */
 static inline float rx_greatest(const float *from, int64_t count) {
-    __m512i most = _mm512_set1_epi32(rx_key_f32(-INFINITY));
+    __m512 most[4];
     __mmask16 odd = 0;
-    for (int64_t k = 0; k < count; k += 16) {
+    for (int at = 0; at < 4; at++) most[at] = _mm512_set1_ps(-INFINITY);
+    int64_t k = 0;
+    for (; k + 64 <= count; k += 64)
+        for (int at = 0; at < 4; at++) {
+            const __m512 each = _mm512_loadu_ps(from + k + 16 * at);
+            most[at] = rx_greater_lanes(most[at], each);
+            odd |= _mm512_cmp_ps_mask(each, each, _CMP_UNORD_Q);
+        }
+    for (; k < count; k += 16) {
         const __mmask16 there = count - k < 16 ? (__mmask16)((1u << (count - k)) - 1) : (__mmask16)0xffff;
-        const __m512 each = _mm512_maskz_loadu_ps(there, from + k);
-        const __m512i bits = _mm512_castps_si512(each), sign = _mm512_srai_epi32(bits, 31);
-        const __m512i key = _mm512_xor_si512(bits, _mm512_and_si512(sign, _mm512_set1_epi32(0x7fffffff)));
-        most = _mm512_mask_max_epi32(most, there, most, key);
+        const __m512 each = _mm512_mask_loadu_ps(_mm512_set1_ps(-INFINITY), there, from + k);
+        most[0] = rx_greater_lanes(most[0], each);
         odd |= _mm512_cmp_ps_mask(each, each, _CMP_UNORD_Q);
     }
-    return odd ? NAN : rx_f32_of_key(_mm512_reduce_max_epi32(most));
+    const __m512 two = rx_greater_lanes(most[0], most[1]), others = rx_greater_lanes(most[2], most[3]);
+    const __m512 all = rx_greater_lanes(two, others);
+    const __m512i bits = _mm512_castps_si512(all), sign = _mm512_srai_epi32(bits, 31);
+    const __m512i key = _mm512_xor_si512(bits, _mm512_and_si512(sign, _mm512_set1_epi32(0x7fffffff)));
+    return odd ? NAN : rx_f32_of_key(_mm512_reduce_max_epi32(key));
 }
 #else
 static inline float rx_exp_row(float *restrict to, const float *restrict from, float less, int64_t count) {
