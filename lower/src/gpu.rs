@@ -31,6 +31,7 @@ mod steps;
 mod storage;
 mod tiles;
 mod turned;
+mod warps;
 mod wide;
 
 pub use program::{schedule, schedule_in, schedule_module};
@@ -51,6 +52,8 @@ pub enum Order {
     Kept,
     /// In any: rows are reduced by the threads of a block.
     Free,
+    /// As in the text, but for products of f16 and of bf16: those are summed in f32 and in any order, as tensor cores do.
+    Cores,
 }
 
 impl Default for Limits {

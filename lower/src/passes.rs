@@ -13,4 +13,5 @@ pub mod plan_memory;
 pub mod rewrite_cuda_graph;
 pub mod schedule_gpu;
 pub mod schedule_gpu_freely;
+pub mod schedule_tensor_cores;
 pub mod to_non_dataflow;

@@ -3,7 +3,7 @@
 use crate::passes::{
     attach_global_symbol, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
     lower_operators, lower_shapes, lower_views, pack_weights, plan_memory, rewrite_cuda_graph,
-    schedule_gpu, schedule_gpu_freely, to_non_dataflow,
+    schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -61,5 +61,10 @@ pub static LOWERED_BUILTINS: Stage = Stage {
 };
 
 /// Passes of this crate that no stage runs.
-pub static OPTIONAL: &[&Pass] =
-    &[&fuse_loops::PASS, &pack_weights::PASS, &schedule_gpu::PASS, &schedule_gpu_freely::PASS];
+pub static OPTIONAL: &[&Pass] = &[
+    &fuse_loops::PASS,
+    &pack_weights::PASS,
+    &schedule_gpu::PASS,
+    &schedule_gpu_freely::PASS,
+    &schedule_tensor_cores::PASS,
+];

@@ -26,6 +26,7 @@ pub use programs::products;
 pub use programs::ranges;
 pub use programs::total;
 pub use programs::walk;
+pub use programs::warps;
 pub use programs::within;
 
 pub mod kernels;

@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod launches;
 pub(crate) mod number;
 pub mod products;
+pub mod warps;
 pub mod within;
 
 pub use relax_semantics::tir::{ranges, total, walk};

@@ -41,6 +41,16 @@ pub static FUNCTIONS: &[LibraryFunction] = &[
         run: |args, limits| epilogue(args, &["add", "relu"], limits),
     },
     LibraryFunction {
+        name: "cublas.matmul_gelu",
+        doc: "A matrix product, and GELU with the hyperbolic tangent: `gelu_tanh(matmul(x, w))`.",
+        run: |args, limits| epilogue(args, &["gelu_tanh"], limits),
+    },
+    LibraryFunction {
+        name: "cublas.matmul_bias_gelu",
+        doc: "`gelu_tanh(add(matmul(x, w), b))`.",
+        run: |args, limits| epilogue(args, &["add", "gelu_tanh"], limits),
+    },
+    LibraryFunction {
         name: "cutlass.matmul",
         doc: "The matrix product of two tensors; see the operator `matmul`.",
         run: |args, limits| operator("matmul", args, &[], limits),

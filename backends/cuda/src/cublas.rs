@@ -1,12 +1,13 @@
 //! cuBLASLt, loaded when it is there. It is asked once for each form which algorithm it has.
 #![allow(unsafe_code)] // the library is called: each block says why it may be
 
-use crate::{Element, Error, Form, Product};
+use crate::{Activation, Element, Error, Form, Product};
 use cudarc::cublaslt::result::{self as lt, CublasError};
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulDesc_t,
     cublasLtMatmulDescAttributes_t as Of, cublasLtMatmulHeuristicResult_t,
-    cublasLtMatmulPreferenceAttributes_t as Wish, cublasLtMatrixLayout_t, cudaDataType,
+    cublasLtMatmulPreferenceAttributes_t as Wish, cublasLtMatrixLayout_t,
+    cublasLtMatrixLayoutAttribute_t as Lies, cudaDataType,
 };
 use cudarc::driver::result as cuda;
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
@@ -67,16 +68,22 @@ impl Cublas {
     }
 
     fn plan(&self, form: &Form) -> Result<Plan, CublasError> {
-        let (dtype, [lda, ldb, ldd]) = (dtype(form.dtype), form.leading);
-        let layout = |rows, columns, leading: u64| {
-            lt::create_matrix_layout(dtype, rows, columns, i64::try_from(leading).unwrap_or(0))
+        let dtype = dtype(form.dtype);
+        let layout = |rows, columns, at: usize| {
+            let leading = i64::try_from(form.leading[at]).unwrap_or(0);
+            let layout = lt::create_matrix_layout(dtype, rows, columns, leading)?;
+            // What has no value of the type is none that the library takes.
+            lay(layout, Lies::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count(form.batch))?;
+            let stride = i64::try_from(form.strides[at]).unwrap_or(-1);
+            lay(layout, Lies::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride)?;
+            Ok::<_, CublasError>(layout)
         };
         // Sums of f32, without the shorter significand of TF32.
         let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;
         let operation = lt::create_matmul_desc(compute, cudaDataType::CUDA_R_32F)?;
-        let a = layout(form.m, form.k, lda)?;
-        let b = layout(form.k, form.n, ldb)?;
-        let d = layout(form.m, form.n, ldd)?;
+        let a = layout(form.m, form.k, 0)?;
+        let b = layout(form.k, form.n, 1)?;
+        let d = layout(form.m, form.n, 2)?;
         set(operation, Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue(form))?;
         let wishes = lt::create_matmul_pref()?;
         let [of_a, of_b, of_d] = form.alignments;
@@ -165,6 +172,17 @@ fn set<T>(operation: cublasLtMatmulDesc_t, of: Of, value: &T) -> Result<(), Cubl
     unsafe { lt::set_matmul_desc_attribute(operation, of, at, size_of::<T>()) }
 }
 
+fn lay<T>(layout: cublasLtMatrixLayout_t, of: Lies, value: &T) -> Result<(), CublasError> {
+    let at = std::ptr::from_ref(value).cast::<c_void>();
+    // SAFETY: both callers give the type that the library's header says for the attribute; it is copied.
+    unsafe { lt::set_matrix_layout_attribute(layout, of, at, size_of::<T>()) }
+}
+
+/// As many products as the library counts.
+fn count(batch: u64) -> i32 {
+    i32::try_from(batch).unwrap_or(-1)
+}
+
 fn dtype(element: Element) -> cudaDataType {
     match element {
         Element::F16 => cudaDataType::CUDA_R_16F,
@@ -174,10 +192,12 @@ fn dtype(element: Element) -> cudaDataType {
 }
 
 fn epilogue(form: &Form) -> cublasLtEpilogue_t {
-    match (form.epilogue.has_bias, form.epilogue.has_relu) {
-        (false, false) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
-        (false, true) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
-        (true, false) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
-        (true, true) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+    match (form.epilogue.has_bias, form.epilogue.activation) {
+        (false, Activation::None) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
+        (false, Activation::Relu) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
+        (false, Activation::Gelu) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_GELU,
+        (true, Activation::None) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
+        (true, Activation::Relu) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+        (true, Activation::Gelu) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_GELU_BIAS,
     }
 }

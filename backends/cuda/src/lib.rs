@@ -28,7 +28,7 @@ pub use device::Device;
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
-pub use product::{Element, Epilogue, Form, Product};
+pub use product::{Activation, Element, Epilogue, Form, Product};
 pub use route::{Products, lower_for_cuda};
 
 use std::path::PathBuf;

@@ -13,8 +13,19 @@ use relax_syntax::ir::{AttrValue, attr};
 pub struct Epilogue {
     /// Whether a bias is added, one element for each row of D.
     pub has_bias: bool,
-    /// Whether negative elements become 0.
-    pub has_relu: bool,
+    /// What is made of each element then.
+    pub activation: Activation,
+}
+
+/// A function of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activation {
+    /// The element itself.
+    None,
+    /// 0 in the place of what is negative.
+    Relu,
+    /// GELU with the hyperbolic tangent.
+    Gelu,
 }
 
 /// What the library is asked which algorithm it has for.
@@ -30,6 +41,10 @@ pub struct Form {
     pub k: u64,
     /// From a column to the next, of A, B and D.
     pub leading: [u64; 3],
+    /// How many products there are.
+    pub batch: u64,
+    /// From a matrix to the next, of A, B and D.
+    pub strides: [u64; 3],
     /// What follows.
     pub epilogue: Epilogue,
     /// Of which power of two the addresses of A, B and D are multiples, 256 at most.
@@ -60,14 +75,16 @@ pub struct Product {
 
 /// The epilogues of the library's functions.
 fn epilogue(function: &str) -> Option<Epilogue> {
-    let (has_bias, has_relu) = match function {
-        "cublas.matmul" => (false, false),
-        "cublas.matmul_bias" => (true, false),
-        "cublas.matmul_relu" => (false, true),
-        "cublas.matmul_bias_relu" => (true, true),
+    let (has_bias, activation) = match function {
+        "cublas.matmul" => (false, Activation::None),
+        "cublas.matmul_bias" => (true, Activation::None),
+        "cublas.matmul_relu" => (false, Activation::Relu),
+        "cublas.matmul_bias_relu" => (true, Activation::Relu),
+        "cublas.matmul_gelu" => (false, Activation::Gelu),
+        "cublas.matmul_bias_gelu" => (true, Activation::Gelu),
         _ => return None,
     };
-    Some(Epilogue { has_bias, has_relu })
+    Some(Epilogue { has_bias, activation })
 }
 
 /// How many operands a function of the library takes; none where it has no such function.
@@ -114,18 +131,45 @@ impl Product {
             ([x, w, b, y], true) => (*x, *w, Some(*b), *y),
             _ => return None,
         };
-        let (&[rows, inner], &[other, columns]) = (x, w) else { return None };
-        let fits = inner == other && *y == [rows, columns] && b.is_none_or(|b| *b == [columns]);
+        let Extents { batch, rows, inner, columns } = Extents::of(x, w, y)?;
+        let fits = b.is_none_or(|b| *b == [columns]);
         let dtype = element(tensors.first()?.dtype())?;
         let alike = tensors.iter().all(|tensor| tensor.dtype() == tensors[0].dtype());
         let size = |extent: i64| u64::try_from(extent).ok().filter(|&extent| extent > 0);
-        let (m, n, k) = (size(columns)?, size(rows)?, size(inner)?);
+        let (m, n, k, batch) = (size(columns)?, size(rows)?, size(inner)?, size(batch)?);
+        let strides = [m.checked_mul(k)?, k.checked_mul(n)?, m.checked_mul(n)?];
         let (&[x, w], &y) = (addresses.first_chunk::<2>()?, addresses.last()?);
         let matrices = [w, x, y];
         let alignments = matrices.map(alignment);
-        let form = Form { dtype, m, n, k, leading: [m, k, m], epilogue, alignments };
+        let leading = [m, k, m];
+        let form = Form { dtype, m, n, k, leading, batch, strides, epilogue, alignments };
         let bias = addresses.get(2).copied().filter(|_| epilogue.has_bias);
         (fits && alike).then_some(Self { form, matrices, bias })
+    }
+}
+
+/// Of the products that tensors are.
+struct Extents {
+    batch: i64,
+    rows: i64,
+    inner: i64,
+    columns: i64,
+}
+
+impl Extents {
+    /// Where the right factor is one matrix, the rows of all matrices on the left are those of one.
+    fn of(x: &[i64], w: &[i64], y: &[i64]) -> Option<Self> {
+        let (&inner, before) = x.split_last()?;
+        let (&columns, of_y) = y.split_last()?;
+        let (batch, rows) = match (before, w) {
+            (_, [_, _]) => {
+                (1, before.iter().try_fold(1_i64, |rows, &extent| rows.checked_mul(extent))?)
+            }
+            (&[batch, rows], &[of_w, _, _]) if batch == of_w => (batch, rows),
+            _ => return None,
+        };
+        let fits = before == of_y && w.ends_with(&[inner, columns]);
+        fits.then_some(Self { batch, rows, inner, columns })
     }
 }
 

@@ -2,7 +2,7 @@
 //! loops for blocks and threads.
 
 use crate::product::operands;
-use relax_lower::passes::schedule_gpu;
+use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_with;
 use relax_rewrite::pass::{Settings, Target};
@@ -20,7 +20,8 @@ pub enum Products {
     /// Kernels of ours, which sum in the order of the text.
     #[default]
     Own,
-    /// cuBLASLt where a pattern of its functions matches, and it is there: sums have any order. Else kernels of ours.
+    /// cuBLASLt where a pattern of its functions matches, and it is there: sums have any order. Else kernels of ours, of which those
+    /// of f16 and of bf16 are for tensor cores.
     Library,
 }
 
@@ -34,8 +35,11 @@ pub fn lower_for_cuda(
     products: Products,
 ) -> Result<Module, Failed> {
     let settings = Settings { target: Target::Cuda, ..settings.clone() };
-    let lower =
-        |module: &Module| lower_with(module, &settings, &schedule_gpu::PASS, &mut Unwatched);
+    let schedule = match products {
+        Products::Own => &schedule_gpu::PASS,
+        Products::Library => &schedule_tensor_cores::PASS,
+    };
+    let lower = |module: &Module| lower_with(module, &settings, schedule, &mut Unwatched);
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
     if products == Products::Own || !early {
         return lower(module);

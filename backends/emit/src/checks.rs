@@ -50,6 +50,7 @@ impl Printer<'_, '_> {
     pub(crate) fn stop_if(&mut self, condition: &str, trap: impl Into<Name>, message: String) {
         let site = self.site(trap, message);
         if self.is_cuda() {
+            self.cuda().stops += 1;
             self.line(&format!("if ({condition}) {{ rx_stop(rx_status, {site}); return; }}"));
             return;
         }

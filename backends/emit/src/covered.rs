@@ -128,6 +128,7 @@ impl Path {
             }
         }
         let mut extent_of = self.own_extents(&axes, &resting)?;
+        extent_of.extend(self.divided_extents(&axes, (number, &resting))?);
         let counted = Counted::of(&axes, number)?;
         match (number, count) {
             (None, None) if counted.is_empty() && self.blocks().next().is_none() => {}
@@ -185,6 +186,32 @@ impl Path {
         }
         // What rests is a thread.
         resting.iter().all(|var| self.level(*var) == Some(Level::Thread)).then_some(found)
+    }
+
+    /// The extents of quotients and remainders of loop variables: where a literal divides the number of iterations, every one of
+    /// the former comes up with every one of the latter.
+    fn divided_extents(
+        &self,
+        axes: &[Linear],
+        (number, resting): (Option<ScalarId>, &BTreeSet<ScalarId>),
+    ) -> Option<BTreeMap<String, Factors>> {
+        let whole: BTreeSet<ScalarId> = axes.iter().flat_map(Linear::scalars).collect();
+        let (mut found, mut divisors) = (BTreeMap::new(), BTreeMap::new());
+        for part in axes.iter().flat_map(Linear::divided) {
+            if Some(part.var) == number {
+                continue;
+            }
+            let Some(&TExpr::Int(stop @ 1..)) = self.stop(part.var) else { return None };
+            let fits = stop % part.divisor == 0
+                && self.level(part.var) != Some(Level::Block)
+                && *divisors.entry(part.var).or_insert(part.divisor) == part.divisor
+                && !whole.contains(&part.var)
+                && !resting.contains(&part.var);
+            fits.then_some(())?;
+            let extent = if part.is_quotient { stop / part.divisor } else { part.divisor };
+            found.insert(part.name, Factors::of(&TExpr::Int(extent), &self.values)?);
+        }
+        Some(found)
     }
 
     fn blocks(&self) -> impl Iterator<Item = ScalarId> + '_ {
@@ -369,6 +396,34 @@ mod tests {
         for (from, to) in wrong {
             let text = TEXT.replacen(from, to, 1);
             assert_ne!(text, TEXT, "`{from}` is in the text");
+            assert!(is_watched(&text), "`{to}` is not noticed");
+        }
+    }
+
+    /// A matrix in blocks as tensor cores have them.
+    const WARPS: &str = include_str!("covered_warps.rx");
+
+    #[test]
+    fn what_all_lanes_of_warps_store_is_there() {
+        assert!(!is_watched(WARPS));
+        let wrong = [
+            ("tx // 4", "tx // 8"),
+            ("tx // 4", "tx // 5"),
+            ("tx // 4", "tx % 4"),
+            ("tx % 4 * 2", "tx % 8 * 2"),
+            ("tx % 4 * 2", "tx % 4"),
+            ("tx % 4 * 2", "tx * 2"),
+            ("ty // 2 * 32", "ty // 4 * 32"),
+            ("ty % 2 * 32", "ty // 2 * 32"),
+            ("ty % 2 * 32", "ty % 3 * 32"),
+            ("thread_binding(4", "thread_binding(3"),
+            ("thread_binding(32", "thread_binding(16"),
+            ("grid(2, 4, 2, 2)", "grid(2, 4, 1, 2)"),
+            ("i = at * 64", "i = at * 65"),
+        ];
+        for (from, to) in wrong {
+            let text = WARPS.replacen(from, to, 1);
+            assert_ne!(text, WARPS, "`{from}` is in the text");
             assert!(is_watched(&text), "`{to}` is not noticed");
         }
     }

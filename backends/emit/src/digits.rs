@@ -62,6 +62,11 @@ impl Linear {
         })
     }
 
+    /// Parts that are quotients or remainders of scalars by literals.
+    pub(crate) fn divided(&self) -> impl Iterator<Item = Divided> + '_ {
+        self.terms.iter().filter_map(|(_, part)| Divided::of(part))
+    }
+
     /// Weights and scalars, least first, where there is nothing else.
     pub(crate) fn sorted(&self) -> Option<Vec<(i64, ScalarId)>> {
         let terms = self.terms.iter().map(|(weight, part)| match part {
@@ -79,6 +84,25 @@ impl Linear {
             self.terms.iter().map(|(weight, part)| (*weight, Self::name(part))).collect();
         terms.sort_unstable();
         terms.windows(2).all(|two| two[0].0 < two[1].0).then_some(terms)
+    }
+}
+
+/// A scalar over a literal, or what is left of it.
+pub(crate) struct Divided {
+    pub(crate) name: String,
+    pub(crate) var: ScalarId,
+    pub(crate) divisor: i64,
+    pub(crate) is_quotient: bool,
+}
+
+impl Divided {
+    fn of(part: &TExpr) -> Option<Self> {
+        let TExpr::Binary(op @ (BinOp::FloorDiv | BinOp::Mod), both) = part else { return None };
+        let (&TExpr::Scalar(var), &TExpr::Int(divisor @ 1..)) = (&both.0, &both.1) else {
+            return None;
+        };
+        let (name, is_quotient) = (Linear::name(part), *op == BinOp::FloorDiv);
+        Some(Self { name, var, divisor, is_quotient })
     }
 }
 
@@ -218,7 +242,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// None where an index has a quotient or remainder of something else.
+    /// None where an index has a quotient or remainder of something else, but for those of other scalars by literals.
     pub(crate) fn of(axes: &[Linear], number: Option<ScalarId>) -> Option<Self> {
         let mut digits = BTreeMap::new();
         let quotient = |part: &TExpr| match part {
@@ -230,6 +254,9 @@ impl Counted {
             _ => None,
         };
         for (_, part) in axes.iter().flat_map(|axis| &axis.terms) {
+            if Divided::of(part).is_some_and(|part| Some(part.var) != number) {
+                continue;
+            }
             let digit = match part {
                 TExpr::Scalar(var) if Some(*var) != number => continue,
                 TExpr::Binary(BinOp::Mod, both) => {

@@ -8,7 +8,7 @@ use crate::covered::{Values, When, stores_all};
 use relax_rewrite::launches::{is_thread_loop, thread_axis};
 use relax_rewrite::patterns::{initializes, visit};
 use relax_rewrite::products::flat;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, floor_div, floor_mod};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
     Axis, BinOp, BufferId, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
@@ -52,7 +52,7 @@ struct Known {
     depth: usize,
     /// Elements of shared memory that threads wrote before they met.
     met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
-    /// Variables of loops over threads that are around, and their numbers.
+    /// Variables of loops over threads that are around, and of loops before that came to each of their stores, with their numbers.
     threads: BTreeMap<ScalarId, i64>,
     /// What names stand for.
     values: Values,
@@ -123,10 +123,13 @@ impl Walk<'_> {
                     self.known.threads.insert(item.var, *count);
                 }
                 let whole = self.body(body);
-                if counts.is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
+                if counts.as_ref().is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
                     self.known.whole.extend(whole.intersection(&self.known.allocated));
                 }
                 self.known.threads = threads;
+                if let Some(counts) = counts.filter(|_| !is_thread_loop(stmt)) {
+                    self.ran(loops.iter().map(|item| item.var).zip(counts), body);
+                }
                 (self.known.straight, self.known.depth) = outer;
             }
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
@@ -239,6 +242,21 @@ impl Walk<'_> {
         }
     }
 
+    /// A loop ran for all values of its variables: what each iteration stored to shared memory is there.
+    fn ran(&mut self, all: impl Iterator<Item = (ScalarId, i64)>, body: &[Stmt]) {
+        let known = self.known.elements.len();
+        for stmt in body {
+            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
+                && self.program.buffer(*buffer).scope == Scope::Shared
+            {
+                self.wrote(*buffer, indices);
+            }
+        }
+        if self.known.elements.len() > known {
+            self.known.threads.extend(all);
+        }
+    }
+
     /// With implicit axes, `init` runs at the first iteration for each element: the loops between the
     /// allocation and the block are the same for all of them.
     fn block(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
@@ -332,7 +350,7 @@ fn count(item: &Loop) -> Option<i64> {
     }
 }
 
-/// The value of an index that is made of literals and variables of threads.
+/// The value of an index that is made of literals and variables of threads, or of loops that run for all values.
 fn value(index: &TExpr, threads: &BTreeMap<ScalarId, i64>) -> Option<i64> {
     match index {
         TExpr::Int(value) => Some(*value),
@@ -343,6 +361,8 @@ fn value(index: &TExpr, threads: &BTreeMap<ScalarId, i64>) -> Option<i64> {
                 BinOp::Add => a.checked_add(b),
                 BinOp::Sub => a.checked_sub(b),
                 BinOp::Mul => a.checked_mul(b),
+                BinOp::FloorDiv => floor_div(a, b),
+                BinOp::Mod => floor_mod(a, b),
                 _ => None,
             }
         }

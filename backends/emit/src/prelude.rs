@@ -64,6 +64,7 @@ const CUDA_PARTS: &[&str] = &[
     include_str!("prelude/rounding.h"),
     include_str!("prelude/floats.h"),
     include_str!("prelude/cuda_functions.h"),
+    include_str!("prelude/cuda_cores.h"),
 ];
 
 /// The prelude of CUDA: without the headers and the lanes of C, each function one of the device.

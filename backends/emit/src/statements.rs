@@ -9,7 +9,9 @@ use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
-use relax_syntax::ir::tensor::{Axis, AxisKind, BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{
+    Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr,
+};
 
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
@@ -43,7 +45,8 @@ impl Printer<'_, '_> {
             StmtKind::For { .. }
                 if self.sums == Sums::AnyOrder && (self.multiply(stmt) || self.fill(stmt)) => {}
             StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
-            StmtKind::For { loops, body, .. } => self.for_loop(loops, body),
+            StmtKind::For { .. } if self.warp_product(stmt) => {}
+            StmtKind::For { loops, kind, body } => self.for_loop(loops, kind, body),
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {
                 self.store(*buffer, indices, *update, value);
@@ -116,7 +119,7 @@ impl Printer<'_, '_> {
     }
 
     /// All bounds are computed before the first loop is entered: they cannot use its variables.
-    fn for_loop(&mut self, loops: &[Loop], body: &[Stmt]) {
+    pub(crate) fn for_loop(&mut self, loops: &[Loop], kind: &LoopKind, body: &[Stmt]) {
         self.facts.push();
         let (within, shared) = (self.within.clone(), self.shared.len());
         let divisors = self.divisors.len();
@@ -137,6 +140,10 @@ impl Printer<'_, '_> {
             }
             let (start, stop) = bound;
             let var = self.scalars[&item.var].clone();
+            if self.is_cuda() && *kind == LoopKind::Unroll {
+                // What is indexed by it can be in registers.
+                self.line("#pragma unroll");
+            }
             self.line(&format!("for (int64_t {var} = {start}; {var} < {stop}; {var}++) {{"));
             self.share("int64_t", &var);
             self.indent += 1;

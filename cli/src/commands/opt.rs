@@ -61,7 +61,10 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 Some(Language::C) => {
                     c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
                 }
-                Some(Language::Cuda) => cuda_text(&module, &program.source, terminal),
+                Some(Language::Cuda) => {
+                    let order = if args.fast { Order::Cores } else { Order::Kept };
+                    cuda_text(&module, order, &program.source, terminal)
+                }
                 Some(Language::Wgsl) => wgsl_text(&module, &program.source, terminal),
                 None => print(&module),
             };
@@ -88,8 +91,8 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
 }
 
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
-fn cuda_text(module: &Module, file: &Source, terminal: &mut Terminal) -> String {
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), Order::Kept);
+fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), order);
     let source = print_cuda(&scheduled, &mut Prover::new(), Some(file));
     for kernel in &source.kernels {
         let launches = kernel.launches.len();

@@ -100,13 +100,14 @@ pub(super) fn written(
     };
     let over = vec![tiles(&product.i, ti, times), tiles(&product.j, tj, &TExpr::Int(1))];
     let blocks = [product.batch.clone(), over].concat();
-    let tiled = Tiled { shared: square.tiles.to_vec(), threads, size, span };
+    let tiled =
+        Tiled { shared: square.tiles.to_vec(), threads: threads.map(|var| (var, size)), span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
 impl Product {
     /// The same with loop variables of its own.
-    fn renamed(&self, writer: &mut Writer) -> Self {
+    pub(super) fn renamed(&self, writer: &mut Writer) -> Self {
         let mut names = Names(BTreeMap::new());
         let mut fresh = |item: &Loop| {
             let info = writer.program.scalar(item.var).clone();
@@ -290,7 +291,8 @@ impl Square<'_> {
     }
 }
 
-struct Names(BTreeMap<ScalarId, ScalarId>);
+/// Loop variables with other names.
+pub(super) struct Names(pub(super) BTreeMap<ScalarId, ScalarId>);
 
 impl Rewrite for Names {
     fn scalar(&mut self, id: ScalarId) -> ScalarId {

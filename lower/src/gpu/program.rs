@@ -154,7 +154,7 @@ fn arrange(
         }
         let outside = [&body[..at], &body[at + 1..]].concat();
         let parts = (&body[..at], &body[at..]);
-        let kernel = tile(writer, stmt, &outside, &host, facts, limits)
+        let kernel = tile(writer, stmt, &outside, &host, facts, (limits, order))
             .or_else(|| turn(writer, stmt, &host, facts, limits))
             .map(|kernel| (1, kernel))
             .or_else(|| stitch(writer, parts, &host, facts, (limits, order)));

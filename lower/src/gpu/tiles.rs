@@ -2,10 +2,10 @@
 //! shared memory, a tile of it at a time.
 //!
 //! Each thread owns an element, or a square of them ([`super::micro`]), and adds its products in the order of the text: the same
-//! bits. At the edges threads without an element load what others need, and wait with them. There tiles hold 0, so that every element of
-//! them is written. Which of the two it is the host decides by the extents: the other one has no blocks.
+//! bits; but for products of f16 and bf16 that tensor cores may form ([`super::warps`]). At the edges threads without an element
+//! load what others need, and wait with them. There tiles hold 0, so that every element of them is written. Which of two kernels it
+//! is the host decides by the extents: the other one has no blocks.
 
-use super::Limits;
 use super::bind::{Grid, indexed, is_of_host, named};
 use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
 use super::handed::{Nearer, own_elements};
@@ -13,6 +13,8 @@ use super::micro;
 use super::own::apart;
 use super::program::Writer;
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
+use super::warps::{self, Warps};
+use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
 use relax_rewrite::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_semantics::tir::Typing;
@@ -93,19 +95,27 @@ pub(super) fn tile(
     outside: &[Stmt],
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
-    limits: Limits,
+    (limits, order): (Limits, Order),
 ) -> Option<Vec<Stmt>> {
     let product = product(writer, stmt, host)?;
     never_stops(&writer.program, stmt, facts).then_some(())?;
     let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
     let loops = [product.batch.clone(), vec![product.i.clone(), product.j.clone()]].concat();
     let is_own = own_elements(writer, &loops, &product.all, outside).contains(&product.sum.buffer);
-    let squares = micro::chosen(&product, size);
+    let warps = Warps::of(limits).filter(|_| order == Order::Cores);
+    let cores = warps.and_then(|warps| Some((warps, warps::chosen(writer, &product)?)));
     let mut done = Vec::new();
-    if let Some(times) = &squares {
-        done = micro::written(writer, &product, (size, is_own), times, limits);
-    }
-    let times = squares.map_or(TExpr::Int(1), |times| match times {
+    let better = if let Some((warps, times)) = cores {
+        done = warps::written(writer, &product, (warps, is_own), &times, limits);
+        Some(times)
+    } else {
+        let squares = micro::chosen(&product, size);
+        if let Some(times) = &squares {
+            done = micro::written(writer, &product, (size, is_own), times, limits);
+        }
+        squares
+    };
+    let times = better.map_or(TExpr::Int(1), |times| match times {
         TExpr::Int(times) => TExpr::Int(1 - times),
         times => binary(BinOp::Sub, TExpr::Int(1), times),
     });
@@ -242,16 +252,15 @@ fn written(
     };
     let over = vec![tiles(&product.i, ti, times), tiles(&product.j, tj, &TExpr::Int(1))];
     let blocks = [product.batch.clone(), over].concat();
-    let tiled = Tiled { shared: vec![a, b], threads: [ty, tx], size, span };
+    let tiled = Tiled { shared: vec![a, b], threads: [(ty, size), (tx, size)], span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
 /// Blocks of threads that compute tiles.
 pub(super) struct Tiled {
     pub(super) shared: Vec<BufferId>,
-    /// `ty` and `tx`.
-    pub(super) threads: [ScalarId; 2],
-    pub(super) size: i64,
+    /// `ty` and `tx`, with how many there are of each.
+    pub(super) threads: [(ScalarId, i64); 2],
     pub(super) span: Span,
 }
 
@@ -279,9 +288,9 @@ pub(super) fn over_blocks(
     let guard = grid.rows.is_some().then_some(&all);
     let loops: Vec<&Loop> = blocks.iter().collect();
     let body = indexed(writer, &loops, (grid.block.clone(), guard, &extents), body, span);
-    let ([ty, tx], size) = (tiled.threads, TExpr::Int(tiled.size));
-    let inner = thread_loop((tx, size.clone()), "threadIdx.x", body, span);
-    let threads = thread_loop((ty, size), "threadIdx.y", vec![inner], span);
+    let [(ty, high), (tx, wide)] = tiled.threads;
+    let inner = thread_loop((tx, TExpr::Int(wide)), "threadIdx.x", body, span);
+    let threads = thread_loop((ty, TExpr::Int(high)), "threadIdx.y", vec![inner], span);
     let shared = tiled.shared.iter().map(|tile| Stmt { kind: StmtKind::Alloc(*tile), span });
     let body = shared.chain([threads]).collect();
     done.push(grid.over(body, span));

@@ -135,7 +135,7 @@ fn written(writer: &mut Writer, turned: &Turned, limits: Limits) -> Vec<Stmt> {
     };
     let blocks = [over(&turned.read, tr), over(&turned.write, tw)];
     let blocks = [turned.batch.clone(), blocks.to_vec()].concat();
-    let tiled = Tiled { shared: vec![tile], threads: [ty, tx], size, span };
+    let tiled = Tiled { shared: vec![tile], threads: [(ty, size), (tx, size)], span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 

@@ -12,6 +12,9 @@ use relax_corpus::compare::Relation;
 use relax_corpus::files;
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::BufferInfo;
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +46,22 @@ fn hold(path: &Path) -> Result<(), Failed> {
                 launch::agrees(&program, &free, Relation::Close)?;
             }
         }
+        let is_half = |info: &BufferInfo| matches!(info.dtype, DType::F16 | DType::BF16);
+        if program.buffers.iter().any(is_half) {
+            hold_cores(&program)?;
+        }
+    }
+    Ok(())
+}
+
+/// Products for tensor cores, by one warp.
+fn hold_cores(program: &TensorProgram) -> Result<(), Failed> {
+    let limits = Limits { threads: 32, blocks: 3 };
+    let schedule = |order| schedule_in(program, &mut Prover::new(), limits, order);
+    if let Some(cores) = schedule(Order::Cores)
+        && schedule(Order::Kept).as_ref() != Some(&cores)
+    {
+        launch::agrees(program, &cores, Relation::Close)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! epilogue for each element. It knows nothing of whoever asks.
 
 use half::{bf16, f16};
-use relax_cuda::{Device, Element, Error, Form, Product};
+use relax_cuda::{Activation, Device, Element, Error, Form, Product};
 use relax_emit::cuda::Sizes;
 
 /// A device that has it.
@@ -62,6 +62,47 @@ impl<D: Device> WithLibrary<D> {
     }
 }
 
+/// What is made of an element.
+fn activated(activation: Activation, value: f32) -> f32 {
+    match activation {
+        Activation::None => value,
+        Activation::Relu => value.max(0.0),
+        Activation::Gelu => {
+            let x = f64::from(value);
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+            // `(1 + tanh(inner)) / 2`, also where that is nearly 0.
+            let half = (if inner < 0.0 { (2.0 * inner).exp() } else { 1.0 })
+                / (1.0 + (-2.0 * inner.abs()).exp());
+            (x * half) as f32
+        }
+    }
+}
+
+impl<D: Device> WithLibrary<D> {
+    fn multiply_one(
+        &self,
+        form: &Form,
+        [a, b, d]: [u64; 3],
+        bias: Option<&[f32]>,
+    ) -> Result<(), Error> {
+        let [of_a, of_b, of_d] = form.leading;
+        let left = self.matrix(form, (a, of_a), (form.m, form.k))?;
+        let right = self.matrix(form, (b, of_b), (form.k, form.n))?;
+        for j in 0..form.n {
+            for i in 0..form.m {
+                let mut sum: f32 = (0..form.k).map(|k| left.at(i, k) * right.at(k, j)).sum();
+                if let Some(bias) = bias {
+                    sum += bias[usize::try_from(i).expect("it is small")];
+                }
+                let value = activated(form.epilogue.activation, sum);
+                let to = d + (i + j * of_d) * size(form.dtype) as u64;
+                self.0.upload(to, &write(form.dtype, value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<D: Device> Device for WithLibrary<D> {
     type Graph = D::Graph;
 
@@ -99,27 +140,16 @@ impl<D: Device> Device for WithLibrary<D> {
     }
 
     fn multiply(&self, product: &Product) -> Result<(), Error> {
-        let (form, [a, b, d]) = (&product.form, product.matrices);
-        let [of_a, of_b, of_d] = form.leading;
+        let form = &product.form;
         for (address, alignment) in product.matrices.iter().zip(form.alignments) {
             assert!(address.is_multiple_of(u64::from(alignment)), "{address} is not aligned");
         }
-        let left = self.matrix(form, (a, of_a), (form.m, form.k))?;
-        let right = self.matrix(form, (b, of_b), (form.k, form.n))?;
         let bias = product.bias.map(|bias| self.load(form.dtype, bias, form.m)).transpose()?;
         assert_eq!(bias.is_some(), form.epilogue.has_bias);
-        for j in 0..form.n {
-            for i in 0..form.m {
-                let mut sum: f32 = (0..form.k).map(|k| left.at(i, k) * right.at(k, j)).sum();
-                if let Some(bias) = &bias {
-                    sum += bias[usize::try_from(i).expect("it is small")];
-                }
-                if form.epilogue.has_relu {
-                    sum = sum.max(0.0);
-                }
-                let to = d + (i + j * of_d) * size(form.dtype) as u64;
-                self.0.upload(to, &write(form.dtype, sum))?;
-            }
+        let bytes = |at: usize| form.strides[at] * size(form.dtype) as u64;
+        for number in 0..form.batch {
+            let matrices = [0, 1, 2].map(|at| product.matrices[at] + number * bytes(at));
+            self.multiply_one(form, matrices, bias.as_deref())?;
         }
         Ok(())
     }

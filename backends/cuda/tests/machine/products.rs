@@ -52,10 +52,10 @@ fn tensor(dtype: DType, shape: &[i64], seed: i64) -> Tensor {
     Tensor::from_bytes(dtype, shape, &bytes.collect::<Vec<u8>>()).expect("a tensor")
 }
 
-fn program(dtype: DType, expression: &str) -> String {
+fn program(dtype: DType, expression: &str, [x, w]: [&str; 2]) -> String {
     format!(
         r#"
-def main(x: Tensor(("n", 7), "{dtype}"), w: Tensor((7, 3), "{dtype}"), b: Tensor((3,), "{dtype}")):
+def main(x: Tensor({x}, "{dtype}"), w: Tensor({w}, "{dtype}"), b: Tensor((3,), "{dtype}")):
     n = sym_var(lower_bound=2)
     with dataflow():
         y = {expression}
@@ -73,21 +73,24 @@ fn call(module: &Module, args: &[Tensor]) -> Vec<u8> {
     }
 }
 
+const EXPRESSIONS: [&str; 6] = [
+    "matmul(x, w)",
+    "relu(matmul(x, w))",
+    "gelu_tanh(matmul(x, w))",
+    "add(matmul(x, w), b)",
+    "relu(add(matmul(x, w), b))",
+    "gelu_tanh(add(matmul(x, w), b))",
+];
+
 #[test]
 fn the_library_and_the_kernels_agree() {
     if compiler().is_none() {
         return;
     }
-    let expressions = [
-        "matmul(x, w)",
-        "relu(matmul(x, w))",
-        "add(matmul(x, w), b)",
-        "relu(add(matmul(x, w), b))",
-    ];
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        for (seed, expression) in (1..).zip(expressions) {
+        for (seed, expression) in (1..).zip(EXPRESSIONS) {
             let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
-            let text = program(dtype, expression);
+            let text = program(dtype, expression, [r#"("n", 7)"#, "(7, 3)"]);
             let [library, kernels] = [With::Library, With::Nothing]
                 .map(|with| loaded(&text, with, folder.path(), &events));
             for rows in [2, 4, 5] {
@@ -107,6 +110,55 @@ fn the_library_and_the_kernels_agree() {
                 let seen = events.take();
                 assert!(seen.contains(&Event::Launch) && !seen.contains(&Event::Multiply));
             }
+        }
+    }
+}
+
+/// Several matrices on the left: one matrix on the right for all of them, or one for each.
+#[test]
+fn products_of_batches_agree() {
+    if compiler().is_none() {
+        return;
+    }
+    for (seed, expression) in (1..).zip(EXPRESSIONS) {
+        for right in [&[7, 3][..], &[2, 7, 3]] {
+            let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
+            let of_right = if right.len() == 2 { "(7, 3)" } else { "(2, 7, 3)" };
+            let text = program(DType::F16, expression, [r#"(2, "n", 7)"#, of_right]);
+            let [library, kernels] = [With::Library, With::Nothing]
+                .map(|with| loaded(&text, with, folder.path(), &events));
+            for rows in [2, 4] {
+                let args = [
+                    tensor(DType::F16, &[2, rows, 7], seed),
+                    tensor(DType::F16, right, seed + 1),
+                    tensor(DType::F16, &[3], seed + 2),
+                ];
+                events.take();
+                let got = call(&library, &args);
+                let seen = events.take();
+                let alone = seen.contains(&Event::Multiply) && !seen.contains(&Event::Launch);
+                assert!(alone, "{expression}: {seen:?}");
+                assert_eq!(got, call(&kernels, &args), "{expression}, {rows} rows, {of_right}");
+            }
+        }
+    }
+}
+
+/// Products that tensor cores multiply where the library has no algorithm.
+#[test]
+fn the_library_and_tensor_cores_agree() {
+    if compiler().is_none() {
+        return;
+    }
+    for dtype in [DType::F16, DType::BF16] {
+        let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
+        let text = program(dtype, "relu(matmul(x, w))", [r#"("n", 24)"#, "(24, 9)"]);
+        let [library, kernels] =
+            [With::Library, With::Nothing].map(|with| loaded(&text, with, folder.path(), &events));
+        for rows in [2, 16, 33] {
+            let args = [tensor(dtype, &[rows, 24], 1), tensor(dtype, &[24, 9], 2)];
+            let args = [&args[..], &[tensor(dtype, &[3], 3)]].concat();
+            assert_eq!(call(&library, &args), call(&kernels, &args), "{dtype}, {rows} rows");
         }
     }
 }

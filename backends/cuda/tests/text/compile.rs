@@ -19,7 +19,7 @@ const QUICKLY: [&str; 1] = ["--ptxas-options=-O0"];
 const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
 
 /// The compiler that `./nvrtc.sh --fetch` puts there, or another one that is named.
-fn nvrtc() -> Option<Nvrtc> {
+pub(super) fn nvrtc() -> Option<Nvrtc> {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/nvrtc");
     let found = if std::env::var_os("RELAX_NVRTC").is_none() && fetched.is_dir() {
         Nvrtc::in_folder(&fetched)
@@ -40,10 +40,12 @@ fn nvrtc() -> Option<Nvrtc> {
 fn every_kernel_compiles() {
     let written = programs();
     let mut programs = scheduled(&written, Limits::default(), Order::Kept);
-    let free = scheduled(&written, Limits::default(), Order::Free);
-    let others = free.into_iter().zip(&programs).filter(|(free, bound)| free != *bound);
-    let others: Vec<TensorProgram> = others.map(|(free, _)| free).collect();
-    programs.extend(others);
+    let others = [Order::Free, Order::Cores].map(|order| {
+        let others = scheduled(&written, Limits::default(), order);
+        let others = others.into_iter().zip(&programs).filter(|(other, bound)| other != *bound);
+        others.map(|(other, _)| other).collect::<Vec<TensorProgram>>()
+    });
+    programs.extend(others.into_iter().flatten());
     // Each text has programs from everywhere, so that a part of the texts is a part of everything.
     let number = programs.len().div_ceil(CHUNK);
     let chunk =

@@ -3,6 +3,7 @@
 #[path = "../../../cpu/tests/kernels/cases.rs"]
 mod cases;
 mod compile;
+mod cores;
 mod run;
 mod shim;
 mod versions;

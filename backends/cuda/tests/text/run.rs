@@ -159,7 +159,7 @@ fn hold(
 
 /// Functions of CUDA and of the interpreter differ by units in the last place, and what is subtracted from each
 /// other may be larger than what is left.
-fn near(want: &Tensor, got: &Tensor) -> Result<(), String> {
+pub(super) fn near(want: &Tensor, got: &Tensor) -> Result<(), String> {
     let (a, b) = (Value::Tensor(want.clone()), Value::Tensor(got.clone()));
     let Err(why) = compare(Relation::Close, &a, &b) else { return Ok(()) };
     let numbers = |tensor: &Tensor, at| tensor.number(at).as_f64();
@@ -173,7 +173,7 @@ fn near(want: &Tensor, got: &Tensor) -> Result<(), String> {
     if all && (0..want.len()).all(is_near) { Ok(()) } else { Err(why) }
 }
 
-fn run(
+pub(super) fn run(
     kernel: &CudaKernel,
     device: &Shim,
     case: &Case,

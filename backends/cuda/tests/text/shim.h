@@ -89,6 +89,53 @@ static void shim_run(void (*body)(const uint64_t *), const uint64_t *arguments, 
     }
 }
 
+// Tensor cores, as the PTX ISA says of mma.m16n8k16: lanes lay out what they hold of both factors, and each adds to its sums.
+static uint32_t shim_left[1024][4], shim_right[1024][2];
+
+static float shim_f16(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, digits = bits & 1023;
+    float size = ldexpf(digits + (exponent ? 1024 : 0), (exponent ? exponent : 1) - 25);
+    if (exponent == 31) size = digits ? NAN : INFINITY;
+    return bits >> 15 ? -size : size;
+}
+static float shim_bf16(uint16_t bits) {
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, 4);
+    return value;
+}
+template <class Of> static void shim_mma(float *sums, const uint32_t *left, const uint32_t *right, Of of) {
+    const unsigned own = shim_now - shim_fibers, first = own / 32 * 32;
+    memcpy(shim_left[own], left, sizeof *shim_left);
+    memcpy(shim_right[own], right, sizeof *shim_right);
+    __syncthreads();
+    float a[16][16], b[16][8];
+    for (unsigned lane = 0; lane < 32; lane++) {
+        const unsigned group = lane / 4, of_group = lane % 4;
+        for (unsigned i = 0; i < 8; i++) {
+            const unsigned row = i < 2 || (4 <= i && i < 6) ? group : group + 8;
+            const unsigned column = of_group * 2 + (i & 1) + (i < 4 ? 0 : 8);
+            a[row][column] = of(shim_left[first + lane][i / 2] >> (i & 1) * 16);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            const unsigned row = of_group * 2 + (i & 1) + (i < 2 ? 0 : 8);
+            b[row][group] = of(shim_right[first + lane][i / 2] >> (i & 1) * 16);
+        }
+    }
+    const unsigned group = own % 32 / 4, of_group = own % 4;
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = i < 2 ? group : group + 8, column = of_group * 2 + (i & 1);
+        for (unsigned k = 0; k < 16; k++) sums[i] += a[row][k] * b[k][column];
+    }
+    __syncthreads();
+}
+static inline void rx_mma_f16(float *sums, const uint32_t *left, const uint32_t *right) {
+    shim_mma(sums, left, right, shim_f16);
+}
+static inline void rx_mma_bf16(float *sums, const uint32_t *left, const uint32_t *right) {
+    shim_mma(sums, left, right, shim_bf16);
+}
+
 template <class T> static T shim_argument(uint64_t bits) {
     if constexpr (std::is_pointer<T>::value) return (T)bits;
     else return (T)(int64_t)bits;

@@ -3,6 +3,7 @@
 //! one statement has ended before the next one begins.
 
 use super::Place;
+use super::cores::Warp;
 use super::groups::Group;
 use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
@@ -231,7 +232,9 @@ impl Printer<'_, '_> {
         }
         self.others_rest(&nest.loops);
         self.cuda().place = Place::Thread;
+        self.cuda().warp = Warp::of(self.program, &nest);
         self.body(nest.body);
+        self.cuda().warp = None;
         self.cuda().place = Place::Block;
         for _ in &nest.loops {
             self.close();

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod call;
+mod cores;
 mod groups;
 mod launch;
 mod memory;
@@ -97,6 +98,10 @@ pub(crate) struct Cuda {
     refused: Option<String>,
     /// Of buffers that get a vector, the element of an iteration.
     pub(crate) lanes: BTreeMap<BufferId, String>,
+    /// Threads of the nest at hand that form products together.
+    warp: Option<cores::Warp>,
+    /// How often a thread of this function may stop.
+    pub(crate) stops: usize,
 }
 
 /// Who runs the statement at hand.
@@ -264,7 +269,7 @@ impl Printer<'_, '_> {
     /// The inside of one function.
     fn function_body(&mut self, group: &Group<'_>, at: usize) -> String {
         let cuda = self.cuda();
-        (cuda.launch, cuda.shared, cuda.dirty) = (at, 0, false);
+        (cuda.launch, cuda.shared, cuda.dirty, cuda.stops) = (at, 0, false, 0);
         cuda.axes = group.block().map(|axis| !axis.is_empty());
         (self.stack, self.indent) = (0, 1);
         self.within.clear();
@@ -277,7 +282,10 @@ impl Printer<'_, '_> {
         for line in outlined.declared() {
             let _ = writeln!(text, "    {line}");
         }
-        text + &outlined.lines
+        match self.cuda().stops {
+            0 => text + &outlined.lines,
+            _ => text + &cores::by_loops(&outlined.lines),
+        }
     }
 
     /// Buffers, workspaces, symbolic variables and scalars: eight bytes each, after the status.
