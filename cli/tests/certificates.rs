@@ -120,3 +120,17 @@ fn rules_stand_in_certificates() {
     let forged = RULES.replacen("0 < b", "0 <= b", 1);
     assert!(check(&certificate, Some(&forged)).is_err(), "rules other than those of the header");
 }
+
+#[test]
+fn lemmas_know_the_tightest_bounds() {
+    for facts in [["n <= 3", "n <= 5"], ["n <= 5", "n <= 3"], ["n >= 5", "n >= 3"]] {
+        let mut prover = Prover::new();
+        let read = |text: &str| statement::formula(text).expect("a statement");
+        let hypotheses = prover.suppose(facts.map(read));
+        let text = if facts[0].contains("<=") { "min(n, 4) == n" } else { "max(n, 4) == n" };
+        let certificate = prover.certificate(&read(text).under(&hypotheses));
+        let certificate = certificate.unwrap_or_else(|| panic!("none from {facts:?}"));
+        let checked = check(&certificate, Some(RULES));
+        assert_eq!(checked.expect("a right certificate").outcome, Outcome::Proved);
+    }
+}
