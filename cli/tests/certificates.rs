@@ -134,3 +134,22 @@ fn lemmas_know_the_tightest_bounds() {
         assert_eq!(checked.expect("a right certificate").outcome, Outcome::Proved);
     }
 }
+
+#[test]
+fn hypotheses_are_all_that_were_given_or_those_that_are_needed() {
+    let mut prover = Prover::new();
+    let claim = |text: &str| match statement::formula(text) {
+        Ok(Formula::Claim(claim)) => claim,
+        other => panic!("{text}: {other:?}"),
+    };
+    ["n >= 1", "m >= 2"].map(claim).into_iter().for_each(|fact| prover.assume(fact));
+    let goal = claim("n + n >= 2");
+    let of = |certificate: Option<String>| {
+        let checked = check(&certificate.expect("there is one"), Some(RULES));
+        checked.expect("a right certificate").hypotheses
+    };
+    let all = of(prover.certificate(&Formula::Claim(goal.clone())));
+    let needed = of(prover.decide_certified(&goal).1);
+    assert_eq!((all.len(), needed.len()), (2, 1), "{all:?} {needed:?}");
+    assert_eq!(all[0], needed[0]);
+}
