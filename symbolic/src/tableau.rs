@@ -4,7 +4,6 @@
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::polynomial::Poly;
 use crate::proof::Goal;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
