@@ -164,6 +164,9 @@ impl<'e> Author<'e> {
 
     /// `poly >= 0` because each case of a `min` or `max` makes `poly <= -1` absurd.
     pub(crate) fn lemma_by_argument(&mut self, poly: &Poly, id: AtomId) -> Option<Id> {
+        if let Some(id) = self.known_at_least_zero(poly) {
+            return Some(id);
+        }
         let (Atom::Min(args) | Atom::Max(args)) = self.engine.atoms.at(id).clone() else {
             return None;
         };
