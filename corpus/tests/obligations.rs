@@ -72,6 +72,13 @@ fn calls_of_values_casts_and_results_leave_what_is_open() {
     let result = "def g(x: Tensor((\"a\",), \"f32\"), y: Tensor((\"b\",), \"f32\")) -> Tensor((\"a\",), \"f32\"):\n    \
                   return exp(y)\n";
     assert_eq!(left(result).len(), 1, "{:?}", left(result));
+    let length = "a + a * a * a // 9000000000";
+    let undecided = format!(
+        "def g(x: Tensor((\"{length}\",), \"f32\"), y: Tensor((\"a\",), \"f32\")) -> Tensor((\"a\",), \"f32\"):\n    \
+         return x\n"
+    );
+    let told = format!("return: dim 0: {length} is not known to be a");
+    assert_eq!(left(&undecided), [told]);
 }
 
 #[test]

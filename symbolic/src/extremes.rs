@@ -4,7 +4,7 @@ use crate::atoms::Atom;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::journal::Event;
-use crate::polynomial::{Mono, Poly, gcd};
+use crate::polynomial::{Poly, gcd};
 
 /// How many arguments a `min` or `max` may have after flattening.
 const MAX_ARGUMENTS: usize = 8;
@@ -142,7 +142,7 @@ fn common_summand(args: &[Poly]) -> Option<Poly> {
     };
     for (mono, coefficient) in first.varying() {
         let same = |arg: &Poly| arg.coefficient(mono) == *coefficient;
-        if *mono != Mono::ONE && others.iter().all(same) {
+        if others.iter().all(same) {
             shared = shared.add(&Poly::term(*mono, *coefficient))?;
         }
     }

@@ -60,18 +60,6 @@ impl Engine {
         }
     }
 
-    /// Where the journal ends, to give to [`Engine::forget_events_from`].
-    pub(crate) fn event_mark(&self) -> usize {
-        self.journal.events.as_ref().map_or(0, Vec::len)
-    }
-
-    /// Forgets entries of an attempt that did not succeed.
-    pub(crate) fn forget_events_from(&mut self, mark: usize) {
-        if let Some(events) = &mut self.journal.events {
-            events.truncate(mark);
-        }
-    }
-
     /// The result of `work` and the entries that it wrote.
     pub(crate) fn observed<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Vec<Event>) {
         let outer = self.journal.events.replace(Vec::new());

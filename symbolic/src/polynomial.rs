@@ -336,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn what_products_have_in_common() {
+        let of = |ids: &[AtomId]| {
+            let product = ids.iter().map(|&id| Mono::atom(id));
+            product.reduce(|a, b| a.times(&b).expect("small")).expect("atoms")
+        };
+        assert_eq!(of(&[1, 1, 2]).common(&of(&[1, 2, 2, 3])), of(&[1, 2]));
+        assert_eq!(of(&[1, 3]).common(&of(&[2])), Mono::ONE);
+    }
+
+    #[test]
     fn overflow_is_none() {
         let huge = Poly::constant(MAX_NUMBER);
         assert_eq!(huge.add(&Poly::constant(1)), None);

@@ -118,18 +118,14 @@ impl Engine {
         let Some(cases) = self.cases(&division) else {
             return false;
         };
-        let mark = self.event_mark();
         let count = cases.len();
         self.note(|| Event::Divide(division, count));
-        let all = cases.into_iter().all(|case| {
+        // What is noted of cases that stay open is read by nobody: the question that they are about stays open.
+        cases.into_iter().all(|case| {
             let closed = self.refutes_case(context, goal, case, splits - 1);
             self.note(|| Event::End);
             closed
-        });
-        if !all {
-            self.forget_events_from(mark);
-        }
-        all
+        })
     }
 
     fn refutes_case(&mut self, context: &Context, goal: &Goal, case: Case, splits: u32) -> bool {

@@ -4,7 +4,6 @@
 use crate::claims::Formula;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::polynomial::Poly;
 use crate::proof::Goal;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -121,9 +120,6 @@ impl Engine {
                 Parts::Fact(claim) => self.take(&mut branch, &claim),
             }
         }
-        if self.rebuild_goal(&mut branch) {
-            return true;
-        }
         // The choice with the fewest ways first.
         let fewest = (0..branch.choices.len()).min_by_key(|&index| branch.choices[index].len());
         let Some(index) = fewest else {
@@ -144,19 +140,6 @@ impl Engine {
             }
         }
         self.assert(&mut branch.context, claim);
-    }
-
-    /// Rewrites the goal by the facts of its branch. True if the branch is closed by that alone.
-    fn rebuild_goal(&mut self, branch: &mut Branch<'_>) -> bool {
-        let context = &branch.context;
-        let rebuilt = |engine: &mut Self, polys: &[Poly]| -> Vec<Poly> {
-            let polys = polys.iter().filter_map(|poly| engine.rebuild(context, poly));
-            polys.filter(|poly| !poly.is_zero()).collect()
-        };
-        let at_least_zero = rebuilt(self, &branch.goal.at_least_zero);
-        let zero = rebuilt(self, &branch.goal.zero);
-        branch.goal = Goal { at_least_zero, zero };
-        branch.context.contradiction
     }
 }
 

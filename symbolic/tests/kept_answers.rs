@@ -5,6 +5,7 @@ use relax_symbolic::Prover;
 use relax_symbolic::claims::Formula;
 use relax_symbolic::statement::{formula, term};
 use relax_syntax::facts::{Answer, Claim, Facts};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Facts and questions, some of which contradict each other.
 const CLAIMS: [&str; 12] = [
@@ -124,4 +125,22 @@ fn a_question_that_was_asked_before_is_counted_again() {
     assert_eq!((once.queries, once.proved(), once.unknown()), (2, 2, 0));
     assert_eq!((twice.queries, twice.proved(), twice.refuted()), (4, 2, 2));
     assert_eq!(twice.stages[0].asked, 4);
+}
+
+/// Counts one more at each call.
+fn tick() -> u64 {
+    static TICKS: AtomicU64 = AtomicU64::new(0);
+    TICKS.fetch_add(1, Ordering::Relaxed)
+}
+
+#[test]
+fn a_question_that_was_asked_before_takes_no_time() {
+    let mut prover = Prover::timed(tick);
+    let spent = |prover: &mut Prover| {
+        prover.decide(&claim(8));
+        prover.statistics().stages.map(|stage| stage.nanoseconds)
+    };
+    let once = spent(&mut prover);
+    assert!(once.iter().sum::<u64>() > 0);
+    assert_eq!(spent(&mut prover), once);
 }

@@ -152,6 +152,9 @@ const FALSE_CLAIMS: &[&str] = &[
     // One below the divisor, and not below it.
     "m >= 0; n >= 1; m <= n |- m // n == 0",
     "r >= 0; n >= 1; r <= n |- (n * p + r) // (n * 2) == p // 2",
+    // Below the divisor, and maybe below 0.
+    "s >= 1; t >= 1; r < s |- (s * a + r) // (s * t) == a // t",
+    "s >= 1; t >= 1; r >= 1 |- (s * a - r) // (s * t) == a // t",
 ];
 
 /// Without a value for some assignment, so not proved.

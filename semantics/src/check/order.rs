@@ -55,7 +55,8 @@ impl<'m> Search<'m> {
                 let is_unknown = callee.lambda.result.is_none() && callee.lambda.body.is_some();
                 if open && is_unknown && !self.recursive.iter().any(|f| f.name == callee.name) {
                     self.recursive.push(callee);
-                } else if !open {
+                } else {
+                    // What is open or done is not begun again.
                     stack.push((callee, false));
                 }
             }
