@@ -88,6 +88,12 @@ pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
         || fits()
 }
 
+/// Whether every step of evaluating `dim` stays in i64, given that there is a tensor of each of `shapes`, if its value
+/// is the extent of some tensor.
+pub(crate) fn evaluates_beside(dim: &Dim, shapes: &[&[Dim]]) -> bool {
+    evaluates_when_it_fits(dim) || bounds_with(dim, &|name| most(name, shapes)).is_some()
+}
+
 /// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent.
 fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
     fn summands<'d>(dim: &'d Dim, all: &mut Vec<&'d Dim>) {

@@ -90,10 +90,10 @@ fn calls(body: &Body, left: &BTreeSet<VarId>, open: &mut BTreeSet<VarId>) {
                 calls(then, left, open);
                 calls(otherwise, left, open);
             }
-            Expr::Call { callee: Callee::Operator(name), .. } => {
-                if left.contains(&binding.var) && lookup(name).is_some_and(has_kernels) {
-                    open.insert(binding.var);
-                }
+            Expr::Call { callee: Callee::Operator(name), .. }
+                if left.contains(&binding.var) && lookup(name).is_some_and(has_kernels) =>
+            {
+                open.insert(binding.var);
             }
             _ => {}
         }
@@ -106,8 +106,8 @@ struct Version {
     guard: Guard,
     /// The calls that are open in the function that it is of.
     open: BTreeSet<VarId>,
-    /// What its result is for the caller, where dims are written another way in it.
-    result: Option<Annotation>,
+    /// What the function gives: from the version the same is deduced in other words, as `0` for a dim that is.
+    result: Annotation,
 }
 
 impl Version {
@@ -130,12 +130,9 @@ impl Version {
         if guard.is_empty() {
             return None;
         }
-        let Specialized { function: mut special, assumed, dims } = specialize(function, &guard)?;
-        let mut result = None;
-        if !dims.is_empty() {
-            let known = context.checked.results.get(&function.name);
-            result = Some(known.filter(|result| is_known(result))?.clone());
-        }
+        let Specialized { function: mut special, assumed, .. } = specialize(function, &guard)?;
+        let known = context.checked.results.get(&function.name);
+        let result = known.filter(|result| is_known(result))?.clone();
         make_private(&mut special);
         assumed.is_empty().then_some(Self { special, guard, open, result })
     }
@@ -152,7 +149,7 @@ impl Version {
         make_private(&mut otherwise);
         otherwise.lambda.attrs.push((Name::new(OTHERWISE), AttrValue::Bool(true)));
         let special =
-            Way { name: self.special.name.clone(), guard: self.guard, result: self.result };
+            Way { name: self.special.name.clone(), guard: self.guard, result: Some(self.result) };
         let last = Way { name: otherwise.name.clone(), guard: Guard::new(), result: None };
         [guarded_body(function, &[special, last], names), self.special, otherwise]
     }

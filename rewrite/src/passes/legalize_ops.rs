@@ -5,7 +5,7 @@
 //! dtypes or axes are not all known.
 
 use super::map_functions;
-use crate::dims::evaluates_when_it_fits;
+use crate::dims::evaluates_beside;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
 use crate::known::{Given, known_atom};
@@ -50,7 +50,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let unwritten = &unwritten[&function.name];
         let programs = &mut programs;
         let ranges = BTreeMap::new();
-        let mut walk = Walk { annotations, left, unwritten, programs, ranges, done: 0, found: 0 };
+        let params = function.lambda.params.iter();
+        let params = params.filter_map(|&param| spec(function.param_annotation(param)));
+        let given = params.map(|param| param.dims).collect();
+        let mut walk =
+            Walk { annotations, left, unwritten, programs, ranges, given, done: 0, found: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         done += walk.done;
         found += walk.found;
@@ -134,6 +138,8 @@ struct Walk<'a> {
     programs: &'a mut Programs,
     /// Variables whose elements lie between two integers.
     ranges: BTreeMap<VarId, (i128, i128)>,
+    /// The shapes of tensors that are there whenever the function runs.
+    given: Vec<Vec<Dim>>,
     done: usize,
     found: usize,
 }
@@ -180,7 +186,6 @@ impl Walk<'_> {
         if self.left.contains(&var) {
             return None;
         }
-        let result = Results::of(&self.annotations[var.0 as usize])?;
         let given = |atom: &Atom| Given::Atom(atom.clone());
         let positional = args.iter().map(given).collect();
         let keywords = attrs.iter().map(|(key, atom)| (key.clone(), given(atom))).collect();
@@ -194,6 +199,9 @@ impl Walk<'_> {
                 }
             }
         }
+        let inputs = call.inputs.iter().map(|input| &*input.spec.dims);
+        let shapes: Vec<&[Dim]> = inputs.chain(self.given.iter().map(Vec::as_slice)).collect();
+        let result = Results::of(&self.annotations[var.0 as usize], &shapes)?;
         let specs = call.inputs.iter().map(|input| &input.spec);
         let mut names = Renaming::of(specs.chain(&result.specs));
         for input in &mut call.inputs {
@@ -315,16 +323,18 @@ struct Results {
 }
 
 impl Results {
-    /// `None` where something is not known, or where an annotation could stop the program.
-    fn of(annotation: &Annotation) -> Option<Self> {
+    /// `None` where something is not known, or where an annotation could stop the program though there are tensors of
+    /// these shapes.
+    fn of(annotation: &Annotation, shapes: &[&[Dim]]) -> Option<Self> {
         let (specs, is_tuple) = match annotation {
             Annotation::Tuple(fields) => {
                 (fields.iter().map(spec).collect::<Option<Vec<_>>>()?, true)
             }
             single => (vec![spec(single)?], false),
         };
-        let evaluates = specs.iter().flat_map(|spec| &spec.dims).all(evaluates_when_it_fits);
-        (evaluates && !specs.is_empty()).then_some(Self { specs, is_tuple })
+        let mut dims = specs.iter().flat_map(|spec| &spec.dims);
+        (dims.all(|dim| evaluates_beside(dim, shapes)) && !specs.is_empty())
+            .then_some(Self { specs, is_tuple })
     }
 
     /// As the outputs of `call_tir`.
