@@ -240,6 +240,7 @@ impl Printer<'_, '_> {
         let message = format!("`{symbol}` leaves the range of i64");
         let condition = format!("{builtin}((int64_t){a}, (int64_t){b}, &{name})");
         self.stop_if(&condition, "tir/overflow", message);
+        self.share("int64_t", &name);
         name
     }
 
