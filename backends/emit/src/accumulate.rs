@@ -47,11 +47,11 @@ impl Printer<'_, '_> {
             return false;
         }
         let kept = (self.lines.len(), self.sites.len(), self.checks, self.may_stop);
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.facts.push();
         let text = self.accumulated(item, bounds, &found, dtype);
         self.facts.pop();
-        self.within = within;
+        self.learned = within;
         let plain = self.lines.len() == kept.0;
         self.lines.truncate(kept.0);
         if !plain {

@@ -9,6 +9,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{BufferId, TExpr};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What became of the checks of one program.
@@ -77,7 +78,36 @@ impl Printer<'_, '_> {
 
     /// Whether index arithmetic stays in i64.
     pub(crate) fn stays(&mut self, expr: &TExpr) -> bool {
-        self.ranges.stays_in_i64(self.facts, expr, &self.extents)
+        let numbers: Vec<Dim> = self.extents.iter().chain(&self.learned.numbers).cloned().collect();
+        self.ranges.stays_in_i64(self.facts, expr, &numbers)
+            || self.learn_extents() && self.ranges.stays_in_i64(self.facts, expr, &numbers)
+    }
+
+    /// A tensor that has elements lies in memory, so that none of its extents is near the limit of i64. Whether that
+    /// says something new.
+    fn learn_extents(&mut self) -> bool {
+        let program = self.program;
+        let mut is_new = false;
+        for id in program.buffer_params() {
+            let info = program.buffer(id);
+            let zero = || Some(Dim::Int(0));
+            if self.learned.in_memory.contains(&id)
+                || info.shape.iter().all(|dim| matches!(dim, Dim::Int(_)))
+                || !info
+                    .shape
+                    .iter()
+                    .all(|dim| self.proves(zero(), Relation::Less, Some(dim.clone())))
+            {
+                continue;
+            }
+            self.learned.in_memory.insert(id);
+            let most = i64::MAX / i64::try_from(info.dtype.size()).unwrap_or(1);
+            for dim in &info.shape {
+                self.facts.assume(Claim::new(dim.clone(), Relation::AtMost, most));
+            }
+            is_new = true;
+        }
+        is_new
     }
 
     /// Checks the indices of an access, already evaluated, and gives the element's offset.
@@ -114,12 +144,12 @@ impl Printer<'_, '_> {
     pub(crate) fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {
         let Some(dim) = dim else { return false };
         let known = (dim.clone(), extent.clone());
-        if self.within.contains(&known) {
+        if self.learned.within.contains(&known) {
             return true;
         }
         let within = is_within(&self.ranges, self.facts, index, extent);
         if within {
-            self.within.insert(known);
+            self.learned.within.insert(known);
         }
         within
     }
@@ -129,8 +159,19 @@ impl Printer<'_, '_> {
         let Some(dim) = dim else { return };
         self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
         self.facts.assume(Claim::new(dim.clone(), Relation::Less, extent.clone()));
-        self.within.insert((dim, extent.clone()));
+        self.learned.within.insert((dim, extent.clone()));
     }
+}
+
+/// What checks before have shown, as long as the scalars in it are visible.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learned {
+    /// Indices that are within an extent.
+    within: BTreeSet<(Dim, Dim)>,
+    /// Sums and products that are an i64.
+    pub(crate) numbers: Vec<Dim>,
+    /// Parameters with elements.
+    in_memory: BTreeSet<BufferId>,
 }
 
 /// Whether a check is left out.

@@ -17,9 +17,9 @@ impl Printer<'_, '_> {
             return;
         }
         for divisor in self.divisors_of(item, body) {
-            let (mark, within) = (self.mark(), self.within.clone());
+            let (mark, within) = (self.mark(), self.learned.clone());
             let text = self.narrow(&divisor);
-            self.within = within;
+            self.learned = within;
             if self.lines.len() != mark.lines() {
                 self.forget(mark);
                 continue;

@@ -171,7 +171,7 @@ impl Printer<'_, '_> {
         print: impl FnOnce(&mut Self) -> String,
     ) -> (String, String) {
         let lines = std::mem::take(&mut self.lines);
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.facts.push();
         if holds {
             assume(&self.ranges, self.facts, condition);
@@ -180,7 +180,7 @@ impl Printer<'_, '_> {
         let value = print(self);
         self.indent -= 1;
         self.facts.pop();
-        self.within = within;
+        self.learned = within;
         (value, std::mem::replace(&mut self.lines, lines))
     }
 
@@ -241,6 +241,7 @@ impl Printer<'_, '_> {
         let condition = format!("{builtin}((int64_t){a}, (int64_t){b}, &{name})");
         self.stop_if(&condition, "tir/overflow", message);
         self.share("int64_t", &name);
+        self.learned.numbers.extend(self.ranges.dim(expr));
         name
     }
 
@@ -408,7 +409,7 @@ fn division(op: BinOp) -> (&'static str, &'static str) {
 
 /// An expression that may stand as an operand of a prefix operator: a name or number, maybe with one
 /// bracket after it, or one bracket.
-fn grouped(text: &str) -> String {
+pub(crate) fn grouped(text: &str) -> String {
     if is_primary(text) { text.to_owned() } else { format!("({text})") }
 }
 

@@ -5,7 +5,7 @@
 use crate::OUT_OF_MEMORY;
 use crate::multiply::{at_most_one_place, lone};
 use crate::printer::Printer;
-use relax_rewrite::products::{At, SumOfProducts, factor, mentions};
+use relax_rewrite::products::{At, SumOfProducts, factor, mentions, narrowed};
 use relax_rewrite::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
@@ -16,6 +16,8 @@ struct Filled<'s> {
     left: At<'s>,
     right: TExpr,
     out: At<'s>,
+    /// All loops as they stand, outermost first.
+    all: Vec<&'s Loop>,
     /// Around the call.
     outer: Vec<&'s Loop>,
     /// Over rows, columns and terms, outermost first, which together step evenly through what they go over.
@@ -33,12 +35,12 @@ impl Printer<'_, '_> {
             return false;
         };
         let mark = self.mark();
-        let (outside, shared) = (self.within.clone(), self.shared.len());
+        let (outside, shared) = (self.learned.clone(), self.shared.len());
         self.facts.push();
         let printed = self.filled_product(&found);
         self.facts.pop();
         self.shared.truncate(shared);
-        self.within = outside;
+        self.learned = outside;
         if !printed {
             self.forget(mark);
         }
@@ -53,15 +55,17 @@ impl Printer<'_, '_> {
         right: &'s TExpr,
     ) -> Option<Filled<'s>> {
         let (left, out) = (factor(left, sum.wide)?, sum.out);
-        let right = self.narrowed(right, sum.wide)?;
+        let right = narrowed(&self.typing, right, sum.wide)?;
         let is_f32 = |at: At| self.program.buffer(at.buffer).dtype == DType::F32;
-        let all = || sum.loops.iter().chain(&sum.along).copied();
+        let all: Vec<&Loop> = sum.loops.iter().chain(&sum.along).copied().collect();
         let apart = left.buffer != out.buffer && !reads(&right, out.buffer);
-        let even = all().all(|item| {
+        let even = all.iter().all(|item| {
             item.start == TExpr::Int(0)
                 && [left, out].iter().all(|at| at_most_one_place(*at, item.var))
         });
-        if sum.finish.is_some() || !is_f32(left) || !is_f32(out) || !apart || !even {
+        // A product does not note which elements it wrote.
+        let is_watched = self.watched.contains_key(&out.buffer);
+        if sum.finish.is_some() || !is_f32(left) || !is_f32(out) || !apart || !even || is_watched {
             return None;
         }
         let of_right = |item: &Loop| mentions(std::slice::from_ref(&right), item.var);
@@ -76,7 +80,7 @@ impl Printer<'_, '_> {
             && sum.loops.iter().all(|item| mentions(out.indices, item.var));
         let inner = |item: &&&Loop| rows.iter().chain(&columns).any(|own| own.var == item.var);
         let outer = sum.loops.iter().filter(|item| !inner(item)).copied().collect();
-        fits.then_some(Filled { left, right, out, outer, rows, columns, along })
+        fits.then_some(Filled { left, right, out, all, outer, rows, columns, along })
     }
 
     /// The innermost loops of a kind that together step evenly through what is read and written at their variables.
@@ -95,34 +99,10 @@ impl Printer<'_, '_> {
         chain
     }
 
-    /// An expression of the dtype of a sum as one of f32, where that has the same value.
-    fn narrowed(&self, expr: &TExpr, wide: DType) -> Option<TExpr> {
-        match (expr, wide) {
-            (_, DType::F32) => (self.typing.dtype(expr) == DType::F32).then(|| expr.clone()),
-            (TExpr::Cast(DType::F64, inner), DType::F64) => match self.typing.dtype(inner) {
-                DType::F32 => Some((**inner).clone()),
-                DType::F16 | DType::BF16 => Some(TExpr::Cast(DType::F32, inner.clone())),
-                _ => None,
-            },
-            (TExpr::Float(value), DType::F64) => {
-                (f64::from(*value as f32).to_bits() == value.to_bits()).then(|| expr.clone())
-            }
-            (TExpr::Select(parts), DType::F64) => {
-                let then = self.narrowed(&parts.1, wide)?;
-                let otherwise = self.narrowed(&parts.2, wide)?;
-                Some(TExpr::Select(Box::new((parts.0.clone(), then, otherwise))))
-            }
-            _ => None,
-        }
-    }
-
     fn filled_product(&mut self, found: &Filled) -> bool {
-        let Filled { left, out, outer, rows, columns, along, .. } = found;
-        let all = outer.iter().chain(rows).chain(columns).chain(along);
-        let Some(stops) = self.enter_all(&all.copied().collect::<Vec<&Loop>>()) else {
-            return false;
-        };
-        let stop = |item: &&Loop| stops[&item.var].clone();
+        let Filled { left, out, all, outer, rows, columns, along, .. } = found;
+        let Some(entered) = self.enter_all(all) else { return false };
+        let stop = |item: &&Loop| entered.stops[&item.var].clone();
         for item in outer {
             self.open(item.var, &stop(item));
         }
@@ -147,7 +127,7 @@ impl Printer<'_, '_> {
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
-        outer.iter().for_each(|_| self.close());
+        (0..outer.len() + entered.conditions).for_each(|_| self.close());
         true
     }
 

@@ -5,6 +5,7 @@
 //! threads know what all of them stored to the memory that they share, and after a launch what its threads stored.
 
 use crate::covered::{Values, When, stores_all};
+use relax_rewrite::kernels;
 use relax_rewrite::launches::{is_thread_loop, thread_axis};
 use relax_rewrite::patterns::{initializes, visit};
 use relax_rewrite::products::flat;
@@ -317,12 +318,9 @@ fn covers(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bool {
     let shape = &program.buffer(buffer).shape;
     let whole = |index: &TExpr, extent: &Dim| {
         loops.iter().any(|item| {
-            let stop = match &item.stop {
-                TExpr::Int(value) => Dim::Int(*value),
-                TExpr::Dim(name) => Dim::Var(name.clone()),
-                _ => return false,
-            };
-            *index == TExpr::Scalar(item.var) && item.start == TExpr::Int(0) && stop == *extent
+            *index == TExpr::Scalar(item.var)
+                && item.start == TExpr::Int(0)
+                && item.stop == kernels::extent(extent)
         })
     };
     loops.len() == shape.len()

@@ -4,6 +4,7 @@
 use crate::OUT_OF_MEMORY;
 use crate::apart::{Nest, are_apart};
 use crate::checks::Checks;
+use crate::expressions::grouped;
 use crate::printer::Printer;
 use crate::spread::{Plain, is_whole};
 use relax_rewrite::products::{At, Panels, Product, mentions};
@@ -41,9 +42,19 @@ impl Roles<'_> {
     }
 }
 
+/// Loops that were entered as one.
+#[derive(Default)]
+pub(crate) struct Entered {
+    /// The numbers of iterations, as C.
+    pub(crate) stops: BTreeMap<ScalarId, String>,
+    /// Conditions that are to be closed: what is inside of them runs where all loops before do.
+    pub(crate) conditions: usize,
+}
+
 /// Where a printer was, to go back to when something does not work.
 pub(crate) struct Mark {
     lines: usize,
+    indent: usize,
     sites: usize,
     checks: Checks,
     may_stop: bool,
@@ -61,6 +72,7 @@ impl Printer<'_, '_> {
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             lines: self.lines.len(),
+            indent: self.indent,
             sites: self.sites.len(),
             checks: self.checks,
             may_stop: self.may_stop,
@@ -71,6 +83,7 @@ impl Printer<'_, '_> {
 
     pub(crate) fn forget(&mut self, mark: Mark) {
         self.lines.truncate(mark.lines);
+        self.indent = mark.indent;
         self.sites.truncate(mark.sites);
         self.functions.truncate(mark.functions);
         (self.checks, self.may_stop, self.parts) = (mark.checks, mark.may_stop, mark.parts);
@@ -117,13 +130,13 @@ impl Printer<'_, '_> {
         let Some(product) = Product::of(self.program, stmt) else { return false };
         let Some(roles) = self.roles(&product) else { return false };
         let mark = self.mark();
-        let outside = self.within.clone();
+        let outside = self.learned.clone();
         let shared = self.shared.len();
         self.facts.push();
         let printed = self.product(&product, &roles, followers);
         self.facts.pop();
         self.shared.truncate(shared);
-        self.within = outside;
+        self.learned = outside;
         if !printed {
             self.forget(mark);
         }
@@ -151,7 +164,9 @@ impl Printer<'_, '_> {
             of_right && [left, product.out].iter().all(|at| at_most_one_place(*at, var))
         };
         let vars = product.loops.iter().map(|item| item.var);
-        if !vars.chain([along]).all(own) || mentions(product.out.indices, along) {
+        // A product does not note which elements it wrote.
+        let is_watched = self.watched.contains_key(&product.out.buffer);
+        if !vars.chain([along]).all(own) || mentions(product.out.indices, along) || is_watched {
             return None;
         }
         let written = |item: &&Loop| mentions(product.out.indices, item.var);
@@ -189,8 +204,8 @@ impl Printer<'_, '_> {
 
     fn product(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> bool {
         let all: Vec<&Loop> = product.loops.iter().copied().chain([product.along]).collect();
-        let Some(stops) = self.enter_all(&all) else { return false };
-        let stop = |var: ScalarId| stops[&var].clone();
+        let Some(entered) = self.enter_all(&all) else { return false };
+        let stop = |var: ScalarId| entered.stops[&var].clone();
         let around = roles.outer.len();
         for item in &roles.outer {
             self.open(item.var, &stop(item.var));
@@ -225,31 +240,47 @@ impl Printer<'_, '_> {
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
-        for _ in 0..around {
+        for _ in 0..around + entered.conditions {
             self.close();
         }
         true
     }
 
-    /// The numbers of iterations of loops that are independent of each other, all of which are entered. `None` where one is not.
-    pub(crate) fn enter_all(&mut self, loops: &[&Loop]) -> Option<BTreeMap<ScalarId, String>> {
-        let mut stops = BTreeMap::new();
+    /// Enters loops, outermost first, that are independent of each other. `None` where one is not.
+    pub(crate) fn enter_all(&mut self, loops: &[&Loop]) -> Option<Entered> {
+        let mut entered = Entered::default();
+        let mut asked = 0;
         for (at, item) in loops.iter().enumerate() {
             let stop = std::slice::from_ref(&item.stop);
             if loops.iter().any(|other| mentions(stop, other.var)) {
                 return None;
             }
-            let before = self.lines.len();
-            stops.insert(item.var, self.index(&item.stop));
-            // How often an inner loop runs is not asked where the one around it does not, and asking may stop.
-            if at > 0 && self.lines.len() != before {
-                return None;
+            let (mark, shared, learned) = (self.mark(), self.shared.len(), self.learned.clone());
+            self.facts.push();
+            let mut stop = self.index(&item.stop);
+            self.facts.pop();
+            if self.lines.len() != mark.lines() {
+                // Nothing is known of what is asked once more.
+                self.forget(mark);
+                self.shared.truncate(shared);
+                self.learned = learned;
+                // How often an inner loop runs is not asked where one around it does not, and asking may stop.
+                if at > 0 {
+                    let runs = |item: &&Loop| format!("{} > 0", grouped(&entered.stops[&item.var]));
+                    let around: Vec<String> = loops[asked..at].iter().map(runs).collect();
+                    self.line(&format!("if ({}) {{", around.join(" && ")));
+                    self.indent += 1;
+                    entered.conditions += 1;
+                    asked = at;
+                }
+                stop = self.index(&item.stop);
             }
+            entered.stops.insert(item.var, stop);
         }
         for item in loops {
             self.ranges.enter(self.facts, item);
         }
-        Some(stops)
+        Some(entered)
     }
 
     /// What is made of the sums, which lie where the result goes, block by block: a function and its frame, as
@@ -316,7 +347,7 @@ impl Printer<'_, '_> {
     /// A nest over the same elements.
     fn follow(&mut self, next: &Plain) {
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.span = next.stmt.span;
         let (column, rows) = next.loops.split_last().expect("invariant: it fits the product");
         let rows: Vec<&Loop> = rows.iter().collect();
@@ -328,7 +359,7 @@ impl Printer<'_, '_> {
         self.body(next.body);
         self.close();
         self.close();
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 

@@ -1,6 +1,6 @@
 //! One kernel: a function that binds and checks, and one with the loops, whose pointers do not overlap.
 
-use crate::checks::Checks;
+use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
 use crate::initialized::unproved;
@@ -33,8 +33,7 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) sources: Sources,
     /// Extents of parameters: each is an i64.
     pub(crate) extents: Vec<Dim>,
-    /// Indices known to be within an extent.
-    pub(crate) within: BTreeSet<(Dim, Dim)>,
+    pub(crate) learned: Learned,
     /// The first value of each loop variable, as C.
     pub(crate) starts: BTreeMap<ScalarId, String>,
     pub(crate) names: Names,
@@ -100,7 +99,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             ranges: Ranges::default(),
             sources: Sources::default(),
             extents: Vec::new(),
-            within: BTreeSet::new(),
+            learned: Learned::default(),
             starts: BTreeMap::new(),
             names: Names::default(),
             scalars: BTreeMap::new(),

@@ -37,11 +37,11 @@ impl Printer<'_, '_> {
         }
         let Some(found) = self.find_shares(first, second) else { return false };
         let mark = self.mark();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.facts.push();
         let text = self.shared_sum(&found);
         self.facts.pop();
-        self.within = within;
+        self.learned = within;
         let plain = self.mark().lines() == mark.lines();
         let Some(text) = text.filter(|_| plain) else {
             self.forget(mark);

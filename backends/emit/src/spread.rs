@@ -76,7 +76,7 @@ impl Printer<'_, '_> {
         let binds = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Let { .. });
         let spreads = self.watched.is_empty() && !statements.iter().any(binds);
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         let mut rest = statements;
         while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
@@ -86,7 +86,7 @@ impl Printer<'_, '_> {
             }
             rest = &after[more.unwrap_or(0)..];
         }
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 
@@ -211,7 +211,7 @@ impl Printer<'_, '_> {
     /// One nest within its first loops, which are those of the first nest.
     fn iteration(&mut self, nest: &Plain, count: usize, vars: &[ScalarId]) {
         self.facts.push();
-        let (within, shared) = (self.within.clone(), self.shared.len());
+        let (within, shared) = (self.learned.clone(), self.shared.len());
         self.span = nest.stmt.span;
         self.line("{");
         self.indent += 1;
@@ -233,7 +233,7 @@ impl Printer<'_, '_> {
         }
         self.close();
         self.shared.truncate(shared);
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 

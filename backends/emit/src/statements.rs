@@ -17,7 +17,7 @@ impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
     pub(crate) fn body(&mut self, statements: &[Stmt]) {
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         let (replaced, shared) = (self.replaced.len(), self.shared.len());
         let mut rest = statements;
         while let [stmt, after @ ..] = rest {
@@ -30,7 +30,7 @@ impl Printer<'_, '_> {
         }
         self.replaced.truncate(replaced);
         self.shared.truncate(shared);
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 
@@ -121,7 +121,7 @@ impl Printer<'_, '_> {
     /// All bounds are computed before the first loop is entered: they cannot use its variables.
     pub(crate) fn for_loop(&mut self, loops: &[Loop], kind: &LoopKind, body: &[Stmt]) {
         self.facts.push();
-        let (within, shared) = (self.within.clone(), self.shared.len());
+        let (within, shared) = (self.learned.clone(), self.shared.len());
         let divisors = self.divisors.len();
         let bounds: Vec<(String, String)> = loops
             .iter()
@@ -160,7 +160,7 @@ impl Printer<'_, '_> {
         }
         self.shared.truncate(shared);
         self.divisors.truncate(divisors);
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 
@@ -177,7 +177,7 @@ impl Printer<'_, '_> {
 
     fn block(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         for axis in axes {
             self.axis(axis);
         }
@@ -186,7 +186,7 @@ impl Printer<'_, '_> {
         }
         self.sources.bind_axes(axes);
         self.body(body);
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 

@@ -285,6 +285,7 @@ fn is_told_by_others(request: &Request, at: usize) -> bool {
 }
 
 /// A dim as a scalar of a program that binds its variables.
-pub(crate) fn extent(dim: &Dim) -> relax_syntax::ir::tensor::TExpr {
+#[must_use]
+pub fn extent(dim: &Dim) -> relax_syntax::ir::tensor::TExpr {
     scalar::Scalar::from(dim).0
 }

@@ -3,6 +3,7 @@
 
 use super::walk::{visit, visit_own, visit_statements};
 use crate::workspaces::is_forgotten;
+use relax_semantics::tir::Typing;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
@@ -114,6 +115,8 @@ pub struct SumOfProducts<'s> {
     pub factors: [&'s TExpr; 2],
     /// That dtype.
     pub wide: DType,
+    /// What they are summed in.
+    pub total: At<'s>,
     /// Where the result goes.
     pub out: At<'s>,
     /// What is stored, where that is not the sum itself, and the sum as it stands in it.
@@ -135,7 +138,7 @@ fn staged<'s>(
     loops: Vec<&'s Loop>,
     body: &'s [Stmt],
 ) -> Option<Product<'s>> {
-    let SumOfProducts { loops, along, factors: [a, b], wide, out, finish } =
+    let SumOfProducts { loops, along, factors: [a, b], wide, out, finish, .. } =
         summed(program, loops, body)?;
     let [along] = along[..] else { return None };
     let factors = [factor(a, wide)?, factor(b, wide)?];
@@ -172,14 +175,17 @@ fn summed<'s>(
             let (out, value) = store(last, None)?;
             let own = TExpr::Load { buffer: total.buffer, indices: total.indices.to_vec() };
             let sum = if wide == DType::F32 { own } else { TExpr::Cast(DType::F32, Box::new(own)) };
+            let in_place =
+                wide == DType::F32 && out.buffer == total.buffer && out.indices == total.indices;
             let unused = is_forgotten(program, total.buffer) && uses(program, total.buffer) == 3;
-            if !unused || reads(value, out.buffer) || loads_beside(value, &sum, total.buffer) {
+            let beside = unused && !reads(value, out.buffer);
+            if !(in_place || beside) || loads_beside(value, &sum, total.buffer) {
                 return None;
             }
             (out, (*value != sum).then_some((value, sum)))
         }
     };
-    Some(SumOfProducts { loops, along, factors, wide, out, finish })
+    Some(SumOfProducts { loops, along, factors, wide, total, out, finish })
 }
 
 /// A sum whose first value a block sets.
@@ -220,6 +226,28 @@ pub fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
     match (expr, wide) {
         (TExpr::Load { buffer, indices }, DType::F32) => Some(At { buffer: *buffer, indices }),
         (TExpr::Cast(DType::F64, inner), DType::F64) => factor(inner, DType::F32),
+        _ => None,
+    }
+}
+
+/// A factor of a sum of that dtype as an expression of f32, where it has the same value.
+#[must_use]
+pub fn narrowed(typing: &Typing, expr: &TExpr, wide: DType) -> Option<TExpr> {
+    match (expr, wide) {
+        (_, DType::F32) => (typing.dtype(expr) == DType::F32).then(|| expr.clone()),
+        (TExpr::Cast(DType::F64, inner), DType::F64) => match typing.dtype(inner) {
+            DType::F32 => Some((**inner).clone()),
+            DType::F16 | DType::BF16 => Some(TExpr::Cast(DType::F32, inner.clone())),
+            _ => None,
+        },
+        (TExpr::Float(value), DType::F64) => {
+            (f64::from(*value as f32).to_bits() == value.to_bits()).then(|| expr.clone())
+        }
+        (TExpr::Select(parts), DType::F64) => {
+            let then = narrowed(typing, &parts.1, wide)?;
+            let otherwise = narrowed(typing, &parts.2, wide)?;
+            Some(TExpr::Select(Box::new((parts.0.clone(), then, otherwise))))
+        }
         _ => None,
     }
 }

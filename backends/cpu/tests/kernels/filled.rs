@@ -31,6 +31,15 @@ def strided(X: Buffer(("n", "c", "2 * h + 3", "3 * w + 4"), "f32"), W: Buffer(("
         Y[i0, i1, i2, i3] = f32(T[i0, i1, i2, i3])
 
 @tensorir_function
+def halved(X: Buffer(("n", "c", "h", "w"), "f32"), W: Buffer(("o", "c", 5, 3), "f32"), Y: Buffer(("n", "o", "(h + 1) // 2", "(w + 2) // 3"), "f32")):
+    T = alloc_buffer((n, o, (h + 1) // 2, (w + 2) // 3), "f64")
+    for i0, i1, i2, i3 in grid(n, o, (h + 1) // 2, (w + 2) // 3):
+        T[i0, i1, i2, i3] = 0.0
+        for k, ky, kx in grid(c, 5, 3):
+            T[i0, i1, i2, i3] += select(i2 * 2 - 2 + ky >= 0 and i2 * 2 - 2 + ky < h and i3 * 3 - 1 + kx >= 0 and i3 * 3 - 1 + kx < w, f64(X[i0, k, i2 * 2 - 2 + ky, i3 * 3 - 1 + kx]), 0.0) * f64(W[i1, k, ky, kx])
+        Y[i0, i1, i2, i3] = f32(T[i0, i1, i2, i3])
+
+@tensorir_function
 def by_channel(X: Buffer(("n", "c", "l + 2"), "f32"), W: Buffer(("c", 1, 3), "f32"), Y: Buffer(("n", "c", "l"), "f32")):
     T = alloc_buffer((n, c, l), "f64")
     for i0, i1, i2 in grid(n, c, l):
@@ -65,17 +74,44 @@ def one_row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), B: Buffer(("
             Y[j] += X[l] * (W[l, j] - B[j])
 "#;
 
-#[test]
-fn computed_factors_are_packed() {
-    let Program { module, diagnostics, .. } = Program::load(Source::new("filled", PROGRAMS));
+/// Sums in memory of a program's own that is longer than what is written of it, so that each read of it is checked.
+const WATCHED: &str = r#"
+@tensorir_function
+def product(X: Buffer(("m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffer(("m", "n"), "f32")):
+    P = alloc_buffer((m + 1, n), "f32")
+    for i, j in grid(m, n):
+        P[i, j] = 0.0
+        for l in grid(k):
+            P[i, j] += X[i, l] * W[l, j]
+    for i, j in grid(m, n):
+        Y[i, j] = P[i, j] * 2.0
+
+@tensorir_function
+def decoded(X: Buffer(("m", "k"), "f32"), Q: Buffer(("k", "n"), "i8"), S: Buffer(("n",), "f32"), Y: Buffer(("m", "n"), "f32")):
+    P = alloc_buffer((m + 1, n), "f32")
+    for i, j in grid(m, n):
+        P[i, j] = 0.0
+        for l in grid(k):
+            P[i, j] += X[i, l] * (f32(Q[l, j]) * S[j])
+    for i, j in grid(m, n):
+        Y[i, j] = P[i, j] * 2.0
+"#;
+
+/// Programs and what they are in C where sums may be formed in any order.
+fn read(text: &str) -> (Vec<TensorProgram>, String) {
+    let Program { module, diagnostics, .. } = Program::load(Source::new("filled", text));
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let programs = module.definitions.iter().filter_map(|definition| match definition {
         Definition::Tensor(program) => Some(program.clone()),
         Definition::Graph(_) => None,
     });
-    let programs: Vec<TensorProgram> = programs.collect();
+    (programs.collect(), print_c(&module, &mut Prover::new(), Sums::AnyOrder).text)
+}
+
+#[test]
+fn computed_factors_are_packed() {
+    let (programs, text) = read(PROGRAMS);
     let count = programs.len();
-    let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
     // Once each, and once where it is defined.
     assert_eq!(text.matches("rx_product_filled(").count(), count + 1, "{text}");
 
@@ -100,4 +136,18 @@ fn computed_factors_are_packed() {
         assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
     }
     assert!(tally.values > 130 && tally.traps == 0, "{tally:?}");
+}
+
+#[test]
+fn what_is_written_is_noted_where_reads_are_checked() {
+    let (programs, text) = read(WATCHED);
+    assert!(text.contains("P_written[") && !text.contains("(threads, "), "{text}");
+
+    let built = build_all(&programs, Sums::AnyOrder);
+    let mut tally = Tally::default();
+    for kernel in &built.kernels {
+        let all = cases(kernel.program);
+        assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
+    }
+    assert!(tally.values > 10 && tally.traps == 0, "{tally:?}");
 }

@@ -113,7 +113,7 @@ impl Printer<'_, '_> {
 
     fn block_body(&mut self, statements: &[Stmt]) {
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         let mut rest = statements;
         while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
@@ -126,7 +126,7 @@ impl Printer<'_, '_> {
                 rest = after;
             }
         }
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
     }
 

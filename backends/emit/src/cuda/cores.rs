@@ -108,7 +108,7 @@ impl Printer<'_, '_> {
         let blocks = product.blocks.map(|(var, count)| (self.scalars[&var].clone(), count));
         let [(m, high), (n, wide)] = &blocks;
         let dtype = self.program.buffer(product.tiles[0]).dtype;
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.turns(&p, terms, TERMS);
         self.line(&format!("uint32_t {}[{high}][4], {}[{wide}][2];", held[0], held[1]));
         for (at, routine) in ["rx_left", "rx_right"].into_iter().enumerate() {
@@ -135,7 +135,7 @@ impl Printer<'_, '_> {
             "rx_mma_{dtype}(&{sums}[({m} * {wide} + {n}) * 4], {left}[{m}], {right}[{n}]);"
         ));
         (0..3).for_each(|_| self.close());
-        self.within = within;
+        self.learned = within;
     }
 
     /// A loop without jumps.

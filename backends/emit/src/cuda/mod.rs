@@ -19,7 +19,7 @@ mod vectors;
 pub use call::{Plan, Refused};
 pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
 
-use crate::checks::Checks;
+use crate::checks::{Checks, Learned};
 use crate::dtypes;
 use crate::printer::Printer;
 use crate::replaced::without_names;
@@ -272,7 +272,7 @@ impl Printer<'_, '_> {
         (cuda.launch, cuda.shared, cuda.dirty, cuda.stops) = (at, 0, false, 0);
         cuda.axes = group.block().map(|axis| !axis.is_empty());
         (self.stack, self.indent) = (0, 1);
-        self.within.clear();
+        self.learned = Learned::default();
         self.group(group);
         let outlined = self.take_text();
         let mut text = String::new();

@@ -149,7 +149,7 @@ impl Printer<'_, '_> {
         if !self.proves(Some(Dim::Int(lanes.width)), Relation::Divides, row) {
             return false;
         }
-        let (within, ranges) = (self.within.clone(), self.ranges.clone());
+        let (within, ranges) = (self.learned.clone(), self.ranges.clone());
         self.facts.push();
         self.ranges.enter(self.facts, lanes.item);
         for stmt in lanes.body {
@@ -162,7 +162,7 @@ impl Printer<'_, '_> {
             self.is_within(dim.as_ref(), index, extent)
         });
         self.facts.pop();
-        (self.within, self.ranges) = (within, ranges);
+        (self.learned, self.ranges) = (within, ranges);
         are_there
     }
 
@@ -194,13 +194,13 @@ impl Printer<'_, '_> {
         self.line(&format!("for (int64_t {lane} = 0; {lane} < {}; {lane}++) {{", lanes.width));
         self.indent += 1;
         self.facts.push();
-        let within = self.within.clone();
+        let within = self.learned.clone();
         self.ranges.enter(self.facts, lanes.item);
         self.sources.bind_loop(lanes.item);
         self.starts.insert(lanes.item.var, "0".to_owned());
         self.body(lanes.body);
         self.close();
-        self.within = within;
+        self.learned = within;
         self.facts.pop();
         self.cuda().lanes.clear();
         self.replaced.truncate(replaced);
