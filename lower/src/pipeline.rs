@@ -2,8 +2,8 @@
 
 use crate::passes::{
     attach_global_symbol, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
-    lower_operators, lower_shapes, lower_views, pack_weights, plan_memory, rewrite_cuda_graph,
-    schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
+    lower_operators, lower_shapes, lower_views, narrow_sums, pack_weights, plan_memory,
+    rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -21,48 +21,63 @@ pub static PIPELINE: Pipeline = Pipeline {
     optional: &[REWRITES, OPTIONAL],
 };
 
-/// P2.1: operators become tensor programs, which are fused, and memory becomes explicit.
-pub static EARLY_BUILD: Stage = Stage {
-    phase: Phase::P21,
-    steps: &[
-        Step::Once(&guard_constraints::PASS),
-        Step::Once(&lower_views::PASS),
-        Step::Once(&legalize_ops::PASS),
-        Step::Once(&annotate_tir_op_pattern::PASS),
-        Step::Once(&fuse_ops::PASS),
-        Step::Once(&fuse_tir::PASS),
-        Step::Once(&drop_unit_loops::PASS),
-        Step::Once(&inline_buffers::PASS),
-        Step::Once(&stitch_rows::PASS),
-        Step::Once(&fuse_tir::PASS),
-        Step::Once(&inline_buffers::PASS),
-        Step::Once(&eliminate_dead_code::PASS),
-        Step::Once(&lower_operators::PASS),
-        Step::Once(&to_non_dataflow::PASS),
-        Step::Once(&lift_workspaces::PASS),
-        Step::Once(&lower_call_tir::PASS),
-        Step::Once(&canonicalize_bindings::PASS),
-        Step::Once(&plan_memory::PASS),
-    ],
+/// The same for `--fast`: sums of products of f32 are formed in f32.
+pub static FAST: Pipeline = Pipeline {
+    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD_FAST, &TARGET, &LOWERED_BUILTINS],
+    optional: &[REWRITES, OPTIONAL],
 };
+
+/// Operators become tensor programs, which are fused.
+const PROGRAMS: &[Step] = &[
+    Step::Once(&guard_constraints::PASS),
+    Step::Once(&lower_views::PASS),
+    Step::Once(&legalize_ops::PASS),
+    Step::Once(&annotate_tir_op_pattern::PASS),
+    Step::Once(&fuse_ops::PASS),
+    Step::Once(&fuse_tir::PASS),
+    Step::Once(&drop_unit_loops::PASS),
+    Step::Once(&inline_buffers::PASS),
+    Step::Once(&stitch_rows::PASS),
+    Step::Once(&fuse_tir::PASS),
+    Step::Once(&inline_buffers::PASS),
+    Step::Once(&eliminate_dead_code::PASS),
+    Step::Once(&lower_operators::PASS),
+    Step::Once(&to_non_dataflow::PASS),
+];
+
+/// Memory becomes explicit.
+const MEMORY: &[Step] = &[
+    Step::Once(&lift_workspaces::PASS),
+    Step::Once(&lower_call_tir::PASS),
+    Step::Once(&canonicalize_bindings::PASS),
+    Step::Once(&plan_memory::PASS),
+];
+
+/// P2.1.
+pub static EARLY_BUILD: Stage = Stage { phase: Phase::P21, steps: &[PROGRAMS, MEMORY] };
+
+/// The same where sums of f32 may be formed in f32.
+static EARLY_BUILD_FAST: Stage =
+    Stage { phase: Phase::P21, steps: &[PROGRAMS, &[Step::Once(&narrow_sums::PASS)], MEMORY] };
 
 /// P2.2: what only some targets have.
 pub static TARGET: Stage =
-    Stage { phase: Phase::P22, steps: &[Step::Once(&rewrite_cuda_graph::PASS)] };
+    Stage { phase: Phase::P22, steps: &[&[Step::Once(&rewrite_cuda_graph::PASS)]] };
 
 /// P2.3.
 pub static LOWERED_BUILTINS: Stage = Stage {
     phase: Phase::P23,
-    steps: &[
+    steps: &[&[
         Step::Once(&lower_shapes::PASS),
         Step::Once(&lower_builtins::PASS),
         Step::Once(&attach_global_symbol::PASS),
-    ],
+    ]],
 };
 
 /// Passes of this crate that no stage runs.
 pub static OPTIONAL: &[&Pass] = &[
     &fuse_loops::PASS,
+    &narrow_sums::PASS,
     &pack_weights::PASS,
     &schedule_gpu::PASS,
     &schedule_gpu_freely::PASS,

@@ -3,6 +3,7 @@
 
 use crate::pipeline::PIPELINE;
 use relax_rewrite::pass::{Pass, Settings};
+use relax_rewrite::pipeline::Pipeline;
 use relax_rewrite::pipeline::{Failed, Route, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -18,7 +19,7 @@ pub fn lower_with(
     schedule: &'static Pass,
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
-    lower_scheduled(module, settings, watch, &mut |module, watch| {
+    lower_scheduled(&PIPELINE, module, settings, watch, &mut |module, watch| {
         let route = Route::Passes(vec![schedule]);
         run(module, &route, settings, &mut Prover::new(), watch)
     })
@@ -27,11 +28,12 @@ pub fn lower_with(
 /// What is done with tensor programs that are as the passes for all devices leave them.
 pub type Schedule<'s> = dyn FnMut(&Module, &mut dyn Watch) -> Result<Module, Failed> + 's;
 
-/// A module at P2.3, with what `schedule` made of it at P2.1. One that is beyond it goes on as it is.
+/// A module at P2.3 by a pipeline, with what `schedule` made of it at P2.1. One that is beyond it goes on as it is.
 ///
 /// # Errors
 /// The pass that refuses the module.
 pub fn lower_scheduled(
+    pipeline: &'static Pipeline,
     module: &Module,
     settings: &Settings,
     watch: &mut dyn Watch,
@@ -42,9 +44,9 @@ pub fn lower_scheduled(
     };
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P21);
     if !early {
-        return pass(module, &PIPELINE.to(Phase::P23), watch);
+        return pass(module, &pipeline.to(Phase::P23), watch);
     }
-    let legal = pass(module, &PIPELINE.to(Phase::P21), watch)?;
+    let legal = pass(module, &pipeline.to(Phase::P21), watch)?;
     let scheduled = schedule(&legal, watch)?;
-    pass(&scheduled, &PIPELINE.to(Phase::P23), watch)
+    pass(&scheduled, &pipeline.to(Phase::P23), watch)
 }

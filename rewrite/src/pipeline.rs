@@ -23,7 +23,7 @@ pub struct Stage {
     /// Where it leads.
     pub phase: Phase,
     /// In order.
-    pub steps: &'static [Step],
+    pub steps: &'static [&'static [Step]],
 }
 
 /// A part of a stage.
@@ -51,24 +51,24 @@ pub static PIPELINE: Pipeline =
 /// P0.
 pub static INGESTION: Stage = Stage {
     phase: Phase::P0,
-    steps: &[
+    steps: &[&[
         Step::Once(&lift_lambdas::PASS),
         Step::Once(&normalize::PASS),
         Step::Once(&rewrite_dataflow_reshape::PASS),
-    ],
+    ]],
 };
 
 /// P1.
 pub static OPTIMIZATION: Stage = Stage {
     phase: Phase::P1,
-    steps: &[Step::Fixpoint(&[
+    steps: &[&[Step::Fixpoint(&[
         &fold_constant::PASS,
         &eliminate_checks::PASS,
         &eliminate_broadcasts::PASS,
         &eliminate_common_subexpr::PASS,
         &canonicalize_bindings::PASS,
         &eliminate_dead_code::PASS,
-    ])],
+    ])]],
 };
 
 /// Passes of this crate that no stage of it runs.
@@ -106,7 +106,7 @@ impl Pipeline {
     /// Every pass once, in the order of the stages, then those that are run by name only.
     #[must_use]
     pub fn all_passes(&self) -> Vec<&'static Pass> {
-        let steps = self.stages.iter().flat_map(|stage| stage.steps);
+        let steps = self.stages.iter().flat_map(|stage| stage.steps.iter().copied().flatten());
         let staged = steps.flat_map(|step| match step {
             Step::Once(pass) => std::slice::from_ref(pass),
             Step::Fixpoint(passes) => passes,
@@ -279,7 +279,7 @@ impl<'a> State<'a> {
     }
 
     fn stage(&mut self, stage: &Stage) -> Result<(), Failed> {
-        for step in stage.steps {
+        for step in stage.steps.iter().copied().flatten() {
             match step {
                 Step::Once(pass) => {
                     self.apply(pass)?;

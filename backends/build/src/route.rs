@@ -5,6 +5,7 @@ use relax_cpu::hardware;
 use relax_emit::tiles::{Hardware, Plan, Table};
 use relax_lower::constants::{Evaluated, evaluate_constants};
 use relax_lower::passes::{fuse_loops, pack_weights};
+use relax_lower::pipeline::FAST;
 use relax_lower::route::{lower_scheduled, lower_with};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::eliminate_dead_code;
@@ -28,7 +29,8 @@ pub fn lower_for_cpu(
     lower_with(module, settings, &fuse_loops::PASS, watch)
 }
 
-/// The same with weights as products of this processor read them, and their values.
+/// The same where sums of products of f32 are formed in f32, with weights as products of this processor read them, and their
+/// values.
 ///
 /// # Errors
 /// The pass that refuses the module.
@@ -43,7 +45,7 @@ pub fn lower_packed_for_cpu(
         run(module, &Route::Passes(passes), &settings, &mut Prover::new(), watch)
     };
     let mut values: BTreeMap<Name, Tensor> = BTreeMap::new();
-    let module = lower_scheduled(module, &settings, watch, &mut |legal, watch| {
+    let module = lower_scheduled(&FAST, module, &settings, watch, &mut |legal, watch| {
         let packed = pass(legal, vec![&fuse_loops::PASS, &pack_weights::PASS], watch)?;
         let evaluated = evaluate_constants(&packed, &settings.params);
         if evaluated.module != packed {

@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
 use relax_emit::{Sums, print_c, print_cuda};
 use relax_lower::gpu::{Order, schedule_module};
-use relax_lower::pipeline::PIPELINE;
+use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
@@ -129,7 +129,9 @@ fn route(args: &OptArgs) -> Result<Route, Failure> {
         let passes = names.iter().filter(|name| !name.is_empty()).map(|name| pass(name));
         return Ok(Route::Passes(passes.collect::<Result<_, _>>()?));
     }
-    Ok(PIPELINE.to(args.to.into()))
+    let fast = args.fast && matches!(args.emit, Some(Language::C));
+    let pipeline = if fast { &FAST } else { &PIPELINE };
+    Ok(pipeline.to(args.to.into()))
 }
 
 fn pass(name: &str) -> Result<&'static Pass, Failure> {

@@ -29,6 +29,8 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,legalize_ops,split_call_tir_by_pattern",
     "lift_lambdas,normalize,legalize_ops,fuse_loops",
     "lift_lambdas,normalize,to_mixed_precision",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
+     eliminate_dead_code,narrow_sums",
 ];
 /// One program in so many is held after every pass.
 const CLOSELY: u64 = 8;

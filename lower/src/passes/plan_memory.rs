@@ -10,7 +10,9 @@
 //!
 //! With a target that records graphs of calls, memory whose dims all have upper bounds is taken at
 //! these bounds, where the function begins: then it is the same for every shape, and no call is recorded
-//! around an allocation (§4.4).
+//! around an allocation (§4.4). On the processor so is that of a function which calls no other, in which everything
+//! planned has bounds and takes little at them: its memory is the same for every shape then, and the system is asked
+//! for it once.
 
 mod allocations;
 mod emit;
@@ -21,10 +23,10 @@ mod storages;
 use crate::fresh::Fresh;
 use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::extents::{Extents, declared};
-use crate::memory::timeline::Timeline;
+use crate::memory::timeline::{Position, Timeline};
 use emit::{Found, rebuild};
 use given::{calls, given};
-use groups::groups;
+use groups::{Alone, groups};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_semantics::check::Phase;
@@ -49,10 +51,6 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let returns = Returns::of(module);
-    let sizes = match context.settings.target {
-        Target::Cuda => Sizes::AtBounds,
-        Target::Cpu | Target::Wgpu => Sizes::Exact,
-    };
     let mut result = module.clone();
     let defined = Defined::of(module);
     let (mut tensors, mut storages) = (0, 0);
@@ -62,16 +60,14 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let aliases = Aliases::of(function, module, &returns);
         context.facts.push();
         assume_signature(function, context.facts);
-        let mut extents = Extents::of(function, context.facts);
-        let (groups, alone) = groups(function, &timeline, &aliases, sizes, &mut extents);
-        let plans: Vec<Plan> =
-            groups.iter().map(|group| plan(group, &timeline, &mut extents)).collect();
+        let calls = calls(module, function, &timeline);
+        let scene = Scene { function, timeline: &timeline, aliases: &aliases, calls: &calls };
+        let Layout { plans, alone, sizes } = scene.planned(context.settings.target, context.facts);
         context.facts.pop();
         tensors += plans.iter().map(|plan| plan.tensors.len()).sum::<usize>();
         storages += plans.iter().map(|plan| plan.storages.len()).sum::<usize>();
         let fresh = Fresh::of(&defined, function);
         let annotations = &context.checked.annotations[&function.name];
-        let calls = calls(module, function, &timeline);
         let given = given(module, function, annotations, &timeline, &aliases, &returns);
         let (plans, alone, given, calls) = (&plans, &alone, &given, &calls);
         rebuild(function, fresh, &timeline, &Found { plans, alone, given, calls, sizes });
@@ -88,6 +84,61 @@ enum Sizes {
     Exact,
     /// What it takes when every dim is at its upper bound, where all have one.
     AtBounds,
+}
+
+/// Bytes up to which a function on the processor takes what it needs at the upper bounds of its dims.
+const SMALL: i64 = 64 << 20;
+
+/// A function whose memory is planned.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    function: &'a Function,
+    timeline: &'a Timeline,
+    aliases: &'a Aliases,
+    /// Where it calls others.
+    calls: &'a [Position],
+}
+
+/// What of it lies where, and what stays as it is.
+struct Layout {
+    plans: Vec<Plan>,
+    alone: Vec<Alone>,
+    sizes: Sizes,
+}
+
+impl Scene<'_> {
+    fn planned(self, target: Target, facts: &mut dyn Facts) -> Layout {
+        let is_bounded = self.function.dims.iter().any(|dim| dim.upper.is_some());
+        match target {
+            Target::Cuda => self.with(Sizes::AtBounds, facts),
+            // In a recursion each call has memory of its own.
+            Target::Cpu if is_bounded && self.calls.is_empty() => {
+                let planned = self.with(Sizes::AtBounds, facts);
+                if planned.is_small() { planned } else { self.with(Sizes::Exact, facts) }
+            }
+            Target::Cpu | Target::Wgpu => self.with(Sizes::Exact, facts),
+        }
+    }
+
+    fn with(self, sizes: Sizes, facts: &mut dyn Facts) -> Layout {
+        let Scene { function, timeline, aliases, .. } = self;
+        let mut extents = Extents::of(function, facts);
+        let (groups, alone) = groups(function, timeline, aliases, sizes, &mut extents);
+        let plans = groups.iter().map(|group| plan(group, timeline, &mut extents)).collect();
+        Layout { plans, alone, sizes }
+    }
+}
+
+impl Layout {
+    /// Whether all that is planned takes the same number of bytes for all shapes, and few.
+    fn is_small(&self) -> bool {
+        let mut storages = self.plans.iter().flat_map(|plan| &plan.storages).peekable();
+        let is_any = storages.peek().is_some();
+        let total = storages.try_fold(0_i64, |total, storage| {
+            storage.bytes.as_int().and_then(|bytes| total.checked_add(bytes))
+        });
+        is_any && total.is_some_and(|total| total <= SMALL)
+    }
 }
 
 /// What is known where the function begins: what is declared of its variables, and that tensors it is

@@ -14,7 +14,7 @@ impl Run<'_> {
     pub(super) fn enter(
         &mut self,
         function: u32,
-        args: Vec<Value>,
+        args: impl ExactSizeIterator<Item = Value>,
         to: Register,
     ) -> Result<(), Stop> {
         let limit = self.limits.depth;
@@ -56,7 +56,7 @@ impl Run<'_> {
         to: Register,
     ) -> Result<(), Stop> {
         match function {
-            Value::Function(function) => self.enter(*function, args, to),
+            Value::Function(function) => self.enter(*function, args.into_iter(), to),
             Value::Closure(closure) => {
                 args.extend(closure.last.items().iter().cloned());
                 let function = closure.function.clone();

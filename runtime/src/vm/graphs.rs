@@ -132,7 +132,7 @@ impl Run<'_> {
         };
         let args = self.values(args)?;
         let key = Key { function, args: args.iter().map(shown).collect() };
-        self.enter(function, args, to)?;
+        self.enter(function, args.into_iter(), to)?;
         self.end_with(End::Graph(key));
         self.graphs.current = Some(Vec::new());
         self.module.kernels.begin_graph();
@@ -160,7 +160,7 @@ impl Run<'_> {
             self.set(to, known);
             return Ok(false);
         }
-        self.enter(function, Vec::new(), to)?;
+        self.enter(function, std::iter::empty(), to)?;
         self.end_with(End::Memory(function));
         Ok(true)
     }

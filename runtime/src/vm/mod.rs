@@ -84,13 +84,12 @@ enum Flow {
 
 impl<'m> Run<'m> {
     pub(crate) fn new(module: &'m Loaded, pool: &'m Arc<Pool>, limits: Limits) -> Self {
-        let (frames, registers) = (Vec::with_capacity(8), Vec::with_capacity(256));
         Self {
             module,
             pool,
             limits,
-            frames,
-            registers,
+            frames: Vec::with_capacity(1),
+            registers: Vec::new(),
             storages: 0,
             graphs: graphs::Graphs::default(),
         }
@@ -99,7 +98,8 @@ impl<'m> Run<'m> {
     /// Calls a function of the module and frees its result of the machine.
     pub(crate) fn call(mut self, function: u32, args: &[Value]) -> Result<Value, Stop> {
         let called = &self.module.program.functions[function as usize];
-        let entered = self.enter(function, args.to_vec(), Register(0));
+        self.registers.reserve_exact((called.registers as usize).max(args.len()));
+        let entered = self.enter(function, args.iter().cloned(), Register(0));
         entered.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
         let value = self.run().inspect_err(|_| self.abandon_graph())?;
         let freed = calls::freed(&value, &self);
@@ -189,7 +189,7 @@ impl<'m> Run<'m> {
             I::Fail { id, message } => return Err(Stop::trap(self.text(*id), self.text(*message))),
             I::Call { to, function, args } => {
                 let args = self.values(args)?;
-                self.enter(*function, args, *to)?;
+                self.enter(*function, args.into_iter(), *to)?;
                 return Ok(Flow::Enter);
             }
             I::CallValue { to, function, args } => {

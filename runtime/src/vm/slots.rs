@@ -38,11 +38,14 @@ impl Run<'_> {
                     let message = format!("a dim may not be negative, found {dim}");
                     return Err(Stop::trap("shape/negative", message));
                 }
-                self.set(*to, Value::Shape(dims.into()));
+                self.set(*to, Value::Shape(dims));
             }
             I::MakeOutput { to, heap, codes, dtype } => {
                 let dims = self.dims(*heap, "make_annotation", codes)?;
-                self.set(*to, Value::Output(Arc::new(Output { dtype: *dtype, dims })));
+                self.set(
+                    *to,
+                    Value::Output(Arc::new(Output { dtype: *dtype, dims: dims.to_vec() })),
+                );
             }
             other => return Err(Stop::Unsupported(format!("the instruction {other:?}"))),
         }
@@ -71,16 +74,21 @@ impl Run<'_> {
         }
     }
 
-    fn dims(&self, heap: Operand, row: &str, codes: &[Code]) -> Result<Vec<i64>, Stop> {
+    fn dims(&self, heap: Operand, row: &str, codes: &[Code]) -> Result<Arc<[i64]>, Stop> {
         let heap = self.heap(heap, row)?;
-        let dim = |code: &Code| match code {
-            Code::Literal(value) => Ok(*value),
-            Code::Slot(slot) => stored(heap, row, *slot),
-            Code::Skip | Code::Store(_) => {
-                Err(Stop::trap(format!("builtin.{row}/C2"), "a dim is an integer or a slot"))
-            }
-        };
-        codes.iter().map(dim).collect()
+        // Of a known length, so that there is one allocation.
+        let mut dims: Arc<[i64]> = std::iter::repeat_n(0, codes.len()).collect();
+        for (dim, code) in Arc::make_mut(&mut dims).iter_mut().zip(codes) {
+            *dim = match code {
+                Code::Literal(value) => *value,
+                Code::Slot(slot) => stored(heap, row, *slot)?,
+                Code::Skip | Code::Store(_) => {
+                    let message = "a dim is an integer or a slot";
+                    return Err(Stop::trap(format!("builtin.{row}/C2"), message));
+                }
+            };
+        }
+        Ok(dims)
     }
 
     fn compute_dim(&self, instruction: &Instruction) -> Result<(), Stop> {
