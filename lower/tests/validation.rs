@@ -12,8 +12,9 @@ use relax_rewrite::verify::{Effort, verify};
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::Module;
+use relax_syntax::ir::references::texts_from;
 use relax_syntax::span::Source;
-use relax_theorems::validation::{FUEL, Outcome, validate};
+use relax_theorems::validation::{FUEL, Finding, Outcome, validate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -182,8 +183,9 @@ fn programs_of_one_name_are_told_apart() {
     assert!(!proved(&module("+="), &module("=")));
 }
 
-/// Pairs of modules in `pairs/`, each with what is to be found out: `proved`, `differs` (the interpreter finds it too), or
-/// `open`, where the interpreter is not asked.
+/// Pairs of modules in `pairs/`, each with what is to be found out: `proved`; `differs`, which the interpreter finds too;
+/// `refused`, the same of a function that is not compared at all, not even with itself; or `open`, where the interpreter is
+/// not asked.
 #[test]
 fn pairs_are_what_they_say() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pairs"));
@@ -204,6 +206,13 @@ fn pairs_are_what_they_say() {
 fn pair(text: &str) -> Result<(), String> {
     let (before, after) = text.split_once("# after\n").ok_or("there is no `# after`")?;
     let wanted = before.lines().nth(1).and_then(|line| line.strip_prefix("# "));
+    found(wanted.ok_or("the second line says what is to be found out")?, before, after)
+}
+
+/// What may be found of two modules.
+const VERDICTS: [&str; 4] = ["proved", "differs", "refused", "open"];
+
+fn found(wanted: &str, before: &str, after: &str) -> Result<(), String> {
     let load = |text: &str| {
         let program = Program::load(Source::new("pair", text));
         match program.diagnostics.iter().find(|_| program.has_errors()) {
@@ -212,15 +221,69 @@ fn pair(text: &str) -> Result<(), String> {
         }
     };
     let (before, after) = (load(before)?, load(after)?);
-    let findings = validate(&before, &after, FUEL, &mut prover);
-    let open: Vec<_> = findings.iter().filter(|f| f.outcome != Outcome::Proved).collect();
+    let open = |after: &Module| -> Vec<Finding> {
+        let findings = validate(&before, after, FUEL, &mut prover).into_iter();
+        findings.filter(|finding| finding.outcome != Outcome::Proved).collect()
+    };
+    let mut open_after = open(&after);
+    // Of functions that are the same nothing is asked.
+    open_after.retain(|finding| {
+        texts_from(&before, &finding.function) != texts_from(&after, &finding.function)
+    });
+    let beyond = open(&before);
+    let is_beyond = |finding: &Finding| beyond.iter().any(|each| each.function == finding.function);
     let seen = || verify(&before, &after, Exactness::Exact, EFFORT, &BTreeMap::new()).is_err();
-    match wanted.ok_or("the second line says what is to be found out")? {
-        "proved" if open.is_empty() => Ok(()),
-        "proved" => Err(format!("{open:?}")),
-        "differs" | "open" if open.is_empty() => Err("it is proved".to_owned()),
-        "differs" if !seen() => Err("the interpreter finds no difference".to_owned()),
-        "differs" | "open" => Ok(()),
+    match wanted {
+        "proved" if open_after.is_empty() => Ok(()),
+        "proved" => Err(format!("{open_after:?}")),
+        _ if open_after.is_empty() => Err("it is proved".to_owned()),
+        "differs" if open_after.iter().all(is_beyond) => {
+            Err(format!("it is beyond: {open_after:?}"))
+        }
+        "refused" if !open_after.iter().all(is_beyond) => Err("it is understood".to_owned()),
+        "differs" | "refused" if !seen() => Err("the interpreter finds no difference".to_owned()),
+        "differs" | "refused" | "open" => Ok(()),
         other => Err(format!("what is {other}?")),
     }
+}
+
+/// Programs in `edits/`, with comments that change them in one place and say what is to be found of it, as [`pair`] has it:
+/// `# differs: FROM => TO`, where `\n` ends a line. What is found must not depend on which of the two came first.
+#[test]
+fn edits_are_what_they_say() {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edits"));
+    let entries = std::fs::read_dir(&folder).expect("the programs are there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a program").path()).collect();
+    paths.sort();
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a program can be read");
+        for (wanted, from, to) in text.lines().filter_map(edit) {
+            tried += 1;
+            if let Err(why) = edited(&text, wanted, &from, &to) {
+                wrong.push(format!("{}: {wanted}: {from} => {to}: {why}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(tried > 70, "only {tried} edits");
+}
+
+/// What is to be found, what stands in the program, and what comes in its place.
+fn edit(line: &str) -> Option<(&str, String, String)> {
+    let (wanted, change) = line.strip_prefix("# ")?.split_once(": ")?;
+    let (from, to) = change.split_once(" =>").filter(|_| VERDICTS.contains(&wanted))?;
+    let plain = |text: &str| text.replace("\\n", "\n");
+    Some((wanted, plain(from), plain(to.strip_prefix(' ').unwrap_or(to))))
+}
+
+fn edited(text: &str, wanted: &str, from: &str, to: &str) -> Result<(), String> {
+    let lines = text.lines().filter(|line| edit(line).is_none());
+    let before: String = lines.map(|line| format!("{line}\n")).collect();
+    if before.matches(from).count() != 1 {
+        return Err("it does not stand there once".to_owned());
+    }
+    let after = before.replacen(from, to, 1);
+    found(wanted, &before, &after)?;
+    found(wanted, &after, &before).map_err(|why| format!("the other way round: {why}"))
 }

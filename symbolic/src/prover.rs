@@ -190,19 +190,16 @@ impl Prover {
 
     fn answer(&mut self, formula: &Formula) -> Answer {
         let context = &self.context;
-        self.engine.fuel = FIRST_FUEL;
-        if self.engine.proves_formula(context, formula) {
-            return Answer::Proved;
+        for (fuel, effort) in [(FIRST_FUEL, Effort::Glance), (FUEL, Effort::Full)] {
+            self.engine.fuel = fuel;
+            if self.engine.proves_formula(context, formula) {
+                return Answer::Proved;
+            }
+            if let Some(values) = self.engine.counterexample(context, formula, effort) {
+                return Answer::Refuted(values);
+            }
         }
-        if let Some(values) = self.engine.counterexample(context, formula, Effort::Glance) {
-            return Answer::Refuted(values);
-        }
-        self.engine.fuel = FUEL;
-        if self.engine.proves_formula(context, formula) {
-            return Answer::Proved;
-        }
-        let found = self.engine.counterexample(context, formula, Effort::Full);
-        found.map_or(Answer::Unknown, Answer::Refuted)
+        Answer::Unknown
     }
 }
 

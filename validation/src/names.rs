@@ -95,6 +95,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn names_are_spelled_as_the_documents_say() {
+        for (name, spelled) in [("n_1", "n_1"), ("loop 3", "x_loop_20_3"), ("1n", "x_1n")] {
+            assert_eq!(spell(name), spelled);
+        }
+        assert_eq!(["max", "x_n", "_n", "n'"].map(spell), ["x_max", "x_x_5f_n", "_n", "x_n_27_"]);
+    }
+
+    #[test]
     fn different_names_are_spelled_differently() {
         let names = [
             "n",

@@ -3,9 +3,12 @@
 //! harmless, and is counted.
 
 mod lines;
+mod parts;
 mod programs;
 mod random;
 mod rules;
+mod shown;
+mod stages;
 
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;

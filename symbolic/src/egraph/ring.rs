@@ -248,3 +248,21 @@ fn samples(engine: &mut Engine, context: &Context, question: &Formula) -> Vec<Co
     }
     samples
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_a_step_and_is_done_once() {
+        let mut ring = Ring::new(Engine::default(), Context::default(), &Formula::True);
+        let [two, three] = [2, 3].map(Poly::constant);
+        for _ in 0..2 {
+            let sum = ring.operation(DimOp::Add, &two, &three);
+            assert_eq!((sum, ring.operations), (Some(Poly::constant(5)), ALL_OPERATIONS - 1));
+        }
+        ring.operations = 0;
+        assert_eq!(ring.operation(DimOp::Mul, &two, &three), None);
+        assert_eq!(ring.operation(DimOp::Add, &two, &three), Some(Poly::constant(5)));
+    }
+}

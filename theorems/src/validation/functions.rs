@@ -90,16 +90,8 @@ fn has_view(value: &Value, views: &BTreeSet<Id>) -> bool {
 }
 
 fn functions_of<'v>(value: &'v Value, found: &mut Vec<&'v Name>) {
-    fn of_known<'v>(known: &'v Known, found: &mut Vec<&'v Name>) {
-        match known {
-            Known::Global(name) => found.push(name),
-            Known::List(items) => items.iter().for_each(|item| of_known(item, found)),
-            _ => {}
-        }
-    }
     match value {
         Value::Function(name) => found.push(name),
-        Value::Known(known) => of_known(known, found),
         Value::Tuple(items) => items.iter().for_each(|item| functions_of(item, found)),
         _ => {}
     }

@@ -37,3 +37,53 @@ impl Facts for Metered {
         if fuel::is_spent() { dim.clone() } else { self.0.simplify(dim) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relax_syntax::facts::Relation;
+
+    /// Answers everything.
+    struct Willing;
+
+    impl Facts for Willing {
+        fn assume(&mut self, _: Claim) {}
+
+        fn push(&mut self) {}
+
+        fn pop(&mut self) {}
+
+        fn decide(&mut self, _: &Claim) -> Answer {
+            Answer::Proved
+        }
+
+        fn simplify(&mut self, _: &Dim) -> Dim {
+            Dim::Int(7)
+        }
+    }
+
+    /// The steps of some questions.
+    fn cost(work: impl FnOnce(&mut Metered)) -> u64 {
+        fuel::limited(100, || work(&mut Metered(Box::new(Willing)))).1
+    }
+
+    #[test]
+    fn questions_cost_what_they_count_as() {
+        let claim = || Claim::new(Dim::var("n"), Relation::AtMost, 3);
+        assert_eq!(cost(|facts| facts.assume(claim())), 1);
+        assert_eq!(cost(|facts| assert_eq!(facts.decide(&claim()), Answer::Proved)), 10);
+        assert_eq!(cost(|facts| assert_eq!(facts.simplify(&Dim::var("n")), Dim::Int(7))), 10);
+        assert_eq!(cost(|facts| assert_eq!(facts.simplify(&Dim::Int(5)), Dim::Int(5))), 0);
+        assert_eq!(cost(|facts| (facts.push(), facts.pop()).0), 0);
+    }
+
+    #[test]
+    fn nothing_is_answered_when_nothing_is_left() {
+        let claim = Claim::new(Dim::var("n"), Relation::AtMost, 3);
+        let (answers, spent) = fuel::limited(10, || {
+            let mut facts = Metered(Box::new(Willing));
+            (facts.decide(&claim), facts.simplify(&Dim::var("n")))
+        });
+        assert_eq!((answers, spent), ((Answer::Unknown, Dim::var("n")), 10));
+    }
+}
