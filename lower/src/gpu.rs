@@ -21,8 +21,10 @@
 
 mod bind;
 mod block;
+mod choice;
 mod expressions;
 mod handed;
+pub mod measured;
 mod micro;
 mod own;
 mod program;
@@ -34,7 +36,9 @@ mod turned;
 mod warps;
 mod wide;
 
-pub use program::{schedule, schedule_in, schedule_module};
+pub use program::{schedule, schedule_by, schedule_in, schedule_module};
+
+use relax_rewrite::classes::Tree;
 
 /// What a grid may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,25 @@ pub enum Order {
     Free,
     /// As in the text, but for products of f16 and of bf16: those are summed in f32 and in any order, as tensor cores do.
     Cores,
+}
+
+/// What decides how a program is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'t> {
+    /// Of a grid.
+    pub limits: Limits,
+    /// Of sums.
+    pub order: Order,
+    /// Which version of a product there is for which extents, where that was measured.
+    pub products: Option<&'t Tree>,
+}
+
+impl Choices<'_> {
+    /// Within what every device has, and as nothing was measured.
+    #[must_use]
+    pub fn of(order: Order) -> Self {
+        Self { limits: Limits::default(), order, products: None }
+    }
 }
 
 impl Default for Limits {

@@ -3,6 +3,7 @@
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
 pub mod blocks;
+pub mod classes;
 pub mod dims;
 mod guarded;
 pub mod names;

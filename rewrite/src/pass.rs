@@ -1,5 +1,6 @@
 //! What a pass is: a record, and what it is given beside the module.
 
+use crate::classes::Tree;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -92,6 +93,8 @@ pub struct Settings {
     pub params: Arc<BTreeMap<Name, Tensor>>,
     /// How many columns of a matrix lie side by side in a panel, as products of the target read them.
     pub panel: Option<NonZeroU32>,
+    /// Which version of a product a device gets, where that was measured.
+    pub products: Option<Arc<Tree>>,
     /// Which rules are used, and how far.
     pub saturation: crate::saturation::Options,
 }

@@ -22,6 +22,8 @@ pub struct Facts {
     pub name: String,
     /// `sm_90`
     pub architecture: String,
+    /// Up to which version of CUDA its driver goes: `CUDA 12.4`.
+    pub driver: String,
     /// Of its memory.
     pub bytes: u64,
 }
@@ -109,7 +111,11 @@ fn facts(ordinal: i32) -> Result<Facts, Error> {
         (major, device::get_attribute(found, MINOR).map_err(said)?, device::total_mem(found))
     };
     let bytes = bytes.map_err(said)? as u64;
-    Ok(Facts { name, architecture: format!("sm_{major}{minor}"), bytes })
+    let mut version = 0;
+    // SAFETY: the driver writes the number and keeps nothing.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(said)?;
+    let driver = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
+    Ok(Facts { name, architecture: format!("sm_{major}{minor}"), driver, bytes })
 }
 
 impl Driver {

@@ -20,6 +20,8 @@ pub enum Products {
     /// Kernels of ours, which sum in the order of the text.
     #[default]
     Own,
+    /// Kernels of ours, of which those of f16 and of bf16 are for tensor cores.
+    Cores,
     /// cuBLASLt where a pattern of its functions matches, and it is there: sums have any order. Else kernels of ours, of which those
     /// of f16 and of bf16 are for tensor cores.
     Library,
@@ -37,11 +39,11 @@ pub fn lower_for_cuda(
     let settings = Settings { target: Target::Cuda, ..settings.clone() };
     let schedule = match products {
         Products::Own => &schedule_gpu::PASS,
-        Products::Library => &schedule_tensor_cores::PASS,
+        Products::Cores | Products::Library => &schedule_tensor_cores::PASS,
     };
     let lower = |module: &Module| lower_with(module, &settings, schedule, &mut Unwatched);
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
-    if products == Products::Own || !early {
+    if products != Products::Library || !early {
         return lower(module);
     }
     let pass = |module: &Module, route: &Route| {

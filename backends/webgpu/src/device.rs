@@ -103,6 +103,13 @@ impl Device {
         &self.info.name
     }
 
+    /// Who compiles for it: the interface, the driver and its version.
+    #[must_use]
+    pub fn driver(&self) -> String {
+        let wgpu::AdapterInfo { backend, driver, driver_info, .. } = &self.info;
+        format!("{backend:?} {driver} {driver_info}")
+    }
+
     /// Compiles a kernel.
     pub(crate) fn compile(&self, kernel: &Kernel) -> Result<Pipelines, DeviceError> {
         self.checked(kernel, || {

@@ -39,12 +39,19 @@ pub(crate) struct BuildArgs {
 /// Measure how products of matrices are best cut on this machine
 ///
 /// Tiles that the registers hold are timed once, and the table is kept beside the compiled kernels; `relax build --fast
-/// --tuned` uses it. Prints the facts of the processor, the table and what is chosen.
+/// --tuned` uses it. Prints the facts of the processor, the table and what is chosen. With --backend the versions that a device has
+/// of a product are timed, and a decision tree is learned; `relax run`, `bench` and `diff` with that backend use it.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
     /// Measure nothing: show what is known
     #[arg(long)]
     pub(crate) show: bool,
+    /// What is measured
+    #[arg(long, value_enum, default_value_t = Target::Cpu)]
+    pub(crate) backend: Target,
+    /// Products that are measured on a device, instead of the built-in ones
+    #[arg(long, value_name = "ROWSxTERMSxCOLUMNS", conflicts_with = "show")]
+    pub(crate) over: Vec<String>,
     /// Where the table is, instead of $XDG_CACHE_HOME/relax
     #[arg(short, long, value_name = "TABLE")]
     pub(crate) output: Option<PathBuf>,

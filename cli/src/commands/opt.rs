@@ -14,7 +14,7 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::{Program, print};
 use relax_emit::{Sums, print_c, print_cuda};
-use relax_lower::gpu::{Order, schedule_module};
+use relax_lower::gpu::{Choices, Order, schedule_module};
 use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
@@ -92,7 +92,7 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
 
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
 fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), order);
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
     let source = print_cuda(&scheduled, &mut Prover::new(), Some(file));
     for kernel in &source.kernels {
         let launches = kernel.launches.len();
@@ -110,7 +110,7 @@ fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Termin
 /// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64.
 fn wgsl_text(module: &Module, source: &Source, terminal: &mut Terminal) -> String {
     let doubles = Doubles::Narrowed;
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), Order::Kept);
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(Order::Kept));
     let printed = print_wgsl(&scheduled, &mut Prover::new(), doubles, Some(source));
     for kernel in &printed.kernels {
         let (name, launches) = (&kernel.program.name, kernel.stages.len());

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::is_module;
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
-pub(super) use accelerated::prepare_device;
+pub(super) use accelerated::{forced, identity, prepare_device};
 use arguments::Inputs;
 pub(super) use compared::{called, compiled};
 pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program};
@@ -64,7 +64,7 @@ pub(super) const NO_WGPU: &str = "this build has no devices of WebGPU: build it 
     `cargo build --release -p relax-cli --features wgpu`";
 
 /// Whether this command has a backend; which one, where it has not.
-fn is_built(backend: Backend) -> Result<(), Failure> {
+pub(super) fn is_built(backend: Backend) -> Result<(), Failure> {
     match backend {
         Backend::Interp | Backend::Cpu => Ok(()),
         Backend::Cuda if cfg!(feature = "cuda") => Ok(()),

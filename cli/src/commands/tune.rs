@@ -1,7 +1,9 @@
 //! `relax tune`: what tiles of products take on this machine, measured; and what is chosen for which extents.
 
+mod classes;
+
 use super::build::cache;
-use crate::args::TuneArgs;
+use crate::args::{Target, TuneArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
@@ -11,7 +13,17 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub(super) use classes::Identity;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+pub(super) use classes::known;
+
 pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
+    if args.backend != Target::Cpu {
+        return classes::tune(args, terminal);
+    }
+    if !args.over.is_empty() {
+        return Err(Failure::usage("`--over` is for devices: give `--backend`"));
+    }
     let path = match &args.output {
         Some(path) => path.clone(),
         None => cache()?.tiles(),

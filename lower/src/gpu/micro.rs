@@ -28,13 +28,17 @@ pub(super) fn width(size: i64) -> i64 {
     size * PER
 }
 
-/// 1 where both extents have a whole tile, else 0: the host chooses by it. None where a square is not possible.
-pub(super) fn chosen(product: &Product, size: i64) -> Option<TExpr> {
+/// Whether threads can own squares.
+pub(super) fn is_possible(product: &Product) -> bool {
     let vars: BTreeSet<ScalarId> =
         product.batch.iter().chain([&product.i, &product.j]).map(|item| item.var).collect();
     let begins =
         matches!(&product.first.kind, StmtKind::Store { value, .. } if !mentions(value, &vars));
-    let is_narrow = product.factors.iter().all(|factor| factor.dtype.size() <= WIDEST);
+    begins && product.factors.iter().all(|factor| factor.dtype.size() <= WIDEST)
+}
+
+/// 1 where both extents have a whole tile, else 0: the host chooses by it. None where one has not, or two would have to be asked.
+pub(super) fn chosen(product: &Product, size: i64) -> Option<TExpr> {
     let reach = |item: &Loop| match extent(item) {
         TExpr::Int(count) => TExpr::Int(i64::from(count >= width(size))),
         count => {
@@ -44,12 +48,11 @@ pub(super) fn chosen(product: &Product, size: i64) -> Option<TExpr> {
     };
     // One choice at the host is enough: with two, every index is a sum of four cases, and what is proved of a kernel takes
     // twenty times as long.
-    let chosen = match (reach(&product.i), reach(&product.j)) {
-        (TExpr::Int(0), _) | (_, TExpr::Int(0)) => return None,
-        (TExpr::Int(_), other) | (other, TExpr::Int(_)) => other,
-        _ => return None,
-    };
-    (begins && is_narrow).then_some(chosen)
+    match (reach(&product.i), reach(&product.j)) {
+        (TExpr::Int(0), _) | (_, TExpr::Int(0)) => None,
+        (TExpr::Int(_), other) | (other, TExpr::Int(_)) => Some(other),
+        _ => None,
+    }
 }
 
 /// Scalars and buffers of the kernel.

@@ -6,7 +6,7 @@ use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
 use super::turned::turn;
-use super::{Limits, Order};
+use super::{Choices, Limits, Order};
 use relax_rewrite::launches::{has_threads, reads};
 use relax_rewrite::renumber_program;
 use relax_rewrite::walk::{Rewrite, loaded, statements, stored, visit_statements};
@@ -30,13 +30,23 @@ pub fn schedule(
     schedule_in(program, facts, limits, Order::Kept)
 }
 
-/// The program with every statement bound to threads, where sums may be in another order if `order` says so. `None` also for
-/// one that is a single block as it is written: its shared memory stands beside its threads.
+/// The program with every statement bound to threads, where sums may be in another order if `order` says so: see
+/// [`schedule_by`].
 pub fn schedule_in(
     program: &TensorProgram,
     facts: &mut dyn Facts,
     limits: Limits,
     order: Order,
+) -> Option<TensorProgram> {
+    schedule_by(program, facts, &Choices { limits, order, products: None })
+}
+
+/// The program with every statement bound to threads as `choices` say. `None` also for one that is a single block as it is
+/// written: its shared memory stands beside its threads.
+pub fn schedule_by(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    choices: &Choices<'_>,
 ) -> Option<TensorProgram> {
     let body = program.body.as_ref()?;
     let is_shared = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Alloc(id) if program.buffer(id).scope == Scope::Shared);
@@ -44,20 +54,24 @@ pub fn schedule_in(
         return None;
     }
     let mut writer = Writer::of(program);
-    let body = arrange(&mut writer, body, facts, (limits, order));
+    let body = arrange(&mut writer, body, facts, choices);
     let body = without_unused(&writer, body);
     let mut result = TensorProgram { body: Some(body), ..writer.program };
     renumber_program(&mut result);
     Some(result)
 }
 
-/// The module with all its tensor programs bound, within what every device has, and how many were.
+/// The module with all its tensor programs bound as `choices` say, and how many were.
 #[must_use]
-pub fn schedule_module(module: &Module, facts: &mut dyn Facts, order: Order) -> (Module, usize) {
+pub fn schedule_module(
+    module: &Module,
+    facts: &mut dyn Facts,
+    choices: &Choices<'_>,
+) -> (Module, usize) {
     let (mut result, mut done) = (module.clone(), 0);
     for definition in &mut result.definitions {
         if let Definition::Tensor(program) = definition
-            && let Some(bound) = schedule_in(program, facts, Limits::default(), order)
+            && let Some(bound) = schedule_by(program, facts, choices)
         {
             done += 1;
             *program = bound;
@@ -143,8 +157,9 @@ fn arrange(
     writer: &mut Writer,
     body: &[Stmt],
     facts: &mut dyn Facts,
-    (limits, order): (Limits, Order),
+    choices: &Choices<'_>,
 ) -> Vec<Stmt> {
+    let (limits, order) = (choices.limits, choices.order);
     let (mut done, mut serial) = (Vec::new(), Vec::new());
     let mut host = BTreeSet::new();
     let mut next = 0;
@@ -154,7 +169,7 @@ fn arrange(
         }
         let outside = [&body[..at], &body[at + 1..]].concat();
         let parts = (&body[..at], &body[at..]);
-        let kernel = tile(writer, stmt, &outside, &host, facts, (limits, order))
+        let kernel = tile(writer, stmt, &outside, &host, facts, choices)
             .or_else(|| turn(writer, stmt, &host, facts, limits))
             .map(|kernel| (1, kernel))
             .or_else(|| stitch(writer, parts, &host, facts, (limits, order)));

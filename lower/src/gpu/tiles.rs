@@ -6,7 +6,8 @@
 //! load what others need, and wait with them. There tiles hold 0, so that every element of them is written. Which of two kernels it
 //! is the host decides by the extents: the other one has no blocks.
 
-use super::bind::{Grid, indexed, is_of_host, named};
+use super::bind::{Grid, bind_times, indexed, is_of_host, named};
+use super::choice::{Version, versions};
 use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
 use super::handed::{Nearer, own_elements};
 use super::micro;
@@ -14,8 +15,9 @@ use super::own::apart;
 use super::program::Writer;
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
 use super::warps::{self, Warps};
-use super::{Limits, Order};
+use super::{Choices, Limits};
 use crate::passes::fuse_loops::never_stops;
+use relax_rewrite::classes::Class::{Cores, Elements, Squares, Tiles};
 use relax_rewrite::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_semantics::tir::Typing;
 use relax_syntax::dim::Dim;
@@ -88,39 +90,42 @@ pub(super) fn nothing(dtype: DType) -> TExpr {
     }
 }
 
-/// The kernel of a sum of products.
+/// The kernels of a sum of products, of which the host chooses one. None also where threads that own an element each are enough.
 pub(super) fn tile(
     writer: &mut Writer,
     stmt: &Stmt,
     outside: &[Stmt],
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
-    (limits, order): (Limits, Order),
+    choices: &Choices<'_>,
 ) -> Option<Vec<Stmt>> {
+    let limits = choices.limits;
     let product = product(writer, stmt, host)?;
     never_stops(&writer.program, stmt, facts).then_some(())?;
     let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
     let loops = [product.batch.clone(), vec![product.i.clone(), product.j.clone()]].concat();
     let is_own = own_elements(writer, &loops, &product.all, outside).contains(&product.sum.buffer);
-    let warps = Warps::of(limits).filter(|_| order == Order::Cores);
-    let cores = warps.and_then(|warps| Some((warps, warps::chosen(writer, &product)?)));
+    let versions = versions(writer, &product, size, choices);
+    if versions.iter().all(|version| version.class == Elements) {
+        return None;
+    }
+    // What the other kernels bind has other kinds of names then.
+    let has_alone = versions.iter().any(|version| version.class == Elements);
+    let alone = has_alone.then(|| writer.renamed(stmt));
     let mut done = Vec::new();
-    let better = if let Some((warps, times)) = cores {
-        done = warps::written(writer, &product, (warps, is_own), &times, limits);
-        Some(times)
-    } else {
-        let squares = micro::chosen(&product, size);
-        if let Some(times) = &squares {
-            done = micro::written(writer, &product, (size, is_own), times, limits);
-        }
-        squares
-    };
-    let times = better.map_or(TExpr::Int(1), |times| match times {
-        TExpr::Int(times) => TExpr::Int(1 - times),
-        times => binary(BinOp::Sub, TExpr::Int(1), times),
-    });
-    if times != TExpr::Int(0) {
-        done.extend(written(writer, product, (size, is_own), &times, limits));
+    for Version { class, times } in versions {
+        done.extend(match class {
+            Cores => {
+                let warps = Warps::of(limits).expect("invariant: the version is possible");
+                warps::written(writer, &product, (warps, is_own), &times, limits)
+            }
+            Squares => micro::written(writer, &product, (size, is_own), &times, limits),
+            Tiles => written(writer, &product, (size, is_own), &times, limits),
+            Elements => {
+                let alone = alone.as_ref().expect("invariant: it was made for this");
+                bind_times(writer, (alone, Some(times)), outside, host, facts, limits)?
+            }
+        });
     }
     Some(done)
 }
@@ -201,7 +206,7 @@ impl Rewrite for InPlace {
 
 fn written(
     writer: &mut Writer,
-    product: Product,
+    product: &Product,
     (size, is_own): (i64, bool),
     times: &TExpr,
     limits: Limits,
@@ -233,7 +238,7 @@ fn written(
     let mut body = vec![bind(i, place(ti, ty)), bind(j, place(tj, tx))];
     body.extend(nearer.allocations(span));
     body.extend(nearer.statements(std::slice::from_ref(&product.first)));
-    body.push(inner.sum(writer, &product));
+    body.push(inner.sum(writer, product));
     let mut last = Vec::new();
     if !is_own {
         let (buffer, indices) = (product.sum.buffer, product.sum.indices.clone());

@@ -49,8 +49,8 @@ impl Warps {
     }
 }
 
-/// 1 where tensor cores have enough to do, else 0: the host chooses by it. None where they cannot.
-pub(super) fn chosen(writer: &Writer, product: &Product) -> Option<TExpr> {
+/// Whether tensor cores can form the sums.
+pub(super) fn is_possible(writer: &Writer, product: &Product) -> bool {
     let is_zero = |value: &TExpr| match value {
         TExpr::Float(value) => value.to_bits() == 0,
         value => *value == TExpr::Int(0),
@@ -64,7 +64,11 @@ pub(super) fn chosen(writer: &Writer, product: &Product) -> Option<TExpr> {
         .all(|factor| !factor.casts.is_empty() && factor.casts.iter().all(|dtype| is_wide(*dtype)));
     let is_summed = is_wide(writer.program.buffer(product.sum.buffer).dtype)
         && !stored(&product.last).contains(&product.sum.buffer);
-    (begins && is_half && is_widened && is_summed).then_some(())?;
+    begins && is_half && is_widened && is_summed
+}
+
+/// 1 where tensor cores have enough to do, else 0: the host chooses by it. None where they never have.
+pub(super) fn chosen(product: &Product) -> Option<TExpr> {
     let reach = |item: &Loop, least: i64| match extent(item) {
         TExpr::Int(count) => TExpr::Int(i64::from(count >= least)),
         count => {

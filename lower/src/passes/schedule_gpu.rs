@@ -1,7 +1,7 @@
 //! Binds every nest of every tensor program to blocks and threads (`gpu.rs`), so that people can look at scheduled programs,
 //! and every expectation of the corpus holds them.
 
-use crate::gpu::{Order, schedule_module};
+use crate::gpu::{Choices, Order, schedule_module};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -32,7 +32,9 @@ pub(super) fn schedule_all(
 ) -> Result<Module, Diagnostic> {
     let is_program = |definition: &&Definition| matches!(definition, Definition::Tensor(_));
     let found = module.definitions.iter().filter(is_program).count();
-    let (result, done) = schedule_module(module, context.facts, order);
+    let products = context.settings.products.as_deref();
+    let choices = Choices { products, ..Choices::of(order) };
+    let (result, done) = schedule_module(module, context.facts, &choices);
     context.count_of("scheduled", done, found, "tensor programs");
     Ok(result)
 }

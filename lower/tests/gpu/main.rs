@@ -10,7 +10,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use programs::programs_of;
 use relax_corpus::compare::Relation;
 use relax_corpus::files;
-use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_lower::gpu::{Choices, Limits, Order, schedule_by, schedule_in};
+use relax_rewrite::classes::Tree;
 use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -21,6 +22,13 @@ use std::path::{Path, PathBuf};
 /// What devices have, and so little that every program has edges in both dims of the grid.
 const LIMITS: [Limits; 2] =
     [Limits { threads: 256, blocks: 65_535 }, Limits { threads: 4, blocks: 3 }];
+
+/// Trees that choose otherwise than what is presumed: each pair of versions, in both orders, and by each extent.
+const TREES: [&str; 3] = [
+    "if m*n < 7\nelements\nelse\nsquares\n",
+    "if k < 3\nsquares\nelse\ntiles\n",
+    "if m*n*k < 30\ntiles\nelse\nelements\n",
+];
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -42,6 +50,9 @@ fn hold(path: &Path) -> Result<(), Failed> {
                 continue;
             };
             launch::agrees(&program, &kept, Relation::Equal)?;
+            if limits == LIMITS[1] {
+                hold_learned(&program, &kept, limits)?;
+            }
             if free != kept {
                 launch::agrees(&program, &free, Relation::Close)?;
             }
@@ -49,6 +60,24 @@ fn hold(path: &Path) -> Result<(), Failed> {
         let is_half = |info: &BufferInfo| matches!(info.dtype, DType::F16 | DType::BF16);
         if program.buffers.iter().any(is_half) {
             hold_cores(&program)?;
+        }
+    }
+    Ok(())
+}
+
+/// Products of which a tree chooses the versions: the same bits, whichever they are.
+fn hold_learned(
+    program: &TensorProgram,
+    kept: &TensorProgram,
+    limits: Limits,
+) -> Result<(), Failed> {
+    for text in TREES {
+        let tree = Tree::parse(&text.lines().collect::<Vec<_>>(), 1)?;
+        let choices = Choices { limits, order: Order::Kept, products: Some(&tree) };
+        if let Some(learned) = schedule_by(program, &mut Prover::new(), &choices)
+            && learned != *kept
+        {
+            launch::agrees(program, &learned, Relation::Equal)?;
         }
     }
     Ok(())

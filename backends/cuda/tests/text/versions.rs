@@ -1,23 +1,40 @@
 //! Kernels of which the host chooses one by the shapes that come, and what is proved of them: a kernel that never stops need not be
 //! waited for, and can be in graphs.
 
-use super::{printed, scheduled};
+use super::{each, printed, scheduled};
 use relax_corpus::pipeline::Program;
 use relax_emit::cuda::{CudaKernel, CudaSource};
-use relax_lower::gpu::{Limits, Order};
+use relax_lower::gpu::{Choices, Limits, Order, schedule_by};
+use relax_rewrite::classes::Tree;
+use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
 
 const TEXT: &str = include_str!("versions.rx");
 
-fn source() -> CudaSource {
+fn programs() -> Vec<TensorProgram> {
     let module = Program::load(Source::new("versions", TEXT)).module;
     let programs = module.definitions.into_iter().filter_map(|definition| match definition {
         Definition::Tensor(program) => Some(program),
         Definition::Graph(_) => None,
     });
-    let programs: Vec<TensorProgram> = programs.collect();
-    printed(&scheduled(&programs, Limits::default(), Order::Free))
+    programs.collect()
+}
+
+fn source() -> CudaSource {
+    printed(&scheduled(&programs(), Limits::default(), Order::Free))
+}
+
+/// Products as a tree says, and nothing else.
+fn learned(text: &str) -> CudaSource {
+    let tree = Tree::parse(&text.lines().collect::<Vec<_>>(), 1).expect("it is a tree");
+    let choices = Choices { products: Some(&tree), ..Choices::of(Order::Kept) };
+    let named =
+        |program: &TensorProgram| ["product", "products", "weights"].contains(&&*program.name);
+    let bound = each(programs().into_iter().filter(named).collect(), |program| {
+        schedule_by(&program, &mut Prover::new(), &choices).expect("it is scheduled")
+    });
+    printed(&bound)
 }
 
 fn kernel<'s>(source: &'s CudaSource, name: &str) -> &'s CudaKernel {
@@ -83,4 +100,40 @@ fn columns_are_shared_where_they_are_long() {
     assert_eq!(of("columns", 0), [0, 4]);
     assert_eq!(of("long_columns", 40), [32]);
     assert_eq!(of("short_columns", 31), [4]);
+}
+
+/// Whatever the extents are, one version has blocks; which one, the tree says. Where two extents are open, the first one decides, and
+/// the other is taken to be as much.
+#[test]
+fn the_host_chooses_products_as_a_tree_says() {
+    let source = learned("if m < 20\nelements\nelse\nsquares\n");
+    for kernel in &source.kernels {
+        assert_eq!(kernel.sites, [], "{}: {}", kernel.name, kernel.checks);
+    }
+    let weights = |source: &CudaSource, n: i64| {
+        blocks(kernel(source, "weights"), &[&[n, 768], &[768, 384], &[n, 384]])
+    };
+    // Squares of 64 rows and columns, and 256 elements.
+    assert_eq!(weights(&source, 19), [0, 29]);
+    assert_eq!(weights(&source, 20), [6, 0]);
+    assert_eq!(weights(&source, 0), [0, 0]);
+    let product = |source: &CudaSource, [n, m, p]: [i64; 3]| {
+        blocks(kernel(source, "product"), &[&[n, m], &[m, p], &[n, p]])
+    };
+    assert_eq!(product(&source, [19, 5, 100]), [0, 8]);
+    assert_eq!(product(&source, [20, 5, 100]), [2, 0]);
+    // 768 * 384 * 4 is 1179648.
+    let source = learned("if m*n*k < 1179648\ntiles\nelse\nelements\n");
+    assert_eq!(weights(&source, 3), [0, 24]);
+    assert_eq!(weights(&source, 4), [6, 0]);
+    // Of three versions the last two are there.
+    let source = learned("if m < 2\nelements\nelse\nif m < 64\ntiles\nelse\nsquares\n");
+    assert_eq!(weights(&source, 1), [0, 24]);
+    assert_eq!(weights(&source, 63), [0, 96]);
+    assert_eq!(weights(&source, 64), [6, 0]);
+    // Where one is for all, there is no other.
+    assert_eq!(weights(&learned("squares\n"), 1), [6]);
+    assert_eq!(weights(&learned("if n < 400\nelements\nelse\ntiles\n"), 1), [2]);
+    // Where there are no tensor cores, squares stand for them.
+    assert_eq!(weights(&learned("cores\n"), 64), [6]);
 }

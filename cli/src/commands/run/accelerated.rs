@@ -2,6 +2,9 @@
 
 use super::super::constants::{Constants, load as load_constants};
 use super::super::opt::failed_run;
+use super::super::tune::Identity;
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+use super::super::tune::known;
 use super::compiled::{Prepared, prepare, run};
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -12,12 +15,15 @@ use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::terminal::Terminal;
 use relax_corpus::pipeline::Program;
+use relax_cuda::Products;
 use relax_emit::Sums;
+use relax_rewrite::classes::Tree;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Compiles a program whose constants are at hand, and runs it.
 pub(super) fn run_with(
@@ -59,6 +65,27 @@ fn prepare_with(
     prepare(args, module, &program.module, &parameters, source).map(Ok)
 }
 
+/// Which versions there are of products.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(any(feature = "wgpu", feature = "cuda")), allow(dead_code))]
+pub(super) enum Versions {
+    /// As was learned of the device, where that was done.
+    Measured,
+    /// As a tree says.
+    Given(Arc<Tree>),
+}
+
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+impl Versions {
+    /// Those for a device.
+    pub(super) fn on(self, identity: &Identity) -> Result<Option<Arc<Tree>>, Failure> {
+        match self {
+            Self::Measured => known(identity),
+            Self::Given(tree) => Ok(Some(tree)),
+        }
+    }
+}
+
 /// A program on the first device of a backend, with libraries where sums may have any order and it has some; the inner error is
 /// that of a pass.
 pub(super) fn compiled(
@@ -67,15 +94,54 @@ pub(super) fn compiled(
     externals: BTreeMap<Name, Tensor>,
     sums: Sums,
 ) -> Result<Result<Module, Failed>, Failure> {
+    let by = match sums {
+        Sums::Exact => Products::Own,
+        Sums::AnyOrder => Products::Library,
+    };
+    compiled_by(program, backend, externals, (by, Versions::Measured))
+}
+
+/// The same with versions of products as a tree says, none of them a library's.
+pub(in crate::commands) fn forced(
+    program: &Program,
+    backend: Backend,
+    tree: Arc<Tree>,
+) -> Result<Result<Module, Failed>, Failure> {
+    compiled_by(program, backend, BTreeMap::new(), (Products::Cores, Versions::Given(tree)))
+}
+
+fn compiled_by(
+    program: &Program,
+    backend: Backend,
+    externals: BTreeMap<Name, Tensor>,
+    (by, versions): (Products, Versions),
+) -> Result<Result<Module, Failed>, Failure> {
     match backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => cuda::compiled(program, &externals, sums),
+        Backend::Cuda => cuda::compiled(program, &externals, by, versions),
         #[cfg(feature = "wgpu")]
-        Backend::Wgpu => device::compiled(program, externals),
+        Backend::Wgpu => device::compiled(program, externals, versions),
         other => {
-            let _ = (program, externals, sums);
+            let _ = (program, externals, by, versions);
             is_built(other)?;
-            Err(Failure::missing("this is no device beside the processor"))
+            Err(Failure::missing(NO_DEVICE))
         }
     }
 }
+
+/// What the first device of a backend is known by.
+pub(in crate::commands) fn identity(backend: Backend) -> Result<Identity, Failure> {
+    match backend {
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => cuda::identity(),
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu => device::open().map(|(_, identity)| identity),
+        other => {
+            is_built(other)?;
+            Err(Failure::missing(NO_DEVICE))
+        }
+    }
+}
+
+/// Said of what runs on the processor.
+const NO_DEVICE: &str = "this is no device beside the processor";

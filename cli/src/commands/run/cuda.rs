@@ -1,10 +1,12 @@
 //! Programs for an NVIDIA device.
 
+use super::super::tune::Identity;
+use super::accelerated::Versions;
 use super::compiled::loaded;
+use crate::args::Backend;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
-use relax_cuda::{DeviceKernels, Driver, Products, build, lower_for_cuda};
-use relax_emit::Sums;
+use relax_cuda::{DeviceKernels, Driver, Products, build, devices, lower_for_cuda};
 use relax_lower::program::Around;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
@@ -14,17 +16,23 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use std::collections::BTreeMap;
 
+/// What the first device is known by.
+pub(super) fn identity() -> Result<Identity, Failure> {
+    let found = devices().map_err(Failure::missing)?.into_iter().next();
+    let found = found.ok_or_else(|| Failure::missing("there is no device of CUDA"))?;
+    let driver = format!("{}, {}", found.architecture, found.driver);
+    Ok(Identity { backend: Backend::Cuda, name: found.name, driver })
+}
+
 /// A program on the first device; the inner error is that of a pass.
 pub(super) fn compiled(
     program: &Program,
     externals: &BTreeMap<Name, Tensor>,
-    sums: Sums,
+    by: Products,
+    versions: Versions,
 ) -> Result<Result<Module, Failed>, Failure> {
-    let products = match sums {
-        Sums::Exact => Products::Own,
-        Sums::AnyOrder => Products::Library,
-    };
-    let lowered = match lower_for_cuda(&program.module, &Settings::default(), products) {
+    let settings = Settings { products: versions.on(&identity()?)?, ..Settings::default() };
+    let lowered = match lower_for_cuda(&program.module, &settings, by) {
         Ok(lowered) => lowered,
         Err(failed) => return Ok(Err(failed)),
     };

@@ -1,5 +1,8 @@
 //! Programs for a device of WebGPU.
 
+use super::super::tune::Identity;
+use super::accelerated::Versions;
+use crate::args::Backend;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
 use relax_lower::program::{Around, kernels, lower_program};
@@ -13,14 +16,24 @@ use relax_webgpu::{Device, Doubles, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The first device, and what it is known by.
+pub(super) fn open() -> Result<(Device, Identity), Failure> {
+    let device = Device::open(Doubles::Native).map_err(Failure::missing)?;
+    let (name, driver) = (device.name().to_owned(), device.driver());
+    Ok((device, Identity { backend: Backend::Wgpu, name, driver }))
+}
+
 /// A program on the first device; the inner error is that of a pass.
 pub(super) fn compiled(
     program: &Program,
     externals: BTreeMap<Name, Tensor>,
+    versions: Versions,
 ) -> Result<Result<Module, Failed>, Failure> {
-    let device = Arc::new(Device::open(Doubles::Native).map_err(Failure::missing)?);
+    let (device, identity) = open()?;
+    let device = Arc::new(device);
     let externals = Arc::new(externals);
-    let settings = Settings { params: Arc::clone(&externals), ..Settings::default() };
+    let products = versions.on(&identity)?;
+    let settings = Settings { params: Arc::clone(&externals), products, ..Settings::default() };
     let lowered = match lower_for_webgpu(&program.module, &settings) {
         Ok(lowered) => lowered,
         Err(failed) => return Ok(Err(failed)),
