@@ -113,6 +113,7 @@ fn computed_factors_are_packed() {
     let (programs, text) = read(PROGRAMS);
     let count = programs.len();
     // Once each, and once where it is defined.
+    assert_eq!(text.matches("if (rx_product_filled(").count(), count, "{text}");
     assert_eq!(text.matches("rx_product_filled(").count(), count + 1, "{text}");
 
     let built = build_all(&programs, Sums::AnyOrder);
@@ -141,7 +142,7 @@ fn computed_factors_are_packed() {
 #[test]
 fn what_is_written_is_noted_where_reads_are_checked() {
     let (programs, text) = read(WATCHED);
-    assert!(text.contains("P_written[") && !text.contains("(threads, "), "{text}");
+    assert!(text.contains("P_written[") && !text.contains("if (rx_product"), "{text}");
 
     let built = build_all(&programs, Sums::AnyOrder);
     let mut tally = Tally::default();

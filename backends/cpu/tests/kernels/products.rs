@@ -2,13 +2,16 @@
 //! against the interpreter within the bound that `relax_emit::Sums::AnyOrder` states.
 
 use super::cases::{Case, case};
-use super::native::{Built, build_all};
+use super::native::build_all;
 use relax_corpus::pipeline::Program;
 use relax_emit::{Sums, print_c};
+use relax_lower::passes::narrow_sums;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{self, Route, Unwatched};
 use relax_semantics::tensor::{Elements, Number, Tensor};
 use relax_semantics::tir::{Options, run};
 use relax_symbolic::Prover;
-use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 
 /// Extents of rows, columns and terms: nothing, single ones, primes, and one off the sizes of tiles.
@@ -48,6 +51,9 @@ const SIZES: &[[i64; 3]] = &[
     [1, 2, 4097],
     [1, 1, 9000],
 ];
+
+/// Programs of which `narrow_sums` forms the sums in f32.
+const NARROWED: usize = 14;
 
 /// Each program stores `max(sum + bias, 0)` or the sum, so that an error of the sum is none larger after.
 const PROGRAMS: &str = r#"
@@ -194,7 +200,11 @@ def panels_of_32(X: Buffer(("m", "k"), "f32"), P: Buffer((3, "k", 32), "f32"), Y
 fn programs() -> Vec<TensorProgram> {
     let program = Program::load(Source::new("products", PROGRAMS));
     assert!(!program.has_errors(), "{:?}", program.diagnostics);
-    let definitions = program.module.definitions.into_iter();
+    programs_of(program.module)
+}
+
+fn programs_of(module: Module) -> Vec<TensorProgram> {
+    let definitions = module.definitions.into_iter();
     definitions
         .filter_map(|definition| match definition {
             Definition::Tensor(program) => Some(program),
@@ -223,26 +233,54 @@ fn products_are_within_their_bound() {
                 assert!(kernel.program.name.starts_with("panels_"), "{}", kernel.program.name);
                 continue;
             };
-            compared += hold(kernel, &case, sizes);
+            let got = kernel.run(&case).expect("a value");
+            compared += hold(kernel.program, &case, &got, sizes);
         }
     }
     assert!(compared > 10_000, "{compared}");
 }
 
-/// Compares the result; the interpreter also sums the magnitudes.
-fn hold(kernel: &Built<'_>, case: &Case, sizes: &[i64; 3]) -> usize {
+/// The same sums where the text says that they are formed in f32, as the interpreter and as a kernel forms them.
+#[test]
+fn narrowed_sums_are_within_the_bound() {
+    let module = Program::load(Source::new("products", PROGRAMS)).module;
+    let route = Route::Passes(vec![&narrow_sums::PASS]);
+    let narrowed =
+        pipeline::run(&module, &route, &Settings::default(), &mut Prover::new(), &mut Unwatched);
+    let narrowed = programs_of(narrowed.expect("no program is refused"));
+    let wide = programs();
+    assert_eq!(narrowed.iter().zip(&wide).filter(|(a, b)| a != b).count(), NARROWED);
+    let built = build_all(&narrowed, Sums::AnyOrder);
+    for (kernel, wide) in built.kernels.iter().zip(&wide) {
+        assert_eq!(kernel.program.name, wide.name);
+        for (sizes, seed) in SIZES.iter().zip(0..).step_by(3) {
+            let value = |name: &str| match name {
+                "m" => sizes[0],
+                "n" => sizes[1],
+                _ => sizes[2],
+            };
+            let Some(case) = case(wide, &value, seed) else { continue };
+            let options = Options::default();
+            let text = run(kernel.program, case.tensors.clone(), &case.ints, &options);
+            hold(wide, &case, &text.expect("a value"), sizes);
+            hold(wide, &case, &kernel.run(&case).expect("a value"), sizes);
+        }
+    }
+}
+
+/// Compares what came of a case; the interpreter also sums the magnitudes.
+fn hold(program: &TensorProgram, case: &Case, got: &[Tensor], sizes: &[i64; 3]) -> usize {
     let options = Options::default();
-    let want = run(kernel.program, case.tensors.clone(), &case.ints, &options).expect("a value");
+    let want = run(program, case.tensors.clone(), &case.ints, &options).expect("a value");
     let positive: Vec<Tensor> = case.tensors.iter().map(magnitudes).collect();
-    let sums = run(kernel.program, positive, &case.ints, &options).expect("a value");
-    let got = kernel.run(case).expect("a value");
+    let sums = run(program, positive, &case.ints, &options).expect("a value");
     let last = want.len() - 1;
     for at in 0..want[last].len() {
         let [want, sum, got] =
             [&want[last], &sums[last], &got[last]].map(|tensor| tensor.number(at).as_f64());
         // One rounding more: the interpreter's result is an f32.
         let bound = (sizes[2] + 3) as f64 * f64::powi(2.0, -24) * sum;
-        let name = &kernel.program.name;
+        let name = &program.name;
         assert!((want - got).abs() <= bound, "{name} {sizes:?}: {want} {got} at {at}");
     }
     want[last].len()

@@ -1,7 +1,7 @@
-//! Weights that are bound when a module is built: stored as products read them, once; the same results for every
-//! number of rows, which are compared bit for bit, as the elements are small integers.
+//! What a build knows of a module: weights that are bound are stored as products read them, once, with the same results for every
+//! number of rows, bit for bit, as the elements are small integers; and memory of a function with bounds is the same for all shapes.
 
-use relax_build::{build_cpu, lower_packed_for_cpu};
+use relax_build::{build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_corpus::externals::externals;
 use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
@@ -112,4 +112,67 @@ fn packed_weights_give_the_same() {
             );
         }
     }
+}
+
+/// Two buffers in use at a time, of `n` elements; the result has one.
+const CHAIN: &str = r#"
+def main(x: Tensor(("n",), "f32")):
+    n = sym_var(BOUND)
+    with dataflow():
+        a = call_tir(greatest, [x], Tensor((n,), "f32"))
+        b = call_tir(greatest, [a], Tensor((n,), "f32"))
+        c = call_tir(first, [b], Tensor((1,), "f32"))
+        output(c)
+    return c
+
+@tensorir_function
+def greatest(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    n = sym_var()
+    for i in grid(n):
+        Y[i] = -inf
+        for j in grid(n):
+            Y[i] = max(Y[i], X[j])
+
+@tensorir_function
+def first(X: Buffer(("n",), "f32"), Y: Buffer((1,), "f32")):
+    n = sym_var()
+    for i in grid(1):
+        Y[i] = select(n > 0, X[i], 0.0)
+"#;
+
+#[test]
+fn bounded_functions_ask_for_memory_once() {
+    // How often the system is asked after the first call, with a bound and without.
+    let asked = ["upper_bound=3000", ""].map(|bound| {
+        let text = CHAIN.replace("BOUND", bound);
+        let program = Program::load(Source::new("chain", &*text));
+        assert!(!program.has_errors(), "{:?}", program.diagnostics);
+        let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut Unwatched);
+        let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
+        let none = BTreeMap::new();
+        let (source, signatures) = (&program.source, &program.module);
+        let around = Around { externals: &none, source, signatures };
+        let compiler = Compiler::of_system().expect("a C compiler");
+        let folder = tempfile::tempdir().expect("a folder for the cache");
+        let cache = Cache::at(folder.path());
+        let image = build_cpu(&lowered, &around, Sums::InOrder, &compiler, &cache);
+        let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
+        let machine = Machine::load(&bytes).unwrap_or_else(|error| panic!("{error}"));
+        let main = machine.function("main").expect("it is there");
+        let mut first = None;
+        for rows in [1, 0, 7, 1000, 2049, 3000, 3] {
+            let x = integers(&[rows], 1);
+            let all = (0..rows).map(|at| x.number(at).as_f64());
+            let wanted = all.reduce(f64::max).unwrap_or(0.0);
+            let x = to_machine(&Value::Tensor(x)).expect("a tensor");
+            let found = main.call(&[x]).unwrap_or_else(|stop| panic!("{rows} rows: {stop}"));
+            let found = to_semantics(&found, &mut |_| None).expect("a tensor");
+            let Value::Tensor(found) = found else { panic!("{found:?}") };
+            assert_eq!(found.number(0), Number::Float(wanted), "{rows} rows");
+            first.get_or_insert(machine.allocations());
+        }
+        machine.allocations() - first.expect("there were calls")
+    });
+    assert_eq!(asked[0], 0);
+    assert!(asked[1] > 0, "without a bound it grows, so that the count tells");
 }
