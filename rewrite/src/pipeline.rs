@@ -292,14 +292,13 @@ impl<'a> State<'a> {
     }
 
     fn fixpoint(&mut self, passes: &[&'static Pass]) -> Result<(), Failed> {
-        for _ in 0..MAX_ROUNDS {
-            let mut changed = false;
-            for pass in passes {
-                changed |= self.apply(pass)?;
-            }
-            if !changed {
+        // So many passes in a row have changed nothing.
+        let mut quiet = 0;
+        for pass in passes.iter().cycle().take(MAX_ROUNDS * passes.len()) {
+            if quiet == passes.len() {
                 break;
             }
+            quiet = if self.apply(pass)? { 0 } else { quiet + 1 };
         }
         Ok(())
     }

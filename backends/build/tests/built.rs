@@ -155,7 +155,7 @@ fn bounded_functions_ask_for_memory_once() {
         let compiler = Compiler::of_system().expect("a C compiler");
         let folder = tempfile::tempdir().expect("a folder for the cache");
         let cache = Cache::at(folder.path());
-        let image = build_cpu(&lowered, &around, Sums::InOrder, &compiler, &cache);
+        let image = build_cpu(&lowered, &around, Sums::Exact, &compiler, &cache);
         let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
         let machine = Machine::load(&bytes).unwrap_or_else(|error| panic!("{error}"));
         let main = machine.function("main").expect("it is there");

@@ -69,8 +69,10 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
     times.sort_by(f64::total_cmp);
     let (least, median, count) = (times[0], times[times.len() / 2], times.len());
     terminal.result(&format!(
-        "{}: {least:.3} ms at least, {median:.3} ms in the median of {count} calls\n",
-        args.entry
+        "{}: {} ms at least, {} ms in the median of {count} calls\n",
+        args.entry,
+        milliseconds(least),
+        milliseconds(median),
     ))?;
     let calls = Calls::new();
     prepared.module.watch(Box::new(calls.clone()));
@@ -83,6 +85,11 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
         calls.write(path)?;
     }
     Ok(Exit::Fine)
+}
+
+/// To a thousandth, and what takes some microseconds to the nanosecond.
+fn milliseconds(time: f64) -> String {
+    if time < 0.1 { format!("{time:.6}") } else { format!("{time:.3}") }
 }
 
 fn stopped(stop: &Stop, prepared: &Prepared, terminal: &mut Terminal) -> Outcome {
