@@ -10,7 +10,7 @@
 //! - An integer of at most 32 bits wraps in its width; one of 64 bits is two words, with all its operations. Elements of less
 //!   than 32 bits take a word each in memory, so that threads never share one.
 //! - Index arithmetic is done in 32 bits. [`Kernel::launch`] knows the dims, follows the ranges of all index expressions, and
-//!   says [`Refused::Wide`] where one might leave 32 bits.
+//!   says [`Refused::Wide`] where one might leave 32 bits. What a literal beyond them takes part in is computed in 64 bits.
 //! - f16 and bf16 are computed in f32 and rounded after every operation. WebGPU lets a device flush subnormal numbers, divide
 //!   f32 within 2.5 units in the last place, and contract `a * b + c`. It also lets it ignore the sign of a zero and take it that
 //!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`, `rx_truth`).

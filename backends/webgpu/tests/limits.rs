@@ -1,0 +1,70 @@
+//! What 32 bits leave of a program: what is printed, and for which calls it is launched.
+//! No device is needed.
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use relax_corpus::pipeline::Program;
+use relax_symbolic::Prover;
+use relax_syntax::span::Source;
+use relax_webgpu::{Doubles, Kernel, Refused, print_wgsl};
+
+/// A valid kernel of a text with one program.
+fn printed(text: &str) -> Kernel {
+    let program = Program::load(Source::new("limits.rx", text.to_owned()));
+    let printed = print_wgsl(&program.module, &mut Prover::new(), Doubles::Native, None);
+    let [kernel] = printed.kernels.as_slice() else { panic!("{:?}", printed.left_out) };
+    let module = naga::front::wgsl::parse_str(&kernel.text);
+    let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
+    let valid = validator.validate(&module);
+    valid.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
+    kernel.clone()
+}
+
+/// The lines of it that are not the program's own text.
+fn lines(kernel: &Kernel) -> Vec<&str> {
+    kernel.text.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect()
+}
+
+fn program(body: &str) -> String {
+    format!(
+        "@tensorir_function\ndef far(X: Buffer((\"n\",), \"i64\"), Y: Buffer((\"n\",), \"i64\")):\n{body}"
+    )
+}
+
+#[test]
+fn far_values_have_64_bits() {
+    let text = program("    for i in range(n):\n        Y[i] = i * 3000000000000000000\n");
+    let kernel = printed(&text);
+    assert!(kernel.text.contains("rx_mul_64(rx_wide_i32("), "{}", kernel.text);
+    assert!(kernel.launch(&[&[4], &[4]], &[]).is_ok());
+    // 4 * 3e18 is beyond 64 bits, which is a trap that the interpreter tells.
+    assert_eq!(kernel.launch(&[&[5], &[5]], &[]), Err(Refused::Wide));
+}
+
+#[test]
+fn far_indices_are_launched_where_they_fit() {
+    let text =
+        program("    for i in range(n):\n        Y[i] = X[(i + 5000000000) // 4294967296 - 1]\n");
+    let kernel = printed(&text);
+    assert!(kernel.text.contains("rx_index_i64("), "{}", kernel.text);
+    assert!(kernel.launch(&[&[4], &[4]], &[]).is_ok());
+    let kernel = printed(&program("    for i in range(n):\n        Y[i] = X[i + 5000000000]\n"));
+    assert_eq!(kernel.launch(&[&[4], &[4]], &[]), Err(Refused::Wide));
+}
+
+#[test]
+fn what_a_far_value_is_compared_with_stays_in_32_bits() {
+    let chosen = "        Y[select(i * 2 < 5000000000, i, 0)] = X[i]\n";
+    let kernel = printed(&program(&format!("    for i in range(n):\n{chosen}")));
+    let lines = lines(&kernel);
+    assert!(lines.iter().any(|line| line.contains("rx_less_i64(rx_wide_i32((")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("rx_index_i64(")), "{lines:?}");
+}
+
+#[test]
+fn what_is_near_has_none_of_the_functions_of_64_bits() {
+    let kernel =
+        printed(&program("    for i in range(n):\n        Y[i] = X[min(i * 2 - i, n + -1)]\n"));
+    let calls = |name: &str| kernel.text.contains(name);
+    assert!(!calls("rx_wide_i32") && !calls("_64(") && !calls("rx_index_i64"), "{}", kernel.text);
+}
