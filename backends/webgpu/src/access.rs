@@ -70,6 +70,9 @@ impl Printer<'_, '_> {
     pub(crate) fn write_at(&mut self, place: &Place, at: &str, dtype: DType, value: &str) {
         match place {
             Place::Own(name) => self.line(&format!("{name}[{at}] = {value};")),
+            Place::SharedDoubles(base) => {
+                self.line(&format!("shared_doubles[{base} + {at}] = {value};"));
+            }
             Place::Shared(base) if dtypes::is_wide(dtype) => {
                 let at = self.temporary(&format!("{base} + 2i * ({at})"));
                 let value = self.temporary(value);
@@ -89,6 +92,7 @@ impl Printer<'_, '_> {
     fn word_at(&mut self, place: &Place, at: &str, dtype: DType) -> String {
         match place {
             Place::Own(name) => format!("{name}[{at}]"),
+            Place::SharedDoubles(base) => format!("shared_doubles[{base} + {at}]"),
             Place::Shared(base) if dtypes::is_wide(dtype) => {
                 let at = self.temporary(&format!("{base} + 2i * ({at})"));
                 format!("vec2<u32>(shared_words[{at}], shared_words[{at} + 1i])")

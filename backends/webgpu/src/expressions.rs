@@ -3,6 +3,7 @@
 
 use crate::Doubles;
 use crate::dtypes::{self, held, is_half};
+use crate::integers::{is_far, literal};
 use crate::printer::Printer;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::ranges::is_comparison;
@@ -14,11 +15,13 @@ impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
         if want == DType::I64 && self.typing.is_index(expr) {
-            if let TExpr::Int(value) = expr {
-                return dtypes::integer(want, *value, self.doubles);
+            if let Some(value) = literal(expr) {
+                return dtypes::integer(want, value, self.doubles);
             }
-            let index = self.index(expr);
-            return format!("rx_wide_i32({index})");
+            if !is_far(expr) {
+                let index = self.index(expr);
+                return format!("rx_wide_i32({index})");
+            }
         }
         match expr {
             TExpr::Int(value) if want.is_float() => {
@@ -150,7 +153,7 @@ impl Printer<'_, '_> {
         let comparison = is_comparison(op);
         let dtype = if comparison { self.typing.compared(left, right) } else { want };
         let indices = self.typing.is_index(left) && self.typing.is_index(right);
-        if comparison && dtype == DType::I64 && indices {
+        if comparison && dtype == DType::I64 && indices && !is_far(left) && !is_far(right) {
             let (a, b) = (self.index(left), self.index(right));
             return self.operation(op, DType::I32, &a, &b);
         }

@@ -143,7 +143,9 @@ impl Kernel {
                 let mut bindings = self.bindings.iter().zip(sizes);
                 bindings.find_map(|(binding, sizes)| {
                     let at = binding.parts.iter().position(|other| other == part)?;
-                    i64::try_from(sizes[..at].iter().sum::<u64>()).ok()
+                    let words = sizes[..at].iter().sum::<u64>();
+                    let is_of_f64 = part.is_of_f64(&self.program, self.doubles);
+                    i64::try_from(if is_of_f64 { words / 2 } else { words }).ok()
                 })?
             }
         };

@@ -10,7 +10,7 @@
 //! - An integer of at most 32 bits wraps in its width; one of 64 bits is two words, with all its operations. Elements of less
 //!   than 32 bits take a word each in memory, so that threads never share one.
 //! - Index arithmetic is done in 32 bits. [`Kernel::launch`] knows the dims, follows the ranges of all index expressions, and
-//!   says [`Refused::Wide`] where one might leave 32 bits.
+//!   says [`Refused::Wide`] where one might leave 32 bits. What a literal beyond them takes part in is computed in 64 bits.
 //! - f16 and bf16 are computed in f32 and rounded after every operation. WebGPU lets a device flush subnormal numbers, divide
 //!   f32 within 2.5 units in the last place, and contract `a * b + c`. It also lets it ignore the sign of a zero and take it that
 //!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`, `rx_truth`).
@@ -21,9 +21,9 @@
 //! - What may stop the program sets a word of the status buffer and goes on with a harmless value; results are then given up.
 //!   Which trap it is, with its words, is said by the interpreter on the same inputs.
 //!
-//! **Limits** are the portable ones: 8 storage buffers (the ninth and later ones share one), 16 KiB of workgroup memory, 256
-//! invocations, 65,535 workgroups in a dimension, 128 MiB a binding. Refused are barriers that not all threads of a
-//! block reach for certain, buffers of a thread without a constant size, and what [`print_wgsl`] says.
+//! **Limits** are the portable ones: 8 storage buffers (where there are more, the last ones share one, and those of f64 another),
+//! 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups in a dimension, 128 MiB a binding. Refused are barriers that not all
+//! threads of a block reach for certain, buffers of a thread without a constant size, and what [`print_wgsl`] says.
 
 mod access;
 #[cfg(feature = "wgpu")]
@@ -154,7 +154,7 @@ pub enum Word {
     Scalar(ScalarId),
     /// An extent that is an expression.
     Extent(Dim),
-    /// Where a part begins in the storage buffer that it shares, in words.
+    /// Where a part begins in the storage buffer that it shares, in words, or in elements where they are f64.
     Base(Part),
 }
 
@@ -162,6 +162,15 @@ impl Content {
     /// Whether it says what was written.
     pub(crate) fn is_of_writing(self) -> bool {
         matches!(self, Content::Written | Content::Given(_))
+    }
+}
+
+impl Part {
+    /// Whether the device holds its elements as f64, which has no bits that another type could read.
+    pub(crate) fn is_of_f64(&self, program: &TensorProgram, doubles: Doubles) -> bool {
+        doubles == Doubles::Native
+            && !self.content.is_of_writing()
+            && program.buffer(self.buffer).dtype == DType::F64
     }
 }
 

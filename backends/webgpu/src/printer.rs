@@ -30,6 +30,8 @@ pub(crate) enum Place {
     Own(String),
     /// In the shared storage buffer, from this word of the uniform buffer on.
     Shared(String),
+    /// In the one that buffers of f64 share, from the element that such a word says on.
+    SharedDoubles(String),
 }
 
 /// What is known where the printer is.
@@ -216,11 +218,6 @@ impl Printer<'_, '_> {
                 parts.push(Part { buffer, content: Content::Written });
             }
         }
-        let doubled = |part: &Part| {
-            self.doubles == Doubles::Native
-                && !part.content.is_of_writing()
-                && self.program.buffer(part.buffer).dtype == DType::F64
-        };
         let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
         let mut params = params.map(|part| self.program.buffer(part.buffer));
         if let Some(info) = params.find(|info| info.dtype == DType::F64)
@@ -229,41 +226,47 @@ impl Printer<'_, '_> {
             let name = &info.name;
             return Err(format!("`{name}` has elements of f64, which not every device has"));
         }
-        // f64 has no bits that another type could read: it never shares.
-        let alone = parts.iter().filter(|part| doubled(part)).count();
-        if alone > STORAGE || (alone == STORAGE && parts.len() > STORAGE) {
-            return Err("it has more buffers of f64 than a stage may have".to_owned());
-        }
-        if parts.len() > STORAGE {
-            parts.sort_by_key(|part| !doubled(part));
-        }
-        Ok(self.bindings(parts))
+        // f64 has no bits that another type could read: it shares with f64 alone.
+        let (doubles, others): (Vec<Part>, Vec<Part>) = match parts.len() {
+            ..=STORAGE => (Vec::new(), parts),
+            _ => parts.into_iter().partition(|part| part.is_of_f64(self.program, self.doubles)),
+        };
+        Ok(self.bindings(doubles, others))
     }
 
-    fn bindings(&mut self, mut parts: Vec<Part>) -> Vec<Binding> {
-        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
-        let is_written = |part: &Part| {
-            !matches!(part.content, Content::Parameter(_)) || written.contains(&part.buffer)
-        };
-        let shared = if parts.len() > STORAGE { parts.split_off(STORAGE - 1) } else { Vec::new() };
+    /// Those of f64, where others may not share with them, come first: they share only where all buffers but one are theirs.
+    fn bindings(&mut self, mut doubles: Vec<Part>, mut others: Vec<Part>) -> Vec<Binding> {
+        let shared_doubles = split_off(&mut doubles, STORAGE - usize::from(!others.is_empty()));
+        let taken = doubles.len() + usize::from(!shared_doubles.is_empty());
+        let shared = split_off(&mut others, STORAGE - taken);
         let mut bindings = Vec::new();
-        for part in parts {
+        for part in doubles.into_iter().chain(others) {
             let wish = self.program.buffer(part.buffer).name.clone();
             let prefix = if part.content.is_of_writing() { "w" } else { "b" };
             let name = self.names.fresh(prefix, &wish);
             self.place(&part, Place::Own(name));
-            let is_written = is_written(&part);
-            bindings.push(Binding { parts: vec![part], is_written });
+            bindings.push(self.binding(vec![part]));
         }
-        if !shared.is_empty() {
-            for part in &shared {
-                let base = self.word(Word::Base(part.clone()));
-                self.place(part, Place::Shared(base));
+        let places: [fn(String) -> Place; 2] = [Place::SharedDoubles, Place::Shared];
+        for (parts, place) in [shared_doubles, shared].into_iter().zip(places) {
+            if parts.is_empty() {
+                continue;
             }
-            let is_written = shared.iter().any(is_written);
-            bindings.push(Binding { parts: shared, is_written });
+            for part in &parts {
+                let base = self.word(Word::Base(part.clone()));
+                self.place(part, place(base));
+            }
+            bindings.push(self.binding(parts));
         }
         bindings
+    }
+
+    fn binding(&self, parts: Vec<Part>) -> Binding {
+        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
+        let is_written = parts.iter().any(|part| {
+            !matches!(part.content, Content::Parameter(_)) || written.contains(&part.buffer)
+        });
+        Binding { parts, is_written }
     }
 
     fn place(&mut self, part: &Part, place: Place) {
@@ -321,20 +324,24 @@ impl Printer<'_, '_> {
     }
 
     fn variable(&self, binding: &Binding) -> (String, &'static str) {
-        let [part] = binding.parts.as_slice() else { return ("shared_words".to_owned(), "u32") };
-        let place = match part.content {
-            Content::Written | Content::Given(_) => &self.written[&part.buffer],
-            _ => &self.places[&part.buffer],
-        };
-        let of = match part.content {
-            Content::Written | Content::Given(_) => "u32",
-            _ => dtypes::stored(self.program.buffer(part.buffer).dtype, self.doubles),
-        };
-        match place {
-            Place::Own(name) => (name.clone(), of),
+        let part = &binding.parts[0];
+        let is_of_writing = part.content.is_of_writing();
+        let places = if is_of_writing { &self.written } else { &self.places };
+        match &places[&part.buffer] {
+            Place::Own(name) if is_of_writing => (name.clone(), "u32"),
+            Place::Own(name) => {
+                let dtype = self.program.buffer(part.buffer).dtype;
+                (name.clone(), dtypes::stored(dtype, self.doubles))
+            }
             Place::Shared(_) => ("shared_words".to_owned(), "u32"),
+            Place::SharedDoubles(_) => ("shared_doubles".to_owned(), "f64"),
         }
     }
+}
+
+/// What does not get one of so many storage buffers for itself, as the last of them is shared.
+fn split_off(parts: &mut Vec<Part>, buffers: usize) -> Vec<Part> {
+    if parts.len() > buffers { parts.split_off(buffers - 1) } else { Vec::new() }
 }
 
 /// The text of the program.

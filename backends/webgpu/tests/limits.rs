@@ -1,0 +1,106 @@
+//! What 32 bits and the number of storage buffers leave of a program: what is printed, and for which calls it is launched.
+//! No device is needed.
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use relax_corpus::pipeline::Program;
+use relax_symbolic::Prover;
+use relax_syntax::span::Source;
+use relax_webgpu::{Doubles, Kernel, Refused, Word, print_wgsl};
+
+/// A valid kernel of a text with one program.
+fn printed(text: &str) -> Kernel {
+    let program = Program::load(Source::new("limits.rx", text.to_owned()));
+    let printed = print_wgsl(&program.module, &mut Prover::new(), Doubles::Native, None);
+    let [kernel] = printed.kernels.as_slice() else { panic!("{:?}", printed.left_out) };
+    let module = naga::front::wgsl::parse_str(&kernel.text);
+    let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
+    let valid = validator.validate(&module);
+    valid.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
+    kernel.clone()
+}
+
+/// The lines of it that are not the program's own text.
+fn lines(kernel: &Kernel) -> Vec<&str> {
+    kernel.text.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect()
+}
+
+fn program(body: &str) -> String {
+    format!(
+        "@tensorir_function\ndef far(X: Buffer((\"n\",), \"i64\"), Y: Buffer((\"n\",), \"i64\")):\n{body}"
+    )
+}
+
+#[test]
+fn far_values_have_64_bits() {
+    let text = program("    for i in range(n):\n        Y[i] = i * 3000000000000000000\n");
+    let kernel = printed(&text);
+    assert!(kernel.text.contains("rx_mul_64(rx_wide_i32("), "{}", kernel.text);
+    assert!(kernel.launch(&[&[4], &[4]], &[]).is_ok());
+    // 4 * 3e18 is beyond 64 bits, which is a trap that the interpreter tells.
+    assert_eq!(kernel.launch(&[&[5], &[5]], &[]), Err(Refused::Wide));
+}
+
+#[test]
+fn far_indices_are_launched_where_they_fit() {
+    let text =
+        program("    for i in range(n):\n        Y[i] = X[(i + 5000000000) // 4294967296 - 1]\n");
+    let kernel = printed(&text);
+    assert!(kernel.text.contains("rx_index_i64("), "{}", kernel.text);
+    assert!(kernel.launch(&[&[4], &[4]], &[]).is_ok());
+    let kernel = printed(&program("    for i in range(n):\n        Y[i] = X[i + 5000000000]\n"));
+    assert_eq!(kernel.launch(&[&[4], &[4]], &[]), Err(Refused::Wide));
+}
+
+#[test]
+fn what_a_far_value_is_compared_with_stays_in_32_bits() {
+    let chosen = "        Y[select(i * 2 < 5000000000, i, 0)] = X[i]\n";
+    let kernel = printed(&program(&format!("    for i in range(n):\n{chosen}")));
+    let lines = lines(&kernel);
+    assert!(lines.iter().any(|line| line.contains("rx_less_i64(rx_wide_i32((")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("rx_index_i64(")), "{lines:?}");
+}
+
+#[test]
+fn what_is_near_has_none_of_the_functions_of_64_bits() {
+    let kernel =
+        printed(&program("    for i in range(n):\n        Y[i] = X[min(i * 2 - i, n + -1)]\n"));
+    let calls = |name: &str| kernel.text.contains(name);
+    assert!(!calls("rx_wide_i32") && !calls("_64(") && !calls("rx_index_i64"), "{}", kernel.text);
+}
+
+/// A kernel that sums `count - 1` buffers of f64 into another one and has others beside, and where those that share begin.
+fn shared(count: usize, others: &[&str]) -> (Kernel, Vec<i32>) {
+    let doubles = (0..count).map(|at| format!("D{at}: Buffer((\"n\",), \"f64\")"));
+    let others = others.iter().map(|other| format!("{other}: Buffer((\"n\",), \"f32\")"));
+    let params: Vec<String> = doubles.chain(others).collect();
+    let sum: Vec<String> = (1..count).map(|at| format!("D{at}[i]")).collect();
+    let (params, sum) = (params.join(", "), sum.join(" + "));
+    let kernel = printed(&format!(
+        "@tensorir_function\ndef sums({params}):\n    for i in range(n):\n        D0[i] = {sum}\n"
+    ));
+    let shapes = vec![&[3_i64][..]; kernel.program.params.len()];
+    let launch = kernel.launch(&shapes, &[]).expect("its extents are small");
+    let words = kernel.words.iter().zip(&launch.words);
+    let bases = words.filter(|(word, _)| matches!(word, Word::Base(_))).map(|(_, at)| *at);
+    let bases = bases.collect();
+    (kernel, bases)
+}
+
+#[test]
+fn buffers_of_f64_share_one_of_their_own() {
+    let parts = |kernel: &Kernel| {
+        kernel.bindings.iter().map(|binding| binding.parts.len()).collect::<Vec<_>>()
+    };
+    let (kernel, bases) = shared(7, &[]);
+    assert_eq!((parts(&kernel), bases), (vec![1; 7], vec![]));
+    let (kernel, bases) = shared(9, &[]);
+    assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 1, 3], vec![0, 3, 6]));
+    assert!(kernel.text.contains("shared_doubles: array<f64>"), "{}", kernel.text);
+    // One that is not of f64 keeps its own; several share.
+    let (kernel, bases) = shared(7, &["A"]);
+    assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 1, 2], vec![0, 3]));
+    let (kernel, bases) = shared(8, &["A", "B"]);
+    assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 3, 2], vec![0, 3, 6, 0, 3]));
+    assert!(kernel.text.contains("shared_words: array<u32>"), "{}", kernel.text);
+}
