@@ -3,13 +3,14 @@
 //! program with tensor programs of its own (`scripts/models/quantize.py`).
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_build::{build_cpu, lower_for_cpu};
+use relax_build::{build_cpu, lower_packed_for_cpu};
 use relax_corpus::externals::constants;
 use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
 use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_onnx};
+use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
@@ -187,10 +188,16 @@ fn built(model: &Model) -> Result<(), Failed> {
         return Ok(());
     };
     let cache = tempfile::tempdir()?;
-    let lowered = lower_for_cpu(&model.program.module, &Settings::default(), &mut Unwatched)
-        .map_err(|failed| format!("{failed:?}"))?;
+    // As `relax build --fast` does it.
+    let params = Arc::new(model.externals.clone());
+    let settings = Settings { params, ..Settings::default() };
+    let Evaluated { module: lowered, values } =
+        lower_packed_for_cpu(&model.program.module, &settings, None, &mut Unwatched)
+            .map_err(|failed| format!("{failed:?}"))?;
+    let mut externals = model.externals.clone();
+    externals.extend(values);
     let around = Around {
-        externals: &model.externals,
+        externals: &externals,
         source: &model.program.source,
         signatures: &model.program.module,
     };
