@@ -11,6 +11,7 @@ mod route;
 
 use expectation::{held, perform};
 use libtest_mimic::{Arguments, Failed, Trial};
+use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
@@ -162,7 +163,7 @@ fn hold(path: &Path, device: &Arc<Device>, calls: &Calls) -> Result<(), Failed> 
             Err(why) => Err(why.clone()),
             Ok(module) => {
                 let result = perform(module, &program.module, call)?;
-                held(&directive.kind, result, &source.text)
+                held(&directive.kind, result, &source.text, compare)
             }
         };
         note(path, &call.text, outcome);

@@ -8,6 +8,7 @@ mod expectation;
 mod route;
 
 use expectation::{held, perform};
+use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::pipeline::Program;
 use relax_syntax::span::Source;
@@ -50,7 +51,7 @@ fn a_call_is_one_submission() {
         let mut before = [0, 0];
         for _ in 0..2 {
             let result = perform(&module, &program.module, call).expect("it is called");
-            held(&directive.kind, result, TEXT)
+            held(&directive.kind, result, TEXT, compare)
                 .unwrap_or_else(|why| panic!("{}: {why}", call.text));
             let all = [calls.count(Ran::Device), calls.submissions()];
             let counts = [all[0] - before[0], all[1] - before[1]];

@@ -1,14 +1,12 @@
 //! A call of a loaded module held against an expectation of the corpus, for every device.
 
-use super::Device;
-use relax_corpus::compare::{Relation, compare};
+use relax_corpus::compare::Relation;
 use relax_corpus::directive::{Call, Kind};
 use relax_corpus::pipeline::parameters;
 use relax_corpus::spec::Context;
 use relax_reference::{stop_to_semantics, to_machine, to_semantics};
 use relax_runtime as machine;
 use relax_semantics::stop::Stop;
-use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_expression;
@@ -38,12 +36,15 @@ pub(crate) fn perform(
     }
 }
 
-/// Whether what came of a call is what was expected, as far as the device promises it.
+/// The first difference of what was expected and what was found.
+pub(crate) type Comparison = fn(Relation, &Value, &Value) -> Result<(), String>;
+
+/// Whether what came of a call is what was expected, as `compare` sees it.
 pub(crate) fn held(
     kind: &Kind,
     result: Result<Value, Stop>,
     text: &str,
-    device: Device,
+    compare: Comparison,
 ) -> Result<(), String> {
     match (kind, result) {
         (Kind::Run { relation, want, .. }, Ok(got)) => {
@@ -51,10 +52,7 @@ pub(crate) fn held(
             let want = Context::default()
                 .value("expected", &expr, Some(&got.annotation()))
                 .map_err(|why| format!("the expected value: {why}"))?;
-            match device {
-                Device::Fast => near(&want, &got),
-                Device::Reference | Device::Cpu => compare(*relation, &want, &got),
-            }
+            compare(*relation, &want, &got)
         }
         (Kind::Run { call, .. }, Err(stop)) => Err(format!("{} stops: {stop}", call.text)),
         (Kind::Trap { id, .. }, Err(Stop::Trap(trap))) if trap.id == *id => Ok(()),
@@ -63,34 +61,6 @@ pub(crate) fn held(
         }
         (Kind::Trap { id, call }, Ok(_)) => {
             Err(format!("{}: expected the trap {id}, found a value", call.text))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// How far sums in f32 may be off in the corpus, of the largest element of a result or of 1: they are of few terms, which are small.
-const NEAR: f64 = 1.0 / (1 << 20) as f64;
-
-fn near(want: &Value, got: &Value) -> Result<(), String> {
-    compare(Relation::Shaped, want, got)?;
-    match (want, got) {
-        (Value::Tuple(want), Value::Tuple(got)) => {
-            want.iter().zip(got).try_for_each(|(want, got)| near(want, got))
-        }
-        (Value::Tensor(want), Value::Tensor(got)) if want.dtype().is_float() => {
-            let values = |tensor: &Tensor| -> Vec<f64> {
-                (0..tensor.len()).map(|at| tensor.number(at).as_f64()).collect()
-            };
-            let (want, got) = (values(want), values(got));
-            let finite = want.iter().filter(|value| value.is_finite());
-            let bound = NEAR * finite.fold(1.0_f64, |most, value| most.max(value.abs()));
-            let is_near = |(want, got): &(&f64, &f64)| {
-                want == got || want.is_nan() && got.is_nan() || (*want - *got).abs() <= bound
-            };
-            match want.iter().zip(&got).find(|both| !is_near(both)) {
-                None => Ok(()),
-                Some((want, got)) => Err(format!("expected {want}, found {got}")),
-            }
         }
         _ => Ok(()),
     }

@@ -12,6 +12,7 @@ mod route;
 #[path = "../text/shim.rs"]
 mod shim;
 
+use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
@@ -177,7 +178,7 @@ fn hold_file<D: Device + 'static>(
                 let why = "elements that nothing wrote".to_owned();
                 counts.left_out.entry(why).or_default().push(place);
             }
-            result => match held(&directive.kind, result, &source.text) {
+            result => match held(&directive.kind, result, &source.text, compare) {
                 Ok(()) => counts.held += 1,
                 Err(why) => counts.wrong.push(format!("{place}: {why}")),
             },
