@@ -14,9 +14,10 @@ mod wide;
 use crate::pass::Exactness;
 use arguments::{Instance, interesting};
 pub use discrete::{relation_of, relation_of_rounded};
-use relax_corpus::compare::{Relation, compare};
+use relax_corpus::compare::{Relation, compare_sums};
 use relax_corpus::externals::{as_identifier, externals};
 use relax_corpus::pipeline::{Ran, RunOptions, run};
+use relax_corpus::reals::largest_magnitude;
 use relax_corpus::replay::{has_graphs, run_again};
 use relax_corpus::signature::{Dims, random_value};
 use relax_semantics::random::Random;
@@ -299,7 +300,12 @@ impl Sides<'_> {
     }
 
     /// What `before` came to against what the other module does, which runs only where that can be compared.
-    fn outcomes(&self, before: Ran, after: impl FnOnce() -> Ran) -> Result<Case, String> {
+    fn outcomes(
+        &self,
+        arguments: &[Value],
+        before: Ran,
+        after: impl FnOnce() -> Ran,
+    ) -> Result<Case, String> {
         let want = match ended(before.result) {
             Ok(want) => want,
             Err(case) => return Ok(case),
@@ -308,7 +314,7 @@ impl Sides<'_> {
         let case = match (want, ended(after.result)) {
             (_, Err(case)) => return Ok(case),
             (Ok(want), Ok(Ok(got))) => {
-                compare_values(self.relation, &want, &got)?;
+                compare_values(self.relation, &want, &got, arguments)?;
                 Case::Compared
             }
             (Err(want), Ok(Err(got))) if want.id == got.id => Case::Trapped,
@@ -365,18 +371,35 @@ fn ended(result: Result<Value, Stop>) -> Result<Result<Value, Box<Trap>>, Case> 
     }
 }
 
-/// As [`compare`]; functions are alike when both are functions.
+/// What calls with the same arguments gave, as [`compare_sums`] sees it; functions are alike when both are functions. A sum is
+/// taken to be of terms as large as the largest argument: terms that are larger, and cancel, may be called different.
 ///
 /// # Errors
 /// The first difference.
-pub fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(), String> {
+pub fn compare_values(
+    relation: Relation,
+    want: &Value,
+    got: &Value,
+    arguments: &[Value],
+) -> Result<(), String> {
+    let summed = if relation == Relation::Close { largest_magnitude(arguments) } else { 0.0 };
+    compare_beside(relation, want, got, summed)
+}
+
+fn compare_beside(
+    relation: Relation,
+    want: &Value,
+    got: &Value,
+    summed: f64,
+) -> Result<(), String> {
     let is_function =
         |value: &Value| matches!(value, Value::Global(_) | Value::Closure(_) | Value::Partial(_));
     match (want, got) {
         (want, got) if is_function(want) && is_function(got) => Ok(()),
         (Value::Tuple(want), Value::Tuple(got)) if want.len() == got.len() => {
             want.iter().zip(got).enumerate().try_for_each(|(index, (want, got))| {
-                compare_values(relation, want, got).map_err(|why| format!("item {index}: {why}"))
+                compare_beside(relation, want, got, summed)
+                    .map_err(|why| format!("item {index}: {why}"))
             })
         }
         (Value::Storage(want), Value::Storage(got))
@@ -385,7 +408,7 @@ pub fn compare_values(relation: Relation, want: &Value, got: &Value) -> Result<(
             Ok(())
         }
         (Value::Annotation(want), Value::Annotation(got)) if want == got => Ok(()),
-        _ => compare(relation, want, got),
+        _ => compare_sums(relation, want, got, summed),
     }
 }
 

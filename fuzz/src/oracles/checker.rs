@@ -27,7 +27,7 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
             match (plain, deduced) {
                 (Ok(a), Ok(b)) => {
                     statistics.compared += 1;
-                    if let Err(why) = compare_values(Relation::Equal, &a, &b) {
+                    if let Err(why) = compare_values(Relation::Equal, &a, &b, &[]) {
                         return found("value", why);
                     }
                 }

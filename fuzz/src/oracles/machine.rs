@@ -80,7 +80,7 @@ fn call(
     };
     match (want, got) {
         (Ok(want), Ok(got)) => {
-            let compared = compare_values(relation, &want, &got);
+            let compared = compare_values(relation, &want, &got, &arguments);
             if compared.is_err() && is_partly_written(&want) {
                 statistics.unsupported += 1;
                 return Ok(());

@@ -11,6 +11,7 @@ use relax_corpus::pipeline::{Ran, run};
 use relax_rewrite::pass::Target;
 use relax_rewrite::verify::{compare_values, relation_of};
 use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
 
 /// Kinds of inputs, one of which a program is called with.
 const KINDS: u64 = 6;
@@ -24,8 +25,8 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
     for function in case.checked.functions() {
         let Some((dims, arguments)) = drawn(case, function, index, statistics) else { continue };
         let want = run(&case.checked, &function.name, arguments.clone(), &options());
-        let got = run(&lowered, &function.name, arguments, &options());
-        alike(relation, &want, &got, statistics).map_err(|why| {
+        let got = run(&lowered, &function.name, arguments.clone(), &options());
+        alike(relation, &arguments, (&want, &got), statistics).map_err(|why| {
             let why = format!("`{}` at {dims:?}, case {index}: {why}", function.name);
             Finding::new("pipeline", why, way.command())
         })?;
@@ -37,8 +38,8 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
 /// The same value and the same lines, or the same trap.
 fn alike(
     relation: Relation,
-    want: &Ran,
-    got: &Ran,
+    arguments: &[Value],
+    (want, got): (&Ran, &Ran),
     statistics: &mut Statistics,
 ) -> Result<(), String> {
     match (&want.result, &got.result) {
@@ -51,7 +52,7 @@ fn alike(
             return Ok(());
         }
         (Ok(want), Ok(got)) => {
-            compare_values(relation, want, got)?;
+            compare_values(relation, want, got, arguments)?;
             statistics.compared += 1;
         }
         (Err(Stop::Trap(want)), Err(Stop::Trap(got))) if want.id == got.id => {

@@ -90,7 +90,8 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
             let given = |module| run(module, &function.name, arguments.clone(), &options()).result;
             let want = given(&case.checked);
             for (module, relation) in sides {
-                alike(relation, want.clone(), given(module), statistics).map_err(&finding)?;
+                alike(relation, &arguments, (want.clone(), given(module)), statistics)
+                    .map_err(&finding)?;
             }
         }
     }
@@ -100,14 +101,14 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
 /// What two twins give of the same inputs. Which check of several stops first may be another one.
 fn alike(
     relation: Relation,
-    want: Result<Value, Stop>,
-    got: Result<Value, Stop>,
+    arguments: &[Value],
+    (want, got): (Result<Value, Stop>, Result<Value, Stop>),
     statistics: &mut Statistics,
 ) -> Result<(), String> {
     match (want, got) {
         (Ok(want), Ok(got)) => {
             statistics.compared += 1;
-            compare_values(relation, &want, &got)
+            compare_values(relation, &want, &got, arguments)
         }
         (Err(Stop::Exhausted { .. } | Stop::Unsupported(_)), _)
         | (_, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) => {
@@ -181,8 +182,8 @@ fn specialized(
         Ok(lowered) => lowered,
         Err(found) => return finding(format!("{}: {}", found.kind, found.why)),
     };
-    let got = run(&lowered, &function.name, arguments, &options()).result;
-    alike(relation_of(exactness, &part), want, got, statistics).or_else(finding)
+    let got = run(&lowered, &function.name, arguments.clone(), &options()).result;
+    alike(relation_of(exactness, &part), &arguments, (want, got), statistics).or_else(finding)
 }
 
 /// A module with numbers for the dims of one function.

@@ -19,7 +19,7 @@ impl Sides<'_> {
             let (Some(before), Some(after)) = (cut(self.before), cut(self.after)) else {
                 return false;
             };
-            self.outcomes(before, || after).is_err()
+            self.outcomes(arguments, before, || after).is_err()
         })
     }
 }

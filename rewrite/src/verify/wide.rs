@@ -35,9 +35,9 @@ impl Sides<'_> {
         before: Ran,
     ) -> Result<Case, String> {
         let after = || self.after(function, arguments);
-        let Some(wide) = &self.wide else { return self.outcomes(before, after) };
+        let Some(wide) = &self.wide else { return self.outcomes(arguments, before, after) };
         let (first, mut second) = (before.result.clone(), None);
-        let case = self.outcomes(before, || {
+        let case = self.outcomes(arguments, before, || {
             let after = after();
             second = Some(after.result.clone());
             after
