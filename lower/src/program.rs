@@ -184,6 +184,7 @@ fn signature(program: &TensorProgram) -> Result<Kernel, Unsupported> {
         params: program.params.iter().map(param).collect(),
         symbol: None,
         sites: Vec::new(),
+        watched: None,
         span: function::span(program.span),
     })
 }

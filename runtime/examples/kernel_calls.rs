@@ -88,6 +88,7 @@ fn image(repeated: &[I]) -> Image {
         params: vec![buffer("X", false), buffer("Y", true)],
         symbol: None,
         sites: Vec::new(),
+        watched: None,
         span: Span::default(),
     };
     let function = Function {

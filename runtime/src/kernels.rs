@@ -25,6 +25,28 @@ pub trait Kernels: Send + Sync {
         ints: &[i64],
     ) -> Result<(), KernelTrap>;
 
+    /// Whether [`Kernels::call_watched`] has code for a kernel.
+    fn watches(&self, kernel: usize) -> bool {
+        let _ = kernel;
+        false
+    }
+
+    /// As [`Kernels::call`], with a map for each tensor, a byte for each element: 1 if something was written to it. The kernel
+    /// stops where it reads another one, and notes what it writes.
+    ///
+    /// # Errors
+    /// What the kernel stops with; a site is one of those of [`crate::program::Watched`].
+    fn call_watched(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        maps: &mut [Vec<u8>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let _ = maps;
+        self.call(kernel, tensors, ints)
+    }
+
     /// What is called until [`Kernels::end_graph`] is a graph of launches: the same kernels in the same memory whenever it is
     /// called with the same shapes. A device may record it then, and replay it later.
     fn begin_graph(&self) {}

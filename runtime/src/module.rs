@@ -9,7 +9,7 @@ use crate::observer::Observer;
 use crate::program::{Constant, Function, Metadata, Program};
 use crate::stop::Stop;
 use crate::target;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Written};
 use crate::value::Value;
 use crate::vm::{Limits, Run};
 use std::collections::BTreeMap;
@@ -276,7 +276,7 @@ fn constants(program: &Program, block: Block) -> Result<Vec<Value>, String> {
                     return Err("a constant of bools holds something else".to_owned());
                 }
                 let (shape, block) = (shape.as_slice().into(), Arc::clone(&block));
-                Value::Tensor(Tensor { dtype: *dtype, shape, block, offset, written: true })
+                Value::Tensor(Tensor { dtype: *dtype, shape, block, offset, written: Written::All })
             }
             Constant::Shape(dims) => Value::Shape(dims.as_slice().into()),
             Constant::Scalar(dtype, number) => Value::Scalar(*dtype, *number),

@@ -26,6 +26,8 @@ type Entry = unsafe extern "C" fn(*const RawTensor, *const i64, *const RawThread
 /// The kernels of a loaded shared object.
 pub(crate) struct NativeKernels {
     entries: Vec<Option<Entry>>,
+    /// Those that watch elements.
+    watched: Vec<Option<Entry>>,
     workers: Workers,
     /// What the entries point into.
     _library: libloading::Library,
@@ -44,7 +46,7 @@ impl NativeKernels {
         let library = unsafe { libloading::Library::new(&path) };
         let _ = std::fs::remove_file(&path);
         let library = library.map_err(|error| LoadError::Kernels(error.to_string()))?;
-        let entry = |symbol: &Option<String>| match symbol {
+        let entry = |symbol: Option<&String>| match symbol {
             None => Ok(None),
             Some(symbol) => {
                 // SAFETY: every symbol that a program names as a kernel has this type: `relax build`
@@ -56,9 +58,43 @@ impl NativeKernels {
                 }
             }
         };
-        let symbols = program.kernels.iter().map(|kernel| entry(&kernel.symbol));
+        let kernels = program.kernels.iter();
+        let symbols = kernels.clone().map(|kernel| entry(kernel.symbol.as_ref()));
         let entries = symbols.collect::<Result<_, _>>()?;
-        Ok(Self { entries, workers: Workers::new(count(threads)), _library: library })
+        let watched = kernels.map(|kernel| entry(kernel.watched.as_ref().map(|it| &it.symbol)));
+        let watched = watched.collect::<Result<_, _>>()?;
+        Ok(Self { entries, watched, workers: Workers::new(count(threads)), _library: library })
+    }
+
+    fn run(
+        &self,
+        entry: Option<Entry>,
+        tensors: &[RawTensor],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let Some(entry) = entry else {
+            let message = "a kernel that has no machine code for this target".to_owned();
+            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
+        };
+        // SAFETY: the library is loaded while `self` lives. The machine has held number, dtypes and ranks of
+        // the tensors against the signature that was written with the code, their memory is aligned and
+        // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself. Parts of a
+        // kernel write to different elements, and the workers live as long as `self`.
+        let status = unsafe { entry(tensors.as_ptr(), ints.as_ptr(), self.workers.raw()) };
+        match usize::try_from(status) {
+            Ok(0) => Ok(()),
+            Ok(site) => Err(KernelTrap::Site(site - 1)),
+            Err(_) => {
+                let message = format!("a kernel ends with {status}, which means nothing");
+                Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))))
+            }
+        }
+    }
+}
+
+impl RawTensor {
+    fn of(tensor: &TensorArg<'_>) -> Self {
+        Self { data: tensor.data().cast(), shape: tensor.shape().as_ptr() }
     }
 }
 
@@ -100,28 +136,26 @@ impl Kernels for NativeKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let Some(Some(entry)) = self.entries.get(kernel) else {
-            let message = "a kernel that has no machine code for this target".to_owned();
-            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
-        };
-        let raw = |tensor: &TensorArg<'_>| RawTensor {
-            data: tensor.data().cast(),
-            shape: tensor.shape().as_ptr(),
-        };
-        let raw: Vec<RawTensor> = tensors.iter().map(raw).collect();
-        // SAFETY: the library is loaded while `self` lives. The machine has held number, dtypes and ranks of
-        // the tensors against the signature that was written with the code, their memory is aligned and
-        // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself. Parts of a
-        // kernel write to different elements, and the workers live as long as `self`.
-        let status = unsafe { entry(raw.as_ptr(), ints.as_ptr(), self.workers.raw()) };
-        match usize::try_from(status) {
-            Ok(0) => Ok(()),
-            Ok(site) => Err(KernelTrap::Site(site - 1)),
-            Err(_) => {
-                let message = format!("a kernel ends with {status}, which means nothing");
-                Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))))
-            }
-        }
+        let raw: Vec<RawTensor> = tensors.iter().map(RawTensor::of).collect();
+        self.run(self.entries.get(kernel).copied().flatten(), &raw, ints)
+    }
+
+    fn watches(&self, kernel: usize) -> bool {
+        self.watched.get(kernel).is_some_and(Option::is_some)
+    }
+
+    fn call_watched(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        maps: &mut [Vec<u8>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let shapes = tensors.iter().map(|tensor| tensor.shape().as_ptr());
+        let maps = maps.iter_mut().zip(shapes);
+        let maps = maps.map(|(map, shape)| RawTensor { data: map.as_mut_ptr().cast(), shape });
+        let raw: Vec<RawTensor> = tensors.iter().map(RawTensor::of).chain(maps).collect();
+        self.run(self.watched.get(kernel).copied().flatten(), &raw, ints)
     }
 }
 

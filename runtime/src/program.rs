@@ -51,8 +51,40 @@ pub struct Kernel {
     pub symbol: Option<String>,
     /// What it can stop with: the kernel gives the number of one.
     pub sites: Vec<Site>,
+    /// The same kernel for calls with tensors that have elements which nothing wrote; `None` where no call needs it.
+    pub watched: Option<Watched>,
     /// The place of its header.
     pub span: Span,
+}
+
+/// Machine code that takes a map beside each tensor, a byte for each element: 1 if something was written to it. It stops where
+/// it reads another one, and notes what it writes, but for tensors that it writes whole before it reads them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// The function of the machine code.
+    pub symbol: String,
+    /// What it can stop with.
+    pub sites: Vec<Site>,
+    /// What the other code does, for each buffer.
+    pub elements: Vec<Elements>,
+}
+
+/// What a kernel does to the elements of a buffer that it writes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elements {
+    /// It may read one that it has not written before.
+    pub are_read_first: bool,
+    /// It writes all of them where these extents are at least 1; `None`: nobody knows when it does.
+    pub are_written_where: Option<Vec<Extent>>,
+}
+
+/// An extent of a tensor of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Which buffer.
+    pub buffer: u32,
+    /// Which dim of it.
+    pub axis: u32,
 }
 
 /// A parameter of a kernel.

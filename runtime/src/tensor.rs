@@ -4,6 +4,42 @@ use crate::block::Block;
 use crate::dtype::{DType, dense_bytes};
 use std::sync::Arc;
 
+/// To which elements of a tensor something was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// To all.
+    All,
+    /// To none, and there are some.
+    None,
+    /// To those with a 1.
+    Some(Arc<[u8]>),
+}
+
+impl Written {
+    /// Of a map with a byte for each element.
+    pub(crate) fn of(map: &[u8]) -> Self {
+        if map.iter().all(|&byte| byte != 0) {
+            Self::All
+        } else if map.iter().all(|&byte| byte == 0) {
+            Self::None
+        } else {
+            Self::Some(map.into())
+        }
+    }
+
+    /// The map of so many elements; `None` where there is no memory for it.
+    pub(crate) fn map(&self, elements: usize) -> Option<Vec<u8>> {
+        let mut map = Vec::new();
+        map.try_reserve_exact(elements).ok()?;
+        match self {
+            Self::All => map.resize(elements, 1),
+            Self::None => map.resize(elements, 0),
+            Self::Some(known) => map.extend_from_slice(known),
+        }
+        Some(map)
+    }
+}
+
 /// A dense tensor. Names of it are cheap; its elements do not change.
 #[derive(Clone, Debug)]
 pub struct Tensor {
@@ -11,7 +47,7 @@ pub struct Tensor {
     pub(crate) shape: Arc<[i64]>,
     pub(crate) block: Arc<Block>,
     pub(crate) offset: usize,
-    pub(crate) written: bool,
+    pub(crate) written: Written,
 }
 
 impl Tensor {
@@ -31,7 +67,13 @@ impl Tensor {
         }
         let block =
             Block::copied(bytes).ok_or_else(|| format!("no memory for {expected} bytes"))?;
-        Ok(Self { dtype, shape: shape.into(), block: Arc::new(block), offset: 0, written: true })
+        Ok(Self {
+            dtype,
+            shape: shape.into(),
+            block: Arc::new(block),
+            offset: 0,
+            written: Written::All,
+        })
     }
 
     /// A tensor of f32.
@@ -65,14 +107,33 @@ impl Tensor {
     /// False for memory that the program asked for and wrote nothing to: its elements mean nothing.
     #[must_use]
     pub fn is_written(&self) -> bool {
-        self.written
+        self.written != Written::None
+    }
+
+    /// For each element 1 if something was written to it, else 0; `None` where that is the same for all.
+    #[must_use]
+    pub fn written_elements(&self) -> Option<&[u8]> {
+        if let Written::Some(map) = &self.written { Some(map) } else { None }
     }
 
     /// The same memory, as what nothing was written to.
     #[must_use]
     pub fn unwritten(mut self) -> Self {
-        self.written = self.bytes().is_empty();
+        self.written = if self.bytes().is_empty() { Written::All } else { Written::None };
         self
+    }
+
+    /// The same memory, of which something was written to the elements with a byte that is not 0.
+    ///
+    /// # Errors
+    /// When there is not one byte for each element.
+    pub fn written_at(mut self, map: &[u8]) -> Result<Self, String> {
+        let elements = self.bytes().len() / self.dtype.size();
+        if map.len() != elements {
+            return Err(format!("{} bytes tell of {elements} elements", map.len()));
+        }
+        self.written = Written::of(map);
+        Ok(self)
     }
 
     /// The elements of a tensor of f32; `None` of any other.

@@ -2,6 +2,7 @@
 //! code with the places where each may stop.
 
 mod modules;
+mod open;
 mod route;
 
 pub use modules::{Digest, Key, Modules};
@@ -11,10 +12,11 @@ use relax_cpu::{Cache, Compiler};
 use relax_emit::{Options, Source, print_c};
 use relax_lower::program::{Around, Unsupported, lower_program};
 use relax_runtime::file::Image;
-use relax_runtime::program::Site;
+use relax_runtime::program::{Elements, Extent, Site, Watched};
 use relax_runtime::{Span, host_target};
 use relax_symbolic::Prover;
-use relax_syntax::ir::Module;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::{Module, TensorProgram};
 use thiserror::Error;
 
 /// Why there is no module file.
@@ -52,15 +54,17 @@ pub fn build_cpu<'t>(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
+    let watched = open::watched(module);
+    let options = Options { watched: Some(&watched), ..options.into() };
     let source = print_c(module, &mut Prover::new(), options);
-    attach(&mut image, &source)?;
+    attach(&mut image, &source, module)?;
     image.object = relax_cpu::object(&source.text, source.parts, compiler, cache)?;
     image.target = host_target();
     Ok(image)
 }
 
 /// Symbols and sites of the kernels.
-fn attach(image: &mut Image, source: &Source) -> Result<(), BuildError> {
+fn attach(image: &mut Image, source: &Source, module: &Module) -> Result<(), BuildError> {
     for kernel in &mut image.program.kernels {
         let printed = source.kernels.iter().find(|printed| printed.name == kernel.name);
         let Some(printed) = printed else {
@@ -69,13 +73,42 @@ fn attach(image: &mut Image, source: &Source) -> Result<(), BuildError> {
             let (name, reason) = (kernel.name.clone(), reason.to_owned());
             return Err(BuildError::Kernel { name, reason });
         };
-        let site = |site: &relax_emit::Site| Site {
-            id: site.trap.to_string(),
-            message: site.message.clone(),
-            span: Span { start: site.span.start, end: site.span.end },
-        };
         kernel.symbol = Some(printed.symbol.clone());
-        kernel.sites = printed.sites.iter().map(site).collect();
+        kernel.sites = sites(&printed.sites);
+        let watched = printed.watched.as_ref().zip(module.tensor_program(&kernel.name));
+        kernel.watched = watched.map(|(watched, program)| Watched {
+            symbol: watched.symbol.clone(),
+            sites: sites(&watched.sites),
+            elements: elements(program, &watched.elements),
+        });
     }
     Ok(())
+}
+
+fn sites(sites: &[relax_emit::Site]) -> Vec<Site> {
+    let site = |site: &relax_emit::Site| Site {
+        id: site.trap.to_string(),
+        message: site.message.clone(),
+        span: Span { start: site.span.start, end: site.span.end },
+    };
+    sites.iter().map(site).collect()
+}
+
+/// What a program does to the elements of its buffers, as the machine can ask it: dims are extents of the buffers.
+fn elements(program: &TensorProgram, known: &[relax_emit::initialized::Elements]) -> Vec<Elements> {
+    let place = |wanted: &Dim| {
+        let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
+        shapes.zip(0..).find_map(|(shape, buffer)| {
+            let axis = shape.iter().position(|dim| dim == wanted)?;
+            Some(Extent { buffer, axis: u32::try_from(axis).ok()? })
+        })
+    };
+    let elements = known.iter().map(|known| Elements {
+        are_read_first: known.are_read_first,
+        are_written_where: known
+            .are_written_where
+            .as_ref()
+            .and_then(|positive| positive.iter().map(place).collect()),
+    });
+    elements.collect()
 }

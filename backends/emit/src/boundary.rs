@@ -63,6 +63,9 @@ impl Printer<'_, '_> {
         for dim in program.dims.iter().filter(|dim| bound.contains(&dim.name)) {
             self.declared_facts(dim, &mut lines);
         }
+        let maps = self.maps();
+        let map = |(at, _)| format!("(uint8_t *)tensors[{}].data", tensors + at);
+        arguments.extend(maps.map(map));
         arguments.extend(self.dims.values().cloned());
         arguments.extend(scalars);
         let mut text = format!(

@@ -7,17 +7,12 @@
 use crate::covered::{Values, When, stores_all};
 use relax_rewrite::kernels;
 use relax_rewrite::launches::{is_thread_loop, thread_axis};
-use relax_rewrite::patterns::{initializes, visit};
+use relax_rewrite::patterns::{Slice, covered_where, initializes, visit, written_slices};
 use relax_rewrite::products::flat;
-use relax_syntax::dim::{Dim, floor_div, floor_mod};
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{
-    Axis, BinOp, BufferId, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
-};
+use relax_syntax::ir::tensor::{Axis, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Elements of shared memory that are looked at one by one.
-const COUNTED: i64 = 1 << 13;
 
 /// The buffers of a program with a read that is not known to find a value.
 #[must_use]
@@ -28,9 +23,47 @@ pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
 /// The same with the parameters among them, as if nothing had been written to those before.
 #[must_use]
 pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
-    let params = program.buffer_params();
-    let allocated: BTreeSet<BufferId> = params.collect();
-    walked(program, Known { straight: allocated.clone(), allocated, ..Known::default() })
+    walked(program, parameters(program))
+}
+
+/// What is known of the elements of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elements {
+    /// The program may read one that it has not written before.
+    pub are_read_first: bool,
+    /// It writes all of them where these dims are at least 1; `None`: nobody knows when it does.
+    pub are_written_where: Option<BTreeSet<Dim>>,
+}
+
+impl Elements {
+    /// Whether the program writes all of them before it reads one.
+    #[must_use]
+    pub fn are_filled(&self) -> bool {
+        let always = self.are_written_where.as_ref().is_some_and(BTreeSet::is_empty);
+        always && !self.are_read_first
+    }
+}
+
+/// What is known of the elements of the buffers among the parameters of a program, in their order.
+#[must_use]
+pub fn elements_of_parameters(program: &TensorProgram) -> Vec<Elements> {
+    let body = program.body.as_deref().unwrap_or(&[]);
+    let mut walk = Walk { program, known: parameters(program), unproved: BTreeSet::new() };
+    let whole = walk.body(body);
+    let elements = |buffer| Elements {
+        are_read_first: walk.unproved.contains(&buffer),
+        are_written_where: match whole.contains(&buffer) {
+            true => Some(BTreeSet::new()),
+            false => covered_where(program, body, buffer),
+        },
+    };
+    program.buffer_params().map(elements).collect()
+}
+
+/// As if nothing had been written to the parameters before.
+fn parameters(program: &TensorProgram) -> Known {
+    let allocated: BTreeSet<BufferId> = program.buffer_params().collect();
+    Known { straight: allocated.clone(), allocated, ..Known::default() }
 }
 
 fn walked(program: &TensorProgram, known: Known) -> BTreeSet<BufferId> {
@@ -41,30 +74,32 @@ fn walked(program: &TensorProgram, known: Known) -> BTreeSet<BufferId> {
 
 /// What is known where the walk is.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    allocated: BTreeSet<BufferId>,
+pub(crate) struct Known {
+    pub(crate) allocated: BTreeSet<BufferId>,
     /// Every element of these is written.
-    whole: BTreeSet<BufferId>,
+    pub(crate) whole: BTreeSet<BufferId>,
     /// These elements are.
-    elements: Vec<(BufferId, Vec<TExpr>)>,
+    pub(crate) elements: Vec<(BufferId, Vec<TExpr>)>,
+    /// And all of these.
+    pub(crate) slices: Vec<(BufferId, Slice)>,
     /// Buffers whose allocation is separated from here by loops with fixed bounds only.
-    straight: BTreeSet<BufferId>,
+    pub(crate) straight: BTreeSet<BufferId>,
     /// Loops around.
-    depth: usize,
+    pub(crate) depth: usize,
     /// Elements of shared memory that threads wrote before they met.
-    met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
+    pub(crate) met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
     /// Variables of loops over threads that are around, and of loops before that came to each of their stores, with their numbers.
-    threads: BTreeMap<ScalarId, i64>,
+    pub(crate) threads: BTreeMap<ScalarId, i64>,
     /// What names stand for.
-    values: Values,
+    pub(crate) values: Values,
     /// Buffers of which launches wrote every element in some calls.
-    chosen: Vec<(BufferId, When)>,
+    pub(crate) chosen: Vec<(BufferId, When)>,
 }
 
-struct Walk<'p> {
-    program: &'p TensorProgram,
-    known: Known,
-    unproved: BTreeSet<BufferId>,
+pub(crate) struct Walk<'p> {
+    pub(crate) program: &'p TensorProgram,
+    pub(crate) known: Known,
+    pub(crate) unproved: BTreeSet<BufferId>,
 }
 
 impl Walk<'_> {
@@ -73,9 +108,13 @@ impl Walk<'_> {
         let outer = self.known.clone();
         for stmt in body {
             self.stmt(stmt);
-            let whole: Vec<BufferId> = self.known.allocated.iter().copied().collect();
-            for buffer in whole {
-                if initializes(self.program, stmt, buffer) || covers(self.program, stmt, buffer) {
+            let open = self.known.allocated.difference(&self.known.whole);
+            for buffer in open.copied().collect::<Vec<_>>() {
+                self.slices(stmt, buffer);
+                if initializes(self.program, stmt, buffer)
+                    || covers(self.program, stmt, buffer)
+                    || self.is_listed(buffer)
+                {
                     self.known.whole.insert(buffer);
                 }
             }
@@ -84,6 +123,35 @@ impl Walk<'_> {
             }
         }
         std::mem::replace(&mut self.known, outer).whole
+    }
+
+    /// Notes what a statement stored in whole loops.
+    fn slices(&mut self, stmt: &Stmt, buffer: BufferId) {
+        for slice in written_slices(self.program, stmt, buffer) {
+            if slice.iter().all(Option::is_none) {
+                self.known.whole.insert(buffer);
+            } else {
+                self.known.slices.push((buffer, slice));
+            }
+        }
+    }
+
+    /// Whether each element was stored to on its own.
+    fn is_listed(&self, buffer: BufferId) -> bool {
+        let own = self.known.elements.iter().filter(|(other, _)| *other == buffer);
+        let places: BTreeSet<Vec<i64>> = own
+            .filter_map(|(_, indices)| indices.iter().map(literal).collect::<Option<Vec<i64>>>())
+            .collect();
+        let shape = self.program.buffer(buffer).shape.iter();
+        let all = shape.map(Dim::as_int).try_fold(1_i64, |all, extent| all.checked_mul(extent?));
+        let inside = places.iter().filter(|place| {
+            let shape = self.program.buffer(buffer).shape.iter();
+            place
+                .iter()
+                .zip(shape)
+                .all(|(&at, dim)| at >= 0 && dim.as_int().is_some_and(|dim| at < dim))
+        });
+        all.is_some_and(|all| i64::try_from(inside.count()) == Ok(all))
     }
 
     /// What the threads of a launch stored is there for the next one.
@@ -161,70 +229,6 @@ impl Walk<'_> {
         }
     }
 
-    /// All threads have come here: what each stored on the way is there.
-    fn meet(&mut self) {
-        let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
-        let shared: Vec<BufferId> = self.known.allocated.iter().filter(shared).copied().collect();
-        for buffer in shared {
-            let Some((found, all)) = self.stored_by_all(buffer) else { continue };
-            if i64::try_from(found.len()) == Ok(all) {
-                self.known.whole.insert(buffer);
-            }
-            self.known.met.entry(buffer).or_default().extend(found);
-        }
-    }
-
-    /// The elements of shared memory to which the stores of all threads come, and how many it has.
-    fn stored_by_all(&self, buffer: BufferId) -> Option<(BTreeSet<Vec<i64>>, i64)> {
-        let extents = self.program.buffer(buffer).shape.iter();
-        let extents =
-            extents.map(|dim| if let Dim::Int(extent) = dim { Some(*extent) } else { None });
-        let extents = extents.collect::<Option<Vec<i64>>>()?;
-        let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
-        let all = all.filter(|all| *all <= COUNTED)?;
-        let mut found = BTreeSet::new();
-        for (_, indices) in self.known.elements.iter().filter(|(other, _)| *other == buffer) {
-            self.each_thread(indices, &mut |values| {
-                let inside =
-                    values.iter().zip(&extents).all(|(at, extent)| (0..*extent).contains(at));
-                found.extend(inside.then(|| values.to_vec()));
-            });
-        }
-        Some((found, all))
-    }
-
-    /// Whether each thread reads what some thread wrote before they met.
-    fn is_met(&self, buffer: BufferId, indices: &[TExpr]) -> bool {
-        let Some(met) = self.known.met.get(&buffer) else { return false };
-        let mut all_met = true;
-        self.each_thread(indices, &mut |values| all_met &= met.contains(values)) && all_met
-    }
-
-    /// The values of indices for each thread; false where something else decides them.
-    fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) -> bool {
-        let is_used = |var: &ScalarId| indices.iter().any(|at| mentions(at, &TExpr::Scalar(*var)));
-        let used: Vec<(ScalarId, i64)> = self
-            .known
-            .threads
-            .iter()
-            .map(|(var, count)| (*var, *count))
-            .filter(|(var, _)| is_used(var))
-            .collect();
-        let all = used.iter().try_fold(1_i64, |all, (_, count)| all.checked_mul(*count));
-        let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
-        for mut number in 0..all {
-            let mut values = BTreeMap::new();
-            for (var, count) in &used {
-                values.insert(*var, number % count);
-                number /= count;
-            }
-            let found: Option<Vec<i64>> = indices.iter().map(|at| value(at, &values)).collect();
-            let Some(found) = found else { return false };
-            seen(&found);
-        }
-        true
-    }
-
     fn fresh(&mut self, buffer: BufferId) {
         self.known.allocated.insert(buffer);
         // In a loop that the block reduces along, it would be another buffer in each iteration.
@@ -234,27 +238,13 @@ impl Walk<'_> {
         self.known.whole.remove(&buffer);
         self.known.met.remove(&buffer);
         self.known.elements.retain(|(other, _)| *other != buffer);
+        self.known.slices.retain(|(other, _)| *other != buffer);
         self.known.chosen.retain(|(other, _)| *other != buffer);
     }
 
-    fn wrote(&mut self, buffer: BufferId, indices: &[TExpr]) {
+    pub(crate) fn wrote(&mut self, buffer: BufferId, indices: &[TExpr]) {
         if indices.iter().all(|index| !loads(index)) {
             self.known.elements.push((buffer, indices.to_vec()));
-        }
-    }
-
-    /// A loop ran for all values of its variables: what each iteration stored to shared memory is there.
-    fn ran(&mut self, all: impl Iterator<Item = (ScalarId, i64)>, body: &[Stmt]) {
-        let known = self.known.elements.len();
-        for stmt in body {
-            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
-                && self.program.buffer(*buffer).scope == Scope::Shared
-            {
-                self.wrote(*buffer, indices);
-            }
-        }
-        if self.known.elements.len() > known {
-            self.known.threads.extend(all);
         }
     }
 
@@ -304,11 +294,21 @@ impl Walk<'_> {
         let found = !known.allocated.contains(&buffer)
             || known.whole.contains(&buffer)
             || known.elements.iter().any(|(other, at)| *other == buffer && at == indices)
+            || known.slices.iter().any(|(other, slice)| *other == buffer && holds(slice, indices))
             || self.is_met(buffer, indices);
         if !found {
             self.unproved.insert(buffer);
         }
     }
+}
+
+/// Whether an element is one of these.
+fn holds(slice: &Slice, indices: &[TExpr]) -> bool {
+    slice.iter().zip(indices).all(|(one, index)| one.as_ref().is_none_or(|one| one == index))
+}
+
+fn literal(index: &TExpr) -> Option<i64> {
+    if let TExpr::Int(value) = index { Some(*value) } else { None }
 }
 
 /// Whether a nest stores to every element of a buffer: its loops are those over the extents, and each
@@ -348,26 +348,6 @@ fn count(item: &Loop) -> Option<i64> {
     }
 }
 
-/// The value of an index that is made of literals and variables of threads, or of loops that run for all values.
-fn value(index: &TExpr, threads: &BTreeMap<ScalarId, i64>) -> Option<i64> {
-    match index {
-        TExpr::Int(value) => Some(*value),
-        TExpr::Scalar(var) => threads.get(var).copied(),
-        TExpr::Binary(op, both) => {
-            let (a, b) = (value(&both.0, threads)?, value(&both.1, threads)?);
-            match op {
-                BinOp::Add => a.checked_add(b),
-                BinOp::Sub => a.checked_sub(b),
-                BinOp::Mul => a.checked_mul(b),
-                BinOp::FloorDiv => floor_div(a, b),
-                BinOp::Mod => floor_mod(a, b),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
 /// Whether a bound is the same in every iteration of all loops.
 fn is_fixed(bound: &TExpr) -> bool {
     let mut fixed = true;
@@ -381,7 +361,7 @@ pub(crate) fn loads(expr: &TExpr) -> bool {
     found
 }
 
-fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
+pub(crate) fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
     let mut found = false;
     visit(expr, &mut |part| found |= part == scalar);
     found
@@ -389,10 +369,19 @@ fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::unproved;
+    use super::{elements_of_parameters, unproved};
     use relax_corpus::pipeline::Program;
-    use relax_syntax::ir::Definition;
+    use relax_syntax::ir::{Definition, TensorProgram};
     use relax_syntax::span::Source;
+
+    fn program(text: String) -> TensorProgram {
+        let module = Program::load(Source::new("program", text)).module;
+        let program = module.definitions.into_iter().find_map(|definition| match definition {
+            Definition::Tensor(program) => Some(program),
+            Definition::Graph(_) => None,
+        });
+        program.filter(|program| program.body.is_some()).expect("the text has one")
+    }
 
     /// Names of the buffers that are watched in a block of four threads.
     fn watched(body: &str) -> Vec<String> {
@@ -404,15 +393,61 @@ mod tests {
                      S = alloc_buffer((8,), \"f32\", \"shared\")\n        \
                      for t in thread_binding(4, \"threadIdx.x\"):\n{lines}"
         );
-        let module = Program::load(Source::new("shared", text)).module;
-        let program = module.definitions.iter().find_map(|definition| match definition {
-            Definition::Tensor(program) => Some(program),
-            Definition::Graph(_) => None,
-        });
-        let program = program.expect("the text has one");
-        assert!(program.body.is_some());
-        let found = unproved(program);
+        let program = program(text);
+        let found = unproved(&program);
         found.into_iter().map(|id| program.buffer(id).name.to_string()).collect()
+    }
+
+    /// What is known of the output, in words, of a program with a matrix for input.
+    fn output(shape: &str, body: &str) -> String {
+        let lines: String = body.lines().map(|line| format!("    {line}\n")).collect();
+        let program = program(format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((\"n\", \"m\"), \"f32\"), Y: Buffer({shape}, \"f32\")):\n{lines}"
+        ));
+        let known = elements_of_parameters(&program);
+        assert_eq!(known[0].are_written_where, None);
+        let read = if known[1].are_read_first { "read, " } else { "" };
+        match &known[1].are_written_where {
+            None => format!("{read}open"),
+            Some(positive) => {
+                let dims: Vec<String> = positive.iter().map(ToString::to_string).collect();
+                format!("{read}written[{}]", dims.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_are_written_by_whole_loops() {
+        let matrix = "(\"n\", \"m\")";
+        let each = "for i, j in grid(n, m):\n    Y[i, j] = X[i, j]\n";
+        assert_eq!(output(matrix, each), "written[]");
+        assert_eq!(output(matrix, &each.replace("grid(n", "grid(n - 1")), "open");
+        assert_eq!(output(matrix, &each.replace("Y[i, j]", "Y[i, i]")), "open");
+        assert_eq!(output(matrix, &each.replace("= X", "+= X")), "read, written[]");
+        let behind = "for i, j in grid(n, m):\n    if i < 2:\n        Y[i, j] = X[i, j]\n";
+        assert_eq!(output(matrix, behind), "open");
+        let rows = "for i in grid(n):\n    for j in grid(m):\n        Y[i, j] = X[i, j]\n    \
+                    for j in grid(m):\n        Y[i, j] = Y[i, m - 1 - j] * 2.0\n";
+        assert_eq!(output(matrix, rows), "written[]");
+        assert_eq!(output(matrix, &rows.replacen("grid(m)", "range(1, m)", 1)), "read, written[]");
+        assert_eq!(output(matrix, &rows.replace("Y[i, m", "Y[n - 1 - i, m")), "read, written[]");
+        assert_eq!(output("(2,)", "Y[0] = 1.0\nY[1] = 2.0\n"), "written[]");
+        assert_eq!(output("(3,)", "Y[0] = 1.0\nY[1] = 2.0\nY[1] = 3.0\n"), "open");
+    }
+
+    #[test]
+    fn sums_are_written_where_there_are_terms() {
+        let sum = "for i, j in grid(n, m):\n    with block():\n        with init():\n            Y[i] = 0.0\n        Y[i] += X[i, j]\n";
+        assert_eq!(output("(\"n\",)", sum), "written[m]");
+        let last = "for i, j in grid(n, m):\n    Y[i] = X[i, j]\n";
+        assert_eq!(output("(\"n\",)", last), "written[m]");
+        let first =
+            "for i in grid(n):\n    Y[i] = 0.0\n    for j in grid(m):\n        Y[i] += X[i, j]\n";
+        assert_eq!(output("(\"n\",)", first), "written[]");
+        let two = last.replace("grid(n, m)", "grid(n, 2)");
+        assert_eq!(output("(\"n\",)", &two), "written[]");
+        assert_eq!(output("(\"n\",)", &two.replace('2', "0")), "open");
     }
 
     #[test]

@@ -9,9 +9,8 @@
 //! Threads that wait for each other become loops from barrier to barrier (`phases.rs`).
 //!
 //! Limits: barriers in loops whose bounds differ between threads, in blocks, and in branches within loops are
-//! refused. What the elements of a parameter are before
-//! anything is written is the caller's business: only buffers that a program allocates are watched for
-//! reads of what nothing has written.
+//! refused. What the elements of a parameter are before anything is written is the caller's business: only buffers that a program
+//! allocates are watched for reads of what nothing has written, where [`Options::watched`] does not ask for more.
 
 mod accumulate;
 mod alike;
@@ -31,6 +30,7 @@ mod dtypes;
 mod expressions;
 mod filled;
 pub mod initialized;
+mod met;
 mod multiply;
 mod names;
 mod outline;
@@ -51,8 +51,10 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
+use initialized::Elements;
 use parts::Piece;
 use prelude::Uses;
+use printer::Maps;
 use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
@@ -60,6 +62,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
+use std::collections::BTreeSet;
 
 /// A program that ran out of memory: no trap, but `Stop::Exhausted`.
 pub const OUT_OF_MEMORY: &str = "exhausted/memory";
@@ -89,6 +92,21 @@ pub struct Kernel {
     pub sites: Vec<Site>,
     /// What became of its checks.
     pub checks: Checks,
+    /// The same program, asked for with [`Options::watched`].
+    pub watched: Option<Watched>,
+}
+
+/// A function that is called with a map beside each buffer, a byte for each element: 1 if something was written to it. It stops
+/// where it reads another one, and notes what it writes, but for buffers that it fills before it reads them
+/// ([`initialized::Elements`]).
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The function.
+    pub symbol: String,
+    /// Where it may stop.
+    pub sites: Vec<Site>,
+    /// What is known of each buffer, of the function that watches nothing too.
+    pub elements: Vec<Elements>,
 }
 
 /// A place where a kernel may stop.
@@ -124,11 +142,13 @@ pub struct Options<'t> {
     pub sums: Sums,
     /// What was measured on the machine that products are cut for; without it the built-in model decides.
     pub tiles: Option<&'t tiles::Table>,
+    /// Programs that are printed a second time, to be called where their tensors may have elements that nothing wrote.
+    pub watched: Option<&'t BTreeSet<Name>>,
 }
 
 impl From<Sums> for Options<'_> {
     fn from(sums: Sums) -> Self {
-        Self { sums, tiles: None }
+        Self { sums, ..Self::default() }
     }
 }
 
@@ -140,17 +160,27 @@ pub fn print_c<'t>(
     facts: &mut dyn Facts,
     options: impl Into<Options<'t>>,
 ) -> Source {
-    let Options { sums, tiles } = options.into();
+    let Options { sums, tiles, watched } = options.into();
     let (mut kernels, mut left_out, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
-        match print_program(program, &symbol, facts, sums) {
-            Ok((text, kernel, uses)) => {
+        let mut print = |symbol: &str, how| {
+            print_program(program, symbol, facts, how).map(|(text, kernel, uses)| {
                 pieces.push(Piece { text, uses });
-                kernels.push(kernel);
+                kernel
+            })
+        };
+        let printed = print(&symbol, (sums, Maps::OfOwn)).and_then(|mut kernel| {
+            if watched.is_some_and(|names| names.contains(&program.name)) {
+                let symbol = symbols.fresh(&format!("{symbol}_watched"));
+                kernel.watched = print(&symbol, (Sums::Exact, Maps::OfAll))?.watched;
             }
+            Ok(kernel)
+        });
+        match printed {
+            Ok(kernel) => kernels.push(kernel),
             Err(reason) => left_out.push((program.name.clone(), reason)),
         }
     }
@@ -162,17 +192,18 @@ fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-    sums: Sums,
+    (sums, maps): (Sums, Maps),
 ) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if has_barrier(body) {
         let apart = phases::without_barriers(program)?;
-        return print_program(&apart, symbol, facts, sums);
+        return print_program(&apart, symbol, facts, (sums, maps));
     }
     let body = replaced::without_names(body);
     facts.push();
     assume_declared(facts, &program.dims);
     let printed = printer::Printer::new(program, (symbol, &body), facts, sums)
+        .map(|printer| printer.with(maps))
         .map(|printer| printer.kernel(&body))
         .map_err(|found| first_message(&found));
     facts.pop();

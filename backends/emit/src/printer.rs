@@ -3,12 +3,12 @@
 use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
-use crate::initialized::unproved;
+use crate::initialized::{Elements, elements_of_parameters, unproved};
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
 use crate::replaced::{Replaced, forwarded};
-use crate::{Kernel, Site, Sums};
+use crate::{Kernel, Site, Sums, Watched};
 use relax_rewrite::ranges::Ranges;
 use relax_rewrite::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
@@ -23,6 +23,15 @@ use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+
+/// Of which buffers it is noted what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maps {
+    /// Those of the program's own of which it must be.
+    OfOwn,
+    /// Those and all parameters, whose maps the caller has.
+    OfAll,
+}
 
 /// What is known where the printer is.
 pub(crate) struct Printer<'p, 'f> {
@@ -42,8 +51,10 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) dims: BTreeMap<Name, String>,
     /// C names of extents that are neither a literal nor a variable.
     pub(crate) computed: BTreeMap<(BufferId, usize), String>,
-    /// Buffers of the program's own with elements that may be read before they are written.
+    /// Buffers with elements that may be read before they are written, and what it is noted in.
     pub(crate) watched: BTreeMap<BufferId, String>,
+    /// What is known of the parameters that the caller has maps of.
+    pub(crate) elements: Vec<Elements>,
     pub(crate) lines: String,
     pub(crate) indent: usize,
     /// Declarations at the top of the function.
@@ -107,6 +118,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             dims: BTreeMap::new(),
             computed: BTreeMap::new(),
             watched: BTreeMap::new(),
+            elements: Vec::new(),
             lines: String::new(),
             indent: 1,
             declared: Vec::new(),
@@ -134,6 +146,25 @@ impl<'p, 'f> Printer<'p, 'f> {
         Ok(printer)
     }
 
+    /// The same with these maps.
+    pub(crate) fn with(mut self, maps: Maps) -> Self {
+        if maps == Maps::OfAll {
+            self.elements = elements_of_parameters(self.program);
+            let filled: Vec<bool> = self.elements.iter().map(Elements::are_filled).collect();
+            for (buffer, is_filled) in self.program_buffers().into_iter().zip(filled) {
+                if !is_filled {
+                    self.watch(buffer);
+                }
+            }
+        }
+        self
+    }
+
+    fn watch(&mut self, buffer: BufferId) {
+        let fresh = self.names.fresh(&format!("{}_written", self.program.buffer(buffer).name));
+        self.watched.insert(buffer, fresh);
+    }
+
     fn name_everything(&mut self) {
         let program = self.program;
         let dims = program.dims.iter().map(|dim| &dim.name);
@@ -159,10 +190,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             let fresh = self.names.fresh(&info.name);
             self.scalars.insert(ScalarId(id), fresh);
         }
-        for buffer in unproved(program) {
-            let fresh = self.names.fresh(&format!("{}_written", program.buffer(buffer).name));
-            self.watched.insert(buffer, fresh);
-        }
+        unproved(program).into_iter().for_each(|buffer| self.watch(buffer));
     }
 
     /// Symbolic variables of signatures that no declaration names.
@@ -211,9 +239,13 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str(&self.take_text().body(&extents));
         text.push_str("}\n\n");
         text.push_str(&entry);
-        let Printer { program, sites, checks, multiplies, rows, .. } = self;
+        let Printer { program, sites, checks, multiplies, rows, elements, .. } = self;
         let name = program.name.clone();
-        (text, Kernel { name, symbol: symbol.to_owned(), sites, checks }, Uses { multiplies, rows })
+        let symbol = symbol.to_owned();
+        let watched = Watched { symbol: symbol.clone(), sites: sites.clone(), elements };
+        let watched = Some(watched).filter(|watched| !watched.elements.is_empty());
+        let kernel = Kernel { name, symbol, sites, checks, watched };
+        (text, kernel, Uses { multiplies, rows })
     }
 
     /// The text of the program, and what became of its checks.
@@ -228,6 +260,12 @@ impl<'p, 'f> Printer<'p, 'f> {
         comment
     }
 
+    /// The maps of parameters, each with the number of its buffer.
+    pub(crate) fn maps(&self) -> impl Iterator<Item = (usize, &String)> {
+        let buffers = self.program.buffer_params().enumerate();
+        buffers.filter_map(|(at, buffer)| Some((at, self.watched.get(&buffer)?)))
+    }
+
     /// Parameters of the function with the loops, in C.
     fn parameters(&self, body: &[Stmt]) -> Vec<(String, String)> {
         let written = stored(body);
@@ -236,11 +274,12 @@ impl<'p, 'f> Printer<'p, 'f> {
             let constant = if written.contains(&id) { "" } else { "const " };
             (format!("{constant}{of} *restrict"), self.buffers[&id].clone())
         });
+        let maps = self.maps().map(|(_, map)| ("uint8_t *restrict".to_owned(), map.clone()));
         let dims = self.dims.values().map(|name| ("int64_t".to_owned(), name.clone()));
         let scalars = self.program.params.iter().filter_map(|param| match param {
             Param::Scalar(id) => Some(("int64_t".to_owned(), self.scalars[id].clone())),
             Param::Buffer(_) | Param::Dim(_) => None,
         });
-        buffers.chain(dims).chain(scalars).collect()
+        buffers.chain(maps).chain(dims).chain(scalars).collect()
     }
 }

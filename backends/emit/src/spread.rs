@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::products::Product;
 use relax_rewrite::walk::{visit_own, visit_statements};
-use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
 
 /// What an element function costs, in operations.
 const CALL: usize = 8;
@@ -74,7 +74,9 @@ impl Printer<'_, '_> {
     /// The statements of the program itself.
     pub(crate) fn outermost(&mut self, statements: &[Stmt]) {
         let binds = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Let { .. });
-        let spreads = self.watched.is_empty() && !statements.iter().any(binds);
+        // Maps of the program's own are not at hand in parts.
+        let is_own = |buffer: &BufferId| !self.program.params.contains(&Param::Buffer(*buffer));
+        let spreads = !self.watched.keys().any(is_own) && !statements.iter().any(binds);
         self.facts.push();
         let within = self.learned.clone();
         let mut rest = statements;

@@ -44,11 +44,8 @@ impl Kernels for ReferenceKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let missing = || unsupported("a kernel that the module has not");
-        let (compiled, writes) = self.programs.get(kernel).ok_or_else(missing)?;
         let buffers = tensors.iter().map(|tensor| {
-            let read = tensor_of(tensor.dtype(), tensor.shape(), &tensor.to_bytes());
-            let read = read.ok_or_else(|| unsupported("a tensor without a shape"))?;
+            let read = elements_of(tensor)?;
             Ok(if tensor.is_written() {
                 read
             } else {
@@ -56,6 +53,47 @@ impl Kernels for ReferenceKernels {
             })
         });
         let buffers = buffers.collect::<Result<Vec<_>, KernelTrap>>()?;
+        self.run(kernel, tensors, buffers, ints).map(drop)
+    }
+
+    fn watches(&self, _: usize) -> bool {
+        true
+    }
+
+    fn call_watched(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        maps: &mut [Vec<u8>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let buffers = tensors.iter().zip(&*maps).map(|(tensor, map)| {
+            let undefined = map.iter().map(|&byte| byte == 0).collect();
+            Ok(elements_of(tensor)?.with_undefined(undefined))
+        });
+        let buffers = buffers.collect::<Result<Vec<_>, KernelTrap>>()?;
+        let results = self.run(kernel, tensors, buffers, ints)?;
+        for (result, map) in results.iter().zip(maps) {
+            match result.undefined_elements() {
+                None => map.fill(1),
+                Some(mask) => map.iter_mut().zip(mask).for_each(|(byte, &u)| *byte = u8::from(!u)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReferenceKernels {
+    /// The tensors afterwards.
+    fn run(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        buffers: Vec<Tensor>,
+        ints: &[i64],
+    ) -> Result<Vec<Tensor>, KernelTrap> {
+        let missing = || unsupported("a kernel that the module has not");
+        let (compiled, writes) = self.programs.get(kernel).ok_or_else(missing)?;
         let options = Options { limits: self.limits.clone(), mode: Mode::Sequential };
         let mut steps = self.limits.steps;
         let results = compiled
@@ -64,8 +102,13 @@ impl Kernels for ReferenceKernels {
         for ((result, tensor), _) in results.iter().zip(tensors).zip(writes).filter(|(_, w)| **w) {
             tensor.write(&elements(result))?;
         }
-        Ok(())
+        Ok(results)
     }
+}
+
+fn elements_of(tensor: &TensorArg<'_>) -> Result<Tensor, KernelTrap> {
+    let read = tensor_of(tensor.dtype(), tensor.shape(), &tensor.to_bytes());
+    read.ok_or_else(|| unsupported("a tensor without a shape"))
 }
 
 fn unsupported(what: &str) -> KernelTrap {

@@ -85,8 +85,10 @@ fn tensor_to_machine(tensor: &Tensor) -> Result<machine::Tensor, String> {
         tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
     let dtype = dtype_to_machine(tensor.dtype());
     let result = machine::Tensor::from_bytes(dtype, &shape, &elements(tensor))?;
-    let is_unwritten = tensor.undefined_elements().is_some_and(|mask| mask.iter().all(|&u| u));
-    Ok(if is_unwritten { result.unwritten() } else { result })
+    match tensor.undefined_elements() {
+        None => Ok(result),
+        Some(mask) => result.written_at(&mask.iter().map(|&u| u8::from(!u)).collect::<Vec<_>>()),
+    }
 }
 
 /// A value for the interpreter, or to look at. `named` gives what stands for functions and for what only the
@@ -128,5 +130,11 @@ pub fn to_semantics(
 fn tensor_to_semantics(tensor: &machine::Tensor) -> Result<Tensor, String> {
     let wrong = || "a tensor of the machine has no shape".to_owned();
     let read = tensor_of(tensor.dtype(), tensor.shape(), tensor.bytes()).ok_or_else(wrong)?;
-    Ok(if tensor.is_written() { read } else { Tensor::undefined(read.dtype(), read.shape()) })
+    if !tensor.is_written() {
+        return Ok(Tensor::undefined(read.dtype(), read.shape()));
+    }
+    Ok(match tensor.written_elements() {
+        None => read,
+        Some(map) => read.with_undefined(map.iter().map(|&byte| byte == 0).collect()),
+    })
 }

@@ -50,7 +50,11 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     // What is kept has no certificate.
     let kept = match args.certify {
         true => None,
-        false => Kept::of(&program, Parameters::Bound, &Options { sums, tiles: tiles.as_ref() }),
+        false => Kept::of(
+            &program,
+            Parameters::Bound,
+            &Options { sums, tiles: tiles.as_ref(), watched: None },
+        ),
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew.
@@ -156,7 +160,7 @@ pub(super) fn image(
     let externals = of_text(&module, values, &bound.params);
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
-    let options = Options { sums: bound.sums, tiles: bound.tiles.as_ref() };
+    let options = Options { sums: bound.sums, tiles: bound.tiles.as_ref(), watched: None };
     let image =
         build_cpu(&module, &around, options, &compiler, &cache).map_err(|error| match error {
             BuildError::Program(unsupported) => {

@@ -205,8 +205,20 @@ impl<'p> Nest<'p> {
     /// Whether each element is written whatever the dims are: the first value of an accumulation may be
     /// set within its loops.
     pub(crate) fn writes_all(&self) -> bool {
-        let runs = |var| matches!(self.extents.get(var), Some(Dim::Int(1..)));
-        self.reduced.iter().all(runs)
+        self.writes_all_where().is_some_and(|positive| positive.is_empty())
+    }
+
+    /// The dims that must be at least 1 for that.
+    pub(super) fn writes_all_where(&self) -> Option<BTreeSet<Dim>> {
+        let mut positive = BTreeSet::new();
+        for var in &self.reduced {
+            match self.extents.get(var)? {
+                Dim::Int(1..) => {}
+                Dim::Int(_) => return None,
+                dim => _ = positive.insert(dim.clone()),
+            }
+        }
+        Some(positive)
     }
 
     pub(super) fn is_reduction(&self) -> bool {

@@ -9,7 +9,8 @@ use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+use std::collections::BTreeSet;
 
 /// What is known of a program that never stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,54 +37,126 @@ impl Totals {
 
 /// Whether some statement of a body writes every element of a buffer, whatever the dims are.
 pub(crate) fn is_covered(program: &TensorProgram, body: &[Stmt], buffer: BufferId) -> bool {
-    let each = body.iter().map(std::slice::from_ref);
-    let mut covers = each.map(|stmt| {
-        Nest::of_body(program, stmt, buffer).is_some_and(|nest| nest.writes_all())
-            || stores_each(stmt, &program.buffer(buffer).shape, buffer, &mut Vec::new())
-    });
-    covers.any(|covers| covers)
+    covered_where(program, body, buffer).is_some_and(|positive| positive.is_empty())
 }
 
-/// Whether some store stands at the variables of whole loops around it, beside which there are only such that run: with
-/// others before and after it, as where a sum is formed first.
-fn stores_each<'s>(
-    body: &'s [Stmt],
-    shape: &[Dim],
+/// The dims that must be at least 1 for some statement of a body to write every element of a buffer; `None` where nobody knows
+/// of one that does.
+#[must_use]
+pub fn covered_where(
+    program: &TensorProgram,
+    body: &[Stmt],
     buffer: BufferId,
-    loops: &mut Vec<&'s Loop>,
-) -> bool {
-    body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::For { loops: own, kind: LoopKind::Grid | LoopKind::Serial, body } => {
-            let outer = loops.len();
-            loops.extend(own);
-            let found = stores_each(body, shape, buffer, loops);
-            loops.truncate(outer);
-            found
+) -> Option<BTreeSet<Dim>> {
+    let ways = body.iter().filter_map(|stmt| {
+        let stmt = std::slice::from_ref(stmt);
+        let nest = Nest::of_body(program, stmt, buffer).and_then(|nest| nest.writes_all_where());
+        let each = Stores::of(program, stmt, buffer).into_iter();
+        let each = each.filter(|found| found.slice.iter().all(Option::is_none));
+        nest.into_iter().chain(each.map(|found| found.positive)).min_by_key(BTreeSet::len)
+    });
+    ways.min_by_key(BTreeSet::len)
+}
+
+/// Elements of a buffer: at each axis those with an index, or all.
+pub type Slice = Vec<Option<TExpr>>;
+
+/// Elements that a statement writes whatever the dims are. Indices are of variables that are bound around it.
+#[must_use]
+pub fn written_slices(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> Vec<Slice> {
+    let found = Stores::of(program, std::slice::from_ref(stmt), buffer);
+    found.into_iter().filter(|it| it.positive.is_empty()).map(|it| it.slice).collect()
+}
+
+/// What a store at the variables of whole loops comes to.
+struct Reached {
+    slice: Slice,
+    /// The dims that must be at least 1 for that.
+    positive: BTreeSet<Dim>,
+}
+
+/// The stores to a buffer in some statements, where they stand in whole loops, blocks and nothing else: with others before and
+/// after them, as where a sum is formed first.
+struct Stores<'s> {
+    shape: &'s [Dim],
+    buffer: BufferId,
+    /// Around the place.
+    loops: Vec<&'s Loop>,
+    /// Names of values that were given in the statements.
+    named: BTreeSet<ScalarId>,
+    found: Vec<Reached>,
+}
+
+impl<'s> Stores<'s> {
+    fn of(program: &'s TensorProgram, body: &'s [Stmt], buffer: BufferId) -> Vec<Reached> {
+        let shape = &program.buffer(buffer).shape;
+        let (loops, named, found) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let mut stores = Stores { shape, buffer, loops, named, found };
+        stores.search(body);
+        stores.found
+    }
+
+    fn search(&mut self, body: &'s [Stmt]) {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } => {
+                    let outer = self.loops.len();
+                    self.loops.extend(loops);
+                    self.search(body);
+                    self.loops.truncate(outer);
+                }
+                StmtKind::Block { axes, body, .. } if axes.is_empty() => self.search(body),
+                StmtKind::Let { var, .. } => _ = self.named.insert(*var),
+                StmtKind::Store { buffer, indices, update: None, .. } if *buffer == self.buffer => {
+                    let reached = self.reached(indices);
+                    self.found.extend(reached);
+                }
+                _ => {}
+            }
         }
-        StmtKind::Block { axes, body, .. } if axes.is_empty() => {
-            stores_each(body, shape, buffer, loops)
+    }
+
+    fn reached(&self, indices: &[TExpr]) -> Option<Reached> {
+        let axes = indices.iter().zip(self.shape).map(|(index, dim)| self.axis(index, dim));
+        let slice: Slice = axes.collect::<Option<_>>()?;
+        let mut positive = BTreeSet::new();
+        for item in &self.loops {
+            let places = indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count();
+            match (places, &item.stop) {
+                (1, _) => {}
+                (0, TExpr::Int(1..)) if item.start == TExpr::Int(0) => {}
+                (0, TExpr::Dim(name)) if item.start == TExpr::Int(0) => {
+                    positive.insert(Dim::Var(name.clone()));
+                }
+                _ => return None,
+            }
         }
-        StmtKind::Store { buffer: to, indices, update: None, .. } if *to == buffer => {
-            let goes_through = |(index, dim): (&TExpr, &Dim)| match index {
-                TExpr::Int(0) => *dim == Dim::Int(1),
-                TExpr::Scalar(var) => loops.iter().any(|item| {
-                    item.var == *var && item.start == TExpr::Int(0) && item.stop == extent(dim)
-                }),
-                _ => false,
-            };
-            let places = |item: &Loop| {
-                indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count()
-            };
-            let runs =
-                |item: &Loop| item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(1..));
-            let once = |item: &&Loop| match places(item) {
-                0 => runs(item),
-                count => count == 1,
-            };
-            indices.iter().zip(shape).all(goes_through) && loops.iter().all(once)
+        Some(Reached { slice, positive })
+    }
+
+    /// What an index comes to: all of an axis, or one element of it.
+    fn axis(&self, index: &TExpr, dim: &Dim) -> Option<Option<TExpr>> {
+        if *index == TExpr::Int(0) && *dim == Dim::Int(1) {
+            return Some(None);
         }
-        _ => false,
-    })
+        if let TExpr::Scalar(var) = index
+            && let Some(item) = self.loops.iter().find(|item| item.var == *var)
+        {
+            let is_whole = item.start == TExpr::Int(0) && item.stop == extent(dim);
+            return is_whole.then_some(None);
+        }
+        let mut is_fixed = true;
+        visit(index, &mut |part| {
+            is_fixed &= match part {
+                TExpr::Load { .. } => false,
+                TExpr::Scalar(var) => {
+                    !self.named.contains(var) && self.loops.iter().all(|item| item.var != *var)
+                }
+                _ => true,
+            };
+        });
+        is_fixed.then(|| Some(index.clone()))
+    }
 }
 
 /// Whether a statement writes every element of a buffer, whatever the dims are, and reads none of them

@@ -88,6 +88,7 @@ fn image(object: Vec<u8>) -> Image {
         params: vec![buffer("X", false), buffer("Y", true)],
         symbol: Some("double_it".to_owned()),
         sites: vec![site("tir/test", "a negative element"), site("boundary/dim", "another length")],
+        watched: None,
         span: Span::default(),
     };
     let main = Function {

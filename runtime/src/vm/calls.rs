@@ -166,7 +166,7 @@ impl Run<'_> {
         match value {
             Value::Scalar(DType::Bool, Number::Int(value)) => return Ok(*value != 0),
             Value::Tensor(tensor) if tensor.dtype == DType::Bool && tensor.shape.is_empty() => {
-                if !tensor.written {
+                if !tensor.is_written() {
                     return Err(unwritten());
                 }
                 return Ok(tensor.bytes().first() == Some(&1));

@@ -237,7 +237,7 @@ impl Passed {
         match (self, other) {
             (Self::Bytes(a), Self::Bytes(b)) => a.is_same_place(b),
             (Self::Elements(a), Self::Elements(b)) => {
-                (a.dtype, &a.shape, a.written) == (b.dtype, &b.shape, b.written)
+                (a.dtype, &a.shape, &a.written) == (b.dtype, &b.shape, &b.written)
                     && a.bytes() == b.bytes()
             }
             (Self::Other(a), Self::Other(b)) => a == b,

@@ -9,9 +9,9 @@ use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
 use crate::kernels::{Access, Home, KernelTrap, TensorArg, located};
 use crate::observer::{Callee, Watch};
-use crate::program::{Kernel, Param};
+use crate::program::{Extent, Kernel, Param};
 use crate::stop::Stop;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Written};
 use crate::value::{Kept, Machine, Number, Value};
 use std::sync::Arc;
 
@@ -58,19 +58,30 @@ impl Run<'_> {
             source.lent(access)
         });
         let tensors = tensors.collect::<Result<Vec<_>, Stop>>()?;
+        let mut maps = match module.kernels.watches(at) {
+            true => Maps::of(kernel, &sources)?,
+            false => None,
+        };
         let watch = Watch::start(module.observer.as_deref());
-        let result = module.kernels.call(at, &tensors, &ints);
+        let result = match &mut maps {
+            None => module.kernels.call(at, &tensors, &ints),
+            Some(maps) => module.kernels.call_watched(at, &tensors, &mut maps.maps, &ints),
+        };
         watch.stop(Callee::Kernel, name, || tensors.iter().map(TensorArg::shape).collect());
         drop(tensors);
-        result.map_err(|trap| stop(kernel, trap))?;
-        for (source, is_written) in sources.into_iter().zip(writes(kernel)) {
+        result.map_err(|trap| stop(kernel, trap, maps.is_some()))?;
+        for (at, (source, is_written)) in sources.into_iter().zip(writes(kernel)).enumerate() {
+            let written = || maps.as_ref().map_or(Written::All, |maps| maps.written(at));
             match source {
-                Source::Placed(placed) if is_written => placed.wrote(name),
+                Source::Placed(placed) if is_written => placed.wrote(name, written()),
                 Source::Staged(placed, tensor) if is_written => {
                     placed.assign(&tensor)?;
-                    placed.wrote(name);
+                    placed.wrote(name, written());
                 }
-                Source::Copied(tensor, Some(register)) => self.set(register, Value::Tensor(tensor)),
+                Source::Copied(tensor, Some(register)) => {
+                    let tensor = Tensor { written: written(), ..tensor };
+                    self.set(register, Value::Tensor(tensor));
+                }
                 _ => {}
             }
         }
@@ -126,7 +137,7 @@ impl Run<'_> {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.data().as_ptr(), bytes.len());
         }
         let (dtype, shape) = (tensor.dtype, Arc::clone(&tensor.shape));
-        let written = tensor.written;
+        let written = tensor.written.clone();
         let copy = Tensor { dtype, shape, block: Arc::new(block), offset: 0, written };
         *source = Source::Copied(copy, *register);
         Ok(())
@@ -165,12 +176,21 @@ impl Source {
         }
     }
 
+    fn written(&self) -> Written {
+        match self {
+            Source::Placed(placed) => placed.written(),
+            Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
+                tensor.written.clone()
+            }
+        }
+    }
+
     fn lent(&self, access: Access) -> Result<TensorArg<'_>, Stop> {
         let (data, is_written) = match self {
             Source::Placed(placed) => (placed.data()?, placed.is_written()),
             Source::Own(tensor) | Source::Staged(_, tensor) | Source::Copied(tensor, _) => {
                 // SAFETY: a tensor lies in its block.
-                (unsafe { tensor.block.data().add(tensor.offset) }, tensor.written)
+                (unsafe { tensor.block.data().add(tensor.offset) }, tensor.is_written())
             }
         };
         let home = match self {
@@ -193,6 +213,56 @@ fn writes(kernel: &Kernel) -> impl Iterator<Item = bool> + '_ {
         Param::Int => None,
     });
     buffers.chain(std::iter::repeat(false))
+}
+
+/// What was written to the tensors of a call that is watched.
+struct Maps {
+    /// For each tensor a byte for each element.
+    maps: Vec<Vec<u8>>,
+    /// Tensors that are whole after the call, whatever their maps say.
+    filled: Vec<bool>,
+}
+
+impl Maps {
+    /// Where the kernel may read an element that nothing wrote, or leave one so.
+    fn of(kernel: &Kernel, sources: &[Source]) -> Result<Option<Self>, Stop> {
+        let filled: Vec<bool> = (0..sources.len()).map(|at| fills(kernel, sources, at)).collect();
+        let is_open = |((source, is_written), is_filled): ((&Source, bool), &bool)| {
+            !(is_written && *is_filled) && source.written() != Written::All
+        };
+        if !sources.iter().zip(writes(kernel)).zip(&filled).any(is_open) {
+            return Ok(None);
+        }
+        let map = |source: &Source| {
+            let elements = source.signature().1.iter().product::<i64>();
+            let map = source.written().map(usize::try_from(elements).unwrap_or(0));
+            map.ok_or_else(|| Stop::Exhausted {
+                resource: "memory",
+                detail: format!("`{}` is watched, and {elements} bytes are missing", kernel.name),
+            })
+        };
+        let maps = sources.iter().map(map).collect::<Result<_, _>>()?;
+        Ok(Some(Self { maps, filled }))
+    }
+
+    /// After the call.
+    fn written(&self, at: usize) -> Written {
+        if self.filled[at] { Written::All } else { Written::of(&self.maps[at]) }
+    }
+}
+
+/// Whether the code that watches nothing writes every element of a buffer before it reads one.
+fn fills(kernel: &Kernel, sources: &[Source], at: usize) -> bool {
+    let elements = kernel.watched.as_ref().and_then(|watched| watched.elements.get(at));
+    let is_positive = |extent: &Extent| {
+        let source = sources.get(extent.buffer as usize);
+        let found = source.and_then(|source| source.signature().1.get(extent.axis as usize));
+        found.is_some_and(|found| *found > 0)
+    };
+    elements.is_some_and(|elements| {
+        let positive = elements.are_written_where.as_ref();
+        !elements.are_read_first && positive.is_some_and(|all| all.iter().all(is_positive))
+    })
 }
 
 /// A kernel that writes to one of two tensors which share bytes would see its own writes in the other.
@@ -241,10 +311,14 @@ fn check_signature(kernel: &Kernel, sources: &[Source], ints: usize) -> Result<(
     Ok(())
 }
 
-fn stop(kernel: &Kernel, trap: KernelTrap) -> Stop {
+fn stop(kernel: &Kernel, trap: KernelTrap, is_watched: bool) -> Stop {
+    let sites = match &kernel.watched {
+        Some(watched) if is_watched => &watched.sites,
+        _ => &kernel.sites,
+    };
     match trap {
         KernelTrap::Stop(stop) => *stop,
-        KernelTrap::Site(at) => match kernel.sites.get(at) {
+        KernelTrap::Site(at) => match sites.get(at) {
             // The calling convention has one trap that is none.
             Some(site) if site.id == OUT_OF_MEMORY => {
                 Stop::Exhausted { resource: "memory", detail: site.message.clone() }

@@ -8,7 +8,7 @@
 use crate::block::{Block, Pool};
 use crate::dtype::DType;
 use crate::stop::Stop;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Written};
 use crate::value::shown_shape;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -42,12 +42,16 @@ pub(crate) struct Instance {
     state: AtomicU8,
     /// By what, and which bytes that wrote.
     overwritten: Mutex<Option<(Arc<str>, Range<usize>)>>,
+    /// The elements that something was written to, where it holds some.
+    elements: Mutex<Option<Arc<[u8]>>>,
 }
 
 const UNWRITTEN: u8 = 0;
 const HOLDS: u8 = 1;
 const OVERWRITTEN: u8 = 2;
 const RELEASED: u8 = 3;
+/// Something was written to some elements.
+const HOLDS_SOME: u8 = 4;
 
 /// A name of a tensor that lies in a storage.
 #[derive(Clone, Debug)]
@@ -103,6 +107,7 @@ impl Storage {
             shape: Arc::clone(&shape),
             state: AtomicU8::new(UNWRITTEN),
             overwritten: Mutex::new(None),
+            elements: Mutex::new(None),
         });
         state.instances.push(Arc::clone(&instance));
         Ok(Placed { storage: Arc::clone(self), instance, dtype, shape })
@@ -182,7 +187,20 @@ impl Placed {
 
     /// Whether something was written to it.
     pub(super) fn is_written(&self) -> bool {
-        self.state() == HOLDS || self.instance.bytes.is_empty()
+        matches!(self.state(), HOLDS | HOLDS_SOME) || self.instance.bytes.is_empty()
+    }
+
+    /// To what of it something was written.
+    pub(super) fn written(&self) -> Written {
+        match self.state() {
+            HOLDS_SOME => {
+                let elements = self.instance.elements.lock();
+                let elements = elements.unwrap_or_else(PoisonError::into_inner).clone();
+                elements.map_or(Written::None, Written::Some)
+            }
+            _ if self.is_written() => Written::All,
+            _ => Written::None,
+        }
     }
 
     /// Releases the tensor, and its storage when no other is left in it: what a function gave.
@@ -250,14 +268,14 @@ impl Placed {
         Some((block, self.instance.bytes.start))
     }
 
-    /// A kernel wrote to it; what shares bytes with it is lost.
-    pub(super) fn wrote(&self, by: &Arc<str>) {
+    /// A kernel wrote to it, so that of its elements these are written; what shares bytes with it is lost.
+    pub(super) fn wrote(&self, by: &Arc<str>, written: Written) {
         let bytes = &self.instance.bytes;
         let state = self.storage.state();
         for other in &state.instances {
             if overlap(&other.bytes, bytes)
                 && !Arc::ptr_eq(other, &self.instance)
-                && matches!(other.state.load(Ordering::Relaxed), HOLDS | OVERWRITTEN)
+                && matches!(other.state.load(Ordering::Relaxed), HOLDS | HOLDS_SOME | OVERWRITTEN)
             {
                 other.state.store(OVERWRITTEN, Ordering::Relaxed);
                 let mut overwritten =
@@ -265,7 +283,15 @@ impl Placed {
                 *overwritten = Some((Arc::clone(by), bytes.clone()));
             }
         }
-        self.instance.state.store(HOLDS, Ordering::Relaxed);
+        let (now, elements) = match written {
+            Written::All => (HOLDS, None),
+            Written::None => (UNWRITTEN, None),
+            Written::Some(map) => (HOLDS_SOME, Some(map)),
+        };
+        if now == HOLDS_SOME || self.state() == HOLDS_SOME {
+            *self.instance.elements.lock().unwrap_or_else(PoisonError::into_inner) = elements;
+        }
+        self.instance.state.store(now, Ordering::Relaxed);
     }
 
     /// A tensor of its own with the elements as they are.
@@ -301,7 +327,7 @@ impl Placed {
 
     fn named(&self, block: Arc<Block>, offset: usize) -> Tensor {
         let (dtype, shape) = (self.dtype, Arc::clone(&self.shape));
-        Tensor { dtype, shape, block, offset, written: self.is_written() }
+        Tensor { dtype, shape, block, offset, written: self.written() }
     }
 
     /// The only byte of a bool.

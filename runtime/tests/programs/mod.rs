@@ -56,6 +56,7 @@ fn kernel() -> Kernel {
         params: vec![buffer("X", false), buffer("Y", true)],
         symbol: None,
         sites: vec![Site { id: "tir/test".to_owned(), message, span: Span { start: 7, end: 9 } }],
+        watched: None,
         span: Span::default(),
     }
 }

@@ -4,7 +4,6 @@ mod expectation;
 
 pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_corpus::directive::Kind;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
@@ -104,10 +103,4 @@ pub(super) fn load(
 fn read_back(image: &Image) -> Result<Image, String> {
     let read = Image::from_bytes(&image.to_bytes()).map_err(|error| error.to_string())?;
     if read == *image { Ok(read) } else { Err("the file does not read back".to_owned()) }
-}
-
-/// Whether elements stop the program that nothing wrote, of a tensor that something was written to.
-pub(super) fn is_of_elements(kind: &Kind) -> bool {
-    let of_elements = ["tir/uninitialized", "undefined/read"];
-    matches!(kind, Kind::Trap { id, .. } if of_elements.contains(&id.as_str()))
 }

@@ -1,0 +1,110 @@
+//! What threads know of the memory that they share once they have met.
+
+use crate::initialized::{Walk, mentions};
+use relax_syntax::dim::{Dim, floor_div, floor_mod};
+use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, Scope, Stmt, StmtKind, TExpr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Elements of shared memory that are looked at one by one.
+const COUNTED: i64 = 1 << 13;
+
+impl Walk<'_> {
+    /// All threads have come here: what each stored on the way is there.
+    pub(crate) fn meet(&mut self) {
+        let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
+        let shared: Vec<BufferId> = self.known.allocated.iter().filter(shared).copied().collect();
+        for buffer in shared {
+            let Some((found, all)) = self.stored_by_all(buffer) else { continue };
+            if i64::try_from(found.len()) == Ok(all) {
+                self.known.whole.insert(buffer);
+            }
+            self.known.met.entry(buffer).or_default().extend(found);
+        }
+    }
+
+    /// The elements of shared memory to which the stores of all threads come, and how many it has.
+    fn stored_by_all(&self, buffer: BufferId) -> Option<(BTreeSet<Vec<i64>>, i64)> {
+        let extents = self.program.buffer(buffer).shape.iter();
+        let extents =
+            extents.map(|dim| if let Dim::Int(extent) = dim { Some(*extent) } else { None });
+        let extents = extents.collect::<Option<Vec<i64>>>()?;
+        let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
+        let all = all.filter(|all| *all <= COUNTED)?;
+        let mut found = BTreeSet::new();
+        for (_, indices) in self.known.elements.iter().filter(|(other, _)| *other == buffer) {
+            self.each_thread(indices, &mut |values| {
+                let inside =
+                    values.iter().zip(&extents).all(|(at, extent)| (0..*extent).contains(at));
+                found.extend(inside.then(|| values.to_vec()));
+            });
+        }
+        Some((found, all))
+    }
+
+    /// Whether each thread reads what some thread wrote before they met.
+    pub(crate) fn is_met(&self, buffer: BufferId, indices: &[TExpr]) -> bool {
+        let Some(met) = self.known.met.get(&buffer) else { return false };
+        let mut all_met = true;
+        self.each_thread(indices, &mut |values| all_met &= met.contains(values)) && all_met
+    }
+
+    /// The values of indices for each thread; false where something else decides them.
+    fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) -> bool {
+        let is_used = |var: &ScalarId| indices.iter().any(|at| mentions(at, &TExpr::Scalar(*var)));
+        let used: Vec<(ScalarId, i64)> = self
+            .known
+            .threads
+            .iter()
+            .map(|(var, count)| (*var, *count))
+            .filter(|(var, _)| is_used(var))
+            .collect();
+        let all = used.iter().try_fold(1_i64, |all, (_, count)| all.checked_mul(*count));
+        let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
+        for mut number in 0..all {
+            let mut values = BTreeMap::new();
+            for (var, count) in &used {
+                values.insert(*var, number % count);
+                number /= count;
+            }
+            let found: Option<Vec<i64>> = indices.iter().map(|at| value(at, &values)).collect();
+            let Some(found) = found else { return false };
+            seen(&found);
+        }
+        true
+    }
+
+    /// A loop ran for all values of its variables: what each iteration stored to shared memory is there.
+    pub(crate) fn ran(&mut self, all: impl Iterator<Item = (ScalarId, i64)>, body: &[Stmt]) {
+        let known = self.known.elements.len();
+        for stmt in body {
+            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
+                && self.program.buffer(*buffer).scope == Scope::Shared
+            {
+                self.wrote(*buffer, indices);
+            }
+        }
+        if self.known.elements.len() > known {
+            self.known.threads.extend(all);
+        }
+    }
+}
+
+/// The value of an index that is made of literals and variables of threads, or of loops that run for all values.
+fn value(index: &TExpr, threads: &BTreeMap<ScalarId, i64>) -> Option<i64> {
+    match index {
+        TExpr::Int(value) => Some(*value),
+        TExpr::Scalar(var) => threads.get(var).copied(),
+        TExpr::Binary(op, both) => {
+            let (a, b) = (value(&both.0, threads)?, value(&both.1, threads)?);
+            match op {
+                BinOp::Add => a.checked_add(b),
+                BinOp::Sub => a.checked_sub(b),
+                BinOp::Mul => a.checked_mul(b),
+                BinOp::FloorDiv => floor_div(a, b),
+                BinOp::Mod => floor_mod(a, b),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
