@@ -231,7 +231,7 @@ pub(crate) enum Backend {
 /// of a call, and for one call which kernels take the time.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// The program, or a module file of `relax build`; `-` is the standard input
+    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
     /// The function to call
     #[arg(long, default_value = "main")]

@@ -390,6 +390,11 @@ fn a_model_is_built_as_its_import() {
         assert_eq!(interpreted.status.code(), Some(0), "{}", text(&interpreted.stderr));
         assert_eq!(text(&module.stdout), text(&interpreted.stdout), "{}", text(&module.stderr));
     }
+    let timed = folder.relax(&["bench", &scan, "--sym", "b=2", "--sym", "t=5", "--seconds", "0"]);
+    assert_eq!(timed.status.code(), Some(0), "{}", text(&timed.stderr));
+    assert!(text(&timed.stdout).starts_with("main: "), "{}", text(&timed.stdout));
+    let untold = folder.relax(&["bench", &model("rank.onnx")]);
+    assert_eq!(untold.status.code(), Some(2), "{}", text(&untold.stderr));
     let rank = folder.build(&model("rank.onnx"), "rank.rxm", &[]);
     assert_eq!(rank.status.code(), Some(2), "{}", text(&rank.stderr));
     assert!(text(&rank.stderr).contains("relax import"), "{}", text(&rank.stderr));

@@ -6,6 +6,7 @@ mod open;
 mod route;
 
 pub use modules::{Digest, Key, Modules};
+pub use open::watched;
 pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use relax_cpu::{Cache, Compiler};
@@ -54,7 +55,7 @@ pub fn build_cpu<'t>(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
-    let watched = open::watched(module);
+    let watched = watched(module);
     let options = Options { watched: Some(&watched), ..options.into() };
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source, module)?;

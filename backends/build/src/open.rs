@@ -22,8 +22,10 @@ const CALLS: [&str; 5] = [
     "make_closure",
 ];
 
-/// The tensor programs of a module of P2.3 that may need to be watched.
-pub(crate) fn watched(module: &Module) -> BTreeSet<Name> {
+/// The tensor programs of a module of P2.3 that may be called with tensors that have elements which nothing wrote, or that may
+/// leave such elements in one that is used later.
+#[must_use]
+pub fn watched(module: &Module) -> BTreeSet<Name> {
     let programs: BTreeMap<&Name, Program<'_>> = module
         .definitions
         .iter()

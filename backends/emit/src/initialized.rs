@@ -9,6 +9,7 @@ use relax_rewrite::kernels;
 use relax_rewrite::launches::{is_thread_loop, thread_axis};
 use relax_rewrite::patterns::{Slice, covered_where, initializes, visit, written_slices};
 use relax_rewrite::products::flat;
+use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Axis, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
@@ -24,6 +25,18 @@ pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
 #[must_use]
 pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
     walked(program, parameters(program))
+}
+
+/// The workspaces of a program with such a read: whatever they are given lies in them.
+pub(crate) fn unproved_workspaces(program: &TensorProgram) -> BTreeSet<BufferId> {
+    let workspaces = program.buffer_params().filter(|buffer| is_workspace(program, *buffer));
+    let allocated: BTreeSet<BufferId> = workspaces.collect();
+    let mut found = walked(
+        program,
+        Known { straight: allocated.clone(), allocated: allocated.clone(), ..Known::default() },
+    );
+    found.retain(|buffer| allocated.contains(buffer));
+    found
 }
 
 /// What is known of the elements of a parameter.

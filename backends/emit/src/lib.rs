@@ -35,6 +35,7 @@ mod multiply;
 mod names;
 mod outline;
 mod parts;
+mod past;
 mod phases;
 mod prelude;
 mod printer;
@@ -172,10 +173,10 @@ pub fn print_c<'t>(
                 kernel
             })
         };
-        let printed = print(&symbol, (sums, Maps::OfOwn)).and_then(|mut kernel| {
+        let printed = print(&symbol, (sums, Maps::Own)).and_then(|mut kernel| {
             if watched.is_some_and(|names| names.contains(&program.name)) {
                 let symbol = symbols.fresh(&format!("{symbol}_watched"));
-                kernel.watched = print(&symbol, (Sums::Exact, Maps::OfAll))?.watched;
+                kernel.watched = print(&symbol, (Sums::Exact, Maps::All))?.watched;
             }
             Ok(kernel)
         });

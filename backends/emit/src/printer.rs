@@ -3,7 +3,7 @@
 use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
-use crate::initialized::{Elements, elements_of_parameters, unproved};
+use crate::initialized::{Elements, elements_of_parameters, unproved, unproved_workspaces};
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
@@ -28,9 +28,11 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maps {
     /// Those of the program's own of which it must be.
-    OfOwn,
+    Own,
+    /// Those and workspaces, whose maps are made where theirs are.
+    Workspaces,
     /// Those and all parameters, whose maps the caller has.
-    OfAll,
+    All,
 }
 
 /// What is known where the printer is.
@@ -148,7 +150,10 @@ impl<'p, 'f> Printer<'p, 'f> {
 
     /// The same with these maps.
     pub(crate) fn with(mut self, maps: Maps) -> Self {
-        if maps == Maps::OfAll {
+        if maps == Maps::Workspaces {
+            unproved_workspaces(self.program).into_iter().for_each(|buffer| self.watch(buffer));
+        }
+        if maps == Maps::All {
             self.elements = elements_of_parameters(self.program);
             let filled: Vec<bool> = self.elements.iter().map(Elements::are_filled).collect();
             for (buffer, is_filled) in self.program_buffers().into_iter().zip(filled) {

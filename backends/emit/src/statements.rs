@@ -137,6 +137,9 @@ impl Printer<'_, '_> {
                     break;
                 }
                 self.name_divisors(item, body);
+                if self.write_past(item, &bound, body) {
+                    break;
+                }
             }
             let (start, stop) = bound;
             let var = self.scalars[&item.var].clone();

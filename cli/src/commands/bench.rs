@@ -1,8 +1,11 @@
 //! `relax bench`: how long a function takes, compiled, and which kernels take the time.
 
 use super::calls::Calls;
+use super::import::is_model;
 use super::load;
-use super::run::{Prepared, prepare_device, prepare_file, prepare_program, refuse_module};
+use super::run::{
+    Prepared, model, prepare_device, prepare_file, prepare_model, prepare_program, refuse_module,
+};
 use crate::args::{BenchArgs, RunArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::is_module;
@@ -19,9 +22,16 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let prepared = if is_module(&args.file)? {
         refuse_module(run.backend)?;
         prepare_file(&run)?
+    } else if is_model(&args.file) {
+        let Some(model) = model(&run, terminal)? else { return Ok(Exit::Wrong) };
+        let (program, sums) = (model.program.clone(), sums(args));
+        match prepare_model(model, sums)? {
+            Ok(prepared) => prepared,
+            Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
+        }
     } else {
         let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-        let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+        let sums = sums(args);
         let prepared = match args.backend {
             Target::Cpu => prepare_program(&run, &program, sums)?,
             Target::Wgpu | Target::Cuda => prepare_device(&run, &program, sums)?,
@@ -32,6 +42,10 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
         }
     };
     measure(args, prepared, terminal)
+}
+
+fn sums(args: &BenchArgs) -> Sums {
+    if args.fast { Sums::AnyOrder } else { Sums::Exact }
 }
 
 /// What is run: with random data where nothing else is said.

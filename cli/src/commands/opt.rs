@@ -12,8 +12,9 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use relax_build::watched;
 use relax_corpus::pipeline::{Program, print};
-use relax_emit::{Sums, print_c, print_cuda};
+use relax_emit::{Options, Sums, print_c, print_cuda};
 use relax_lower::gpu::{Choices, Order, schedule_module};
 use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_rewrite::pass::{Pass, Settings};
@@ -80,9 +81,12 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 
 /// The tensor programs as C; what became of their checks is told with `-v`.
 fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
-    let source = print_c(module, &mut Prover::new(), sums);
+    let watched = watched(module);
+    let options = Options { sums, tiles: None, watched: Some(&watched) };
+    let source = print_c(module, &mut Prover::new(), options);
     for kernel in &source.kernels {
-        terminal.detail(&format!("{}: {}", kernel.name, kernel.checks));
+        let maps = if kernel.watched.is_some() { ", also with maps of its tensors" } else { "" };
+        terminal.detail(&format!("{}: {}{maps}", kernel.name, kernel.checks));
     }
     for (name, why) in &source.left_out {
         terminal.note(&format!("`{name}` is left out: {why}"));

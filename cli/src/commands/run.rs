@@ -24,6 +24,8 @@ use arguments::Inputs;
 pub(super) use compared::{called, compiled};
 pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program};
 use relax_corpus::pipeline::{Program, Ran, RunOptions, run as interpret};
+use relax_emit::Sums;
+use relax_rewrite::pipeline::Failed;
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
 use relax_syntax::ir::{Function, Module};
@@ -82,10 +84,17 @@ pub(super) fn refuse_module(backend: Backend) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Imports a model and runs it. Inputs that decide shapes or axes go to the import.
-fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+/// A model as a program, and what is asked of that.
+pub(super) struct Model {
+    pub(super) program: Program,
+    constants: Constants,
+    args: RunArgs,
+}
+
+/// Imports a model; what is wrong with it was shown where there is none. Inputs that decide shapes or axes go to the import.
+pub(super) fn model(args: &RunArgs, terminal: &mut Terminal) -> Result<Option<Model>, Failure> {
     let (model, bound) = import::for_run(args, terminal)?;
-    let Some(model) = model else { return Ok(Exit::Wrong) };
+    let Some(model) = model else { return Ok(None) };
     let mut args = args.clone();
     args.input.retain(|input| !bound.iter().any(|name| import::is_of(input, name)));
     for input in &mut args.input {
@@ -93,14 +102,34 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     }
     let import::Loaded { program, externals, .. } = model;
     let constants = Constants { externals, ..Constants::default() };
-    if args.backend == Backend::Cpu {
-        terminal.doing(format!("compiling {}", args.file.display()));
-        return compiled::run_imported(&args, &program, constants, terminal);
+    Ok(Some(Model { program, constants, args }))
+}
+
+/// Compiles a model and reads the arguments; the inner error is that of a pass.
+pub(super) fn prepare_model(model: Model, sums: Sums) -> Result<Result<Prepared, Failed>, Failure> {
+    let Model { program, constants, args } = model;
+    match args.backend {
+        Backend::Interp | Backend::Cpu => compiled::prepare_with(&args, &program, constants, sums),
+        Backend::Cuda | Backend::Wgpu => {
+            accelerated::prepare_with(&args, &program, constants, sums)
+        }
     }
-    if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
-        return accelerated::run_with(&args, &program, constants, terminal);
+}
+
+/// Imports a model and runs it.
+fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
+    let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
+    let Model { program, constants, args } = model;
+    match args.backend {
+        Backend::Interp => interpreted(&args, &program, constants, terminal),
+        Backend::Cpu => {
+            terminal.doing(format!("compiling {}", args.file.display()));
+            compiled::run_imported(&args, &program, constants, terminal)
+        }
+        Backend::Cuda | Backend::Wgpu => {
+            accelerated::run_with(&args, &program, constants, terminal)
+        }
     }
-    interpreted(&args, &program, constants, terminal)
 }
 
 fn interpreted(

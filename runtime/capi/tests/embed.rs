@@ -72,25 +72,6 @@ fn image(object: Vec<u8>) -> Image {
         I::CallKernel { kernel: 0, args: vec![r(0), r(4)].into() },
         I::Return(r(4)),
     ];
-    let buffer = |name: &str, is_written| Param::Buffer {
-        name: name.to_owned(),
-        dtype: DType::F32,
-        rank: 1,
-        is_written,
-    };
-    let site = |id: &str, message: &str| Site {
-        id: id.to_owned(),
-        message: message.to_owned(),
-        span: Span { start: 12, end: 20 },
-    };
-    let kernel = Kernel {
-        name: "double".to_owned(),
-        params: vec![buffer("X", false), buffer("Y", true)],
-        symbol: Some("double_it".to_owned()),
-        sites: vec![site("tir/test", "a negative element"), site("boundary/dim", "another length")],
-        watched: None,
-        span: Span::default(),
-    };
     let main = Function {
         name: "main".to_owned(),
         symbol: Some("main".to_owned()),
@@ -104,12 +85,35 @@ fn image(object: Vec<u8>) -> Image {
     let texts = ["boundary", "parameter `x`", "Tensor((n,), \"f32\")"].map(str::to_owned).into();
     let program = Program {
         functions: vec![main],
-        kernels: vec![kernel],
+        kernels: vec![kernel()],
         constants: vec![integer(1), integer(0)],
         texts,
     };
     let source = "the first\nthe second\nthe third\n".to_owned();
     Image { program, object, source, target: host_target(), ..Image::default() }
+}
+
+/// What `double_it` is to the machine.
+fn kernel() -> Kernel {
+    let buffer = |name: &str, is_written| Param::Buffer {
+        name: name.to_owned(),
+        dtype: DType::F32,
+        rank: 1,
+        is_written,
+    };
+    let site = |id: &str, message: &str| Site {
+        id: id.to_owned(),
+        message: message.to_owned(),
+        span: Span { start: 12, end: 20 },
+    };
+    Kernel {
+        name: "double".to_owned(),
+        params: vec![buffer("X", false), buffer("Y", true)],
+        symbol: Some("double_it".to_owned()),
+        sites: vec![site("tir/test", "a negative element"), site("boundary/dim", "another length")],
+        watched: None,
+        span: Span::default(),
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    fn device_array(&mut self, buffer: BufferId, of: &str, name: &str, size: usize) {
+    pub(super) fn device_array(&mut self, buffer: BufferId, of: &str, name: &str, size: usize) {
         let shape = self.program.buffer(buffer).shape.clone();
         let bytes = constant_count(&shape)
             .and_then(|count| count.checked_mul(i64::try_from(size).ok()?))

@@ -21,7 +21,7 @@ pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
 
 use crate::checks::{Checks, Learned};
 use crate::dtypes;
-use crate::printer::Printer;
+use crate::printer::{Maps, Printer};
 use crate::replaced::without_names;
 use crate::{Site, Sums, first_message, names, phases, prelude};
 use groups::{Group, groups};
@@ -176,6 +176,7 @@ fn print_launches(
     call::assume_small(facts, program);
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
+        .map(|printer| printer.with(Maps::Workspaces))
         .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));
     facts.pop();
     printed
@@ -263,6 +264,11 @@ impl Printer<'_, '_> {
         for &buffer in memory {
             self.span = self.program.buffer(buffer).span;
             self.device_memory(buffer);
+        }
+        for buffer in self.program_buffers() {
+            if let Some(map) = self.watched.get(&buffer).cloned() {
+                self.device_array(buffer, "uint8_t", &map, 1);
+            }
         }
     }
 

@@ -50,7 +50,7 @@ pub(in crate::commands) fn prepare_device(
     prepare_with(args, program, constants, sums)
 }
 
-fn prepare_with(
+pub(super) fn prepare_with(
     args: &RunArgs,
     program: &Program,
     constants: Constants,

@@ -59,15 +59,27 @@ pub(super) fn run_imported(
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    let made = match compile(program, constants, Sums::Exact)? {
+    match prepare_with(args, program, constants, Sums::Exact)? {
+        Ok(prepared) => run(args, prepared, terminal),
+        Err(failed) => failed_run(&failed, program, terminal),
+    }
+}
+
+/// Compiles such a program and reads the arguments; the inner error is that of a pass.
+pub(super) fn prepare_with(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    sums: Sums,
+) -> Result<Result<Prepared, Failed>, Failure> {
+    let made = match compile(program, constants, sums)? {
         Ok(made) => made,
-        Err(failed) => return failed_run(&failed, program, terminal),
+        Err(failed) => return Ok(Err(failed)),
     };
     let name = &program.source.name;
     let module = loaded(Module::load_with(&made.image.to_bytes(), limits(args)?), name)?;
     let source = program.source.clone();
-    let prepared = prepare(args, module, &program.module, &made.parameters, source)?;
-    run(args, prepared, terminal)
+    prepare(args, module, &program.module, &made.parameters, source).map(Ok)
 }
 
 pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {

@@ -1,0 +1,91 @@
+//! Rows of results that are larger than caches are written past them: a processor that fetches a line before it writes to it moves
+//! half as much again. A few hundred elements are computed into a buffer first, which leaves them to the compiler's
+//! vectors; whether it is done is asked at run time, by what the whole result takes.
+
+use crate::printer::Printer;
+use relax_rewrite::workspaces::is_workspace;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::{BufferId, Loop, Param, Stmt, StmtKind, TExpr};
+
+/// Elements that are computed before they are written.
+const BLOCK: usize = 256;
+
+impl Printer<'_, '_> {
+    /// Prints the innermost loop of a nest that stores a row of f32 side by side in both ways, if it does nothing else.
+    pub(crate) fn write_past(
+        &mut self,
+        item: &Loop,
+        (start, stop): &(String, String),
+        body: &[Stmt],
+    ) -> bool {
+        let Some((buffer, indices, value)) = lone_store(body) else { return false };
+        let info = self.program.buffer(buffer);
+        let is_result = self.program.params.contains(&Param::Buffer(buffer))
+            && !is_workspace(self.program, buffer)
+            && info.dtype == DType::F32;
+        let Some((last, outer)) = indices.split_last() else { return false };
+        let is_row = *last == TExpr::Scalar(item.var) && !outer.iter().any(|at| mentions(at, item));
+        let is_plain = !self.is_cuda() && !self.watched.contains_key(&buffer);
+        if !is_result || !is_row || !is_plain || start != "0" {
+            return false;
+        }
+        let mark = self.mark();
+        let within = self.learned.clone();
+        self.facts.push();
+        self.ranges.enter(self.facts, item);
+        self.sources.bind_loop(item);
+        let values = self.indices(indices);
+        let value = self.expr(value, DType::F32);
+        let at = self.element(buffer, indices, values);
+        self.facts.pop();
+        self.learned = within;
+        if self.mark().lines() != mark.lines() {
+            self.forget(mark);
+            return false;
+        }
+        let (var, name) = (self.scalars[&item.var].clone(), self.buffers[&buffer].clone());
+        let extents: Vec<String> =
+            self.extent_names(buffer).iter().map(|extent| format!("(double)({extent})")).collect();
+        let [block, end, some] = ["block", "end", "some"].map(|wish| self.names.fresh(wish));
+        self.line(&format!("if (rx_is_past({stop}, {})) {{", extents.join(" * ")));
+        for line in [
+            format!("    for (int64_t {block} = 0; {block} < {stop}; {block} += {BLOCK}) {{"),
+            format!(
+                "        const int64_t {end} = {stop} - {block} < {BLOCK} ? {stop} : {block} + {BLOCK};"
+            ),
+            format!("        _Alignas(64) float {some}[{BLOCK}];"),
+            format!(
+                "        for (int64_t {var} = {block}; {var} < {end}; {var}++) {some}[{var} - {block}] = {value};"
+            ),
+            format!("        const int64_t {var} = {block};"),
+            format!("        rx_write_past(&{name}[{at}], {some}, {end} - {block});"),
+            "    }".to_owned(),
+            "    rx_written();".to_owned(),
+            "} else {".to_owned(),
+            format!("    for (int64_t {var} = 0; {var} < {stop}; {var}++) {name}[{at}] = {value};"),
+            "}".to_owned(),
+        ] {
+            self.line(&line);
+        }
+        true
+    }
+}
+
+/// The only statement, if it stores a value and nothing else.
+fn lone_store(body: &[Stmt]) -> Option<(BufferId, &[TExpr], &TExpr)> {
+    match body {
+        [Stmt { kind: StmtKind::Block { axes, init, body, .. }, .. }]
+            if axes.is_empty() && init.is_empty() =>
+        {
+            lone_store(body)
+        }
+        [Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, .. }] => {
+            Some((*buffer, indices, value))
+        }
+        _ => None,
+    }
+}
+
+fn mentions(expr: &TExpr, item: &Loop) -> bool {
+    crate::initialized::mentions(expr, &TExpr::Scalar(item.var))
+}
