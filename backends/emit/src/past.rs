@@ -3,6 +3,7 @@
 //! vectors; whether it is done is asked at run time, by what the whole result takes.
 
 use crate::printer::Printer;
+use relax_rewrite::patterns::visit;
 use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, Param, Stmt, StmtKind, TExpr};
@@ -26,7 +27,12 @@ impl Printer<'_, '_> {
         let Some((last, outer)) = indices.split_last() else { return false };
         let is_row = *last == TExpr::Scalar(item.var) && !outer.iter().any(|at| mentions(at, item));
         let is_plain = !self.is_cuda() && !self.watched.contains_key(&buffer);
-        if !is_result || !is_row || !is_plain || start != "0" {
+        if !is_result
+            || !is_row
+            || !is_plain
+            || start != "0"
+            || reads_beside(value, buffer, indices)
+        {
             return false;
         }
         let mark = self.mark();
@@ -86,6 +92,50 @@ fn lone_store(body: &[Stmt]) -> Option<(BufferId, &[TExpr], &TExpr)> {
     }
 }
 
+/// Whether an element of a buffer is read that may have been stored just before.
+fn reads_beside(value: &TExpr, buffer: BufferId, at: &[TExpr]) -> bool {
+    let mut found = false;
+    for expr in at.iter().chain([value]) {
+        visit(expr, &mut |part| {
+            if let TExpr::Load { buffer: read, indices } = part {
+                found |= *read == buffer && indices != at;
+            }
+        });
+    }
+    found
+}
+
 fn mentions(expr: &TExpr, item: &Loop) -> bool {
     crate::initialized::mentions(expr, &TExpr::Scalar(item.var))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Sums, print_c};
+    use relax_corpus::pipeline::Program;
+    use relax_symbolic::Prover;
+    use relax_syntax::span::Source;
+
+    /// How many loops are printed in both ways, of a program that fills rows of a result and then does this.
+    fn rows(body: &str) -> usize {
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((\"n\", 8), \"f32\"), Y: Buffer((\"n\", 8), \"f32\")):\n    \
+                 for i, j in grid(n, 8):\n        Y[i, j] = 0.0\n    for i, j in grid(n, 8):\n        {body}\n"
+        );
+        let module = Program::load(Source::new("rows", text)).module;
+        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
+        source.text.matches("if (rx_is_past(").count()
+    }
+
+    #[test]
+    fn rows_that_read_what_they_store_are_not_written_past_caches() {
+        assert_eq!(rows("Y[i, j] = X[i, j] * 2.0"), 2);
+        assert_eq!(rows("Y[i, j] = X[i, j] + Y[i, j]"), 2);
+        assert_eq!(rows("Y[i, j] = X[i, j] + Y[i, max(j - 1, 0)]"), 1);
+        assert_eq!(rows("Y[i, j] = X[i, j] + Y[i, 7 - j]"), 1);
+        assert_eq!(rows("Y[i, j] += X[i, j]"), 1);
+        assert_eq!(rows("Y[i, 7 - j] = X[i, j]"), 1);
+    }
 }
