@@ -164,8 +164,11 @@ impl Walk<'_, '_> {
                 self.names.insert(var, self.named(tensor));
             }
             (_, Some((name, _))) if CALLS.contains(&name) => self.called(var, expr, true),
-            // Values are copied for them, with what is known of the elements.
-            (_, Some(_)) => {}
+            // Values are copied for them, with what is known of the elements; they may hand those on.
+            (_, Some((_, args))) => {
+                let gives_open = args.iter().any(|arg| self.is_open(&self.named(arg)));
+                self.open.insert(var, gives_open);
+            }
             (Expr::Call { callee: Callee::Global(name), args, .. }, _)
                 if self.programs.contains_key(name) =>
             {
@@ -326,6 +329,15 @@ def main(x: Tensor(("n",), "f32"), c: Tensor((), "bool")):
         let branch =
             "if c:\n    y = call_tir(first, [x], Tensor((n,), \"f32\"))\nelse:\n    y = x\n";
         assert_eq!(names(&format!("{branch}{read}")), ["first", "opaque"]);
+    }
+
+    #[test]
+    fn operators_hand_on_what_nothing_wrote() {
+        let read = "return call_tir(opaque, [y], Tensor((n,), \"f32\"))";
+        let names_of = |y: &str| names(&format!("{y}\n{read}"));
+        assert_eq!(names_of("y = empty((n,), \"f32\")"), ["opaque"]);
+        assert_eq!(names_of("y = flip(empty((n,), \"f32\"), axis=0)"), ["opaque"]);
+        assert_eq!(names_of("y = flip(x, axis=0)"), [""; 0]);
     }
 
     #[test]
