@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use relax_rewrite::patterns::visit;
 use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BufferId, Loop, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Intrinsic, Loop, Param, Stmt, StmtKind, TExpr};
 
 /// Elements that are computed before they are written.
 const BLOCK: usize = 256;
@@ -32,6 +32,7 @@ impl Printer<'_, '_> {
             || !is_plain
             || start != "0"
             || reads_beside(value, buffer, indices)
+            || computes_long(value)
         {
             return false;
         }
@@ -92,6 +93,15 @@ fn lone_store(body: &[Stmt]) -> Option<(BufferId, &[TExpr], &TExpr)> {
     }
 }
 
+/// Whether a value takes longer to compute than to write; a second loop of it is nothing but more to compile.
+fn computes_long(value: &TExpr) -> bool {
+    let mut found = false;
+    visit(value, &mut |part| {
+        found |= matches!(part, TExpr::Call(function, _) if *function != Intrinsic::Sqrt);
+    });
+    found
+}
+
 /// Whether an element of a buffer is read that may have been stored just before.
 fn reads_beside(value: &TExpr, buffer: BufferId, at: &[TExpr]) -> bool {
     let mut found = false;
@@ -136,6 +146,8 @@ mod tests {
         assert_eq!(rows("Y[i, j] = X[i, j] + Y[i, max(j - 1, 0)]"), 1);
         assert_eq!(rows("Y[i, j] = X[i, j] + Y[i, 7 - j]"), 1);
         assert_eq!(rows("Y[i, j] += X[i, j]"), 1);
+        assert_eq!(rows("Y[i, j] = sqrt(X[i, j])"), 2);
+        assert_eq!(rows("Y[i, j] = exp(X[i, j])"), 1);
         assert_eq!(rows("Y[i, 7 - j] = X[i, j]"), 1);
     }
 }
