@@ -116,13 +116,6 @@ impl Tensor {
         if let Written::Some(map) = &self.written { Some(map) } else { None }
     }
 
-    /// The same memory, as what nothing was written to.
-    #[must_use]
-    pub fn unwritten(mut self) -> Self {
-        self.written = if self.bytes().is_empty() { Written::All } else { Written::None };
-        self
-    }
-
     /// The same memory, of which something was written to the elements with a byte that is not 0.
     ///
     /// # Errors

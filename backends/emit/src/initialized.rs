@@ -24,17 +24,14 @@ pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
 /// The same with the parameters among them, as if nothing had been written to those before.
 #[must_use]
 pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
-    walked(program, parameters(program))
+    walked(program, unwritten(program.buffer_params().collect()))
 }
 
 /// The workspaces of a program with such a read: whatever they are given lies in them.
 pub(crate) fn unproved_workspaces(program: &TensorProgram) -> BTreeSet<BufferId> {
     let workspaces = program.buffer_params().filter(|buffer| is_workspace(program, *buffer));
     let allocated: BTreeSet<BufferId> = workspaces.collect();
-    let mut found = walked(
-        program,
-        Known { straight: allocated.clone(), allocated: allocated.clone(), ..Known::default() },
-    );
+    let mut found = walked(program, unwritten(allocated.clone()));
     found.retain(|buffer| allocated.contains(buffer));
     found
 }
@@ -61,7 +58,8 @@ impl Elements {
 #[must_use]
 pub fn elements_of_parameters(program: &TensorProgram) -> Vec<Elements> {
     let body = program.body.as_deref().unwrap_or(&[]);
-    let mut walk = Walk { program, known: parameters(program), unproved: BTreeSet::new() };
+    let known = unwritten(program.buffer_params().collect());
+    let mut walk = Walk { program, known, unproved: BTreeSet::new() };
     let whole = walk.body(body);
     let elements = |buffer| Elements {
         are_read_first: walk.unproved.contains(&buffer),
@@ -73,9 +71,8 @@ pub fn elements_of_parameters(program: &TensorProgram) -> Vec<Elements> {
     program.buffer_params().map(elements).collect()
 }
 
-/// As if nothing had been written to the parameters before.
-fn parameters(program: &TensorProgram) -> Known {
-    let allocated: BTreeSet<BufferId> = program.buffer_params().collect();
+/// As if nothing had been written to some buffers before.
+fn unwritten(allocated: BTreeSet<BufferId>) -> Known {
     Known { straight: allocated.clone(), allocated, ..Known::default() }
 }
 
@@ -147,24 +144,6 @@ impl Walk<'_> {
                 self.known.slices.push((buffer, slice));
             }
         }
-    }
-
-    /// Whether each element was stored to on its own.
-    fn is_listed(&self, buffer: BufferId) -> bool {
-        let own = self.known.elements.iter().filter(|(other, _)| *other == buffer);
-        let places: BTreeSet<Vec<i64>> = own
-            .filter_map(|(_, indices)| indices.iter().map(literal).collect::<Option<Vec<i64>>>())
-            .collect();
-        let shape = self.program.buffer(buffer).shape.iter();
-        let all = shape.map(Dim::as_int).try_fold(1_i64, |all, extent| all.checked_mul(extent?));
-        let inside = places.iter().filter(|place| {
-            let shape = self.program.buffer(buffer).shape.iter();
-            place
-                .iter()
-                .zip(shape)
-                .all(|(&at, dim)| at >= 0 && dim.as_int().is_some_and(|dim| at < dim))
-        });
-        all.is_some_and(|all| i64::try_from(inside.count()) == Ok(all))
     }
 
     /// What the threads of a launch stored is there for the next one.
@@ -318,10 +297,6 @@ impl Walk<'_> {
 /// Whether an element is one of these.
 fn holds(slice: &Slice, indices: &[TExpr]) -> bool {
     slice.iter().zip(indices).all(|(one, index)| one.as_ref().is_none_or(|one| one == index))
-}
-
-fn literal(index: &TExpr) -> Option<i64> {
-    if let TExpr::Int(value) = index { Some(*value) } else { None }
 }
 
 /// Whether a nest stores to every element of a buffer: its loops are those over the extents, and each

@@ -52,10 +52,9 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
-use initialized::Elements;
+use initialized::{Elements, elements_of_parameters};
 use parts::Piece;
 use prelude::Uses;
-use printer::Maps;
 use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::assume_declared;
 use relax_syntax::Name;
@@ -173,10 +172,10 @@ pub fn print_c<'t>(
                 kernel
             })
         };
-        let printed = print(&symbol, (sums, Maps::Own)).and_then(|mut kernel| {
+        let printed = print(&symbol, (sums, false)).and_then(|mut kernel| {
             if watched.is_some_and(|names| names.contains(&program.name)) {
                 let symbol = symbols.fresh(&format!("{symbol}_watched"));
-                kernel.watched = print(&symbol, (Sums::Exact, Maps::All))?.watched;
+                kernel.watched = print(&symbol, (Sums::Exact, true))?.watched;
             }
             Ok(kernel)
         });
@@ -193,22 +192,29 @@ fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-    (sums, maps): (Sums, Maps),
+    (sums, is_watched): (Sums, bool),
 ) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if has_barrier(body) {
         let apart = phases::without_barriers(program)?;
-        return print_program(&apart, symbol, facts, (sums, maps));
+        return print_program(&apart, symbol, facts, (sums, is_watched));
     }
     let body = replaced::without_names(body);
     facts.push();
     assume_declared(facts, &program.dims);
+    let elements = if is_watched { elements_of_parameters(program) } else { Vec::new() };
+    let open = program.buffer_params().zip(&elements);
+    let open = open.filter(|(_, elements)| !elements.are_filled()).map(|(buffer, _)| buffer);
     let printed = printer::Printer::new(program, (symbol, &body), facts, sums)
-        .map(|printer| printer.with(maps))
-        .map(|printer| printer.kernel(&body))
+        .map(|printer| printer.watching(open).kernel(&body))
         .map_err(|found| first_message(&found));
     facts.pop();
-    printed
+    let (text, mut kernel, uses) = printed?;
+    if is_watched {
+        let (symbol, sites) = (kernel.symbol.clone(), kernel.sites.clone());
+        kernel.watched = Some(Watched { symbol, sites, elements });
+    }
+    Ok((text, kernel, uses))
 }
 
 pub(crate) fn first_message(found: &[Diagnostic]) -> String {

@@ -1,11 +1,11 @@
-//! What threads know of the memory that they share once they have met.
+//! Elements that are counted one by one: what threads know of the memory that they share once they have met.
 
 use crate::initialized::{Walk, mentions};
 use relax_syntax::dim::{Dim, floor_div, floor_mod};
 use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, Scope, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements of shared memory that are looked at one by one.
+/// Elements of a buffer that are looked at one by one.
 const COUNTED: i64 = 1 << 13;
 
 impl Walk<'_> {
@@ -14,7 +14,7 @@ impl Walk<'_> {
         let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
         let shared: Vec<BufferId> = self.known.allocated.iter().filter(shared).copied().collect();
         for buffer in shared {
-            let Some((found, all)) = self.stored_by_all(buffer) else { continue };
+            let Some((found, all)) = self.stored(buffer, |_| true) else { continue };
             if i64::try_from(found.len()) == Ok(all) {
                 self.known.whole.insert(buffer);
             }
@@ -22,8 +22,19 @@ impl Walk<'_> {
         }
     }
 
-    /// The elements of shared memory to which the stores of all threads come, and how many it has.
-    fn stored_by_all(&self, buffer: BufferId) -> Option<(BTreeSet<Vec<i64>>, i64)> {
+    /// Whether each element was stored to on its own, by whoever is here.
+    pub(crate) fn is_listed(&self, buffer: BufferId) -> bool {
+        let is_literal = |indices: &[TExpr]| indices.iter().all(|at| matches!(at, TExpr::Int(_)));
+        let stored = self.stored(buffer, is_literal);
+        stored.is_some_and(|(found, all)| i64::try_from(found.len()) == Ok(all))
+    }
+
+    /// The elements of a small buffer to which the known stores of all threads come, of those that count, and how many it has.
+    fn stored(
+        &self,
+        buffer: BufferId,
+        counts: impl Fn(&[TExpr]) -> bool,
+    ) -> Option<(BTreeSet<Vec<i64>>, i64)> {
         let extents = self.program.buffer(buffer).shape.iter();
         let extents =
             extents.map(|dim| if let Dim::Int(extent) = dim { Some(*extent) } else { None });
@@ -31,7 +42,8 @@ impl Walk<'_> {
         let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
         let all = all.filter(|all| *all <= COUNTED)?;
         let mut found = BTreeSet::new();
-        for (_, indices) in self.known.elements.iter().filter(|(other, _)| *other == buffer) {
+        let own = self.known.elements.iter().filter(|(other, _)| *other == buffer);
+        for (_, indices) in own.filter(|(_, indices)| counts(indices)) {
             self.each_thread(indices, &mut |values| {
                 let inside =
                     values.iter().zip(&extents).all(|(at, extent)| (0..*extent).contains(at));

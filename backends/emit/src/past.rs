@@ -4,6 +4,7 @@
 
 use crate::printer::Printer;
 use relax_rewrite::patterns::visit;
+use relax_rewrite::products::{flat, mentions};
 use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Intrinsic, Loop, Param, Stmt, StmtKind, TExpr};
@@ -25,7 +26,7 @@ impl Printer<'_, '_> {
             && !is_workspace(self.program, buffer)
             && info.dtype == DType::F32;
         let Some((last, outer)) = indices.split_last() else { return false };
-        let is_row = *last == TExpr::Scalar(item.var) && !outer.iter().any(|at| mentions(at, item));
+        let is_row = *last == TExpr::Scalar(item.var) && !mentions(outer, item.var);
         let is_plain = !self.is_cuda() && !self.watched.contains_key(&buffer);
         if !is_result
             || !is_row
@@ -80,13 +81,10 @@ impl Printer<'_, '_> {
 
 /// The only statement, if it stores a value and nothing else.
 fn lone_store(body: &[Stmt]) -> Option<(BufferId, &[TExpr], &TExpr)> {
-    match body {
-        [Stmt { kind: StmtKind::Block { axes, init, body, .. }, .. }]
-            if axes.is_empty() && init.is_empty() =>
+    match flat(body) {
+        (loops, [Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, .. }])
+            if loops.is_empty() =>
         {
-            lone_store(body)
-        }
-        [Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, .. }] => {
             Some((*buffer, indices, value))
         }
         _ => None,
@@ -113,10 +111,6 @@ fn reads_beside(value: &TExpr, buffer: BufferId, at: &[TExpr]) -> bool {
         });
     }
     found
-}
-
-fn mentions(expr: &TExpr, item: &Loop) -> bool {
-    crate::initialized::mentions(expr, &TExpr::Scalar(item.var))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
-use crate::initialized::{Elements, elements_of_parameters, unproved, unproved_workspaces};
+use crate::initialized::unproved;
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
 use crate::replaced::{Replaced, forwarded};
-use crate::{Kernel, Site, Sums, Watched};
+use crate::{Kernel, Site, Sums};
 use relax_rewrite::ranges::Ranges;
 use relax_rewrite::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
@@ -23,17 +23,6 @@ use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-
-/// Of which buffers it is noted what was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Maps {
-    /// Those of the program's own of which it must be.
-    Own,
-    /// Those and workspaces, whose maps are made where theirs are.
-    Workspaces,
-    /// Those and all parameters, whose maps the caller has.
-    All,
-}
 
 /// What is known where the printer is.
 pub(crate) struct Printer<'p, 'f> {
@@ -55,8 +44,6 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) computed: BTreeMap<(BufferId, usize), String>,
     /// Buffers with elements that may be read before they are written, and what it is noted in.
     pub(crate) watched: BTreeMap<BufferId, String>,
-    /// What is known of the parameters that the caller has maps of.
-    pub(crate) elements: Vec<Elements>,
     pub(crate) lines: String,
     pub(crate) indent: usize,
     /// Declarations at the top of the function.
@@ -120,7 +107,6 @@ impl<'p, 'f> Printer<'p, 'f> {
             dims: BTreeMap::new(),
             computed: BTreeMap::new(),
             watched: BTreeMap::new(),
-            elements: Vec::new(),
             lines: String::new(),
             indent: 1,
             declared: Vec::new(),
@@ -148,20 +134,9 @@ impl<'p, 'f> Printer<'p, 'f> {
         Ok(printer)
     }
 
-    /// The same with these maps.
-    pub(crate) fn with(mut self, maps: Maps) -> Self {
-        if maps == Maps::Workspaces {
-            unproved_workspaces(self.program).into_iter().for_each(|buffer| self.watch(buffer));
-        }
-        if maps == Maps::All {
-            self.elements = elements_of_parameters(self.program);
-            let filled: Vec<bool> = self.elements.iter().map(Elements::are_filled).collect();
-            for (buffer, is_filled) in self.program_buffers().into_iter().zip(filled) {
-                if !is_filled {
-                    self.watch(buffer);
-                }
-            }
-        }
+    /// The same, noting also what is written to these buffers.
+    pub(crate) fn watching(mut self, buffers: impl IntoIterator<Item = BufferId>) -> Self {
+        buffers.into_iter().for_each(|buffer| self.watch(buffer));
         self
     }
 
@@ -244,12 +219,10 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str(&self.take_text().body(&extents));
         text.push_str("}\n\n");
         text.push_str(&entry);
-        let Printer { program, sites, checks, multiplies, rows, elements, .. } = self;
+        let Printer { program, sites, checks, multiplies, rows, .. } = self;
         let name = program.name.clone();
         let symbol = symbol.to_owned();
-        let watched = Watched { symbol: symbol.clone(), sites: sites.clone(), elements };
-        let watched = Some(watched).filter(|watched| !watched.elements.is_empty());
-        let kernel = Kernel { name, symbol, sites, checks, watched };
+        let kernel = Kernel { name, symbol, sites, checks, watched: None };
         (text, kernel, Uses { multiplies, rows })
     }
 

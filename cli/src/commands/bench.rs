@@ -4,7 +4,8 @@ use super::calls::Calls;
 use super::import::is_model;
 use super::load;
 use super::run::{
-    Prepared, model, prepare_device, prepare_file, prepare_model, prepare_program, refuse_module,
+    Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
+    refuse_module,
 };
 use crate::args::{BenchArgs, RunArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
@@ -24,8 +25,8 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
         prepare_file(&run)?
     } else if is_model(&args.file) {
         let Some(model) = model(&run, terminal)? else { return Ok(Exit::Wrong) };
-        let (program, sums) = (model.program.clone(), sums(args));
-        match prepare_model(model, sums)? {
+        let Model { args: run, program, constants } = model;
+        match prepare_with(&run, &program, constants, sums(args))? {
             Ok(prepared) => prepared,
             Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
         }

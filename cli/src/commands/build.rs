@@ -50,11 +50,9 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     // What is kept has no certificate.
     let kept = match args.certify {
         true => None,
-        false => Kept::of(
-            &program,
-            Parameters::Bound,
-            &Options { sums, tiles: tiles.as_ref(), watched: None },
-        ),
+        false => {
+            Kept::of(&program, Parameters::Bound, &Options { tiles: tiles.as_ref(), ..sums.into() })
+        }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew.
@@ -160,7 +158,7 @@ pub(super) fn image(
     let externals = of_text(&module, values, &bound.params);
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
-    let options = Options { sums: bound.sums, tiles: bound.tiles.as_ref(), watched: None };
+    let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
     let image =
         build_cpu(&module, &around, options, &compiler, &cache).map_err(|error| match error {
             BuildError::Program(unsupported) => {

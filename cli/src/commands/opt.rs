@@ -82,7 +82,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 /// The tensor programs as C; what became of their checks is told with `-v`.
 fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
     let watched = watched(module);
-    let options = Options { sums, tiles: None, watched: Some(&watched) };
+    let options = Options { watched: Some(&watched), ..sums.into() };
     let source = print_c(module, &mut Prover::new(), options);
     for kernel in &source.kernels {
         let maps = if kernel.watched.is_some() { ", also with maps of its tensors" } else { "" };

@@ -14,6 +14,7 @@ use super::constants::{self, Constants};
 use super::import;
 use super::load;
 use super::nearest::unknown;
+use super::opt::failed_run;
 use crate::args::{Backend, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::is_module;
@@ -42,18 +43,31 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         return imported(args, terminal);
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    match args.backend {
+    let prepared = match args.backend {
+        Backend::Interp => {
+            let function = entry(&program.module, &args.entry)?;
+            let constants = constants::load(&program.module, function, args.params.as_deref())?;
+            return interpreted(args, &program, constants, terminal);
+        }
         Backend::Cpu => {
             terminal.doing(format!("compiling {}", args.file.display()));
-            return compiled::run_program(args, &program, terminal);
+            prepare_program(args, &program, Sums::Exact)?
         }
-        Backend::Interp | Backend::Cuda | Backend::Wgpu => {}
-    }
-    let function = entry(&program.module, &args.entry)?;
-    let constants = constants::load(&program.module, function, args.params.as_deref())?;
-    match args.backend {
-        Backend::Interp | Backend::Cpu => interpreted(args, &program, constants, terminal),
-        Backend::Cuda | Backend::Wgpu => accelerated::run_with(args, &program, constants, terminal),
+        Backend::Cuda | Backend::Wgpu => prepare_device(args, &program, Sums::Exact)?,
+    };
+    finished(args, &program, prepared, terminal)
+}
+
+/// Runs what was compiled, or tells why it was not.
+fn finished(
+    args: &RunArgs,
+    program: &Program,
+    prepared: Result<Prepared, Failed>,
+    terminal: &mut Terminal,
+) -> Outcome {
+    match prepared {
+        Ok(prepared) => compiled::run(args, prepared, terminal),
+        Err(failed) => failed_run(&failed, program, terminal),
     }
 }
 
@@ -86,9 +100,9 @@ pub(super) fn refuse_module(backend: Backend) -> Result<(), Failure> {
 
 /// A model as a program, and what is asked of that.
 pub(super) struct Model {
+    pub(super) args: RunArgs,
     pub(super) program: Program,
-    constants: Constants,
-    args: RunArgs,
+    pub(super) constants: Constants,
 }
 
 /// Imports a model; what is wrong with it was shown where there is none. Inputs that decide shapes or axes go to the import.
@@ -102,34 +116,33 @@ pub(super) fn model(args: &RunArgs, terminal: &mut Terminal) -> Result<Option<Mo
     }
     let import::Loaded { program, externals, .. } = model;
     let constants = Constants { externals, ..Constants::default() };
-    Ok(Some(Model { program, constants, args }))
+    Ok(Some(Model { args, program, constants }))
 }
 
-/// Compiles a model and reads the arguments; the inner error is that of a pass.
-pub(super) fn prepare_model(model: Model, sums: Sums) -> Result<Result<Prepared, Failed>, Failure> {
-    let Model { program, constants, args } = model;
+/// Compiles a program whose constants are at hand and reads the arguments; the inner error is that of a pass.
+pub(super) fn prepare_with(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    sums: Sums,
+) -> Result<Result<Prepared, Failed>, Failure> {
     match args.backend {
-        Backend::Interp | Backend::Cpu => compiled::prepare_with(&args, &program, constants, sums),
-        Backend::Cuda | Backend::Wgpu => {
-            accelerated::prepare_with(&args, &program, constants, sums)
-        }
+        Backend::Interp | Backend::Cpu => compiled::prepare_with(args, program, constants, sums),
+        Backend::Cuda | Backend::Wgpu => accelerated::prepare_with(args, program, constants, sums),
     }
 }
 
 /// Imports a model and runs it.
 fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
-    let Model { program, constants, args } = model;
+    let Model { args, program, constants } = model;
     match args.backend {
-        Backend::Interp => interpreted(&args, &program, constants, terminal),
-        Backend::Cpu => {
-            terminal.doing(format!("compiling {}", args.file.display()));
-            compiled::run_imported(&args, &program, constants, terminal)
-        }
-        Backend::Cuda | Backend::Wgpu => {
-            accelerated::run_with(&args, &program, constants, terminal)
-        }
+        Backend::Interp => return interpreted(&args, &program, constants, terminal),
+        Backend::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
+        Backend::Cuda | Backend::Wgpu => {}
     }
+    let prepared = prepare_with(&args, &program, constants, Sums::Exact)?;
+    finished(&args, &program, prepared, terminal)
 }
 
 fn interpreted(

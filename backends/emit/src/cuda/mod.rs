@@ -21,7 +21,8 @@ pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
 
 use crate::checks::{Checks, Learned};
 use crate::dtypes;
-use crate::printer::{Maps, Printer};
+use crate::initialized::unproved_workspaces;
+use crate::printer::Printer;
 use crate::replaced::without_names;
 use crate::{Site, Sums, first_message, names, phases, prelude};
 use groups::{Group, groups};
@@ -176,7 +177,7 @@ fn print_launches(
     call::assume_small(facts, program);
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
-        .map(|printer| printer.with(Maps::Workspaces))
+        .map(|printer| printer.watching(unproved_workspaces(program)))
         .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));
     facts.pop();
     printed

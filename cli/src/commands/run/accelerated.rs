@@ -1,19 +1,17 @@
 //! Runs on a device beside the processor: kernels are compiled for it, everything else is the virtual machine's.
 
 use super::super::constants::{Constants, load as load_constants};
-use super::super::opt::failed_run;
 use super::super::tune::Identity;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use super::super::tune::known;
-use super::compiled::{Prepared, prepare, run};
+use super::compiled::{Prepared, prepare};
 #[cfg(feature = "cuda")]
 use super::cuda;
 #[cfg(feature = "wgpu")]
 use super::device;
 use super::{entry, is_built};
 use crate::args::{Backend, RunArgs};
-use crate::exit::{Failure, Outcome};
-use crate::terminal::Terminal;
+use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
 use relax_cuda::Products;
 use relax_emit::Sums;
@@ -24,19 +22,6 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Compiles a program whose constants are at hand, and runs it.
-pub(super) fn run_with(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    terminal: &mut Terminal,
-) -> Outcome {
-    match prepare_with(args, program, constants, Sums::Exact)? {
-        Ok(prepared) => run(args, prepared, terminal),
-        Err(failed) => failed_run(&failed, program, terminal),
-    }
-}
 
 /// Compiles a program and reads the arguments; the inner error is that of a pass.
 pub(in crate::commands) fn prepare_device(

@@ -6,7 +6,6 @@ use super::super::constants::{
     Constants, from, load as load_constants, load_externals, of_parameters, open,
 };
 use super::super::kept::{Kept, Parameters};
-use super::super::opt::failed_run;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
 use crate::args::RunArgs;
@@ -44,28 +43,7 @@ pub(super) fn run_file(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     run(args, prepare_file(args)?, terminal)
 }
 
-/// Compiles a program and runs it.
-pub(super) fn run_program(args: &RunArgs, program: &Program, terminal: &mut Terminal) -> Outcome {
-    match prepare_program(args, program, Sums::Exact)? {
-        Ok(prepared) => run(args, prepared, terminal),
-        Err(failed) => failed_run(&failed, program, terminal),
-    }
-}
-
-/// Compiles a program whose constants are at hand, and runs it.
-pub(super) fn run_imported(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    terminal: &mut Terminal,
-) -> Outcome {
-    match prepare_with(args, program, constants, Sums::Exact)? {
-        Ok(prepared) => run(args, prepared, terminal),
-        Err(failed) => failed_run(&failed, program, terminal),
-    }
-}
-
-/// Compiles such a program and reads the arguments; the inner error is that of a pass.
+/// Compiles a program whose constants are at hand and reads the arguments; the inner error is that of a pass.
 pub(super) fn prepare_with(
     args: &RunArgs,
     program: &Program,
