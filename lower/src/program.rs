@@ -14,15 +14,19 @@ use crate::passes::{lower_builtins, lower_shapes};
 use constants::Constants;
 use function::lower_function;
 use relax_rewrite::pass::Settings;
+use relax_rewrite::patterns::Elements;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_runtime::file::Image;
-use relax_runtime::program::{Kernel, Metadata, Param as Parameter, Program};
+use relax_runtime::program::{
+    Elements as BufferElements, Extent, Kernel, Metadata, Param as Parameter, Program, Watched,
+};
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::Compiled;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Function, Module, TensorProgram};
 use relax_syntax::span::{Source, Span};
@@ -187,6 +191,39 @@ fn signature(program: &TensorProgram) -> Result<Kernel, Unsupported> {
         watched: None,
         span: function::span(program.span),
     })
+}
+
+/// What a program does to the elements of its buffers, as the machine can ask it: dims are extents of the buffers.
+#[must_use]
+pub fn buffer_elements(program: &TensorProgram, known: &[Elements]) -> Vec<BufferElements> {
+    let place = |wanted: &Dim| {
+        let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
+        shapes.zip(0..).find_map(|(shape, buffer)| {
+            let axis = shape.iter().position(|dim| dim == wanted)?;
+            Some(Extent { buffer, axis: u32::try_from(axis).ok()? })
+        })
+    };
+    let elements = known.iter().map(|known| BufferElements {
+        are_read_first: known.are_read_first,
+        are_written_where: known
+            .are_written_where
+            .as_ref()
+            .and_then(|positive| positive.iter().map(place).collect()),
+    });
+    elements.collect()
+}
+
+/// Has the machine know what the kernels of a device do to the elements of their buffers, so that it brings maps to calls with
+/// elements that nothing wrote ([`Kernels::call_watched`](relax_runtime::Kernels::call_watched)).
+pub fn watch_kernels(
+    image: &mut Image,
+    module: &Module,
+    known: impl Fn(&TensorProgram) -> Vec<Elements>,
+) {
+    for (kernel, program) in image.program.kernels.iter_mut().zip(kernels(module)) {
+        let elements = buffer_elements(program, &known(program));
+        kernel.watched = Some(Watched { symbol: None, sites: Vec::new(), elements });
+    }
 }
 
 /// The functions of a module as external ones: what they take and give.

@@ -19,7 +19,7 @@ pub(crate) use product::MatrixProduct;
 pub use relax_semantics::tir::walk::visit;
 pub(crate) use reshape::only_reshapes;
 pub(crate) use rows::Rows;
-pub use totals::{Slice, covered_where, initializes, written_slices};
+pub use totals::{Elements, Slice, covered_where, initializes, written_slices};
 pub(crate) use totals::{Totals, is_covered, never_stops, writes_output};
 
 use reads::reads_of;

@@ -61,7 +61,8 @@ impl NativeKernels {
         let kernels = program.kernels.iter();
         let symbols = kernels.clone().map(|kernel| entry(kernel.symbol.as_ref()));
         let entries = symbols.collect::<Result<_, _>>()?;
-        let watched = kernels.map(|kernel| entry(kernel.watched.as_ref().map(|it| &it.symbol)));
+        let watched =
+            kernels.map(|kernel| entry(kernel.watched.as_ref().and_then(|it| it.symbol.as_ref())));
         let watched = watched.collect::<Result<_, _>>()?;
         Ok(Self { entries, watched, workers: Workers::new(count(threads)), _library: library })
     }

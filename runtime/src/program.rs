@@ -57,12 +57,12 @@ pub struct Kernel {
     pub span: Span,
 }
 
-/// Machine code that takes a map beside each tensor, a byte for each element: 1 if something was written to it. It stops where
+/// Code that takes a map beside each tensor, a byte for each element: 1 if something was written to it. It stops where
 /// it reads another one, and notes what it writes, but for tensors that it writes whole before it reads them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
-    /// The function of the machine code.
-    pub symbol: String,
+    /// The function of the machine code; `None` where a device has the kernel.
+    pub symbol: Option<String>,
     /// What it can stop with.
     pub sites: Vec<Site>,
     /// What the other code does, for each buffer.

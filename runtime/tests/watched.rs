@@ -44,7 +44,7 @@ fn maps(output: Elements, elements: &[f32]) -> (Result<Value, Stop>, Vec<Vec<Vec
     let input = Elements { are_read_first: true, are_written_where: None };
     let mut image = image();
     image.program.kernels[0].watched = Some(Watched {
-        symbol: "watched".to_owned(),
+        symbol: Some("watched".to_owned()),
         sites: vec![Site {
             id: "tir/watched".to_owned(),
             message: String::new(),

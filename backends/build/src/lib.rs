@@ -11,13 +11,12 @@ pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use relax_cpu::{Cache, Compiler};
 use relax_emit::{Options, Source, print_c};
-use relax_lower::program::{Around, Unsupported, lower_program};
+use relax_lower::program::{Around, Unsupported, buffer_elements, lower_program};
 use relax_runtime::file::Image;
-use relax_runtime::program::{Elements, Extent, Site, Watched};
+use relax_runtime::program::{Site, Watched};
 use relax_runtime::{Span, host_target};
 use relax_symbolic::Prover;
-use relax_syntax::dim::Dim;
-use relax_syntax::ir::{Module, TensorProgram};
+use relax_syntax::ir::Module;
 use thiserror::Error;
 
 /// Why there is no module file.
@@ -78,9 +77,9 @@ fn attach(image: &mut Image, source: &Source, module: &Module) -> Result<(), Bui
         kernel.sites = sites(&printed.sites);
         let watched = printed.watched.as_ref().zip(module.tensor_program(&kernel.name));
         kernel.watched = watched.map(|(watched, program)| Watched {
-            symbol: watched.symbol.clone(),
+            symbol: Some(watched.symbol.clone()),
             sites: sites(&watched.sites),
-            elements: elements(program, &watched.elements),
+            elements: buffer_elements(program, &watched.elements),
         });
     }
     Ok(())
@@ -93,23 +92,4 @@ fn sites(sites: &[relax_emit::Site]) -> Vec<Site> {
         span: Span { start: site.span.start, end: site.span.end },
     };
     sites.iter().map(site).collect()
-}
-
-/// What a program does to the elements of its buffers, as the machine can ask it: dims are extents of the buffers.
-fn elements(program: &TensorProgram, known: &[relax_emit::initialized::Elements]) -> Vec<Elements> {
-    let place = |wanted: &Dim| {
-        let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
-        shapes.zip(0..).find_map(|(shape, buffer)| {
-            let axis = shape.iter().position(|dim| dim == wanted)?;
-            Some(Extent { buffer, axis: u32::try_from(axis).ok()? })
-        })
-    };
-    let elements = known.iter().map(|known| Elements {
-        are_read_first: known.are_read_first,
-        are_written_where: known
-            .are_written_where
-            .as_ref()
-            .and_then(|positive| positive.iter().map(place).collect()),
-    });
-    elements.collect()
 }

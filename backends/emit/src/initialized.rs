@@ -7,6 +7,7 @@
 use crate::covered::{Values, When, stores_all};
 use relax_rewrite::kernels;
 use relax_rewrite::launches::{is_thread_loop, thread_axis};
+pub use relax_rewrite::patterns::Elements;
 use relax_rewrite::patterns::{Slice, covered_where, initializes, visit, written_slices};
 use relax_rewrite::products::flat;
 use relax_rewrite::workspaces::is_workspace;
@@ -34,24 +35,6 @@ pub(crate) fn unproved_workspaces(program: &TensorProgram) -> BTreeSet<BufferId>
     let mut found = walked(program, unwritten(allocated.clone()));
     found.retain(|buffer| allocated.contains(buffer));
     found
-}
-
-/// What is known of the elements of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elements {
-    /// The program may read one that it has not written before.
-    pub are_read_first: bool,
-    /// It writes all of them where these dims are at least 1; `None`: nobody knows when it does.
-    pub are_written_where: Option<BTreeSet<Dim>>,
-}
-
-impl Elements {
-    /// Whether the program writes all of them before it reads one.
-    #[must_use]
-    pub fn are_filled(&self) -> bool {
-        let always = self.are_written_where.as_ref().is_some_and(BTreeSet::is_empty);
-        always && !self.are_read_first
-    }
 }
 
 /// What is known of the elements of the buffers among the parameters of a program, in their order.

@@ -27,6 +27,7 @@ mod dims;
 mod divergent;
 mod divisors;
 mod dtypes;
+mod effects;
 mod expressions;
 mod filled;
 pub mod initialized;
@@ -50,7 +51,9 @@ pub mod tiles;
 pub use alike::computes_alike;
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
+pub use effects::Effects;
 pub use expressions::symbol;
+pub use phases::without_barriers;
 
 use initialized::{Elements, elements_of_parameters};
 use parts::Piece;

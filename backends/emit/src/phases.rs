@@ -25,8 +25,11 @@ use relax_syntax::ir::tensor::{
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The program without barriers; the error says why there is none.
-pub(crate) fn without_barriers(program: &TensorProgram) -> Result<TensorProgram, String> {
+/// The program without barriers, for one thread to run a block.
+///
+/// # Errors
+/// Why there is none.
+pub fn without_barriers(program: &TensorProgram) -> Result<TensorProgram, String> {
     let typing = Typing::new(program).map_err(|_| "it is not well-formed".to_owned())?;
     let mut phases = Phases { typing: &typing, buffers: program.buffers.clone() };
     let body = phases.outside(program.body.as_deref().unwrap_or(&[]))?;

@@ -2,8 +2,8 @@
 //! stops with is said by the interpreter, which runs the same call on what the device has not changed.
 
 use crate::device::{Device, Pipelines};
-use crate::resident::{Call, Resident};
-use crate::{Kernel, Refused, print_wgsl};
+use crate::resident::{Call, Ran as Launched, Resident};
+use crate::{Kernel, Refused, print_watched, print_wgsl};
 use relax_reference::{ReferenceKernels, stop_to_machine};
 use relax_rewrite::walk::{loaded, stored};
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
@@ -27,18 +27,31 @@ pub struct WgpuKernels {
 /// One of them.
 struct Loaded {
     /// Or why there is no code for it, which is said where it is called.
-    kernel: Result<Kernel, String>,
-    pipelines: OnceLock<Result<Pipelines, String>>,
+    form: Result<Form, String>,
+    /// What is called with elements that nothing wrote.
+    watched: OnceLock<Result<Form, String>>,
     /// Which of its buffers it does not write to.
     inputs: Vec<bool>,
     /// Which of those it reads: a program need not use memory that it was lent.
     reads: Vec<bool>,
 }
 
+/// A text of a kernel.
+struct Form {
+    kernel: Kernel,
+    pipelines: OnceLock<Result<Pipelines, String>>,
+}
+
+impl Form {
+    fn of(kernel: Kernel) -> Self {
+        Self { kernel, pipelines: OnceLock::new() }
+    }
+}
+
 /// What became of calls, and how often the device was given something to do for them.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    ran: Arc<[AtomicUsize; 3]>,
+    ran: Arc<[AtomicUsize; 4]>,
     submissions: Arc<AtomicUsize>,
 }
 
@@ -47,6 +60,8 @@ pub struct Calls {
 pub enum Ran {
     /// The device.
     Device,
+    /// The device, with maps of what was written.
+    Watched,
     /// The interpreter, as the call is not what the kernel declares, or an index might leave 32 bits.
     NotLaunched,
     /// The interpreter, after the device stopped.
@@ -98,7 +113,8 @@ impl WgpuKernels {
             let inputs: Vec<bool> = buffers.clone().map(|id| !written.contains(&id)).collect();
             let reads = buffers.zip(&inputs).map(|(id, input)| *input && read.contains(&id));
             let reads = reads.collect();
-            kernels.push(Loaded { kernel, pipelines: OnceLock::new(), inputs, reads });
+            let (form, watched) = (kernel.map(Form::of), OnceLock::new());
+            kernels.push(Loaded { form, watched, inputs, reads });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
         let resident = Mutex::default();
@@ -111,10 +127,12 @@ impl WgpuKernels {
         Self { calls, ..self }
     }
 
+    /// Has the interpreter run a call, on what the device has.
     fn interpret(
         &self,
         kernel: usize,
-        (tensors, ints): (&[TensorArg<'_>], &[i64]),
+        (tensors, maps): (&[TensorArg<'_>], Option<&mut [Vec<u8>]>),
+        ints: &[i64],
         ran: Ran,
     ) -> Result<(), KernelTrap> {
         self.calls.add(ran);
@@ -127,7 +145,55 @@ impl WgpuKernels {
                 resident.forget(tensor);
             }
         });
-        self.reference.call(kernel, tensors, ints)
+        match maps {
+            None => self.reference.call(kernel, tensors, ints),
+            Some(maps) => self.reference.call_watched(kernel, tensors, maps, ints),
+        }
+    }
+
+    /// Launches a kernel, or has the interpreter run the call.
+    fn launch(
+        &self,
+        number: usize,
+        form: &Form,
+        (tensors, mut maps): (&[TensorArg<'_>], Option<&mut [Vec<u8>]>),
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let Form { kernel, pipelines } = form;
+        let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
+        let launch = match kernel.launch(&shapes, ints) {
+            Ok(launch) => launch,
+            Err(Refused::Boundary | Refused::Wide) => {
+                return self.interpret(number, (tensors, maps), ints, Ran::NotLaunched);
+            }
+            Err(Refused::Large(why)) => return Err(unsupported(&why)),
+        };
+        let pipelines = pipelines
+            .get_or_init(|| self.device.compile(kernel).map_err(|error| error.to_string()))
+            .as_ref()
+            .map_err(|why| unsupported(why))?;
+        let (device, inputs) = (&*self.device, self.kernels[number].inputs.as_slice());
+        let before = maps.as_deref();
+        let call =
+            Call { device, kernel, pipelines, launch: &launch, tensors, inputs, maps: before };
+        let ran = device.checked(kernel, || self.with_resident(|resident| resident.run(&call)));
+        let ran = ran.map_err(|error| unsupported(&error.to_string()))?;
+        match ran.map_err(|why| unsupported(&why))? {
+            Launched::Stopped => self.interpret(number, (tensors, maps), ints, Ran::Stopped),
+            Launched::Whole(after) => {
+                self.calls.add(if maps.is_some() { Ran::Watched } else { Ran::Device });
+                for (at, map) in after {
+                    if let Some(maps) = &mut maps {
+                        maps[at] = map;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn loaded(&self, number: usize) -> Result<&Loaded, KernelTrap> {
+        self.kernels.get(number).ok_or_else(|| unsupported("a kernel that is not there"))
     }
 
     /// Uses the device, and counts what is submitted to it.
@@ -146,35 +212,43 @@ impl Kernels for WgpuKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let found = self.kernels.get(number);
-        let loaded = found.ok_or_else(|| unsupported("a kernel that is not there"))?;
-        let kernel = loaded.kernel.as_ref().map_err(|why| unsupported(why))?;
+        let loaded = self.loaded(number)?;
+        let form = loaded.form.as_ref().map_err(|why| unsupported(why))?;
         // To read of what nothing was written to is a trap.
         if tensors.iter().zip(&loaded.reads).any(|(tensor, read)| *read && !tensor.is_written()) {
-            return self.interpret(number, (tensors, ints), Ran::NotLaunched);
+            return self.interpret(number, (tensors, None), ints, Ran::NotLaunched);
         }
-        let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
-        let launch = match kernel.launch(&shapes, ints) {
-            Ok(launch) => launch,
-            Err(Refused::Boundary | Refused::Wide) => {
-                return self.interpret(number, (tensors, ints), Ran::NotLaunched);
-            }
-            Err(Refused::Large(why)) => return Err(unsupported(&why)),
-        };
-        let pipelines = loaded
-            .pipelines
-            .get_or_init(|| self.device.compile(kernel).map_err(|error| error.to_string()))
-            .as_ref()
-            .map_err(|why| unsupported(why))?;
-        let (device, inputs) = (&*self.device, loaded.inputs.as_slice());
-        let call = Call { device, kernel, pipelines, launch: &launch, tensors, inputs };
-        let ran = device.checked(kernel, || self.with_resident(|resident| resident.run(&call)));
-        let ran = ran.map_err(|error| unsupported(&error.to_string()))?;
-        if !ran.map_err(|why| unsupported(&why))? {
-            return self.interpret(number, (tensors, ints), Ran::Stopped);
+        self.launch(number, form, (tensors, None), ints)
+    }
+
+    fn watches(&self, _: usize) -> bool {
+        true
+    }
+
+    /// The text with maps is made when it is called first: most kernels never are.
+    fn call_watched(
+        &self,
+        number: usize,
+        tensors: &[TensorArg<'_>],
+        maps: &mut [Vec<u8>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        let loaded = self.loaded(number)?;
+        eprintln!(
+            "WATCH {} {:?}",
+            loaded.form.as_ref().map_or("?".to_string(), |f| f.kernel.program.name.to_string()),
+            maps.iter()
+                .map(|m| (m.len(), m.iter().filter(|b| **b == 0).count()))
+                .collect::<Vec<_>>()
+        );
+        let printed = loaded.watched.get_or_init(|| {
+            let program = &loaded.form.as_ref().map_err(Clone::clone)?.kernel.program;
+            print_watched(program, &mut Prover::new(), self.device.doubles()).map(Form::of)
+        });
+        match printed {
+            Ok(form) => self.launch(number, form, (tensors, Some(maps)), ints),
+            Err(_) => self.interpret(number, (tensors, Some(maps)), ints, Ran::NotLaunched),
         }
-        self.calls.add(Ran::Device);
-        Ok(())
     }
 
     fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
@@ -186,10 +260,11 @@ impl Kernels for WgpuKernels {
         let calls = &self.calls;
         let others = calls.count(Ran::NotLaunched) + calls.count(Ran::Stopped);
         Some(format!(
-            "{}: {} calls of kernels in {} submissions, {others} by the interpreter",
+            "{}: {} calls of kernels in {} submissions, {} of them with maps of what was written, {others} by the interpreter",
             self.device.name(),
-            calls.count(Ran::Device),
-            calls.submissions()
+            calls.count(Ran::Device) + calls.count(Ran::Watched),
+            calls.submissions(),
+            calls.count(Ran::Watched)
         ))
     }
 }

@@ -20,10 +20,13 @@
 //!   place; buffers of f64 are refused.
 //! - What may stop the program sets a word of the status buffer and goes on with a harmless value; results are then given up.
 //!   Which trap it is, with its words, is said by the interpreter on the same inputs.
+//! - To read what nothing wrote stops it. [`print_wgsl`] watches that for memory of the program itself, and takes tensors as written as a
+//!   whole or not at all; [`print_watched`] gives the text for calls where the machine knows otherwise.
 //!
 //! **Limits** are the portable ones: 8 storage buffers (where there are more, the last ones share one, and those of f64 another),
-//! 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups in a dimension, 128 MiB a binding. Refused are barriers that not all
-//! threads of a block reach for certain, buffers of a thread without a constant size, and what [`print_wgsl`] says.
+//! 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups in a dimension, 128 MiB a binding. Where not all threads of a block reach a
+//! barrier for certain, one thread runs the program from barrier to barrier. Refused are buffers of a thread without a constant size, and
+//! what [`print_wgsl`] says.
 
 mod access;
 #[cfg(feature = "wgpu")]
@@ -55,8 +58,9 @@ pub use device::{Device, DeviceError, devices};
 #[cfg(feature = "wgpu")]
 pub use kernels::{Calls, Ran, WgpuKernels};
 pub use launch::{Launch, Refused};
-pub use route::lower_for_webgpu;
+pub use route::{Lowered, lower_for_webgpu};
 
+use printer::{How, print_program};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -193,10 +197,24 @@ pub fn print_wgsl(
     let mut printed = Printed::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
-        match printer::print_program(program, facts, doubles, source) {
+        let how = How { doubles, source, has_maps: false };
+        match print_program(program, facts, how) {
             Ok(kernel) => printed.kernels.push(kernel),
             Err(reason) => printed.left_out.push((program.name.clone(), reason)),
         }
     }
     printed
+}
+
+/// A tensor program for calls with elements that nothing wrote: with [`Content::Given`] beside each of its tensors, but workspaces.
+/// It stops where it reads such an element, and notes what it writes.
+///
+/// # Errors
+/// What is in the way.
+pub fn print_watched(
+    program: &TensorProgram,
+    facts: &mut dyn Facts,
+    doubles: Doubles,
+) -> Result<Kernel, String> {
+    print_program(program, facts, How { doubles, source: None, has_maps: true })
 }

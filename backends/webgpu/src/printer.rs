@@ -4,9 +4,11 @@ use crate::names::Names;
 use crate::stages::{Way, stages};
 use crate::{Binding, Content, Doubles, Kernel, Part, Stage, Word, dtypes, prelude};
 use relax_emit::initialized::unproved_with_parameters;
+use relax_emit::without_barriers;
 use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::{Ranges, assume_declared};
 use relax_rewrite::walk::stored;
+use relax_rewrite::workspaces::is_workspace;
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -56,6 +58,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) written: BTreeMap<BufferId, Place>,
     /// Buffers with such reads.
     pub(crate) watched: BTreeSet<BufferId>,
+    /// Whether every parameter is watched.
+    pub(crate) has_maps: bool,
     pub(crate) words: Vec<(Word, String)>,
     pub(crate) lines: String,
     pub(crate) indent: usize,
@@ -74,20 +78,32 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) refused: Option<String>,
 }
 
-/// Prints one program: with its threads, or, where they are not such as a launch has and none waits for another, by one thread.
+/// How a program is printed.
+#[derive(Clone, Copy)]
+pub(crate) struct How<'p> {
+    pub(crate) doubles: Doubles,
+    /// Of which lines are quoted.
+    pub(crate) source: Option<&'p Source>,
+    /// Whether there is a map beside each tensor that says what was written of it.
+    pub(crate) has_maps: bool,
+}
+
+/// Prints one program: with its threads, or, where they are not such as a launch has, by one thread. Where threads wait for each
+/// other that one runs them from barrier to barrier.
 pub(crate) fn print_program(
     program: &TensorProgram,
     facts: &mut dyn Facts,
-    doubles: Doubles,
-    source: Option<&Source>,
+    how: How<'_>,
 ) -> Result<Kernel, String> {
     facts.push();
     assume_declared(facts, &program.dims);
-    let mut printed = attempt(program, facts, (doubles, source), Way::Launched);
-    let body = program.body.as_deref().unwrap_or(&[]);
-    if printed.is_err() && !has_barrier(body) {
-        printed = attempt(program, facts, (doubles, source), Way::Alone);
-    }
+    let printed = attempt(program, facts, how, Way::Launched).or_else(|why| {
+        if !has_barrier(program.body.as_deref().unwrap_or(&[])) {
+            return attempt(program, facts, how, Way::Alone);
+        }
+        let apart = without_barriers(program).map_err(|_| why.clone())?;
+        attempt(&apart, facts, how, Way::Alone).map_err(|_| why)
+    });
     facts.pop();
     printed
 }
@@ -95,7 +111,7 @@ pub(crate) fn print_program(
 fn attempt(
     program: &TensorProgram,
     facts: &mut dyn Facts,
-    (doubles, source): (Doubles, Option<&Source>),
+    How { doubles, source, has_maps }: How<'_>,
     way: Way,
 ) -> Result<Kernel, String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
@@ -119,6 +135,7 @@ fn attempt(
         size: [1; 3],
         written: BTreeMap::new(),
         watched: unproved_with_parameters(program),
+        has_maps,
         words: Vec::new(),
         lines: String::new(),
         indent: 1,
@@ -208,7 +225,12 @@ impl Printer<'_, '_> {
             .collect();
         for at in 0..parts.len() {
             let buffer = parts[at].buffer;
-            if self.watched.contains(&buffer) && written.contains(&buffer) {
+            // A workspace holds whatever another call left there.
+            if is_workspace(self.program, buffer) {
+                if self.watched.contains(&buffer) {
+                    parts.push(Part { buffer, content: Content::Written });
+                }
+            } else if self.has_maps || self.watched.contains(&buffer) && written.contains(&buffer) {
                 parts.push(Part { buffer, content: Content::Given(at) });
             }
         }

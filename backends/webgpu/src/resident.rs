@@ -20,6 +20,15 @@ pub(crate) struct Call<'c> {
     pub(crate) tensors: &'c [TensorArg<'c>],
     /// Which of them it does not write to.
     pub(crate) inputs: &'c [bool],
+    /// Of each a byte for each element, 1 if something was written to it; without them a tensor was written as a whole or not at all.
+    pub(crate) maps: Option<&'c [Vec<u8>]>,
+}
+
+/// What became of a launch.
+pub(crate) enum Ran {
+    Stopped,
+    /// The tensors are written; where there are maps, those of tensors that it writes to are what they are now.
+    Whole(Vec<(usize, Vec<u8>)>),
 }
 
 /// What lies on a device, and what it is to do.
@@ -38,8 +47,8 @@ struct Bound {
 }
 
 impl Resident {
-    /// Launches a kernel; whether it did not stop.
-    pub(crate) fn run(&mut self, call: &Call<'_>) -> Result<bool, String> {
+    /// Launches a kernel.
+    pub(crate) fn run(&mut self, call: &Call<'_>) -> Result<Ran, String> {
         let mut bound = Vec::new();
         for (binding, sizes) in call.kernel.bindings.iter().zip(&call.launch.sizes) {
             bound.push(self.bind(call, binding, sizes));
@@ -54,14 +63,15 @@ impl Resident {
         if call.kernel.can_stop && self.work.stopped(device)? {
             let own = bound.into_iter().filter(|bound| bound.is_own);
             own.for_each(|bound| self.work.give_back(bound.buffer));
-            return Ok(false);
+            return Ok(Ran::Stopped);
         }
+        let mut maps = Vec::new();
         for ((binding, sizes), bound) in
             call.kernel.bindings.iter().zip(&call.launch.sizes).zip(bound)
         {
-            self.keep(call, (binding, sizes), bound)?;
+            self.keep(call, (binding, sizes), bound, &mut maps)?;
         }
-        Ok(true)
+        Ok(Ran::Whole(maps))
     }
 
     /// How often something was submitted since this was asked last.
@@ -117,9 +127,13 @@ impl Resident {
                     self.work.give_back(from);
                 }
             }
-            Content::Given(number) if call.tensors[number].is_written() => {
-                let ones: Vec<u8> = (0..bytes / 4).flat_map(|_| 1_u32.to_ne_bytes()).collect();
-                let from = self.work.upload(device, &ones);
+            Content::Given(number) if call.maps.is_some() || call.tensors[number].is_written() => {
+                let mut words: Vec<u8> = match call.maps {
+                    Some(maps) => widened(DType::U8, maps[number].clone()),
+                    None => (0..bytes / 4).flat_map(|_| 1_u32.to_ne_bytes()).collect(),
+                };
+                words.resize(usize::try_from(bytes).unwrap_or(0), 0);
+                let from = self.work.upload(device, &words);
                 self.work.encoder(device).copy_buffer_to_buffer(&from, 0, to, at, bytes);
                 self.work.give_back(from);
             }
@@ -146,12 +160,13 @@ impl Resident {
         (buffer, false)
     }
 
-    /// After a launch: what was written belongs to its tensors.
+    /// After a launch: what was written belongs to its tensors, and maps are brought back.
     fn keep(
         &mut self,
         call: &Call<'_>,
         (binding, sizes): (&Binding, &[u64]),
         bound: Bound,
+        maps: &mut Vec<(usize, Vec<u8>)>,
     ) -> Result<(), String> {
         if !bound.is_own {
             return Ok(());
@@ -171,6 +186,13 @@ impl Resident {
                 let encoder = self.work.encoder(call.device);
                 encoder.copy_buffer_to_buffer(&bound.buffer, begin, &to, 0, size * 4);
                 self.keep_tensor(call, at, (to, size * 4))?;
+            }
+            if let (Content::Given(at), Some(before)) = (&part.content, call.maps)
+                && !call.inputs[*at]
+            {
+                let what = Copy { from: &bound.buffer, at: begin, bytes: size * 4 };
+                let words = self.work.download(call.device, &what)?;
+                maps.push((*at, narrowed(DType::U8, words, before[*at].len())));
             }
             begin += size * 4;
         }

@@ -1,16 +1,35 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
 //! and threads.
 
+use relax_emit::Effects;
 use relax_lower::passes::schedule_gpu;
-use relax_lower::route::lower_with;
+use relax_lower::pipeline::PIPELINE;
+use relax_lower::route::lower_scheduled;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::{Failed, Unwatched};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+
+/// A module for a device.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// As the machine runs it.
+    pub module: Module,
+    /// What its tensor programs did to elements before they were scheduled.
+    pub effects: Effects,
+}
 
 /// A module as the machine runs it on a device of WebGPU.
 ///
 /// # Errors
 /// The pass that refuses the module.
-pub fn lower_for_webgpu(module: &Module, settings: &Settings) -> Result<Module, Failed> {
-    lower_with(module, settings, &schedule_gpu::PASS, &mut Unwatched)
+pub fn lower_for_webgpu(module: &Module, settings: &Settings) -> Result<Lowered, Failed> {
+    let mut effects = Effects::default();
+    let module =
+        lower_scheduled(&PIPELINE, module, settings, &mut Unwatched, &mut |legal, watch| {
+            effects = Effects::of(legal);
+            let route = Route::Passes(vec![&schedule_gpu::PASS]);
+            run(legal, &route, settings, &mut Prover::new(), watch)
+        })?;
+    Ok(Lowered { module, effects })
 }

@@ -73,7 +73,7 @@ fn main() {
         Trial::test(files::name(&path), move || on_stack(path, device, calls))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    for ran in [Ran::Device, Ran::NotLaunched, Ran::Stopped] {
+    for ran in [Ran::Device, Ran::Watched, Ran::NotLaunched, Ran::Stopped] {
         eprintln!("{ran:?}: {} calls of kernels", calls.count(ran));
     }
     if arguments.list {

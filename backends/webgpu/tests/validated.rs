@@ -69,7 +69,7 @@ fn hold(path: &PathBuf, found: &mut Found) {
     let name = files::name(path);
     let Ok(lowered) = lower_for_webgpu(&part, &Settings::default()) else { return };
     for (doubles, label) in [(Doubles::Native, "f64"), (Doubles::Narrowed, "portable")] {
-        let printed = print_wgsl(&lowered, &mut Prover::new(), doubles, Some(&source));
+        let printed = print_wgsl(&lowered.module, &mut Prover::new(), doubles, Some(&source));
         for (kernel, reason) in &printed.left_out {
             if reason.contains("external") {
                 continue;

@@ -46,7 +46,8 @@ pub(super) fn number(dtype: DType, known: &Known) -> Option<Scalar> {
     })
 }
 
-fn integer(dtype: DType, value: i64) -> Scalar {
+/// An integer as a number of a dtype.
+pub(super) fn integer(dtype: DType, value: i64) -> Scalar {
     match dtype {
         DType::Bool => (value != 0).into(),
         // Not every integer is a number of a narrower dtype.

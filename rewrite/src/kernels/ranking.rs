@@ -3,6 +3,7 @@
 
 use super::Request;
 use super::builder::{Buffer, Builder};
+use super::creation::integer;
 use super::reduction::Axes;
 use super::scalar::{Scalar, select};
 use super::scan::placed;
@@ -73,6 +74,10 @@ pub(super) fn sorted(request: &Request) -> Option<Builder> {
     let (param, wants_values) = (request.inputs[0].param, wants_values(request)?);
     let mut builder = Builder::new(request);
     let (x, outputs) = (builder.input(param)?, builder.outputs.clone());
+    // Ranks come to every place, which only arithmetic knows: so that others see it too, something is written to each before.
+    for output in &outputs {
+        builder.fill(output, |_| integer(output.dtype, 0));
+    }
     let ranks = ranks(&mut builder, &x, &axes, order);
     builder.nest(&axes.outer(&x.dims), |builder, lane| {
         builder.nest(&axes.inner(&x.dims), |builder, along| {
@@ -127,6 +132,10 @@ pub(super) fn median(request: &Request) -> Option<Builder> {
     // Whether a NaN was found so far.
     let found = builder.allocate("N", &values.dims, DType::Bool);
     builder.nest(&values.dims, |builder, at| {
+        // One element is in the middle; for others to see that there is a result, it has one before.
+        for output in &outputs {
+            builder.store(output, at, integer(output.dtype, 0));
+        }
         builder.store(&found, at, false);
         builder.nest(&inner, |builder, along| {
             let from = axes.source(at, along);

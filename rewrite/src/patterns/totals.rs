@@ -58,6 +58,24 @@ pub fn covered_where(
     ways.min_by_key(BTreeSet::len)
 }
 
+/// What is known of the elements of a parameter of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elements {
+    /// The program may read one that it has not written before.
+    pub are_read_first: bool,
+    /// It writes all of them where these dims are at least 1; `None`: nobody knows when it does.
+    pub are_written_where: Option<BTreeSet<Dim>>,
+}
+
+impl Elements {
+    /// Whether the program writes all of them before it reads one.
+    #[must_use]
+    pub fn are_filled(&self) -> bool {
+        let always = self.are_written_where.as_ref().is_some_and(BTreeSet::is_empty);
+        always && !self.are_read_first
+    }
+}
+
 /// Elements of a buffer: at each axis those with an index, or all.
 pub type Slice = Vec<Option<TExpr>>;
 

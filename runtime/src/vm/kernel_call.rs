@@ -226,11 +226,12 @@ struct Maps {
 impl Maps {
     /// Where the kernel may read an element that nothing wrote, or leave one so.
     fn of(kernel: &Kernel, sources: &[Source]) -> Result<Option<Self>, Stop> {
-        let filled: Vec<bool> = (0..sources.len()).map(|at| fills(kernel, sources, at)).collect();
-        let is_open = |((source, is_written), is_filled): ((&Source, bool), &bool)| {
-            !(is_written && *is_filled) && source.written() != Written::All
-        };
-        if !sources.iter().zip(writes(kernel)).zip(&filled).any(is_open) {
+        let places = (0..sources.len()).zip(writes(kernel));
+        let filled = places.map(|(at, is_written)| fills(kernel, sources, (at, is_written)));
+        let filled: Vec<bool> = filled.collect();
+        let is_open =
+            |(source, is_filled): (&Source, &bool)| !is_filled && source.written() != Written::All;
+        if !sources.iter().zip(&filled).any(is_open) {
             return Ok(None);
         }
         let map = |source: &Source| {
@@ -251,8 +252,9 @@ impl Maps {
     }
 }
 
-/// Whether the code that watches nothing writes every element of a buffer before it reads one.
-fn fills(kernel: &Kernel, sources: &[Source], at: usize) -> bool {
+/// Whether the code that watches nothing reads no element of a buffer that it has not written before, and, where it writes to
+/// the buffer, leaves none unwritten.
+fn fills(kernel: &Kernel, sources: &[Source], (at, is_written): (usize, bool)) -> bool {
     let elements = kernel.watched.as_ref().and_then(|watched| watched.elements.get(at));
     let is_positive = |extent: &Extent| {
         let source = sources.get(extent.buffer as usize);
@@ -261,7 +263,8 @@ fn fills(kernel: &Kernel, sources: &[Source], at: usize) -> bool {
     };
     elements.is_some_and(|elements| {
         let positive = elements.are_written_where.as_ref();
-        !elements.are_read_first && positive.is_some_and(|all| all.iter().all(is_positive))
+        let is_whole = || positive.is_some_and(|all| all.iter().all(is_positive));
+        !elements.are_read_first && (!is_written || is_whole())
     })
 }
 

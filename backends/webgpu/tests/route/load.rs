@@ -1,6 +1,6 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
-use relax_lower::program::{Around, kernels, lower_program};
+use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed as NotLowered;
@@ -10,7 +10,7 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Calls, Device, Lowered, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,7 +29,10 @@ pub(crate) fn load(
     })?;
     let around = Around { externals, source, signatures: part };
     let limits = Limits::default();
-    let image = lower_program(&lowered, &around).map_err(|unsupported| unsupported.to_string())?;
+    let Lowered { module: lowered, effects } = lowered;
+    let image = lower_program(&lowered, &around);
+    let mut image = image.map_err(|unsupported| unsupported.to_string())?;
+    watch_kernels(&mut image, &lowered, |program| effects.on(program));
     let programs = kernels(&lowered);
     let device = Arc::clone(device);
     let kernels = WgpuKernels::new(device, &lowered, &programs, (limits.clone(), Some(source)))?;

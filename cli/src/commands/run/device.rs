@@ -5,14 +5,14 @@ use super::accelerated::Versions;
 use crate::args::Backend;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
-use relax_lower::program::{Around, kernels, lower_program};
+use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
-use relax_webgpu::{Device, Doubles, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Device, Doubles, Lowered, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,14 +34,15 @@ pub(super) fn compiled(
     let externals = Arc::new(externals);
     let products = versions.on(&identity)?;
     let settings = Settings { params: Arc::clone(&externals), products, ..Settings::default() };
-    let lowered = match lower_for_webgpu(&program.module, &settings) {
+    let Lowered { module: lowered, effects } = match lower_for_webgpu(&program.module, &settings) {
         Ok(lowered) => lowered,
         Err(failed) => return Ok(Err(failed)),
     };
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };
     let image = lower_program(&lowered, &around);
-    let image = image.map_err(|why| Failure::missing(format!("not supported: {why}")))?;
+    let mut image = image.map_err(|why| Failure::missing(format!("not supported: {why}")))?;
+    watch_kernels(&mut image, &lowered, |program| effects.on(program));
     let programs = kernels(&lowered);
     let known = (Limits::default(), Some(&program.source));
     let kernels = WgpuKernels::new(device, &lowered, &programs, known).map_err(Failure::missing)?;
