@@ -2,15 +2,14 @@
 //! code with the places where each may stop.
 
 mod modules;
-mod open;
 mod route;
 
 pub use modules::{Digest, Key, Modules};
-pub use open::watched;
 pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Options, Source, print_c};
+use relax_emit::initialized::elements_of_parameters;
+use relax_emit::{Options, Source, print_c, watched};
 use relax_lower::program::{Around, Unsupported, buffer_elements, lower_program};
 use relax_runtime::file::Image;
 use relax_runtime::program::{Site, Watched};
@@ -54,7 +53,7 @@ pub fn build_cpu<'t>(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
-    let watched = watched(module);
+    let watched = watched(module, elements_of_parameters);
     let options = Options { watched: Some(&watched), ..options.into() };
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source, module)?;

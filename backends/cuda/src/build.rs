@@ -1,15 +1,16 @@
 //! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
 
-use crate::Error;
+use crate::{Error, Lowered};
 use relax_emit::cuda::{CudaKernel, print_cuda};
-use relax_lower::program::{Around, Unsupported, kernels, lower_program};
+use relax_emit::watched;
+use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
 use relax_reference::ReferenceKernels;
 use relax_runtime::Span;
 use relax_runtime::file::Image;
 use relax_runtime::program::Site;
 use relax_semantics::ops::Limits;
 use relax_symbolic::Prover;
-use relax_syntax::ir::Module;
+use relax_syntax::ir::TensorProgram;
 
 /// A module for a device.
 pub struct Built {
@@ -28,12 +29,16 @@ pub struct Built {
 /// # Errors
 /// What the machine or the printer has no code for; the outer error is the machine's.
 pub fn build(
-    module: &Module,
+    lowered: &Lowered,
     around: &Around<'_>,
     limits: Limits,
 ) -> Result<Result<Built, Error>, Unsupported> {
+    let Lowered { module, effects } = lowered;
     let mut image = lower_program(module, around)?;
-    let source = print_cuda(module, &mut Prover::new(), Some(around.source));
+    let known = |program: &TensorProgram| effects.on(program);
+    let watched = watched(module, known);
+    let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched);
+    watch_kernels(&mut image, module, known);
     let mut printed = Vec::new();
     for kernel in &mut image.program.kernels {
         let Some(found) = source.kernels.iter().find(|found| found.name == kernel.name) else {

@@ -26,10 +26,13 @@ struct Loaded {
     offered: Option<Offered>,
     /// Which of its buffers it reads and does not write to.
     reads: Vec<bool>,
+    /// What is called with elements that nothing wrote.
+    watched: Option<Box<Loaded>>,
 }
 
 impl Loaded {
-    fn new(kernel: CudaKernel) -> Self {
+    fn new(mut kernel: CudaKernel) -> Self {
+        let watched = kernel.watched.take().map(|kernel| Box::new(Self::new(*kernel)));
         let program = &kernel.program;
         let read = loaded(program.body.as_deref().unwrap_or(&[]));
         let buffers = program.buffer_params();
@@ -37,7 +40,7 @@ impl Loaded {
         let reads = reads.collect();
         let symbols = kernel.launches.iter().map(|launch| launch.symbol.as_str().into()).collect();
         let offered = of_kernel(&kernel);
-        Self { kernel, symbols, offered, reads }
+        Self { kernel, symbols, offered, reads, watched }
     }
 }
 
@@ -57,7 +60,7 @@ impl<D: Device> DeviceKernels<D> {
     fn interpret(
         &self,
         number: usize,
-        tensors: &[TensorArg<'_>],
+        (tensors, maps): (&[TensorArg<'_>], Option<&mut [Vec<u8>]>),
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
         let mut resident = self.resident();
@@ -69,7 +72,49 @@ impl<D: Device> DeviceKernels<D> {
             resident.forget(tensor);
         }
         drop(resident);
-        self.reference.call(number, tensors, ints)
+        match maps {
+            None => self.reference.call(number, tensors, ints),
+            Some(maps) => self.reference.call_watched(number, tensors, maps, ints),
+        }
+    }
+
+    /// Launches one of the texts of a kernel, or has the interpreter run the call.
+    fn launch(
+        &self,
+        number: usize,
+        loaded: &Loaded,
+        (tensors, mut maps): (&[TensorArg<'_>], Option<&mut [Vec<u8>]>),
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        // The device's memory begins where the machine's does, and vectors are loaded from where they may lie.
+        let begins = |tensor: &TensorArg<'_>| tensor.memory().map_or(0, |memory| memory.offset);
+        if tensors.iter().any(|tensor| begins(tensor) % ALIGNED as usize != 0) {
+            return self.interpret(number, (tensors, maps), ints);
+        }
+        let Loaded { kernel, symbols, offered, .. } = loaded;
+        let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
+        let plan = match kernel.plan(&shapes, ints) {
+            Ok(plan) => plan,
+            Err(Refused::Boundary) => return self.interpret(number, (tensors, maps), ints),
+            Err(Refused::Limit(what)) => return Err(unsupported(&what)),
+        };
+        // A library knows of no maps.
+        let offered = offered.as_ref().filter(|_| maps.is_none());
+        let call = Call { kernel, symbols, offered, plan: &plan, tensors };
+        let ended = self.resident().run(&call, maps.as_deref_mut());
+        match settled(ended) {
+            // The tensors are as they were: the interpreter stops at the same place, with its words. If it does not, a
+            // function of the device decided otherwise than that of the interpreter.
+            Err(KernelTrap::Site(site)) => {
+                self.interpret(number, (tensors, maps), ints)?;
+                Err(KernelTrap::Site(site))
+            }
+            other => other,
+        }
+    }
+
+    fn loaded(&self, number: usize) -> Result<&Loaded, KernelTrap> {
+        self.kernels.get(number).ok_or_else(|| unsupported("a kernel that the module has not"))
     }
 }
 
@@ -96,34 +141,28 @@ impl<D: Device> Kernels for DeviceKernels<D> {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let missing = || unsupported("a kernel that the module has not");
-        let found = self.kernels.get(number).ok_or_else(missing)?;
-        let Loaded { kernel, symbols, offered, reads } = found;
+        let loaded = self.loaded(number)?;
         // To read of what nothing was written to is a trap.
-        if tensors.iter().zip(reads).any(|(tensor, read)| *read && !tensor.is_written()) {
-            return self.interpret(number, tensors, ints);
+        if tensors.iter().zip(&loaded.reads).any(|(tensor, read)| *read && !tensor.is_written()) {
+            return self.interpret(number, (tensors, None), ints);
         }
-        // The device's memory begins where the machine's does, and vectors are loaded from where they may lie.
-        let begins = |tensor: &TensorArg<'_>| tensor.memory().map_or(0, |memory| memory.offset);
-        if tensors.iter().any(|tensor| begins(tensor) % ALIGNED as usize != 0) {
-            return self.interpret(number, tensors, ints);
-        }
-        let shapes: Vec<&[i64]> = tensors.iter().map(TensorArg::shape).collect();
-        let plan = match kernel.plan(&shapes, ints) {
-            Ok(plan) => plan,
-            Err(Refused::Boundary) => return self.interpret(number, tensors, ints),
-            Err(Refused::Limit(what)) => return Err(unsupported(&what)),
-        };
-        let call = Call { kernel, symbols, offered: offered.as_ref(), plan: &plan, tensors };
-        let ended = self.resident().run(&call);
-        match settled(ended) {
-            // The tensors are as they were: the interpreter stops at the same place, with its words. If it does not, a
-            // function of the device decided otherwise than that of the interpreter.
-            Err(KernelTrap::Site(site)) => {
-                self.interpret(number, tensors, ints)?;
-                Err(KernelTrap::Site(site))
-            }
-            other => other,
+        self.launch(number, loaded, (tensors, None), ints)
+    }
+
+    fn watches(&self, number: usize) -> bool {
+        self.kernels.get(number).is_some_and(|loaded| loaded.watched.is_some())
+    }
+
+    fn call_watched(
+        &self,
+        number: usize,
+        tensors: &[TensorArg<'_>],
+        maps: &mut [Vec<u8>],
+        ints: &[i64],
+    ) -> Result<(), KernelTrap> {
+        match &self.loaded(number)?.watched {
+            Some(watched) => self.launch(number, watched, (tensors, Some(maps)), ints),
+            None => self.interpret(number, (tensors, Some(maps)), ints),
         }
     }
 

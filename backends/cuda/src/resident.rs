@@ -7,7 +7,7 @@ use crate::blocks::{Blocks, Room};
 use crate::product::Offered;
 use crate::queue::{Queue, Step};
 use crate::{Device, Error, Product};
-use relax_emit::cuda::{CudaKernel, Plan};
+use relax_emit::cuda::{Begins, CudaKernel, Plan};
 use relax_runtime::{KernelTrap, Mirrors, TensorArg};
 use std::sync::Arc;
 
@@ -59,17 +59,27 @@ impl<D: Device> Resident<D> {
         Self { mirrors, blocks, queue: Queue::new(device), status: None }
     }
 
-    /// Asks for the functions of a kernel.
-    pub(crate) fn run(&mut self, call: &Call<'_>) -> Result<Ended, Error> {
+    /// Asks for the functions of a kernel. One that watches what was written of its tensors is given maps of them, with a byte for each
+    /// element, which are brought up to date.
+    pub(crate) fn run(
+        &mut self,
+        call: &Call<'_>,
+        maps: Option<&mut [Vec<u8>]>,
+    ) -> Result<Ended, Error> {
         let mut own = Own::default();
-        let ended = self.run_on(call, &mut own);
+        let ended = self.run_on(call, maps.unwrap_or_default(), &mut own);
         // What was asked for is done before anybody else uses it.
         own.rooms.into_iter().for_each(|room| self.blocks.give_back(room));
         self.blocks.trim(&mut self.queue)?;
         ended
     }
 
-    fn run_on(&mut self, call: &Call<'_>, own: &mut Own) -> Result<Ended, Error> {
+    fn run_on(
+        &mut self,
+        call: &Call<'_>,
+        maps: &mut [Vec<u8>],
+        own: &mut Own,
+    ) -> Result<Ended, Error> {
         let can_stop = !call.kernel.sites.is_empty();
         let mut arguments = vec![self.status()?];
         for tensor in call.tensors {
@@ -79,10 +89,18 @@ impl<D: Device> Resident<D> {
             self.queue.step(Step::Multiply(product))?;
             return self.written(call, &arguments);
         }
+        let mut noted = Vec::new();
         for (workspace, &bytes) in call.kernel.workspaces.iter().zip(&call.plan.workspaces) {
             let address = self.take(bytes, own)?;
-            if workspace.is_cleared && bytes > 0 {
-                self.queue.step(Step::Fill { address, byte: 0, bytes })?;
+            match workspace.begins {
+                Begins::Cleared if bytes > 0 => {
+                    self.queue.step(Step::Fill { address, byte: 0, bytes })?;
+                }
+                Begins::Given(at) if bytes > 0 => {
+                    self.queue.upload(address, &maps[at])?;
+                    noted.push((at, address));
+                }
+                _ => {}
             }
             arguments.push(address);
         }
@@ -102,6 +120,9 @@ impl<D: Device> Resident<D> {
                 self.queue.step(Step::Copy { from: to, to: from, bytes })?;
             }
             return Ok(Ended::Stopped(site));
+        }
+        for (at, address) in noted.into_iter().filter(|(at, _)| call.kernel.writes[*at]) {
+            self.queue.download(address, &mut maps[at])?;
         }
         self.written(call, &arguments)
     }

@@ -2,13 +2,14 @@
 //! loops for blocks and threads.
 
 use crate::product::operands;
+use relax_emit::Effects;
 use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
 use relax_lower::pipeline::PIPELINE;
-use relax_lower::route::lower_with;
+use relax_lower::route::lower_scheduled;
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::passes::fuse_ops::PRIMITIVE;
 use relax_rewrite::passes::fuse_ops_by_pattern::{self, COMPOSITE};
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -27,6 +28,22 @@ pub enum Products {
     Library,
 }
 
+/// A module for a device.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// As the machine runs it.
+    pub module: Module,
+    /// What its tensor programs did to elements before they were scheduled.
+    pub effects: Effects,
+}
+
+impl From<Module> for Lowered {
+    /// One that is not scheduled any more.
+    fn from(module: Module) -> Self {
+        Self { module, effects: Effects::default() }
+    }
+}
+
 /// A module as the machine runs it with kernels on a device.
 ///
 /// # Errors
@@ -35,13 +52,22 @@ pub fn lower_for_cuda(
     module: &Module,
     settings: &Settings,
     products: Products,
-) -> Result<Module, Failed> {
+) -> Result<Lowered, Failed> {
     let settings = Settings { target: Target::Cuda, ..settings.clone() };
     let schedule = match products {
         Products::Own => &schedule_gpu::PASS,
         Products::Cores | Products::Library => &schedule_tensor_cores::PASS,
     };
-    let lower = |module: &Module| lower_with(module, &settings, schedule, &mut Unwatched);
+    let lower = |module: &Module| {
+        let mut effects = Effects::default();
+        let route = Route::Passes(vec![schedule]);
+        let mut schedule = |legal: &Module, watch: &mut dyn Watch| {
+            effects = Effects::of(legal);
+            run(legal, &route, &settings, &mut Prover::new(), watch)
+        };
+        let module = lower_scheduled(&PIPELINE, module, &settings, &mut Unwatched, &mut schedule)?;
+        Ok(Lowered { module, effects })
+    };
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
     if products != Products::Library || !early {
         return lower(module);

@@ -34,6 +34,7 @@ pub mod initialized;
 mod met;
 mod multiply;
 mod names;
+mod open;
 mod outline;
 mod parts;
 mod past;
@@ -53,6 +54,7 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use effects::Effects;
 pub use expressions::symbol;
+pub use open::watched;
 pub use phases::without_barriers;
 
 use initialized::{Elements, elements_of_parameters};

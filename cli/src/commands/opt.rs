@@ -12,9 +12,9 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_build::watched;
 use relax_corpus::pipeline::{Program, print};
-use relax_emit::{Options, Sums, print_c, print_cuda};
+use relax_emit::initialized::elements_of_parameters;
+use relax_emit::{Options, Sums, print_c, print_cuda, watched};
 use relax_lower::gpu::{Choices, Order, schedule_module};
 use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_rewrite::pass::{Pass, Settings};
@@ -81,11 +81,11 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 
 /// The tensor programs as C; what became of their checks is told with `-v`.
 fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
-    let watched = watched(module);
+    let watched = watched(module, elements_of_parameters);
     let options = Options { watched: Some(&watched), ..sums.into() };
     let source = print_c(module, &mut Prover::new(), options);
     for kernel in &source.kernels {
-        let maps = if kernel.watched.is_some() { ", also with maps of its tensors" } else { "" };
+        let maps = maps_of(kernel.watched.is_some());
         terminal.detail(&format!("{}: {}{maps}", kernel.name, kernel.checks));
     }
     for (name, why) in &source.left_out {
@@ -94,13 +94,19 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
     source.text
 }
 
+fn maps_of(is_watched: bool) -> &'static str {
+    if is_watched { ", also with maps of its tensors" } else { "" }
+}
+
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
 fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
     let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
-    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file));
+    let watched = watched(module, elements_of_parameters);
+    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched);
     for kernel in &source.kernels {
         let launches = kernel.launches.len();
-        terminal.detail(&format!("{}: {}, {launches} launches", kernel.name, kernel.checks));
+        let maps = maps_of(kernel.watched.is_some());
+        terminal.detail(&format!("{}: {}, {launches} launches{maps}", kernel.name, kernel.checks));
         if let Some(why) = &kernel.alone {
             terminal.note(&format!("`{}` is run by one thread: {why}", kernel.name));
         }

@@ -14,6 +14,7 @@ use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use std::collections::BTreeSet;
 
 /// Programs as they are run on a device: with loops bound to blocks and threads.
 fn scheduled(programs: &[TensorProgram], limits: Limits, order: Order) -> Vec<TensorProgram> {
@@ -43,5 +44,5 @@ fn printed(programs: &[TensorProgram]) -> CudaSource {
 /// The same with somebody else to answer which checks can never fail.
 fn printed_with(programs: &[TensorProgram], facts: &mut dyn Facts) -> CudaSource {
     let definitions = programs.iter().cloned().map(Definition::Tensor).collect();
-    print_cuda(&Module { definitions, ..Module::default() }, facts, None)
+    print_cuda(&Module { definitions, ..Module::default() }, facts, None, &BTreeSet::new())
 }

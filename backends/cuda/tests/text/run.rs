@@ -7,7 +7,7 @@ use super::{printed, scheduled};
 use relax_corpus::compare::{Relation, compare};
 use relax_cuda::Device;
 use relax_emit::Site;
-use relax_emit::cuda::{CudaKernel, Refused};
+use relax_emit::cuda::{Begins, CudaKernel, Refused};
 use relax_lower::gpu::{Limits, Order};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -203,7 +203,8 @@ pub(super) fn run(
     for (workspace, &bytes) in kernel.workspaces.iter().zip(&plan.workspaces) {
         let address = take(bytes);
         // Whatever was there before.
-        device.fill(address, if workspace.is_cleared { 0 } else { 0x7f }, bytes).expect(here);
+        let byte = if workspace.begins == Begins::Cleared { 0 } else { 0x7f };
+        device.fill(address, byte, bytes).expect(here);
         arguments.push(address);
     }
     arguments.extend(plan.integers.iter().map(|&value| value as u64));

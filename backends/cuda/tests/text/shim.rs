@@ -90,8 +90,8 @@ impl Shim {
 
 fn compile(text: &str, kernels: &[CudaKernel], folder: &Path, object: &Path) {
     let mut text = text.to_owned();
-    for launch in kernels.iter().flat_map(|kernel| &kernel.launches) {
-        let _ = writeln!(text, "SHIM({})", launch.symbol);
+    for symbol in kernels.iter().flat_map(CudaKernel::symbols) {
+        let _ = writeln!(text, "SHIM({symbol})");
     }
     let (shim, file) = (folder.join("shim.h"), folder.join("kernels.cpp"));
     std::fs::write(&shim, include_str!("shim.h")).expect("a file");

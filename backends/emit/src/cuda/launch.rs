@@ -44,8 +44,20 @@ pub struct Workspace {
     pub size: usize,
     /// How many of them there are.
     pub per: Per,
-    /// Whether its bytes are 0 before the first launch.
-    pub is_cleared: bool,
+    /// What it holds before the first launch.
+    pub begins: Begins,
+}
+
+/// What memory holds before the first launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Anything.
+    Open,
+    /// Zeros.
+    Cleared,
+    /// For each element of the parameter of this number among the buffers a byte: 1 if something was written to it. It holds the same
+    /// after the last launch.
+    Given(usize),
 }
 
 /// For whom memory is.

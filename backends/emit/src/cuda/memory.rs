@@ -1,11 +1,12 @@
 //! Buffers of a program's own on a device: small ones of known size belong to a thread or lie in shared memory; all
 //! others are memory that the host finds before it launches, once, or once for each block or thread.
 
-use super::{ALIGNED, Per, Place, Workspace};
+use super::{ALIGNED, Begins, Per, Place, Workspace};
 use crate::allocation::constant_count;
 use crate::dtypes;
 use crate::outline::total;
 use crate::printer::Printer;
+use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::ir::tensor::BufferId;
 
 /// Shared memory of a function that needs no leave.
@@ -81,9 +82,16 @@ impl Printer<'_, '_> {
                 all
             }
         };
-        let is_cleared = per == Per::Program && name != self.buffers[&buffer];
+        let is_map = per == Per::Program && name != self.buffers[&buffer];
+        let mut params = self.program.buffer_params();
+        let given = params.position(|param| param == buffer && !is_workspace(self.program, param));
+        let begins = match given {
+            _ if !is_map => Begins::Open,
+            None => Begins::Cleared,
+            Some(at) => Begins::Given(at),
+        };
         let cuda = self.cuda();
         cuda.parameters.push((format!("{of} *"), parameter));
-        cuda.workspaces.push(Workspace { buffer, shape, size, per, is_cleared });
+        cuda.workspaces.push(Workspace { buffer, shape, size, per, begins });
     }
 }

@@ -17,7 +17,7 @@ mod threads;
 mod vectors;
 
 pub use call::{Plan, Refused};
-pub use launch::{Extent, Known, Launch, Per, Sizes, Workspace};
+pub use launch::{Begins, Extent, Known, Launch, Per, Sizes, Workspace};
 
 use crate::checks::{Checks, Learned};
 use crate::dtypes;
@@ -30,6 +30,7 @@ use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::launches::{Launches, by_one_thread, launches};
 use relax_rewrite::ranges::assume_declared;
 use relax_rewrite::walk::stored;
+use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::Name;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
@@ -78,6 +79,17 @@ pub struct CudaKernel {
     pub writes: Vec<bool>,
     /// Symbolic variables in the order in which functions take them.
     pub dims: Vec<Name>,
+    /// The same for calls with elements that nothing wrote, where it was asked for: it takes a map of each tensor
+    /// ([`Begins::Given`]), stops where it reads such an element, and notes what it writes.
+    pub watched: Option<Box<CudaKernel>>,
+}
+
+impl CudaKernel {
+    /// The functions of the file that are its own, with those of calls with elements that nothing wrote.
+    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+        let watched = self.watched.iter().flat_map(|kernel| &kernel.launches);
+        self.launches.iter().chain(watched).map(|launch| launch.symbol.as_str())
+    }
 }
 
 /// What the printer keeps for CUDA.
@@ -118,20 +130,34 @@ pub(crate) enum Place {
 }
 
 /// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
-/// never fail; with the source, comments say which lines a function comes from.
+/// never fail; with the source, comments say which lines a function comes from. Programs of `watched` are there a second time, with maps.
 #[must_use]
-pub fn print_cuda(module: &Module, facts: &mut dyn Facts, source: Option<&Source>) -> CudaSource {
+pub fn print_cuda(
+    module: &Module,
+    facts: &mut dyn Facts,
+    source: Option<&Source>,
+    watched: &BTreeSet<Name>,
+) -> CudaSource {
     let mut printed =
         CudaSource { text: prelude::cuda_text(), kernels: Vec::new(), left_out: Vec::new() };
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
-        match print_program(program, &symbol, facts, source) {
-            Ok((text, kernel)) => {
-                printed.text.push_str(&text);
-                printed.kernels.push(kernel);
+        let mut print = |symbol: &str, has_maps| {
+            let (text, kernel) = print_program(program, symbol, facts, (source, has_maps))?;
+            printed.text.push_str(&text);
+            Ok(kernel)
+        };
+        let kernel = print(&symbol, false).and_then(|mut kernel| {
+            if watched.contains(&program.name) {
+                let symbol = symbols.fresh(&format!("{symbol}_watched"));
+                kernel.watched = Some(Box::new(print(&symbol, true)?));
             }
+            Ok(kernel)
+        });
+        match kernel {
+            Ok(kernel) => printed.kernels.push(kernel),
             Err(reason) => printed.left_out.push((program.name.clone(), reason)),
         }
     }
@@ -140,17 +166,20 @@ pub fn print_cuda(module: &Module, facts: &mut dyn Facts, source: Option<&Source
 
 type Printed = Result<(String, CudaKernel), String>;
 
+/// Of which source lines are named, and whether there is a map of each tensor.
+type How<'s> = (Option<&'s Source>, bool);
+
 /// With threads, else by one.
 fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-    source: Option<&Source>,
+    how: How<'_>,
 ) -> Printed {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     let body = without_names(body);
     let reason =
-        match print_launches(program, symbol, (body.as_slice(), launches(&body)), facts, source) {
+        match print_launches(program, symbol, (body.as_slice(), launches(&body)), facts, how) {
             Ok(printed) => return Ok(printed),
             Err(reason) => reason,
         };
@@ -158,7 +187,7 @@ fn print_program(
         if has_barrier(&body) { phases::without_barriers(program)? } else { program.clone() };
     let body = without_names(apart.body.as_deref().unwrap_or(&[]));
     let all = (body.as_slice(), by_one_thread(&body));
-    let (text, mut kernel) = print_launches(&apart, symbol, all, facts, source)?;
+    let (text, mut kernel) = print_launches(&apart, symbol, all, facts, how)?;
     kernel.alone = Some(reason);
     Ok((text, kernel))
 }
@@ -168,16 +197,20 @@ fn print_launches(
     symbol: &str,
     (body, launches): (&[Stmt], Launches<'_>),
     facts: &mut dyn Facts,
-    source: Option<&Source>,
+    (source, has_maps): How<'_>,
 ) -> Printed {
     let memory = launches.memory.clone();
     let groups = groups(launches)?;
     facts.push();
     assume_declared(facts, &program.dims);
     call::assume_small(facts, program);
+    let mut watched = unproved_workspaces(program);
+    if has_maps {
+        watched.extend(program.buffer_params().filter(|buffer| !is_workspace(program, *buffer)));
+    }
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
-        .map(|printer| printer.watching(unproved_workspaces(program)))
+        .map(|printer| printer.watching(watched))
         .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));
     facts.pop();
     printed
@@ -256,6 +289,7 @@ impl Printer<'_, '_> {
             scalars,
             writes,
             dims,
+            watched: None,
         };
         Ok((text, kernel))
     }

@@ -1,11 +1,11 @@
 //! Which kernels may be called with tensors that have elements which nothing wrote: those need code that watches elements
-//! (`relax_emit::Options::watched`).
+//! ([`crate::Options::watched`]).
 //!
 //! A tensor is open from its allocation until a kernel that writes every element of it is called. A kernel needs such code
 //! where it is passed an open tensor to read, where it may read what it writes to before it has, and where it may leave
 //! something unwritten of what is used later. At run time the machine knows what was written, and calls that code only then.
 
-use relax_emit::initialized::{Elements, elements_of_parameters};
+use crate::initialized::Elements;
 use relax_semantics::tir::walk::stored;
 use relax_syntax::Name;
 use relax_syntax::ir::tensor::Param;
@@ -23,9 +23,9 @@ const CALLS: [&str; 5] = [
 ];
 
 /// The tensor programs of a module of P2.3 that may be called with tensors that have elements which nothing wrote, or that may
-/// leave such elements in one that is used later.
+/// leave such elements in one that is used later. `known` says what a program does to the elements of its buffers.
 #[must_use]
-pub fn watched(module: &Module) -> BTreeSet<Name> {
+pub fn watched(module: &Module, known: impl Fn(&TensorProgram) -> Vec<Elements>) -> BTreeSet<Name> {
     let programs: BTreeMap<&Name, Program<'_>> = module
         .definitions
         .iter()
@@ -33,16 +33,16 @@ pub fn watched(module: &Module) -> BTreeSet<Name> {
             Definition::Tensor(program) if program.body.is_some() => Some(program),
             _ => None,
         })
-        .map(|program| (&program.name, Program::of(program)))
+        .map(|program| (&program.name, Program::of(program, known(program))))
         .collect();
     let mut gives_open = BTreeSet::new();
     loop {
-        let (mut found, known) = (BTreeSet::new(), gives_open.clone());
+        let (mut found, before) = (BTreeSet::new(), gives_open.clone());
         for function in module.functions() {
             let Some(body) = &function.lambda.body else { continue };
             let mut walk = Walk {
                 programs: &programs,
-                gives_open: &known,
+                gives_open: &before,
                 last: last_uses(body),
                 at: 0,
                 names: BTreeMap::new(),
@@ -61,7 +61,7 @@ pub fn watched(module: &Module) -> BTreeSet<Name> {
             }
             found.extend(walk.found);
         }
-        if gives_open == known {
+        if gives_open == before {
             return found;
         }
     }
@@ -75,10 +75,10 @@ struct Program<'m> {
 }
 
 impl<'m> Program<'m> {
-    fn of(program: &'m TensorProgram) -> Self {
+    fn of(program: &'m TensorProgram, elements: Vec<Elements>) -> Self {
         let stored = stored(program.body.as_deref().unwrap_or(&[]));
         let writes = program.buffer_params().map(|buffer| stored.contains(&buffer)).collect();
-        Self { program, elements: elements_of_parameters(program), writes }
+        Self { program, elements, writes }
     }
 }
 
@@ -257,91 +257,5 @@ impl Walk<'_, '_> {
 
     fn tensors(&self, var: VarId) -> BTreeSet<VarId> {
         self.names.get(&var).cloned().unwrap_or_else(|| BTreeSet::from([var]))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::watched;
-    use crate::lower_for_cpu;
-    use relax_corpus::pipeline::Program;
-    use relax_rewrite::pass::Settings;
-    use relax_rewrite::pipeline::Unwatched;
-    use relax_syntax::span::Source;
-
-    /// Programs, and a function whose body is given.
-    fn names(body: &str) -> Vec<String> {
-        let lines: String = body.lines().map(|line| format!("    {line}\n")).collect();
-        let text = format!(
-            r#"
-@tensorir_function
-def first(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
-    for i in range(n):
-        if i < 1:
-            Y[i] = X[i]
-
-@tensorir_function
-def opaque(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
-    func_attr("compute_pattern", "Opaque")
-    for i in range(n):
-        Y[i] = X[i] * 2.0
-
-@tensorir_function
-def prefix(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
-    func_attr("compute_pattern", "Opaque")
-    T = alloc_buffer((n,), "f32")
-    for i in range(n):
-        if i < 1:
-            T[i] = X[i]
-    for i in range(n):
-        Y[i] = T[0] + X[i]
-
-def given(x: Tensor(("n",), "f32")):
-    return call_tir(opaque, [x], Tensor((n,), "f32"))
-
-def main(x: Tensor(("n",), "f32"), c: Tensor((), "bool")):
-    n = sym_var()
-{lines}"#
-        );
-        let program = Program::load(Source::new("open", text));
-        assert!(!program.has_errors(), "{:?}", program.diagnostics);
-        let settings = Settings::default();
-        let lowered = lower_for_cpu(&program.module, &settings, &mut Unwatched);
-        let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
-        watched(&lowered).into_iter().map(|name| name.to_string()).collect()
-    }
-
-    #[test]
-    fn tensors_that_are_filled_are_not_watched() {
-        assert_eq!(names("return call_tir(opaque, [x], Tensor((n,), \"f32\"))"), [""; 0]);
-        let operators = "y = nn.softmax(reshape(x, shape(1, n)), axis=0)\nreturn nn.layer_norm(y, ones((n,), \"f32\"), zeros((n,), \"f32\"), axes=[-1])";
-        assert_eq!(names(operators), [""; 0]);
-    }
-
-    #[test]
-    fn what_leaves_elements_is_watched_with_what_reads_them() {
-        let left = "y = call_tir(first, [x], Tensor((n,), \"f32\"))\n";
-        assert_eq!(names(&format!("{left}return y")), ["first"]);
-        let read = "z = call_tir(opaque, [y], Tensor((n,), \"f32\"))\nreturn z";
-        assert_eq!(names(&format!("{left}{read}")), ["first", "opaque"]);
-        // A function that is given it is not followed.
-        assert_eq!(names(&format!("{left}z = given(y)\nreturn z")), ["first", "opaque"]);
-        let branch =
-            "if c:\n    y = call_tir(first, [x], Tensor((n,), \"f32\"))\nelse:\n    y = x\n";
-        assert_eq!(names(&format!("{branch}{read}")), ["first", "opaque"]);
-    }
-
-    #[test]
-    fn operators_hand_on_what_nothing_wrote() {
-        let read = "return call_tir(opaque, [y], Tensor((n,), \"f32\"))";
-        let names_of = |y: &str| names(&format!("{y}\n{read}"));
-        assert_eq!(names_of("y = empty((n,), \"f32\")"), ["opaque"]);
-        assert_eq!(names_of("y = flip(empty((n,), \"f32\"), axis=0)"), ["opaque"]);
-        assert_eq!(names_of("y = flip(x, axis=0)"), [""; 0]);
-    }
-
-    #[test]
-    fn a_workspace_is_watched_where_its_program_reads_beyond_it() {
-        assert_eq!(names("return call_tir(prefix, [x], Tensor((n,), \"f32\"))"), ["prefix"]);
     }
 }

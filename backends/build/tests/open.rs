@@ -1,0 +1,84 @@
+//! Which kernels of the processor watch elements.
+
+use relax_build::lower_for_cpu;
+use relax_corpus::pipeline::Program;
+use relax_emit::initialized::elements_of_parameters;
+use relax_emit::watched;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Unwatched;
+use relax_syntax::span::Source;
+
+/// Programs, and a function whose body is given.
+fn names(body: &str) -> Vec<String> {
+    let lines: String = body.lines().map(|line| format!("    {line}\n")).collect();
+    let text = format!(
+        r#"
+@tensorir_function
+def first(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    for i in range(n):
+        if i < 1:
+            Y[i] = X[i]
+
+@tensorir_function
+def opaque(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    func_attr("compute_pattern", "Opaque")
+    for i in range(n):
+        Y[i] = X[i] * 2.0
+
+@tensorir_function
+def prefix(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    func_attr("compute_pattern", "Opaque")
+    T = alloc_buffer((n,), "f32")
+    for i in range(n):
+        if i < 1:
+            T[i] = X[i]
+    for i in range(n):
+        Y[i] = T[0] + X[i]
+
+def given(x: Tensor(("n",), "f32")):
+    return call_tir(opaque, [x], Tensor((n,), "f32"))
+
+def main(x: Tensor(("n",), "f32"), c: Tensor((), "bool")):
+    n = sym_var()
+{lines}"#
+    );
+    let program = Program::load(Source::new("open", text));
+    assert!(!program.has_errors(), "{:?}", program.diagnostics);
+    let settings = Settings::default();
+    let lowered = lower_for_cpu(&program.module, &settings, &mut Unwatched);
+    let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
+    watched(&lowered, elements_of_parameters).into_iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn tensors_that_are_filled_are_not_watched() {
+    assert_eq!(names("return call_tir(opaque, [x], Tensor((n,), \"f32\"))"), [""; 0]);
+    let operators = "y = nn.softmax(reshape(x, shape(1, n)), axis=0)\nreturn nn.layer_norm(y, ones((n,), \"f32\"), zeros((n,), \"f32\"), axes=[-1])";
+    assert_eq!(names(operators), [""; 0]);
+}
+
+#[test]
+fn what_leaves_elements_is_watched_with_what_reads_them() {
+    let left = "y = call_tir(first, [x], Tensor((n,), \"f32\"))\n";
+    assert_eq!(names(&format!("{left}return y")), ["first"]);
+    let read = "z = call_tir(opaque, [y], Tensor((n,), \"f32\"))\nreturn z";
+    assert_eq!(names(&format!("{left}{read}")), ["first", "opaque"]);
+    // A function that is given it is not followed.
+    assert_eq!(names(&format!("{left}z = given(y)\nreturn z")), ["first", "opaque"]);
+    let branch = "if c:\n    y = call_tir(first, [x], Tensor((n,), \"f32\"))\nelse:\n    y = x\n";
+    assert_eq!(names(&format!("{branch}{read}")), ["first", "opaque"]);
+}
+
+#[test]
+fn operators_hand_on_what_nothing_wrote() {
+    let read = "return call_tir(opaque, [y], Tensor((n,), \"f32\"))";
+    let names_of = |y: &str| names(&format!("{y}\n{read}"));
+    assert_eq!(names_of("y = empty((n,), \"f32\")"), ["opaque"]);
+    assert_eq!(names_of("y = flip(empty((n,), \"f32\"), axis=0)"), ["opaque"]);
+    assert_eq!(names_of("y = flip(x, axis=0)"), [""; 0]);
+}
+
+#[test]
+fn a_workspace_is_watched_where_its_program_reads_beyond_it() {
+    assert_eq!(names("return call_tir(prefix, [x], Tensor((n,), \"f32\"))"), ["prefix"]);
+}
