@@ -53,13 +53,13 @@ impl Printer<'_, '_> {
         let dtype = self.program.buffer(buffer).dtype;
         let place = self.places[&buffer].clone();
         let element = self.word_at(&place, at, dtype);
-        loaded(dtype, element)
+        loaded(dtype, element, self.formats)
     }
 
     /// Writes a value to the element at an offset.
     pub(crate) fn write(&mut self, buffer: BufferId, at: &str, value: String) {
         let dtype = self.program.buffer(buffer).dtype;
-        let value = to_store(dtype, value);
+        let value = to_store(dtype, value, self.formats);
         let place = self.places[&buffer].clone();
         self.write_at(&place, at, dtype, &value);
         if let Some(place) = self.written.get(&buffer).cloned() {
@@ -70,8 +70,8 @@ impl Printer<'_, '_> {
     pub(crate) fn write_at(&mut self, place: &Place, at: &str, dtype: DType, value: &str) {
         match place {
             Place::Own(name) => self.line(&format!("{name}[{at}] = {value};")),
-            Place::SharedDoubles(base) => {
-                self.line(&format!("shared_doubles[{base} + {at}] = {value};"));
+            Place::SharedElements(all, base) => {
+                self.line(&format!("{all}[{base} + {at}] = {value};"));
             }
             Place::Shared(base) if dtypes::is_wide(dtype) => {
                 let at = self.temporary(&format!("{base} + 2i * ({at})"));
@@ -80,7 +80,7 @@ impl Printer<'_, '_> {
                 self.line(&format!("shared_words[{at} + 1i] = {value}.y;"));
             }
             Place::Shared(base) => {
-                let word = match dtypes::stored(dtype, self.doubles) {
+                let word = match dtypes::stored(dtype, self.formats) {
                     "u32" => value.to_owned(),
                     _ => format!("bitcast<u32>({value})"),
                 };
@@ -92,12 +92,12 @@ impl Printer<'_, '_> {
     fn word_at(&mut self, place: &Place, at: &str, dtype: DType) -> String {
         match place {
             Place::Own(name) => format!("{name}[{at}]"),
-            Place::SharedDoubles(base) => format!("shared_doubles[{base} + {at}]"),
+            Place::SharedElements(all, base) => format!("{all}[{base} + {at}]"),
             Place::Shared(base) if dtypes::is_wide(dtype) => {
                 let at = self.temporary(&format!("{base} + 2i * ({at})"));
                 format!("vec2<u32>(shared_words[{at}], shared_words[{at} + 1i])")
             }
-            Place::Shared(base) => match dtypes::stored(dtype, self.doubles) {
+            Place::Shared(base) => match dtypes::stored(dtype, self.formats) {
                 "u32" => format!("shared_words[{base} + {at}]"),
                 of => format!("bitcast<{of}>(shared_words[{base} + {at}])"),
             },

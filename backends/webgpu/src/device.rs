@@ -1,6 +1,6 @@
 //! A device of WebGPU: the first adapter that is there, its pipelines, and what lies in its memory for a call.
 
-use crate::{Doubles, Kernel, Launch};
+use crate::{Doubles, Formats, Halves, Kernel, Launch};
 use std::fmt::Write;
 use thiserror::Error;
 use wgpu::util::{BufferInitDescriptor, DeviceExt};
@@ -28,7 +28,7 @@ pub struct Device {
     device: wgpu::Device,
     queue: wgpu::Queue,
     info: wgpu::AdapterInfo,
-    doubles: Doubles,
+    formats: Formats,
 }
 
 /// A kernel as a device runs it.
@@ -53,19 +53,21 @@ pub fn devices() -> Vec<String> {
             if !info.driver_info.is_empty() {
                 let _ = write!(line, ", {}", info.driver_info);
             }
-            let has = adapter.features().contains(wgpu::Features::SHADER_F64);
-            line.push_str(if has { ", f64)" } else { ", f64 held as f32)" });
+            let has = |feature| adapter.features().contains(feature);
+            let doubles = if has(wgpu::Features::SHADER_F64) { "f64" } else { "f64 held as f32" };
+            let halves = if has(wgpu::Features::SHADER_F16) { ", f16" } else { "" };
+            let _ = write!(line, ", {doubles}{halves})");
             line
         })
         .collect()
 }
 
 impl Device {
-    /// The fastest device, which may be the processor. f64 is what it is where the device has it and `doubles` asks for it.
+    /// The fastest device, which may be the processor. It has what `formats` asks for where it can.
     ///
     /// # Errors
     /// When there is none.
-    pub fn open(doubles: Doubles) -> Result<Self, DeviceError> {
+    pub fn open(formats: Formats) -> Result<Self, DeviceError> {
         let options = wgpu::RequestAdapterOptions {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..wgpu::RequestAdapterOptions::default()
@@ -73,12 +75,21 @@ impl Device {
         let missing = |why: String| DeviceError::Missing(why);
         let adapter = pollster::block_on(instance().request_adapter(&options))
             .map_err(|error| missing(error.to_string()))?;
-        let has = adapter.features().contains(wgpu::Features::SHADER_F64);
-        let doubles = if has { doubles } else { Doubles::Narrowed };
-        let required_features = match doubles {
-            Doubles::Native => wgpu::Features::SHADER_F64,
-            Doubles::Narrowed => wgpu::Features::empty(),
-        };
+        let has = |feature| adapter.features().contains(feature);
+        let mut formats = formats;
+        if !has(wgpu::Features::SHADER_F64) {
+            formats.doubles = Doubles::Narrowed;
+        }
+        if !has(wgpu::Features::SHADER_F16) {
+            formats.halves = Halves::Words;
+        }
+        let mut required_features = wgpu::Features::empty();
+        if formats.doubles == Doubles::Native {
+            required_features |= wgpu::Features::SHADER_F64;
+        }
+        if formats.halves == Halves::Native {
+            required_features |= wgpu::Features::SHADER_F16;
+        }
         // What is printed keeps to the limits that every device has.
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("relax"),
@@ -88,13 +99,13 @@ impl Device {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) = opened.map_err(|error| missing(error.to_string()))?;
-        Ok(Self { device, queue, info: adapter.get_info(), doubles })
+        Ok(Self { device, queue, info: adapter.get_info(), formats })
     }
 
-    /// How it holds f64: what kernels for it are printed with.
+    /// How it holds floats: what kernels for it are printed with.
     #[must_use]
-    pub fn doubles(&self) -> Doubles {
-        self.doubles
+    pub fn formats(&self) -> Formats {
+        self.formats
     }
 
     /// What it is called.

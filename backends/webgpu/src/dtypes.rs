@@ -1,15 +1,16 @@
-//! How WGSL holds each dtype: in memory, where every element of at most 32 bits is a word of its own and 64 bits are two,
-//! and while it is computed with.
+//! How WGSL holds each dtype: in memory, where every element of at most 32 bits is a word of its own and 64 bits are two, but for
+//! f16 where the device has it; and while it is computed with.
 
-use crate::Doubles;
+use crate::{Doubles, Formats, Halves};
 use relax_semantics::round::{int_to_odd_f64, to_bf16, to_f16};
 use relax_syntax::dtype::DType;
 
 /// The type of an element in memory.
-pub(crate) fn stored(dtype: DType, doubles: Doubles) -> &'static str {
+pub(crate) fn stored(dtype: DType, formats: Formats) -> &'static str {
     match dtype {
+        DType::F16 if formats.halves == Halves::Native => "f16",
         DType::F32 => "f32",
-        DType::F64 => held(dtype, doubles),
+        DType::F64 => held(dtype, formats.doubles),
         DType::I8 | DType::I16 | DType::I32 => "i32",
         DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::Bool => "u32",
         DType::I64 | DType::U64 => "vec2<u32>",
@@ -29,12 +30,13 @@ pub(crate) fn held(dtype: DType, doubles: Doubles) -> &'static str {
     }
 }
 
-/// Words of 32 bits that an element takes in a buffer of the device.
-pub(crate) fn words(dtype: DType, doubles: Doubles) -> u64 {
+/// Words of 32 bits that so many elements take in a buffer of the device.
+pub(crate) fn words(dtype: DType, count: u64, formats: Formats) -> u64 {
     match dtype {
-        DType::F64 if doubles == Doubles::Narrowed => 1,
-        DType::F64 | DType::I64 | DType::U64 => 2,
-        _ => 1,
+        DType::F16 if formats.halves == Halves::Native => count.div_ceil(2),
+        DType::F64 if formats.doubles == Doubles::Narrowed => count,
+        DType::F64 | DType::I64 | DType::U64 => count.saturating_mul(2),
+        _ => count,
     }
 }
 
@@ -44,8 +46,9 @@ pub(crate) fn is_half(dtype: DType) -> bool {
 }
 
 /// The name of an element of memory as a value.
-pub(crate) fn loaded(dtype: DType, element: String) -> String {
+pub(crate) fn loaded(dtype: DType, element: String, formats: Formats) -> String {
     match dtype {
+        DType::F16 if formats.halves == Halves::Native => format!("f32({element})"),
         DType::F16 | DType::BF16 => format!("rx_f32_of_{dtype}({element})"),
         DType::Bool => format!("({element} != 0u)"),
         _ => element,
@@ -53,8 +56,10 @@ pub(crate) fn loaded(dtype: DType, element: String) -> String {
 }
 
 /// A value as an element of memory.
-pub(crate) fn to_store(dtype: DType, value: String) -> String {
+pub(crate) fn to_store(dtype: DType, value: String, formats: Formats) -> String {
     match dtype {
+        // A value is one of f16 already, whatever way the device would round.
+        DType::F16 if formats.halves == Halves::Native => format!("f16({value})"),
         DType::F16 | DType::BF16 => format!("rx_{dtype}_of_f32({value})"),
         DType::Bool => format!("select(0u, 1u, {value})"),
         _ => value,

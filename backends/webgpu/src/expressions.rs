@@ -16,7 +16,7 @@ impl Printer<'_, '_> {
     pub(crate) fn expr(&mut self, expr: &TExpr, want: DType) -> String {
         if want == DType::I64 && self.typing.is_index(expr) {
             if let Some(value) = literal(expr) {
-                return dtypes::integer(want, value, self.doubles);
+                return dtypes::integer(want, value, self.formats.doubles);
             }
             if !is_far(expr) {
                 let index = self.index(expr);
@@ -25,10 +25,12 @@ impl Printer<'_, '_> {
         }
         match expr {
             TExpr::Int(value) if want.is_float() => {
-                self.kept(want, dtypes::integer(want, *value, self.doubles))
+                self.kept(want, dtypes::integer(want, *value, self.formats.doubles))
             }
-            TExpr::Int(value) => dtypes::integer(want, *value, self.doubles),
-            TExpr::Float(value) => self.kept(want, dtypes::float(want, *value, self.doubles)),
+            TExpr::Int(value) => dtypes::integer(want, *value, self.formats.doubles),
+            TExpr::Float(value) => {
+                self.kept(want, dtypes::float(want, *value, self.formats.doubles))
+            }
             TExpr::Bool(value) => value.to_string(),
             TExpr::Scalar(id) => self.scalars[id].clone(),
             TExpr::Dim(name) => {
@@ -44,7 +46,7 @@ impl Printer<'_, '_> {
             TExpr::Binary(BinOp::And | BinOp::Or, _) => self.short_circuit(expr),
             TExpr::Binary(op, operands) => self.binary(*op, operands, want),
             TExpr::Select(parts) => {
-                let of = held(want, self.doubles);
+                let of = held(want, self.formats.doubles);
                 self.select(parts, of, &|printer, side| printer.expr(side, want))
             }
             TExpr::Cast(target, operand) => {
@@ -64,7 +66,7 @@ impl Printer<'_, '_> {
         let value = self.expr(operand, want);
         match (op, want.class()) {
             (UnOp::Negate, _) if dtypes::is_wide(want) => format!("rx_neg_64({value})"),
-            (UnOp::Negate, Class::Float) if held(want, self.doubles) == "f64" => {
+            (UnOp::Negate, Class::Float) if held(want, self.formats.doubles) == "f64" => {
                 format!("rx_neg_f64({value})")
             }
             (UnOp::Negate, Class::Float) => format!("rx_neg_f32({value})"),
@@ -168,7 +170,7 @@ impl Printer<'_, '_> {
     /// A value of which the device's compiler knows nothing: WebGPU lets it take it that there are neither infinities, NaN nor
     /// signs of zeros, so that it would make 0 of `a - a`.
     pub(crate) fn kept(&self, dtype: DType, text: String) -> String {
-        match held(dtype, self.doubles) {
+        match held(dtype, self.formats.doubles) {
             "f32" => format!("rx_keep({text})"),
             "f64" => format!("rx_keep_f64({text})"),
             _ => text,
@@ -186,7 +188,7 @@ impl Printer<'_, '_> {
             };
         }
         let name = function.name();
-        if self.doubles == Doubles::Narrowed {
+        if self.formats.doubles == Doubles::Narrowed {
             return rounded(want, format!("rx_{name}_f32({})", values.join(", ")));
         }
         if want == DType::F64 {
@@ -228,7 +230,7 @@ impl Printer<'_, '_> {
             DType::I64 | DType::U64 if dtypes::is_wide(from) => value,
             DType::I64 | DType::U64 if signed => format!("rx_wide_i32({value})"),
             DType::I64 | DType::U64 => format!("vec2<u32>({value}, 0u)"),
-            DType::F64 if self.doubles == Doubles::Native => match from {
+            DType::F64 if self.formats.doubles == Doubles::Native => match from {
                 DType::I64 | DType::U64 => format!("rx_f64_of_{from}({value})"),
                 _ => format!("f64({value})"),
             },
@@ -240,7 +242,7 @@ impl Printer<'_, '_> {
             DType::F16 | DType::BF16 => self.half_of_integer(from, to, &value),
             _ => {
                 let low = if dtypes::is_wide(from) { format!("{value}.x") } else { value };
-                let of = held(to, self.doubles);
+                let of = held(to, self.formats.doubles);
                 wrapped(to, format!("{of}({low})"))
             }
         }
@@ -258,7 +260,7 @@ impl Printer<'_, '_> {
     }
 
     fn cast_float(&self, from: DType, to: DType, value: &str) -> String {
-        let doubled = from == DType::F64 && self.doubles == Doubles::Native;
+        let doubled = from == DType::F64 && self.formats.doubles == Doubles::Native;
         let of = if doubled { "f64" } else { "f32" };
         let zero = if doubled { "0.0lf" } else { "0.0f" };
         match to {
@@ -266,7 +268,7 @@ impl Printer<'_, '_> {
             DType::F16 | DType::BF16 if doubled => rounded(to, format!("rx_odd_f32({value})")),
             DType::F16 | DType::BF16 => rounded(to, value.to_owned()),
             DType::F32 if doubled => format!("f32({value})"),
-            DType::F64 if self.doubles == Doubles::Native => format!("f64({value})"),
+            DType::F64 if self.formats.doubles == Doubles::Native => format!("f64({value})"),
             DType::F32 | DType::F64 => value.to_owned(),
             DType::I64 | DType::U64 => format!("rx_{to}_of_{of}({value})"),
             DType::I8 | DType::I16 | DType::I32 => {

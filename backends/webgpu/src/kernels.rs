@@ -97,7 +97,7 @@ impl WgpuKernels {
         programs: &[&TensorProgram],
         (limits, source): (Limits, Option<&Source>),
     ) -> Result<Self, String> {
-        let printed = print_wgsl(module, &mut Prover::new(), device.doubles(), source);
+        let printed = print_wgsl(module, &mut Prover::new(), device.formats(), source);
         let mut kernels = Vec::new();
         for program in programs {
             let found = printed.kernels.iter().find(|kernel| kernel.program.name == program.name);
@@ -243,7 +243,7 @@ impl Kernels for WgpuKernels {
         );
         let printed = loaded.watched.get_or_init(|| {
             let program = &loaded.form.as_ref().map_err(Clone::clone)?.kernel.program;
-            print_watched(program, &mut Prover::new(), self.device.doubles()).map(Form::of)
+            print_watched(program, &mut Prover::new(), self.device.formats()).map(Form::of)
         });
         match printed {
             Ok(form) => self.launch(number, form, (tensors, Some(maps)), ints),

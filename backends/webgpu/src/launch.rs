@@ -1,7 +1,7 @@
 //! What the dims of a call decide: the words of the uniform buffer, the sizes of storage buffers, the workgroups of each stage.
 
 use crate::intervals::Intervals;
-use crate::{Content, Kernel, Part, Word, dtypes};
+use crate::{Content, Kernel, Kind, Part, Word, dtypes};
 use relax_syntax::dim::{Dim, floor_mod};
 use relax_syntax::ir::tensor::{BufferId, Param, TExpr};
 
@@ -116,12 +116,12 @@ impl Kernel {
         if i32::try_from(count).is_err() {
             return Err(Refused::Wide);
         }
-        let of = match part.content {
-            Content::Written | Content::Given(_) => 1,
-            _ => dtypes::words(self.dtype(part.buffer), self.doubles),
-        };
         // A binding is never empty, and an index that is none is 0.
-        Ok(count.max(1) * of)
+        let count = count.max(1);
+        Ok(match part.content {
+            Content::Written | Content::Given(_) => count,
+            _ => dtypes::words(self.dtype(part.buffer), count, self.formats),
+        })
     }
 
     fn count(&self, buffer: BufferId, known: &Intervals) -> Option<u64> {
@@ -144,8 +144,12 @@ impl Kernel {
                 bindings.find_map(|(binding, sizes)| {
                     let at = binding.parts.iter().position(|other| other == part)?;
                     let words = sizes[..at].iter().sum::<u64>();
-                    let is_of_f64 = part.is_of_f64(&self.program, self.doubles);
-                    i64::try_from(if is_of_f64 { words / 2 } else { words }).ok()
+                    let elements = match part.kind(&self.program, self.formats) {
+                        Kind::Words => words,
+                        Kind::Doubles => words / 2,
+                        Kind::Halves => words * 2,
+                    };
+                    i64::try_from(elements).ok()
                 })?
             }
         };

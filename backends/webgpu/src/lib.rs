@@ -11,7 +11,8 @@
 //!   than 32 bits take a word each in memory, so that threads never share one.
 //! - Index arithmetic is done in 32 bits. [`Kernel::launch`] knows the dims, follows the ranges of all index expressions, and
 //!   says [`Refused::Wide`] where one might leave 32 bits. What a literal beyond them takes part in is computed in 64 bits.
-//! - f16 and bf16 are computed in f32 and rounded after every operation. WebGPU lets a device flush subnormal numbers, divide
+//! - f16 and bf16 are computed in f32 and rounded after every operation. Where the device has f16 ([`Halves::Native`]) elements of it take
+//!   16 bits in memory. WebGPU lets a device flush subnormal numbers, divide
 //!   f32 within 2.5 units in the last place, and contract `a * b + c`. It also lets it ignore the sign of a zero and take it that
 //!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`, `rx_truth`).
 //! - f64 ([`Doubles::Native`]) needs a feature that no browser has; then functions of all floats are computed in f64 and rounded.
@@ -23,7 +24,7 @@
 //! - To read what nothing wrote stops it. [`print_wgsl`] watches that for memory of the program itself, and takes tensors as written as a
 //!   whole or not at all; [`print_watched`] gives the text for calls where the machine knows otherwise.
 //!
-//! **Limits** are the portable ones: 8 storage buffers (where there are more, the last ones share one, and those of f64 another),
+//! **Limits** are the portable ones: 8 storage buffers (where there are more, the last ones share one, and those of f64 and of f16 others),
 //! 16 KiB of workgroup memory, 256 invocations, 65,535 workgroups in a dimension, 128 MiB a binding. Where not all threads of a block reach a
 //! barrier for certain, one thread runs the program from barrier to barrier. Refused are buffers of a thread without a constant size, and
 //! what [`print_wgsl`] says.
@@ -79,6 +80,30 @@ pub enum Doubles {
     Native,
 }
 
+/// How elements of f16 lie in memory. They are computed with in f32 either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Halves {
+    /// In a word each: every device can.
+    #[default]
+    Words,
+    /// As f16: the device must have `SHADER_F16`.
+    Native,
+}
+
+/// How floats are held, where devices differ. By default as every device can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Formats {
+    /// Those of 64 bits.
+    pub doubles: Doubles,
+    /// Those of 16 bits.
+    pub halves: Halves,
+}
+
+impl Formats {
+    /// With all that a device may have.
+    pub const NATIVE: Self = Self { doubles: Doubles::Native, halves: Halves::Native };
+}
+
 /// The tensor programs of a module as WGSL.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
@@ -101,8 +126,8 @@ pub struct Kernel {
     pub bindings: Vec<Binding>,
     /// Words of the uniform buffer at binding 0.
     pub words: Vec<Word>,
-    /// How f64 is held.
-    pub doubles: Doubles,
+    /// How floats are held.
+    pub formats: Formats,
     /// Whether something in it may stop the program.
     pub can_stop: bool,
 }
@@ -158,7 +183,7 @@ pub enum Word {
     Scalar(ScalarId),
     /// An extent that is an expression.
     Extent(Dim),
-    /// Where a part begins in the storage buffer that it shares, in words, or in elements where they are f64.
+    /// Where a part begins in the storage buffer that it shares, in words, or in elements where they are f64 or f16.
     Base(Part),
 }
 
@@ -170,12 +195,23 @@ impl Content {
 }
 
 impl Part {
-    /// Whether the device holds its elements as f64, which has no bits that another type could read.
-    pub(crate) fn is_of_f64(&self, program: &TensorProgram, doubles: Doubles) -> bool {
-        doubles == Doubles::Native
-            && !self.content.is_of_writing()
-            && program.buffer(self.buffer).dtype == DType::F64
+    pub(crate) fn kind(&self, program: &TensorProgram, formats: Formats) -> Kind {
+        let dtype = program.buffer(self.buffer).dtype;
+        match dtypes::stored(dtype, formats) {
+            _ if self.content.is_of_writing() => Kind::Words,
+            "f64" => Kind::Doubles,
+            "f16" => Kind::Halves,
+            _ => Kind::Words,
+        }
     }
+}
+
+/// What elements of memory are. Types that have no bits which another type could read share a buffer with their own alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Words,
+    Doubles,
+    Halves,
 }
 
 impl Kernel {
@@ -191,13 +227,13 @@ impl Kernel {
 pub fn print_wgsl(
     module: &Module,
     facts: &mut dyn Facts,
-    doubles: Doubles,
+    formats: Formats,
     source: Option<&Source>,
 ) -> Printed {
     let mut printed = Printed::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
-        let how = How { doubles, source, has_maps: false };
+        let how = How { formats, source, has_maps: false };
         match print_program(program, facts, how) {
             Ok(kernel) => printed.kernels.push(kernel),
             Err(reason) => printed.left_out.push((program.name.clone(), reason)),
@@ -214,7 +250,7 @@ pub fn print_wgsl(
 pub fn print_watched(
     program: &TensorProgram,
     facts: &mut dyn Facts,
-    doubles: Doubles,
+    formats: Formats,
 ) -> Result<Kernel, String> {
-    print_program(program, facts, How { doubles, source: None, has_maps: true })
+    print_program(program, facts, How { formats, source: None, has_maps: true })
 }

@@ -39,7 +39,7 @@ impl Printer<'_, '_> {
 
     /// Floats that a device divides within some units are divided in f64 where there is one.
     fn float_operation(&mut self, op: BinOp, dtype: DType, a: &str, b: &str) -> String {
-        let doubled = dtype == DType::F64 && self.doubles == Doubles::Native;
+        let doubled = dtype == DType::F64 && self.formats.doubles == Doubles::Native;
         let of = if doubled { "f64" } else { "f32" };
         let called = match op {
             BinOp::FloorDiv => "floordiv",
@@ -53,7 +53,7 @@ impl Printer<'_, '_> {
             _ if is_comparison(op) => return format!("rx_truth({a} {} {b})", symbol(op)),
             BinOp::Min => return format!("rx_min_{of}({a}, {b})"),
             BinOp::Max => return format!("rx_max_{of}({a}, {b})"),
-            BinOp::Div if self.doubles == Doubles::Native && !doubled => {
+            BinOp::Div if self.formats.doubles == Doubles::Native && !doubled => {
                 return self.cast(DType::F64, dtype, &format!("(f64(rx_keep({a})) / f64({b}))"));
             }
             _ => {
@@ -63,7 +63,7 @@ impl Printer<'_, '_> {
                 return if is_arithmetic(op) { rounded(dtype, text) } else { text };
             }
         };
-        if self.doubles == Doubles::Native {
+        if self.formats.doubles == Doubles::Native {
             let text = match doubled {
                 true => format!("rx_{called}_f64({a}, {b})"),
                 false => format!("rx_{called}_f64(f64({a}), f64({b}))"),
@@ -76,7 +76,8 @@ impl Printer<'_, '_> {
     fn division(&mut self, op: BinOp, dtype: DType, a: &str, b: &str) -> String {
         let a = self.temporary(a);
         let b = self.temporary(b);
-        let (of, one) = (held(dtype, self.doubles), dtypes::integer(dtype, 1, self.doubles));
+        let (of, one) =
+            (held(dtype, self.formats.doubles), dtypes::integer(dtype, 1, self.formats.doubles));
         let zero = match dtype {
             _ if is_wide(dtype) => format!("rx_equal_64({b}, vec2<u32>(0u, 0u))"),
             _ => format!("{b} == {of}(0)"),

@@ -2,7 +2,7 @@
 
 use crate::names::Names;
 use crate::stages::{Way, stages};
-use crate::{Binding, Content, Doubles, Kernel, Part, Stage, Word, dtypes, prelude};
+use crate::{Binding, Content, Doubles, Formats, Kernel, Kind, Part, Stage, Word, dtypes, prelude};
 use relax_emit::initialized::unproved_with_parameters;
 use relax_emit::without_barriers;
 use relax_rewrite::barriers::has_barrier;
@@ -25,6 +25,9 @@ use std::fmt::Write;
 /// Storage buffers of one stage, without the status.
 const STORAGE: usize = 7;
 
+/// In the order in which they are given buffers of their own.
+const KINDS: [Kind; 3] = [Kind::Doubles, Kind::Halves, Kind::Words];
+
 /// Where a buffer lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -32,8 +35,8 @@ pub(crate) enum Place {
     Own(String),
     /// In the shared storage buffer, from this word of the uniform buffer on.
     Shared(String),
-    /// In the one that buffers of f64 share, from the element that such a word says on.
-    SharedDoubles(String),
+    /// In the one of this name that buffers with elements of its type share, from the element that such a word says on.
+    SharedElements(&'static str, String),
 }
 
 /// What is known where the printer is.
@@ -43,7 +46,7 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) facts: &'f mut dyn Facts,
     pub(crate) ranges: Ranges,
     pub(crate) sources: Sources,
-    pub(crate) doubles: Doubles,
+    pub(crate) formats: Formats,
     pub(crate) source: Option<&'p Source>,
     pub(crate) names: Names,
     pub(crate) scalars: BTreeMap<ScalarId, String>,
@@ -81,7 +84,7 @@ pub(crate) struct Printer<'p, 'f> {
 /// How a program is printed.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'p> {
-    pub(crate) doubles: Doubles,
+    pub(crate) formats: Formats,
     /// Of which lines are quoted.
     pub(crate) source: Option<&'p Source>,
     /// Whether there is a map beside each tensor that says what was written of it.
@@ -111,7 +114,7 @@ pub(crate) fn print_program(
 fn attempt(
     program: &TensorProgram,
     facts: &mut dyn Facts,
-    How { doubles, source, has_maps }: How<'_>,
+    How { formats, source, has_maps }: How<'_>,
     way: Way,
 ) -> Result<Kernel, String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
@@ -125,7 +128,7 @@ fn attempt(
         facts,
         ranges: Ranges::default(),
         sources: Sources::default(),
-        doubles,
+        formats,
         source,
         names: Names::default(),
         scalars: BTreeMap::new(),
@@ -164,7 +167,7 @@ fn attempt(
     let words = printer.words.into_iter().map(|(word, _)| word).collect();
     let can_stop = text.contains("rx_stop(");
     let (program, stages) = (program.clone(), launched);
-    Ok(Kernel { program, text, stages, bindings, words, doubles, can_stop })
+    Ok(Kernel { program, text, stages, bindings, words, formats, can_stop })
 }
 
 impl Printer<'_, '_> {
@@ -243,40 +246,50 @@ impl Printer<'_, '_> {
         let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
         let mut params = params.map(|part| self.program.buffer(part.buffer));
         if let Some(info) = params.find(|info| info.dtype == DType::F64)
-            && self.doubles == Doubles::Narrowed
+            && self.formats.doubles == Doubles::Narrowed
         {
             let name = &info.name;
             return Err(format!("`{name}` has elements of f64, which not every device has"));
         }
-        // f64 has no bits that another type could read: it shares with f64 alone.
-        let (doubles, others): (Vec<Part>, Vec<Part>) = match parts.len() {
-            ..=STORAGE => (Vec::new(), parts),
-            _ => parts.into_iter().partition(|part| part.is_of_f64(self.program, self.doubles)),
-        };
-        Ok(self.bindings(doubles, others))
+        // Where there are too many, those share whose elements have one type, or are words.
+        let kinds = if parts.len() > STORAGE { &KINDS[..] } else { &KINDS[..1] };
+        let mut groups: Vec<Vec<Part>> = kinds.iter().map(|_| Vec::new()).collect();
+        for part in parts {
+            let kind = part.kind(self.program, self.formats);
+            let at = kinds.iter().position(|known| *known == kind).unwrap_or(0);
+            groups[at].push(part);
+        }
+        Ok(self.bindings(groups))
     }
 
-    /// Those of f64, where others may not share with them, come first: they share only where all buffers but one are theirs.
-    fn bindings(&mut self, mut doubles: Vec<Part>, mut others: Vec<Part>) -> Vec<Binding> {
-        let shared_doubles = split_off(&mut doubles, STORAGE - usize::from(!others.is_empty()));
-        let taken = doubles.len() + usize::from(!shared_doubles.is_empty());
-        let shared = split_off(&mut others, STORAGE - taken);
+    /// Each group has as many as leave one for those behind it. Those with one part come first.
+    fn bindings(&mut self, groups: Vec<Vec<Part>>) -> Vec<Binding> {
+        let mut behind = groups.iter().filter(|group| !group.is_empty()).count();
+        let (mut left, mut alone, mut shared) = (STORAGE, Vec::new(), Vec::new());
+        for mut group in groups.into_iter().filter(|group| !group.is_empty()) {
+            behind -= 1;
+            let rest = split_off(&mut group, left - behind);
+            left -= group.len() + usize::from(!rest.is_empty());
+            alone.extend(group);
+            shared.push(rest);
+        }
         let mut bindings = Vec::new();
-        for part in doubles.into_iter().chain(others) {
+        for part in alone {
             let wish = self.program.buffer(part.buffer).name.clone();
             let prefix = if part.content.is_of_writing() { "w" } else { "b" };
             let name = self.names.fresh(prefix, &wish);
             self.place(&part, Place::Own(name));
             bindings.push(self.binding(vec![part]));
         }
-        let places: [fn(String) -> Place; 2] = [Place::SharedDoubles, Place::Shared];
-        for (parts, place) in [shared_doubles, shared].into_iter().zip(places) {
-            if parts.is_empty() {
-                continue;
-            }
+        for parts in shared.into_iter().filter(|parts| !parts.is_empty()) {
             for part in &parts {
                 let base = self.word(Word::Base(part.clone()));
-                self.place(part, place(base));
+                let place = match part.kind(self.program, self.formats) {
+                    Kind::Words => Place::Shared(base),
+                    Kind::Doubles => Place::SharedElements("shared_doubles", base),
+                    Kind::Halves => Place::SharedElements("shared_halves", base),
+                };
+                self.place(part, place);
             }
             bindings.push(self.binding(parts));
         }
@@ -318,6 +331,10 @@ impl Printer<'_, '_> {
 
     fn text(&self, bindings: &[Binding], entries: &str) -> String {
         let mut text = comment(self.program);
+        let is_half = |dtype| dtypes::stored(dtype, self.formats) == "f16";
+        if self.program.buffers.iter().any(|buffer| is_half(buffer.dtype)) {
+            text.push_str("enable f16;\n\n");
+        }
         text.push_str("struct Given {\n");
         for (_, name) in &self.words {
             let _ = writeln!(text, "    {name}: i32,");
@@ -353,10 +370,13 @@ impl Printer<'_, '_> {
             Place::Own(name) if is_of_writing => (name.clone(), "u32"),
             Place::Own(name) => {
                 let dtype = self.program.buffer(part.buffer).dtype;
-                (name.clone(), dtypes::stored(dtype, self.doubles))
+                (name.clone(), dtypes::stored(dtype, self.formats))
             }
             Place::Shared(_) => ("shared_words".to_owned(), "u32"),
-            Place::SharedDoubles(_) => ("shared_doubles".to_owned(), "f64"),
+            Place::SharedElements(name, _) => {
+                let dtype = self.program.buffer(part.buffer).dtype;
+                ((*name).to_owned(), dtypes::stored(dtype, self.formats))
+            }
         }
     }
 }

@@ -129,7 +129,7 @@ impl Resident {
             }
             Content::Given(number) if call.maps.is_some() || call.tensors[number].is_written() => {
                 let mut words: Vec<u8> = match call.maps {
-                    Some(maps) => widened(DType::U8, maps[number].clone()),
+                    Some(maps) => widened(DType::U8, maps[number].clone(), device.formats()),
                     None => (0..bytes / 4).flat_map(|_| 1_u32.to_ne_bytes()).collect(),
                 };
                 words.resize(usize::try_from(bytes).unwrap_or(0), 0);
@@ -148,7 +148,7 @@ impl Resident {
         if let Some(mirror) = self.mirrors.of(tensor) {
             return (mirror.buffer.clone(), false);
         }
-        let mut contents = widened(dtype_of(tensor), tensor.to_bytes());
+        let mut contents = widened(dtype_of(tensor), tensor.to_bytes(), call.device.formats());
         contents.resize(usize::try_from(bytes).unwrap_or(0), 0);
         let buffer = self.work.upload(call.device, &contents);
         if tensor.memory().is_none() || tensor.length() == 0 {
@@ -192,7 +192,10 @@ impl Resident {
             {
                 let what = Copy { from: &bound.buffer, at: begin, bytes: size * 4 };
                 let words = self.work.download(call.device, &what)?;
-                maps.push((*at, narrowed(DType::U8, words, before[*at].len())));
+                maps.push((
+                    *at,
+                    narrowed(DType::U8, words, before[*at].len(), call.device.formats()),
+                ));
             }
             begin += size * 4;
         }
@@ -210,7 +213,12 @@ impl Resident {
         let mut gone = Vec::new();
         if tensor.memory().is_none() {
             let held = self.work.download(call.device, &Copy { from: &buffer, at: 0, bytes })?;
-            let written = tensor.write(&narrowed(dtype_of(tensor), held, tensor.length()));
+            let written = tensor.write(&narrowed(
+                dtype_of(tensor),
+                held,
+                tensor.length(),
+                call.device.formats(),
+            ));
             written.map_err(|trap| format!("{trap:?}"))?;
             gone.push(buffer);
         } else {
@@ -236,9 +244,11 @@ impl Resident {
         mirror.is_newer = false;
         let from = mirror.buffer.clone();
         let elements = (tensor.length() / dtype.size()) as u64;
-        let words = elements * dtypes::words(dtype, device.doubles());
+        let words = dtypes::words(dtype, elements, device.formats());
         let held = self.work.download(device, &Copy { from: &from, at: 0, bytes: words * 4 })?;
-        tensor.settle(&narrowed(dtype, held, tensor.length())).map_err(|trap| format!("{trap:?}"))
+        tensor
+            .settle(&narrowed(dtype, held, tensor.length(), device.formats()))
+            .map_err(|trap| format!("{trap:?}"))
     }
 }
 

@@ -92,7 +92,7 @@ impl Printer<'_, '_> {
         let narrow = dtype == DType::I64 && self.typing.is_index(value);
         let text = if narrow { self.index(value) } else { self.expr(value, dtype) };
         let text = self.kept(dtype, text);
-        let of = if narrow { "i32" } else { dtypes::held(dtype, self.doubles) };
+        let of = if narrow { "i32" } else { dtypes::held(dtype, self.formats.doubles) };
         let name = self.scalars[&var].clone();
         self.line(&format!("let {name}: {of} = {text};"));
         self.ranges.bind(var, value);
@@ -235,7 +235,7 @@ impl Printer<'_, '_> {
             return self.refuse(format!("a thread allocates `{}`, whose size differs", info.name));
         };
         let wish = info.name.clone();
-        let of = dtypes::stored(info.dtype, self.doubles);
+        let of = dtypes::stored(info.dtype, self.formats);
         self.local_bytes = self.local_bytes.saturating_add(count.saturating_mul(8));
         if self.local_bytes > LOCAL {
             return self.refuse(format!("the arrays of a thread take more than {LOCAL} bytes"));
@@ -277,9 +277,10 @@ impl Printer<'_, '_> {
             return self.refuse(format!("a block allocates `{}`, whose size differs", info.name));
         };
         let is_watched = self.watched.contains(&buffer);
-        let of = dtypes::stored(info.dtype, self.doubles);
-        let words = i64::try_from(dtypes::words(info.dtype, self.doubles)).unwrap_or(2);
-        self.workgroup_bytes = self.workgroup_bytes.saturating_add(count.saturating_mul(4 * words));
+        let of = dtypes::stored(info.dtype, self.formats);
+        let words = dtypes::words(info.dtype, count.unsigned_abs(), self.formats);
+        let bytes = i64::try_from(words.saturating_mul(4)).unwrap_or(i64::MAX);
+        self.workgroup_bytes = self.workgroup_bytes.saturating_add(bytes);
         self.workgroup_bytes += if is_watched { count.saturating_mul(4) } else { 0 };
         if self.workgroup_bytes > WORKGROUP {
             return self.refuse(format!("a block of threads shares more than {WORKGROUP} bytes"));

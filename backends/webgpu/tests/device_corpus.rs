@@ -17,7 +17,7 @@ use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_corpus::well_formed_part::well_formed_part;
 use relax_syntax::parse::read_source;
-use relax_webgpu::{Calls, Device, Doubles, Ran};
+use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,10 +54,10 @@ static COUNTS: Mutex<Counts> = Mutex::new(Counts { held: 0, not_held: BTreeMap::
 
 fn main() {
     let arguments = Arguments::from_args();
-    // `RELAX_DOUBLES=narrowed` holds the f32 that a device without f64 computes.
+    // `RELAX_DOUBLES=narrowed` holds what a device without f64 and f16 computes.
     let narrowed = std::env::var("RELAX_DOUBLES").is_ok_and(|value| value == "narrowed");
-    let doubles = if narrowed { Doubles::Narrowed } else { Doubles::Native };
-    let device = match Device::open(doubles) {
+    let formats = if narrowed { Formats::default() } else { Formats::NATIVE };
+    let device = match Device::open(formats) {
         Ok(device) => Arc::new(device),
         Err(error) => {
             eprintln!("SKIPPED: {error}");
@@ -65,7 +65,7 @@ fn main() {
             std::process::exit(if required { 101 } else { 0 });
         }
     };
-    eprintln!("on {}, f64 is {:?}", device.name(), device.doubles());
+    eprintln!("on {}, {:?}", device.name(), device.formats());
     let calls = Calls::default();
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty();
     let trials = files::programs().into_iter().map(|path| {

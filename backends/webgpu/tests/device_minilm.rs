@@ -13,7 +13,7 @@ use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, Doubles, Ran};
+use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn weights() -> Option<PathBuf> {
 }
 
 fn device() -> Option<Arc<Device>> {
-    match Device::open(Doubles::Native) {
+    match Device::open(Formats::NATIVE) {
         Ok(device) => Some(Arc::new(device)),
         Err(error) => {
             assert!(!is_required("RELAX_REQUIRE_WGPU"), "{error}");

@@ -12,7 +12,7 @@ use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::pipeline::Program;
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, Doubles, Ran};
+use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ const COUNTS: [(&str, [usize; 2]); 6] = [
 
 #[test]
 fn a_call_is_one_submission() {
-    let device = match Device::open(Doubles::Native) {
+    let device = match Device::open(Formats::NATIVE) {
         Ok(device) => Arc::new(device),
         Err(error) => {
             let required = std::env::var_os("RELAX_REQUIRE_WGPU").is_some_and(|value| value == "1");

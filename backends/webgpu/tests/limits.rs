@@ -5,16 +5,19 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 use relax_corpus::pipeline::Program;
 use relax_symbolic::Prover;
 use relax_syntax::span::Source;
-use relax_webgpu::{Doubles, Kernel, Refused, Word, print_wgsl};
+use relax_webgpu::{Formats, Kernel, Refused, Word, print_wgsl};
 
 /// A valid kernel of a text with one program.
 fn printed(text: &str) -> Kernel {
     let program = Program::load(Source::new("limits.rx", text.to_owned()));
-    let printed = print_wgsl(&program.module, &mut Prover::new(), Doubles::Native, None);
+    let printed = print_wgsl(&program.module, &mut Prover::new(), Formats::NATIVE, None);
     let [kernel] = printed.kernels.as_slice() else { panic!("{:?}", printed.left_out) };
     let module = naga::front::wgsl::parse_str(&kernel.text);
     let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
+    let mut validator = Validator::new(
+        ValidationFlags::all(),
+        Capabilities::FLOAT64 | Capabilities::SHADER_FLOAT16,
+    );
     let valid = validator.validate(&module);
     valid.unwrap_or_else(|error| panic!("{}", error.emit_to_string(&kernel.text)));
     kernel.clone()

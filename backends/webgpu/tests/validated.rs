@@ -9,7 +9,7 @@ use relax_corpus::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Settings;
 use relax_symbolic::Prover;
 use relax_syntax::parse::read_source;
-use relax_webgpu::{Doubles, Kernel, lower_for_webgpu, print_wgsl};
+use relax_webgpu::{Doubles, Formats, Halves, Kernel, lower_for_webgpu, print_wgsl};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ fn every_kernel_is_valid() {
         found.invalid.extend(share.invalid);
     }
     found.refused.sort();
-    for (doubles, count) in &found.valid {
-        eprintln!("{doubles}: {count} kernels are valid");
+    for (label, count) in &found.valid {
+        eprintln!("{label}: {count} kernels are valid");
     }
     eprintln!("{} kernels are refused", found.refused.len());
     assert!(found.invalid.is_empty(), "{}", found.invalid.join("\n"));
@@ -46,8 +46,8 @@ fn every_kernel_is_valid() {
     for line in &found.refused {
         *reasons.entry(line.split_once(": ").map_or("", |(_, reason)| reason)).or_default() += 1;
     }
-    for (doubles, count) in &found.valid {
-        let _ = writeln!(text, "# {doubles}: {count} kernels are valid");
+    for (label, count) in &found.valid {
+        let _ = writeln!(text, "# {label}: {count} kernels are valid");
     }
     let _ = writeln!(text, "# {} kernels are refused", found.refused.len());
     for line in &found.refused {
@@ -68,8 +68,8 @@ fn hold(path: &PathBuf, found: &mut Found) {
     let part = well_formed_part(&program);
     let name = files::name(path);
     let Ok(lowered) = lower_for_webgpu(&part, &Settings::default()) else { return };
-    for (doubles, label) in [(Doubles::Native, "f64"), (Doubles::Narrowed, "portable")] {
-        let printed = print_wgsl(&lowered.module, &mut Prover::new(), doubles, Some(&source));
+    for (formats, label) in [(Formats::NATIVE, "native"), (Formats::default(), "portable")] {
+        let printed = print_wgsl(&lowered.module, &mut Prover::new(), formats, Some(&source));
         for (kernel, reason) in &printed.left_out {
             if reason.contains("external") {
                 continue;
@@ -77,7 +77,7 @@ fn hold(path: &PathBuf, found: &mut Found) {
             found.refused.push(format!("{label} {name} {kernel}: {reason}"));
         }
         for kernel in &printed.kernels {
-            match validate(kernel, doubles) {
+            match validate(kernel) {
                 Ok(()) => *found.valid.entry(label).or_default() += 1,
                 Err(why) => found.invalid.push(format!("{name} {}: {why}", kernel.program.name)),
             }
@@ -85,13 +85,12 @@ fn hold(path: &PathBuf, found: &mut Found) {
     }
 }
 
-fn validate(kernel: &Kernel, doubles: Doubles) -> Result<(), String> {
+fn validate(kernel: &Kernel) -> Result<(), String> {
     let module = naga::front::wgsl::parse_str(&kernel.text)
         .map_err(|error| error.emit_to_string(&kernel.text))?;
-    let capabilities = match doubles {
-        Doubles::Native => Capabilities::FLOAT64,
-        Doubles::Narrowed => Capabilities::empty(),
-    };
+    let mut capabilities = Capabilities::empty();
+    capabilities.set(Capabilities::FLOAT64, kernel.formats.doubles == Doubles::Native);
+    capabilities.set(Capabilities::SHADER_FLOAT16, kernel.formats.halves == Halves::Native);
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
     validator.validate(&module).map_err(|error| error.emit_to_string(&kernel.text))?;
     Ok(())

@@ -22,7 +22,7 @@ use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_webgpu::{Doubles, print_wgsl};
+use relax_webgpu::{Formats, print_wgsl};
 use std::sync::Arc;
 use watch::{Reporter, Show};
 
@@ -117,11 +117,10 @@ fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Termin
     source.text
 }
 
-/// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64.
+/// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64 and f16.
 fn wgsl_text(module: &Module, source: &Source, terminal: &mut Terminal) -> String {
-    let doubles = Doubles::Narrowed;
     let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(Order::Kept));
-    let printed = print_wgsl(&scheduled, &mut Prover::new(), doubles, Some(source));
+    let printed = print_wgsl(&scheduled, &mut Prover::new(), Formats::default(), Some(source));
     for kernel in &printed.kernels {
         let (name, launches) = (&kernel.program.name, kernel.stages.len());
         let stops = if kernel.can_stop { "may stop" } else { "never stops" };

@@ -12,13 +12,13 @@ use relax_runtime::Module;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
-use relax_webgpu::{Device, Doubles, Lowered, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Device, Formats, Lowered, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The first device, and what it is known by.
 pub(super) fn open() -> Result<(Device, Identity), Failure> {
-    let device = Device::open(Doubles::Native).map_err(Failure::missing)?;
+    let device = Device::open(Formats::NATIVE).map_err(Failure::missing)?;
     let (name, driver) = (device.name().to_owned(), device.driver());
     Ok((device, Identity { backend: Backend::Wgpu, name, driver }))
 }
