@@ -1,16 +1,16 @@
 //! Every expectation of the corpus on the route text → P2.3 → program → bytes of a module file → machine:
 //! with kernels that the interpreter runs, with kernels that the C compiler made, and with such as `relax build --fast` makes.
 
+#[path = "route/near.rs"]
+mod near;
 mod route;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::compare::{Relation, compare};
+use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_corpus::well_formed_part::well_formed_part;
-use relax_semantics::tensor::Tensor;
-use relax_semantics::value::Value;
 use relax_syntax::parse::read_source;
 use route::{Device, held, load, perform};
 use std::collections::BTreeMap;
@@ -74,8 +74,7 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
     let weights = expectations.directives.iter().any(|d| matches!(d.kind, Kind::Params));
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let compare =
-        if device == Device::Fast { |_, want: &_, got: &_| near(want, got) } else { compare };
+    let compare = if device == Device::Fast { near::near } else { compare };
     let (mut module, mut held_here, mut failures) = (None, 0, Vec::new());
     for (directive, call) in directives {
         // A function that is wrong is not there to be called; weights are not here.
@@ -99,35 +98,6 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     *held.entry(device).or_default() += held_here;
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
-}
-
-/// How far sums in f32 may be off in the corpus, of the largest element of a result or of 1: they are of few terms, which are small.
-const NEAR: f64 = 1.0 / (1 << 20) as f64;
-
-/// What sums in f32 may change of a value: its elements by a little, and nothing else.
-fn near(want: &Value, got: &Value) -> Result<(), String> {
-    compare(Relation::Shaped, want, got)?;
-    match (want, got) {
-        (Value::Tuple(want), Value::Tuple(got)) => {
-            want.iter().zip(got).try_for_each(|(want, got)| near(want, got))
-        }
-        (Value::Tensor(want), Value::Tensor(got)) if want.dtype().is_float() => {
-            let values = |tensor: &Tensor| -> Vec<f64> {
-                (0..tensor.len()).map(|at| tensor.number(at).as_f64()).collect()
-            };
-            let (want, got) = (values(want), values(got));
-            let finite = want.iter().filter(|value| value.is_finite());
-            let bound = NEAR * finite.fold(1.0_f64, |most, value| most.max(value.abs()));
-            let is_near = |(want, got): &(&f64, &f64)| {
-                want == got || want.is_nan() && got.is_nan() || (*want - *got).abs() <= bound
-            };
-            match want.iter().zip(&got).find(|both| !is_near(both)) {
-                None => Ok(()),
-                Some((want, got)) => Err(format!("expected {want}, found {got}")),
-            }
-        }
-        _ => Ok(()),
-    }
 }
 
 fn stem(path: &Path) -> String {

@@ -14,7 +14,8 @@
 //! - f16 and bf16 are computed in f32 and rounded after every operation. Where the device has f16 ([`Halves::Native`]) elements of it take
 //!   16 bits in memory. WebGPU lets a device flush subnormal numbers, divide
 //!   f32 within 2.5 units in the last place, and contract `a * b + c`. It also lets it ignore the sign of a zero and take it that
-//!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`, `rx_truth`).
+//!   there are neither infinities nor NaN: what a compiler could fold with that is printed so that it knows nothing of it (`rx_keep`,
+//!   `rx_truth`), and quotients of such numbers are written out (`rx_div_f32`).
 //! - f64 ([`Doubles::Native`]) needs a feature that no browser has; then functions of all floats are computed in f64 and rounded.
 //!   Without it ([`Doubles::Narrowed`]) f64 that a program uses for itself is f32 (sums of `k` terms of magnitude `s` in all
 //!   are off by at most `(k + 2) * 2^-24 * s`), and functions are those of f32, right within some units in the last

@@ -56,6 +56,9 @@ impl Printer<'_, '_> {
             BinOp::Div if self.formats.doubles == Doubles::Native && !doubled => {
                 return self.cast(DType::F64, dtype, &format!("(f64(rx_keep({a})) / f64({b}))"));
             }
+            BinOp::Div if !doubled => {
+                return rounded(dtype, format!("rx_div_f32(rx_keep({a}), {b})"));
+            }
             _ => {
                 let is_kept = matches!(op, BinOp::Sub | BinOp::Div);
                 let a = if is_kept { self.kept(dtype, a.to_owned()) } else { a.to_owned() };

@@ -7,7 +7,7 @@ use relax_emit::initialized::unproved_with_parameters;
 use relax_emit::without_barriers;
 use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::ranges::{Ranges, assume_declared};
-use relax_rewrite::walk::stored;
+use relax_rewrite::walk::{loaded, stored};
 use relax_rewrite::workspaces::is_workspace;
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
@@ -218,39 +218,47 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Gives every buffer that is in memory of the device a storage buffer; what is too many shares one.
-    fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
-        let written = stored(self.program.body.as_deref().unwrap_or(&[]));
-        let params = self.program.buffer_params();
-        let mut parts: Vec<Part> = params
-            .enumerate()
-            .map(|(at, buffer)| Part { buffer, content: Content::Parameter(at) })
-            .collect();
-        for at in 0..parts.len() {
-            let buffer = parts[at].buffer;
+    /// What lies in memory of the device.
+    fn parts(&self, scratch: &[BufferId]) -> Result<Vec<Part>, String> {
+        let body = self.program.body.as_deref().unwrap_or(&[]);
+        let (read, written) = (loaded(body), stored(body));
+        let is_touched = |id: &BufferId| read.contains(id) || written.contains(id);
+        let (mut parts, mut own) = (Vec::new(), scratch.to_vec());
+        for (at, buffer) in self.program.buffer_params().enumerate() {
+            let info = self.program.buffer(buffer);
+            let is_narrowed = info.dtype == DType::F64 && self.formats.doubles == Doubles::Narrowed;
+            if is_workspace(self.program, buffer) && (is_narrowed || !is_touched(&buffer)) {
+                // What the host lends would have room for another type. Of what is not used nothing is needed.
+                own.extend(Some(buffer).filter(is_touched));
+            } else if is_narrowed {
+                let name = &info.name;
+                return Err(format!("`{name}` has elements of f64, which not every device has"));
+            } else {
+                parts.push(Part { buffer, content: Content::Parameter(at) });
+            }
+        }
+        for part in parts.clone() {
+            let Content::Parameter(at) = part.content else { continue };
+            let (buffer, is_watched) = (part.buffer, self.watched.contains(&part.buffer));
             // A workspace holds whatever another call left there.
             if is_workspace(self.program, buffer) {
-                if self.watched.contains(&buffer) {
-                    parts.push(Part { buffer, content: Content::Written });
-                }
-            } else if self.has_maps || self.watched.contains(&buffer) && written.contains(&buffer) {
+                parts.extend(is_watched.then_some(Part { buffer, content: Content::Written }));
+            } else if self.has_maps || is_watched && written.contains(&buffer) {
                 parts.push(Part { buffer, content: Content::Given(at) });
             }
         }
-        for &buffer in scratch {
+        for buffer in own {
             parts.push(Part { buffer, content: Content::Scratch });
             if self.watched.contains(&buffer) {
                 parts.push(Part { buffer, content: Content::Written });
             }
         }
-        let params = parts.iter().filter(|part| matches!(part.content, Content::Parameter(_)));
-        let mut params = params.map(|part| self.program.buffer(part.buffer));
-        if let Some(info) = params.find(|info| info.dtype == DType::F64)
-            && self.formats.doubles == Doubles::Narrowed
-        {
-            let name = &info.name;
-            return Err(format!("`{name}` has elements of f64, which not every device has"));
-        }
+        Ok(parts)
+    }
+
+    /// Gives every buffer that is in memory of the device a storage buffer; what is too many shares one.
+    fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
+        let parts = self.parts(scratch)?;
         // Where there are too many, those share whose elements have one type, or are words.
         let kinds = if parts.len() > STORAGE { &KINDS[..] } else { &KINDS[..1] };
         let mut groups: Vec<Vec<Part>> = kinds.iter().map(|_| Vec::new()).collect();

@@ -8,6 +8,18 @@ fn rx_min_f32(a: f32, b: f32) -> f32 {
     return b;
 }
 
+fn rx_div_f32(a: f32, b: f32) -> f32 {
+    let x = bitcast<u32>(a) & 0x7fffffffu;
+    let y = bitcast<u32>(b) & 0x7fffffffu;
+    if x > 0x7f800000u || y > 0x7f800000u || (x == 0u && y == 0u) || (x == 0x7f800000u && y == x) {
+        return rx_bits(0x7fc00000u);
+    }
+    let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+    if y == 0u || x == 0x7f800000u { return rx_bits(sign | 0x7f800000u); }
+    if x == 0u || y == 0x7f800000u { return rx_bits(sign); }
+    return a / b;
+}
+
 fn rx_fmod_f32(a: f32, b: f32) -> f32 {
     if rx_is_nan(a) || rx_is_nan(b) || b == 0.0f || abs(a) == rx_bits(0x7f800000u) { return rx_bits(0x7fc00000u); }
     if abs(b) == rx_bits(0x7f800000u) { return a; }
