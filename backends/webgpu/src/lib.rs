@@ -19,7 +19,7 @@
 //! - f64 ([`Doubles::Native`]) needs a feature that no browser has; then functions of all floats are computed in f64 and rounded.
 //!   Without it ([`Doubles::Narrowed`]) f64 that a program uses for itself is f32 (sums of `k` terms of magnitude `s` in all
 //!   are off by at most `(k + 2) * 2^-24 * s`), and functions are those of f32, right within some units in the last
-//!   place; buffers of f64 are refused.
+//!   place, and workspaces of f64 are memory of the launch; other buffers of f64 are refused.
 //! - What may stop the program sets a word of the status buffer and goes on with a harmless value; results are then given up.
 //!   Which trap it is, with its words, is said by the interpreter on the same inputs.
 //! - To read what nothing wrote stops it. [`print_wgsl`] watches that for memory of the program itself, and takes tensors as written as a
