@@ -73,7 +73,9 @@ pub(crate) struct Known {
     pub(crate) whole: BTreeSet<BufferId>,
     /// These elements are.
     pub(crate) elements: Vec<(BufferId, Vec<TExpr>)>,
-    /// And all of these.
+    /// The first threads along an axis stored to these, and no others did: nobody may read one before all have met.
+    pub(crate) by_first: Vec<(BufferId, Vec<TExpr>)>,
+    /// All of these are.
     pub(crate) slices: Vec<(BufferId, Slice)>,
     /// Buffers whose allocation is separated from here by loops with fixed bounds only.
     pub(crate) straight: BTreeSet<BufferId>,
@@ -197,6 +199,7 @@ impl Walk<'_> {
                 self.body(then);
                 self.body(otherwise);
                 self.known.straight = straight;
+                self.first_wrote(condition, then);
             }
             StmtKind::Alloc(buffer) => self.fresh(*buffer),
             StmtKind::Barrier => self.meet(),
@@ -213,6 +216,7 @@ impl Walk<'_> {
         self.known.whole.remove(&buffer);
         self.known.met.remove(&buffer);
         self.known.elements.retain(|(other, _)| *other != buffer);
+        self.known.by_first.retain(|(other, _)| *other != buffer);
         self.known.slices.retain(|(other, _)| *other != buffer);
         self.known.chosen.retain(|(other, _)| *other != buffer);
     }
@@ -437,6 +441,27 @@ mod tests {
         assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[3 - t]\n"), [""; 0]);
         assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[t + 1]\n"), ["S"]);
         assert_eq!(watched("S[t] = X[t]\nY[t] = S[3 - t]\n"), ["S"]);
+    }
+
+    #[test]
+    fn what_the_first_thread_stored_is_there_at_a_barrier() {
+        let first = "if t == 0:\n    S[0] = X[0]\n";
+        assert_eq!(watched(&format!("{first}barrier()\nY[t] = S[0]\n")), [""; 0]);
+        assert_eq!(watched(&format!("{first}Y[t] = S[0]\n")), ["S"]);
+        assert_eq!(watched(&format!("{first}barrier()\nY[t] = S[t]\n")), ["S"]);
+        // Nobody is that thread, all others store, or it may go another way.
+        let others = [("t == 0", "t == 4"), ("t == 0", "t != 0"), ("S[0] =", "S[t + 1] =")];
+        for (from, to) in others {
+            let other = first.replace(from, to);
+            assert_ne!(other, first);
+            assert_eq!(watched(&format!("{other}barrier()\nY[t] = S[0]\n")), ["S"], "{to}");
+        }
+        let inner = "if t == 0:\n    if X[0] < 1.0:\n        S[0] = X[0]\nbarrier()\nY[t] = S[0]\n";
+        assert_eq!(watched(inner), ["S"]);
+        // Each thread of its own place.
+        let own =
+            "for i in grid(8):\n    if t == 0:\n        S[i] = X[i]\nbarrier()\nY[t] = S[t]\n";
+        assert_eq!(watched(own), ["S"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Elements that are counted one by one: what threads know of the memory that they share once they have met.
 
-use crate::initialized::{Walk, mentions};
+use crate::initialized::{Walk, loads, mentions};
+use relax_rewrite::walk::{Place, Rewrite, expr};
 use relax_syntax::dim::{Dim, floor_div, floor_mod};
 use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, Scope, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +43,8 @@ impl Walk<'_> {
         let all = extents.iter().try_fold(1_i64, |all, extent| all.checked_mul(*extent));
         let all = all.filter(|all| *all <= COUNTED)?;
         let mut found = BTreeSet::new();
-        let own = self.known.elements.iter().filter(|(other, _)| *other == buffer);
+        let all_wrote = self.known.elements.iter().chain(&self.known.by_first);
+        let own = all_wrote.filter(|(other, _)| *other == buffer);
         for (_, indices) in own.filter(|(_, indices)| counts(indices)) {
             self.each_thread(indices, &mut |values| {
                 let inside =
@@ -85,6 +87,24 @@ impl Walk<'_> {
         true
     }
 
+    /// Where a condition leaves only the first threads along an axis, what they stored is there once all have met.
+    pub(crate) fn first_wrote(&mut self, condition: &TExpr, body: &[Stmt]) {
+        let TExpr::Binary(BinOp::Equal, both) = condition else { return };
+        let (TExpr::Scalar(var), TExpr::Int(0)) = (&both.0, &both.1) else { return };
+        if self.known.threads.get(var).is_none_or(|count| *count <= 0) {
+            return;
+        }
+        let mut first = First(*var);
+        for stmt in body {
+            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
+                && indices.iter().all(|index| !loads(index))
+            {
+                let indices = indices.iter().map(|index| expr(index, &mut first, Place::Index));
+                self.known.by_first.push((*buffer, indices.collect()));
+            }
+        }
+    }
+
     /// A loop ran for all values of its variables: what each iteration stored to shared memory is there.
     pub(crate) fn ran(&mut self, all: impl Iterator<Item = (ScalarId, i64)>, body: &[Stmt]) {
         let known = self.known.elements.len();
@@ -98,6 +118,15 @@ impl Walk<'_> {
         if self.known.elements.len() > known {
             self.known.threads.extend(all);
         }
+    }
+}
+
+/// The first thread in the place of each.
+struct First(ScalarId);
+
+impl Rewrite for First {
+    fn replace(&mut self, part: &TExpr, _place: Place) -> Option<TExpr> {
+        (*part == TExpr::Scalar(self.0)).then_some(TExpr::Int(0))
     }
 }
 

@@ -16,16 +16,25 @@ use relax_syntax::ir::tensor::{
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
     pub(crate) fn body(&mut self, statements: &[Stmt]) {
+        self.parts(&[statements], "");
+    }
+
+    /// The same with a line between parts of it.
+    pub(crate) fn parts(&mut self, parts: &[&[Stmt]], between: &str) {
         self.facts.push();
         let within = self.learned.clone();
         let (replaced, shared) = (self.replaced.len(), self.shared.len());
-        let mut rest = statements;
-        while let [stmt, after @ ..] = rest {
-            self.span = stmt.span;
-            rest = after;
-            match after {
-                [next, later @ ..] if self.shares(stmt, next) => rest = later,
-                _ => self.stmt(stmt),
+        for (at, mut rest) in parts.iter().copied().enumerate() {
+            if at > 0 {
+                self.line(between);
+            }
+            while let [stmt, after @ ..] = rest {
+                self.span = stmt.span;
+                rest = after;
+                match after {
+                    [next, later @ ..] if self.shares(stmt, next) => rest = later,
+                    _ => self.stmt(stmt),
+                }
             }
         }
         self.replaced.truncate(replaced);

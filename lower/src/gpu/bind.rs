@@ -212,18 +212,28 @@ impl Grid {
     }
 }
 
-/// A block for each iteration of `rows`, with its shared memory and its threads.
-pub(super) fn rows_grid(
+/// How many iterations of `rows` there are, with a name that the host has for it; none where `times` is 0.
+pub(super) fn count(
     writer: &mut Writer,
     rows: &[Loop],
+    times: Option<&TExpr>,
+    span: Span,
+) -> (TExpr, Vec<Stmt>) {
+    let factors = rows.iter().map(extent).chain(times.cloned());
+    named(writer, factors.reduce(multiply).unwrap_or(TExpr::Int(1)), span)
+}
+
+/// A block for each iteration of `rows`, with its shared memory and its threads; none where `times` is 0.
+pub(super) fn rows_grid(
+    writer: &mut Writer,
+    (rows, times): (&[Loop], Option<&TExpr>),
     (tx, threads): (ScalarId, i64),
     (shared, body): (Vec<Stmt>, Vec<Stmt>),
     limits: Limits,
 ) -> Vec<Stmt> {
     let span = writer.program.scalar(tx).span;
     let extents: Vec<TExpr> = rows.iter().map(extent).collect();
-    let product = extents.iter().cloned().reduce(multiply).unwrap_or(TExpr::Int(1));
-    let (count, mut done) = named(writer, product, span);
+    let (count, mut done) = count(writer, rows, times, span);
     let second = ceil_divide(count.clone(), limits.blocks);
     let grid = Grid::new(writer, count.clone(), second, limits, span);
     let rows: Vec<&Loop> = rows.iter().collect();
@@ -237,12 +247,12 @@ pub(super) fn rows_grid(
     done
 }
 
-/// A block for as many neighbouring iterations of `rows` as it has threads along x; all its threads come to the whole body.
-pub(super) fn columns_grid(
+/// A block for as many neighbouring rows as it has places; all its threads come to the whole body, where `row` is the number of theirs.
+pub(super) fn rows_together_grid(
     writer: &mut Writer,
-    rows: &[Loop],
-    [(ty, high), (tx, width)]: [(ScalarId, i64); 2],
-    (column, count): (ScalarId, TExpr),
+    [(ty, high), (tx, wide)]: [(ScalarId, i64); 2],
+    (place, width): (ScalarId, i64),
+    (row, count): (ScalarId, TExpr),
     (shared, body): (Vec<Stmt>, Vec<Stmt>),
     limits: Limits,
 ) -> Vec<Stmt> {
@@ -250,14 +260,11 @@ pub(super) fn columns_grid(
     let blocks = ceil_divide(count.clone(), width);
     let second = ceil_divide(count, width.saturating_mul(limits.blocks));
     let grid = Grid::new(writer, blocks, second, limits, span);
-    let at = add(multiply(grid.block.clone(), TExpr::Int(width)), TExpr::Scalar(tx));
-    let extents: Vec<TExpr> = rows.iter().map(extent).collect();
-    let rows: Vec<&Loop> = rows.iter().collect();
-    let mut all = vec![Stmt { kind: StmtKind::Let { var: column, value: at }, span }];
-    all.extend(taken_apart(writer, &rows, column, &extents, span));
+    let at = add(multiply(grid.block.clone(), TExpr::Int(width)), TExpr::Scalar(place));
+    let mut all = vec![Stmt { kind: StmtKind::Let { var: row, value: at }, span }];
     all.extend(body);
-    let row = thread_loop((tx, TExpr::Int(width)), "threadIdx.x", all, span);
-    let threads = thread_loop((ty, TExpr::Int(high)), "threadIdx.y", vec![row], span);
+    let inner = thread_loop((tx, TExpr::Int(wide)), "threadIdx.x", all, span);
+    let threads = thread_loop((ty, TExpr::Int(high)), "threadIdx.y", vec![inner], span);
     vec![grid.over([shared, vec![threads]].concat(), span)]
 }
 
@@ -289,7 +296,7 @@ pub(super) fn indexed(
 }
 
 /// The loop variables from their number.
-fn taken_apart(
+pub(super) fn taken_apart(
     writer: &mut Writer,
     loops: &[&Loop],
     var: ScalarId,

@@ -1,17 +1,22 @@
 //! A kernel for rows that the threads of a block share: each goes through some of a row's elements, and what they come to is
-//! combined by a tree in shared memory. A block has one row, or several that lie side by side.
+//! combined by a tree in shared memory. A block has one row, or several: rows of a warp each, or columns side by side.
+//!
+//! The last block may have places that no row is left for. Their threads come to every barrier, and shared memory holds something
+//! for them as well, so that what is read after a barrier was stored by all before it; they touch no other memory.
 //!
 //! A step waits at a barrier exactly where it reads what another thread wrote since the last one, or writes what another
 //! read: without that barrier there is a race.
 
 use super::Limits;
-use super::bind::{columns_grid, indexed, named, rows_grid};
+use super::bind::{count, indexed, named, rows_grid, rows_together_grid, taken_apart};
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
 use super::handed::Nearer;
 use super::program::Writer;
-use super::rows::Group;
+use super::rows::{Group, Renamed};
 use super::steps::{Reduction, Role, Step, reduction};
-use relax_rewrite::walk::{loaded, stored};
+use super::tiles::nothing;
+use relax_rewrite::walk::{loaded, mentions, statements, stored};
+use relax_rewrite::warps::LANES;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{
@@ -20,18 +25,22 @@ use relax_syntax::ir::tensor::{
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows that lie side by side in a block.
-struct Lanes {
-    /// Which of them.
-    tx: ScalarId,
+/// Rows that a block has together.
+struct Together {
+    /// Which of them is a thread's, and of how many.
+    place: ScalarId,
     width: i64,
+    /// Whether neighbouring threads have neighbouring rows; else they share one.
+    is_across: bool,
     /// The number of the row, and how many there are.
     row: ScalarId,
     count: TExpr,
+    /// The loops over them.
+    loops: Vec<Loop>,
 }
 
-impl Lanes {
-    /// The last block may have more lanes than there are rows left.
+impl Together {
+    /// The last block may have places that no row is left for.
     fn is_there(&self) -> TExpr {
         binary(BinOp::Less, TExpr::Scalar(self.row), self.count.clone())
     }
@@ -44,7 +53,9 @@ pub(super) struct Kernel<'w> {
     thread: ScalarId,
     /// Of how many; a power of 2.
     threads: i64,
-    lanes: Option<Lanes>,
+    together: Option<Together>,
+    /// By which the number of blocks is multiplied: 0 or 1.
+    times: Option<TExpr>,
     limits: Limits,
     span: Span,
     /// What the host evaluates before.
@@ -53,6 +64,8 @@ pub(super) struct Kernel<'w> {
     body: Vec<Stmt>,
     /// Partial results, by their dtype.
     parts: BTreeMap<&'static str, BufferId>,
+    /// Shared memory that holds something for each place of the block, also where no row is left for it.
+    begun: BTreeSet<BufferId>,
     /// Since the last barrier: what some thread wrote, and read.
     wrote: BTreeSet<BufferId>,
     read: BTreeSet<BufferId>,
@@ -60,52 +73,72 @@ pub(super) struct Kernel<'w> {
     first_wrote: BTreeSet<BufferId>,
 }
 
-impl<'w> Kernel<'w> {
-    /// All threads of a block for one row.
-    pub(super) fn of_rows(writer: &'w mut Writer, span: Span, limits: Limits) -> Self {
-        let thread = writer.scalar("tx", Some(DType::I64), span);
-        Self::new(writer, (thread, 1 << limits.threads.max(1).ilog2()), limits, span)
-    }
+/// Threads of a block that rows share: how many have a row together, which of the two indices of a thread tells rows apart, and how
+/// many rows there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// All threads have one row.
+    Block,
+    /// Neighbouring threads have a row together, as many as a warp has.
+    Warp,
+    /// Neighbouring threads have neighbouring columns, and some have each together: 8 have each of 32, where there are 256.
+    Columns,
+}
 
-    /// Of the threads of a block some for each of neighbouring columns: 8 for each of 32, where there are 256. With `times` there
-    /// are none where it is 0.
-    pub(super) fn of_columns(
-        writer: &'w mut Writer,
-        group: &Group,
-        times: Option<&TExpr>,
-        limits: Limits,
-    ) -> Self {
-        let span = group.span;
+impl Sharing {
+    /// The threads of a row, and the rows of a block; none where a block has too few threads.
+    fn sizes(self, limits: Limits) -> Option<(i64, i64)> {
         let bits = limits.threads.max(1).ilog2();
-        let high = (bits * 3).div_ceil(8);
-        let [thread, tx] = ["ty", "tx"].map(|base| writer.scalar(base, Some(DType::I64), span));
-        let row = writer.scalar("column", None, span);
-        let extents = group.rows.iter().map(extent).chain(times.cloned()).reduce(multiply);
-        let extents = extents.unwrap_or(TExpr::Int(1));
-        let (count, outside) = named(writer, extents, span);
-        let mut kernel = Self::new(writer, (thread, 1 << high), limits, span);
-        kernel.lanes = Some(Lanes { tx, width: 1 << (bits - high), row, count });
-        kernel.outside = outside;
-        kernel
+        let own = match self {
+            Self::Block => bits,
+            Self::Warp => bits.checked_sub(1)?.min(LANES.ilog2()),
+            Self::Columns => (bits * 3).div_ceil(8),
+        };
+        Some((1 << own, 1 << (bits - own)))
     }
 
-    fn new(
+    /// Whether a block has threads for it.
+    pub(super) fn is_possible(self, limits: Limits) -> bool {
+        self.sizes(limits).is_some()
+    }
+}
+
+impl<'w> Kernel<'w> {
+    /// With `times` there are no blocks where it is 0.
+    pub(super) fn new(
         writer: &'w mut Writer,
-        (thread, threads): (ScalarId, i64),
-        limits: Limits,
-        span: Span,
+        (rows, sharing): (&[Loop], Sharing),
+        times: Option<&TExpr>,
+        (limits, span): (Limits, Span),
     ) -> Self {
+        let (threads, width) = sharing.sizes(limits).expect("invariant: it is possible");
+        let is_across = sharing == Sharing::Columns;
+        let mut index = |base: &str| writer.scalar(base, Some(DType::I64), span);
+        let (thread, place) = match sharing {
+            Sharing::Block => (index("tx"), None),
+            Sharing::Warp => (index("tx"), Some(index("ty"))),
+            Sharing::Columns => (index("ty"), Some(index("tx"))),
+        };
+        let mut outside = Vec::new();
+        let together = place.map(|place| {
+            let row = writer.scalar(if is_across { "column" } else { "row" }, None, span);
+            let (count, bound) = count(writer, rows, times, span);
+            outside = bound;
+            Together { place, width, is_across, row, count, loops: rows.to_vec() }
+        });
         Self {
             writer,
             thread,
             threads,
-            lanes: None,
+            together,
+            times: times.cloned(),
             limits,
             span,
-            outside: Vec::new(),
+            outside,
             shared: Vec::new(),
             body: Vec::new(),
             parts: BTreeMap::new(),
+            begun: BTreeSet::new(),
             wrote: BTreeSet::new(),
             read: BTreeSet::new(),
             first_wrote: BTreeSet::new(),
@@ -114,57 +147,112 @@ impl<'w> Kernel<'w> {
 
     /// What the rows of a block keep in shared memory in the place of buffers with an element for each row.
     pub(super) fn cells(&mut self, cells: &BTreeSet<BufferId>) -> Nearer {
-        match &self.lanes {
+        match &self.together {
             None => Nearer::new(self.writer, cells, Scope::Shared),
-            Some(lanes) => {
-                let (tx, width) = (TExpr::Scalar(lanes.tx), lanes.width);
-                Nearer::arrays(self.writer, cells, (Scope::Shared, &[width]), vec![tx])
+            Some(together) => {
+                let (place, width) = (TExpr::Scalar(together.place), together.width);
+                Nearer::arrays(self.writer, cells, (Scope::Shared, &[width]), vec![place])
             }
         }
     }
 
+    /// The steps as a kernel, with `shared` memory.
     pub(super) fn write(mut self, group: &Group, shared: Vec<Stmt>) -> Vec<Stmt> {
         group.steps.iter().for_each(|step| self.step(step));
-        let shared = [shared, std::mem::take(&mut self.shared)].concat();
-        let body = std::mem::take(&mut self.body);
-        let outside = std::mem::take(&mut self.outside);
-        let grid = match &self.lanes {
-            None => {
-                let threads = (self.thread, self.threads);
-                rows_grid(self.writer, &group.rows, threads, (shared, body), self.limits)
-            }
-            Some(lanes) => {
-                let threads = [(self.thread, self.threads), (lanes.tx, lanes.width)];
-                let row = (lanes.row, lanes.count.clone());
-                columns_grid(self.writer, &group.rows, threads, row, (shared, body), self.limits)
+        let inside = ([shared, self.shared].concat(), self.body);
+        let (writer, limits) = (self.writer, self.limits);
+        let thread = (self.thread, self.threads);
+        let grid = match self.together {
+            None => rows_grid(writer, (&group.rows, self.times.as_ref()), thread, inside, limits),
+            Some(Together { place, width, is_across, row, count, .. }) => {
+                let mut threads = [(place, width), thread];
+                if is_across {
+                    threads.reverse();
+                }
+                rows_together_grid(writer, threads, (place, width), (row, count), inside, limits)
             }
         };
-        [group.allocated.clone(), outside, grid].concat()
+        [self.outside, grid].concat()
     }
 
     /// The element of a thread, or of one of its row.
     fn element(&self, number: TExpr) -> Vec<TExpr> {
-        let lane = self.lanes.as_ref().map(|lanes| TExpr::Scalar(lanes.tx));
-        std::iter::once(number).chain(lane).collect()
-    }
-
-    /// A condition where there is a row.
-    fn there(&self, condition: TExpr) -> TExpr {
-        match &self.lanes {
-            None => condition,
-            Some(lanes) => binary(BinOp::And, lanes.is_there(), condition),
+        match &self.together {
+            None => vec![number],
+            Some(Together { place, is_across: true, .. }) => vec![number, TExpr::Scalar(*place)],
+            Some(Together { place, .. }) => vec![TExpr::Scalar(*place), number],
         }
     }
 
-    /// Statements of all threads that have a row.
-    fn emit_all(&mut self, body: Vec<Stmt>) {
-        match &self.lanes {
-            None => self.body.extend(body),
-            Some(lanes) => {
-                let condition = lanes.is_there();
-                self.emit(StmtKind::If { condition, then: body, otherwise: Vec::new() });
+    /// Statements that each thread comes to, of which those that need a row are run where there is one; in shared memory the others
+    /// find something in the place of what those store.
+    fn for_all(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
+        if self.together.is_none() {
+            return body;
+        }
+        let (mut done, mut of_row) = (Vec::new(), Vec::new());
+        for stmt in body {
+            if let Some(begins) = self.begins_for_all(&stmt) {
+                done.extend(self.where_there(std::mem::take(&mut of_row)));
+                done.push(begins);
+            }
+            if self.needs_row(&stmt) {
+                of_row.push(stmt);
+            } else {
+                done.extend(self.where_there(std::mem::take(&mut of_row)));
+                done.push(stmt);
             }
         }
+        done.extend(self.where_there(of_row));
+        done
+    }
+
+    /// Statements of threads that have a row, with names for it.
+    fn where_there(&mut self, body: Vec<Stmt>) -> Option<Stmt> {
+        let together = self.together.as_ref().filter(|_| !body.is_empty())?;
+        let (condition, row) = (together.is_there(), together.row);
+        let (loops, mut names) = (together.loops.clone(), BTreeMap::new());
+        let own = loops.into_iter().map(|item| {
+            let base = self.writer.program.scalar(item.var).name.clone();
+            let var = self.writer.scalar(base.as_str(), None, self.span);
+            names.insert(item.var, var);
+            Loop { var, ..item }
+        });
+        let own: Vec<Loop> = own.collect();
+        let extents: Vec<TExpr> = own.iter().map(extent).collect();
+        let own: Vec<&Loop> = own.iter().collect();
+        let mut then = taken_apart(self.writer, &own, row, &extents, self.span);
+        then.extend(statements(&body, &mut Renamed { names }));
+        let kind = StmtKind::If { condition, then, otherwise: Vec::new() };
+        Some(Stmt { kind, span: self.span })
+    }
+
+    /// Whether a statement is only for threads that have a row; the others may store in the shared memory of their place what they
+    /// find there, or what no row decides.
+    fn needs_row(&self, stmt: &Stmt) -> bool {
+        let (Some(together), StmtKind::Store { buffer, indices, value, .. }) =
+            (&self.together, &stmt.kind)
+        else {
+            return true;
+        };
+        let rows = together.loops.iter().map(|item| item.var).collect();
+        !self.begun.contains(buffer)
+            || !loaded(std::slice::from_ref(stmt)).is_subset(&self.begun)
+            || indices.iter().chain([value]).any(|part| mentions(part, &rows))
+    }
+
+    /// Notes that shared memory holds something once a statement has run, and gives what stores it before where the statement needs a
+    /// row.
+    fn begins_for_all(&mut self, stmt: &Stmt) -> Option<Stmt> {
+        let StmtKind::Store { buffer, indices, update: None, .. } = &stmt.kind else { return None };
+        let info = self.writer.program.buffer(*buffer);
+        let reads = loaded(std::slice::from_ref(stmt));
+        if info.scope != Scope::Shared || self.begun.contains(buffer) || reads.contains(buffer) {
+            return None;
+        }
+        let something = kept(*buffer, indices.clone(), nothing(info.dtype), self.span);
+        self.begun.insert(*buffer);
+        self.needs_row(stmt).then_some(something)
     }
 
     fn emit_shared(&mut self, buffer: BufferId) {
@@ -207,7 +295,8 @@ impl<'w> Kernel<'w> {
                 let (reads, writes) = (loaded(&step.body), stored(&step.body));
                 self.wait_for(&reads, &writes, false);
                 let nest = self.strided(&step.loops, step.body.clone());
-                self.emit_all(nest);
+                let nest = self.for_all(nest);
+                self.body.extend(nest);
                 self.read.extend(reads);
                 self.wrote.extend(writes);
             }
@@ -226,8 +315,8 @@ impl<'w> Kernel<'w> {
         }
         self.wait_for(&reads, &writes, true);
         self.first_wrote.extend(&writes);
+        let body = self.for_all(body);
         let is_first = binary(BinOp::Equal, TExpr::Scalar(self.thread), TExpr::Int(0));
-        let is_first = self.there(is_first);
         if let Some(Stmt { kind: StmtKind::If { condition, then, .. }, .. }) = self.body.last_mut()
             && *condition == is_first
         {
@@ -268,7 +357,8 @@ impl<'w> Kernel<'w> {
         reads.remove(&part);
         self.wait_for(&reads, &BTreeSet::from([part]), false);
         let nest = self.strided(&step.loops, body);
-        self.emit_all([vec![begins], nest].concat());
+        let nest = self.for_all([vec![begins], nest].concat());
+        self.body.extend(nest);
         self.tree(op, part);
         // All threads are past what they read; the first goes on with its own element.
         self.read = BTreeSet::from([part]);
@@ -295,8 +385,12 @@ impl<'w> Kernel<'w> {
         if let Some(part) = self.parts.get(dtype.name()) {
             return *part;
         }
-        let width = self.lanes.as_ref().map(|lanes| lanes.width);
-        let shape = std::iter::once(self.threads).chain(width).map(Dim::Int).collect();
+        let shape = match &self.together {
+            None => vec![self.threads],
+            Some(Together { width, is_across: true, .. }) => vec![self.threads, *width],
+            Some(Together { width, .. }) => vec![*width, self.threads],
+        };
+        let shape = shape.into_iter().map(Dim::Int).collect();
         let (scope, span) = (Scope::Shared, self.span);
         let info = BufferInfo { name: "part".into(), shape, dtype, scope, span };
         let part = self.writer.buffer("part", info);
@@ -307,24 +401,17 @@ impl<'w> Kernel<'w> {
 
     /// Halves, quarters, …: after it the first element is the whole.
     fn tree(&mut self, op: BinOp, part: BufferId) {
-        if self.threads == 1 {
-            return;
+        for level in (0..self.threads.ilog2()).rev() {
+            let apart = TExpr::Int(1 << level);
+            let thread = TExpr::Scalar(self.thread);
+            let other = self.element(binary(BinOp::Add, thread.clone(), apart.clone()));
+            let other = TExpr::Load { buffer: part, indices: other };
+            let own = self.element(thread.clone());
+            let then = vec![combined(op, part, own, other, self.span)];
+            let condition = binary(BinOp::Less, thread, apart);
+            self.emit(StmtKind::Barrier);
+            self.emit(StmtKind::If { condition, then, otherwise: Vec::new() });
         }
-        let level = self.writer.scalar("level", Some(DType::I64), self.span);
-        let half = TExpr::Int(self.threads / 2);
-        let apart = binary(BinOp::ShiftRight, half, TExpr::Scalar(level));
-        let thread = TExpr::Scalar(self.thread);
-        let other = self.element(binary(BinOp::Add, thread.clone(), apart.clone()));
-        let other = TExpr::Load { buffer: part, indices: other };
-        let own = self.element(thread.clone());
-        let then = vec![combined(op, part, own, other, self.span)];
-        let condition = self.there(binary(BinOp::Less, thread, apart));
-        let joins = StmtKind::If { condition, then, otherwise: Vec::new() };
-        let barrier = Stmt { kind: StmtKind::Barrier, span: self.span };
-        let body = vec![barrier, Stmt { kind: joins, span: self.span }];
-        let stop = TExpr::Int(i64::from(self.threads.ilog2()));
-        let loops = vec![Loop { var: level, start: TExpr::Int(0), stop }];
-        self.emit(StmtKind::For { loops, kind: LoopKind::Serial, body });
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn own_elements(
 }
 
 /// Whether each access is at the place of the iteration, the same everywhere, and no statement allocates it.
-fn is_at_iteration(loops: &[Loop], buffer: BufferId, all: &[Stmt]) -> bool {
+pub(super) fn is_at_iteration(loops: &[Loop], buffer: BufferId, all: &[Stmt]) -> bool {
     let vars: Vec<TExpr> = loops.iter().map(|item| TExpr::Scalar(item.var)).collect();
     let is_place = |indices: &[TExpr]| {
         indices.iter().all(|index| vars.contains(index) || *index == TExpr::Int(0))

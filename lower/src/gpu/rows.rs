@@ -1,6 +1,7 @@
 //! Nests that follow each other over the same rows, as one kernel with a block for each row (stitching: BladeDISC §4.2): the threads
 //! of the block share a row, reduce it by a tree in shared memory, and hand on there what the row comes to. So softmax and the
-//! normalizations are one kernel.
+//! normalizations are one kernel. Rows that are not long enough for that are a warp's each, several of which are in a block; where only
+//! a call tells how long they are, both kernels are in the text, and the host chooses (BladeDISC §5.2).
 //!
 //! Where a reduction goes down columns, neighbouring threads have neighbouring columns, and some threads of the block share each:
 //! so memory is read along its rows, and a tall matrix of few columns has work for all. Columns of few elements are not worth
@@ -10,25 +11,28 @@
 //! order. Nothing of it may stop the program, since rows and steps change places.
 
 use super::bind::{bind_times, is_of_host};
-use super::block::Kernel;
+use super::block::{Kernel, Sharing};
 use super::expressions::{as_dim, binary, extent, multiply};
-use super::handed::own_elements;
+use super::handed::{is_at_iteration, own_elements};
 use super::own::apart;
 use super::program::Writer;
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
 use relax_rewrite::ranges::{assume_declared, is_proved};
-use relax_rewrite::walk::{Rewrite, statements, stored};
+use relax_rewrite::walk::{Rewrite, loaded, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::Class;
 use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows that are known to be shorter are not worth a block.
+/// Rows that are known to be shorter are not worth more than a thread each.
 const SHORT: i64 = 32;
+/// Elements of a row for each thread of a block, where all of them are to share it: rows of fewer are a warp's each. Of 256 threads
+/// that are 1024 elements, as in the warp kernels that libraries have for softmax. Presumed, not measured.
+const WORTH: i64 = 4;
 
 /// Nests over the same rows.
 pub(super) struct Group {
@@ -39,7 +43,7 @@ pub(super) struct Group {
     /// How many statements of the program they are.
     length: usize,
     /// Memory that is allocated between them.
-    pub(super) allocated: Vec<Stmt>,
+    allocated: Vec<Stmt>,
     pub(super) span: Span,
 }
 
@@ -52,7 +56,7 @@ enum Along {
     Columns,
 }
 
-/// The kernel of the nests that `rest` begins with, and how many statements it stands for.
+/// The kernels of the nests that `rest` begins with, of which the host chooses one, and how many statements they stand for.
 pub(super) fn stitch(
     writer: &mut Writer,
     (before, rest): (&[Stmt], &[Stmt]),
@@ -63,48 +67,176 @@ pub(super) fn stitch(
     let mut group = [Along::Rows, Along::Columns]
         .into_iter()
         .find_map(|along| group(writer, (rest, along), host, facts, order))?;
-    let long = match group.along {
-        Along::Rows => None,
-        Along::Columns => long(writer, &group, facts)?,
-    };
-    // What the kernel binds has other kinds of names then.
-    let alone = long.is_some().then(|| writer.renamed(&rest[0]));
+    let (versions, alone) = versions(writer, &group, facts, limits)?;
+    // What the kernels before bind has other kinds of names then.
+    let alone = alone.map(|times| (times, writer.renamed(&rest[0])));
     let outside = [before, &rest[group.length..]].concat();
-    let cells = own_elements(writer, &group.rows, &statements_of(&group), &outside);
-    let mut kernel = match group.along {
-        Along::Rows => Kernel::of_rows(writer, group.span, limits),
-        Along::Columns => Kernel::of_columns(writer, &group, long.as_ref(), limits),
-    };
-    let mut shared = kernel.cells(&cells);
-    for step in &mut group.steps {
-        step.body = shared.statements(&step.body);
-    }
+    let cells = own_elements(writer, &group.rows, &statements_of(&group.steps), &outside);
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
-    let shared = shared.allocations(group.span);
-    let mut done = kernel.write(&group, shared);
-    if let Some((long, alone)) = long.zip(alone) {
-        let short = binary(BinOp::Sub, TExpr::Int(1), long);
-        done.extend(bind_times(writer, (&alone, Some(short)), &outside, host, facts, limits)?);
+    let mut done = std::mem::take(&mut group.allocated);
+    // What rows come to that others see is stored at the end.
+    let results = group.results(&cells);
+    let near = cells.iter().copied().chain(stored(&statements_of(&results))).collect();
+    let (length, last) = (group.length, group.steps.len());
+    group.steps.extend(results);
+    let mut all: Vec<Group> = versions.iter().skip(1).map(|_| group.renamed(writer)).collect();
+    all.insert(0, group);
+    for (mut group, (sharing, times)) in all.into_iter().zip(versions) {
+        let how = (limits, group.span);
+        let mut kernel = Kernel::new(writer, (&group.rows, sharing), times.as_ref(), how);
+        let mut shared = kernel.cells(&near);
+        for (at, step) in group.steps.iter_mut().enumerate() {
+            step.body = match at < last {
+                true => shared.statements(&step.body),
+                false => statements(&step.body, &mut shared),
+            };
+        }
+        done.extend(kernel.write(&group, shared.allocations(group.span)));
     }
-    Some((group.length, done))
+    if let Some((times, alone)) = alone {
+        done.extend(bind_times(writer, (&alone, Some(times)), &outside, host, facts, limits)?);
+    }
+    Some((length, done))
 }
 
-/// 1 where columns are long enough to be shared, which the host finds; else a thread has each alone. None where all are, or where
-/// what a column comes to is handed on; not at all where they are known to be short.
-fn long(writer: &Writer, group: &Group, facts: &mut dyn Facts) -> Option<Option<TExpr>> {
-    let reduced = group.steps.iter().filter(|step| step.role == Role::Reduce);
-    let mut counts = reduced.map(|step| step.loops.iter().map(extent).reduce(multiply));
-    let Some(Some(count)) = counts.next() else { return Some(None) };
-    let are_same = counts.all(|other| other.as_ref() == Some(&count));
-    let known = as_dim(&count).filter(|_| are_same && group.length == 1 && !group.rows.is_empty());
-    let Some(dim) = known.filter(|dim| !matches!(dim, Dim::Int(_))) else { return Some(None) };
-    facts.push();
-    assume_declared(facts, &writer.program.dims);
-    let always = is_proved(facts, &Claim::new(SHORT, Relation::AtMost, dim.clone()));
-    let never = !always && is_proved(facts, &Claim::new(dim, Relation::Less, SHORT));
-    facts.pop();
-    let whole = binary(BinOp::FloorDiv, count, TExpr::Int(SHORT));
-    (!never).then(|| (!always).then(|| binary(BinOp::Min, whole, TExpr::Int(1))))
+/// A way to share rows, and where it is used, which is 0 or 1: always without it.
+type Version = (Sharing, Option<TExpr>);
+
+/// How threads share rows or columns, and where a thread has each alone. One way of two is used, whatever the extents are; where the
+/// prover decides there is one. Not at all where columns are known to be short.
+fn versions(
+    writer: &Writer,
+    group: &Group,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<(Vec<Version>, Option<TExpr>)> {
+    let not = |times: &TExpr| binary(BinOp::Sub, TExpr::Int(1), times.clone());
+    match group.along {
+        Along::Columns => {
+            // What a column comes to is handed on where there are more nests.
+            let count = group.count().filter(|_| group.length == 1 && !group.rows.is_empty());
+            let count = count.filter(|count| !matches!(as_dim(count), None | Some(Dim::Int(_))));
+            let reach = count.map_or(Reach::Always, |count| reach(writer, count, SHORT, facts));
+            match reach {
+                Reach::Never => None,
+                Reach::Always => Some((vec![(Sharing::Columns, None)], None)),
+                Reach::Where(times) => {
+                    let alone = not(&times);
+                    Some((vec![(Sharing::Columns, Some(times))], Some(alone)))
+                }
+            }
+        }
+        Along::Rows => {
+            let has_warps = Sharing::Warp.is_possible(limits) && !group.rows.is_empty();
+            let count = group.count().filter(|_| has_warps);
+            let long = limits.threads.saturating_mul(WORTH);
+            let found = match count.map_or(Reach::Always, |count| reach(writer, count, long, facts))
+            {
+                Reach::Always => vec![(Sharing::Block, None)],
+                Reach::Never => vec![(Sharing::Warp, None)],
+                Reach::Where(times) => {
+                    let warps = not(&times);
+                    vec![(Sharing::Block, Some(times)), (Sharing::Warp, Some(warps))]
+                }
+            };
+            Some((found, None))
+        }
+    }
+}
+
+/// Whether a number reaches a bound.
+enum Reach {
+    Always,
+    Never,
+    /// Where this is 1, which is 0 or 1: the host finds it.
+    Where(TExpr),
+}
+
+fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn Facts) -> Reach {
+    if let Some(dim) = as_dim(&count) {
+        facts.push();
+        assume_declared(facts, &writer.program.dims);
+        let always = is_proved(facts, &Claim::new(bound, Relation::AtMost, dim.clone()));
+        let never = !always && is_proved(facts, &Claim::new(dim, Relation::Less, bound));
+        facts.pop();
+        if always {
+            return Reach::Always;
+        }
+        if never {
+            return Reach::Never;
+        }
+    }
+    let whole = binary(BinOp::FloorDiv, count, TExpr::Int(bound));
+    Reach::Where(binary(BinOp::Min, whole, TExpr::Int(1)))
+}
+
+impl Group {
+    /// How many elements each reduction goes through, where it is the same number.
+    fn count(&self) -> Option<TExpr> {
+        let reduced = self.steps.iter().filter(|step| step.role == Role::Reduce);
+        let mut counts = reduced.map(|step| step.loops.iter().map(extent).reduce(multiply));
+        let count = counts.next()??;
+        counts.all(|other| other.as_ref() == Some(&count)).then_some(count)
+    }
+
+    /// Steps that store, element for element, what reductions came to in buffers that are no `cells`: such as have an element for each
+    /// row, and are stored to before they are read.
+    fn results(&self, cells: &BTreeSet<BufferId>) -> Vec<Step> {
+        let all = statements_of(&self.steps);
+        let reduced = self.steps.iter().filter(|step| step.role == Role::Reduce);
+        let reduced: BTreeSet<BufferId> = reduced.flat_map(|step| stored(&step.body)).collect();
+        let own = reduced.difference(cells).filter_map(|buffer| {
+            let touches = |stmt: &&Stmt| {
+                let stmt = std::slice::from_ref(*stmt);
+                stored(stmt).contains(buffer) || loaded(stmt).contains(buffer)
+            };
+            let first = all.iter().find(touches)?;
+            let StmtKind::Store { indices, update: None, .. } = &first.kind else { return None };
+            let begins = !loaded(std::slice::from_ref(first)).contains(buffer);
+            let value = TExpr::Load { buffer: *buffer, indices: indices.clone() };
+            let (buffer, indices) = (*buffer, indices.clone());
+            let kind = StmtKind::Store { buffer, indices, update: None, value };
+            let body = vec![Stmt { kind, span: self.span }];
+            (begins && is_at_iteration(&self.rows, buffer, &all)).then_some(Step {
+                role: Role::Cell,
+                loops: Vec::new(),
+                body,
+            })
+        });
+        own.collect()
+    }
+
+    /// The same with names of its own, and nothing that is allocated.
+    fn renamed(&self, writer: &mut Writer) -> Self {
+        let mut names = BTreeMap::new();
+        let mut own = |var: ScalarId, writer: &mut Writer| {
+            let info = writer.program.scalar(var).clone();
+            let name = writer.scalar(info.name.as_str(), info.dtype, info.span);
+            names.insert(var, name);
+            name
+        };
+        let mut over = |loops: &[Loop], writer: &mut Writer| -> Vec<Loop> {
+            let renamed =
+                loops.iter().map(|item| Loop { var: own(item.var, writer), ..item.clone() });
+            renamed.collect()
+        };
+        let rows = over(&self.rows, writer);
+        let loops: Vec<Vec<Loop>> =
+            self.steps.iter().map(|step| over(&step.loops, writer)).collect();
+        for stmt in self.steps.iter().flat_map(|step| &step.body) {
+            if let StmtKind::Let { var, .. } = &stmt.kind {
+                own(*var, writer);
+            }
+        }
+        let mut renamed = Renamed { names };
+        let steps = self.steps.iter().zip(loops).map(|(step, loops)| Step {
+            role: step.role,
+            loops,
+            body: statements(&step.body, &mut renamed),
+        });
+        let steps = steps.collect();
+        Self { rows, steps, allocated: Vec::new(), ..*self }
+    }
 }
 
 fn group(
@@ -161,8 +293,9 @@ fn with(group: &Group, stmt: &Stmt) -> Option<Group> {
     Some(Group { steps, rows: group.rows.clone(), allocated: group.allocated.clone(), ..*group })
 }
 
-struct Renamed {
-    names: BTreeMap<ScalarId, ScalarId>,
+/// Scalars by other names.
+pub(super) struct Renamed {
+    pub(super) names: BTreeMap<ScalarId, ScalarId>,
 }
 
 impl Rewrite for Renamed {
@@ -171,9 +304,9 @@ impl Rewrite for Renamed {
     }
 }
 
-/// What the steps do, without their loops.
-fn statements_of(group: &Group) -> Vec<Stmt> {
-    group.steps.iter().flat_map(|step| step.body.clone()).collect()
+/// What steps do, without their loops.
+fn statements_of(steps: &[Step]) -> Vec<Stmt> {
+    steps.iter().flat_map(|step| step.body.clone()).collect()
 }
 
 /// Whether each reduction combines with what the group stored before: without that an empty row would read what may be nothing.
@@ -198,7 +331,7 @@ fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order)
         |loops: &[Loop], body: &[Stmt]| apart(loops, body).into_iter().all(|apart| apart);
     all_begin(&group.steps)
         && group.rows.iter().all(known)
-        && are_apart(&group.rows, &statements_of(group))
+        && are_apart(&group.rows, &statements_of(&group.steps))
         && group.steps.iter().all(|step| {
             step.loops.iter().all(known)
                 && match step.role {

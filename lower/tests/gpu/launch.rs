@@ -26,6 +26,10 @@ const SIZES: [i64; 10] = [0, 1, 2, 3, 7, 8, 9, 17, 33, 257];
 /// Cases with sizes of their own for each dim.
 const MIXED: u64 = 4;
 
+/// So long that all threads of a block share a row, where there are four, and so short that two do.
+const LONG: i64 = 17;
+const SHORT: i64 = 3;
+
 type Dims = BTreeMap<Name, i64>;
 type Outcome = Result<Vec<Tensor>, Stop>;
 
@@ -90,7 +94,13 @@ fn calls(program: &TensorProgram, relation: Relation) -> Vec<Call> {
         let mut size = || SIZES[usize::try_from(random.int(&(0..=6))).unwrap_or(0)];
         program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size()))).collect()
     });
-    let all: Vec<Dims> = same.chain(mixed).collect();
+    // One that is long among short ones, where all of that size would be too many elements.
+    let long = program.dims.iter().map(|long| {
+        let size = |name: &Name| if *name == long.name { LONG } else { SHORT };
+        let sizes = program.dims.iter();
+        sizes.map(|dim| (dim.name.clone(), dim_of_size(dim, size(&dim.name)))).collect()
+    });
+    let all: Vec<Dims> = same.chain(mixed).chain(long).collect();
     let cases = all.into_iter().enumerate();
     cases.filter_map(|(case, dims)| call(program, dims, case as u64, relation)).collect()
 }

@@ -33,8 +33,10 @@ const TREES: [&str; 3] = [
 fn main() {
     let arguments = Arguments::from_args();
     let planted = Trial::test("planted", planted::all_are_found);
+    let places = Trial::test("planted_places", planted::all_of_places_are_found);
     let in_corpus = Trial::test("planted_in_corpus", planted::all_in_the_corpus_are_found);
-    let trials = files::programs().into_iter().map(trial).chain([planted, in_corpus]).collect();
+    let trials =
+        files::programs().into_iter().map(trial).chain([planted, places, in_corpus]).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -61,7 +61,7 @@ fn cases(program: &TensorProgram) -> Vec<Case> {
 }
 
 /// What the loops of the text give.
-fn wanted(program: &TensorProgram, case: &Case) -> Vec<relax_semantics::tensor::Tensor> {
+pub(super) fn wanted(program: &TensorProgram, case: &Case) -> Vec<relax_semantics::tensor::Tensor> {
     let limits = ops::Limits { steps: u64::MAX, ..ops::Limits::default() };
     let options = Options { limits, mode: Mode::Sequential };
     let compiled = Compiled::new(program).expect("it is well-formed");
@@ -70,7 +70,7 @@ fn wanted(program: &TensorProgram, case: &Case) -> Vec<relax_semantics::tensor::
 }
 
 /// The first case in which a text gives something else than what is wanted.
-fn first_difference(text: &str, source: &CudaSource, wanted: &Wanted) -> Option<String> {
+pub(super) fn first_difference(text: &str, source: &CudaSource, wanted: &Wanted) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let devices = [false, true].map(|way| Shim::of(text, &source.kernels, folder.path(), way));
     source.kernels.iter().zip(wanted).find_map(|(kernel, cases)| {
@@ -81,7 +81,8 @@ fn first_difference(text: &str, source: &CudaSource, wanted: &Wanted) -> Option<
     })
 }
 
-type Wanted = Vec<Vec<(Case, Vec<relax_semantics::tensor::Tensor>)>>;
+/// Cases of each program, with what they give.
+pub(super) type Wanted = Vec<Vec<(Case, Vec<relax_semantics::tensor::Tensor>)>>;
 
 fn difference(
     kernel: &CudaKernel,

@@ -7,6 +7,7 @@ mod cores;
 mod run;
 mod shim;
 mod versions;
+mod warps;
 
 use relax_corpus::shares::in_shares;
 use relax_emit::cuda::{CudaSource, print_cuda};

@@ -1,5 +1,5 @@
 // Runs CUDA C++ on the processor: blocks one after the other, the threads of a block as fibers, each up to its next
-// barrier before the next one runs, in one order or the other.
+// barrier before the next one runs, in one order or the other. Where a warp meets on its own, it goes on before the next warp runs.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static inline long long __mul64hi(long long a, long long b) {
 struct shim_fiber {
     ucontext_t context;
     shim_place at;
-    bool ended;
+    bool ended, meets_warp;
     char *stack;
 };
 static const size_t SHIM_STACK = 64 << 10;
@@ -40,12 +40,36 @@ static ucontext_t shim_host;
 static void (*shim_body)(const uint64_t *);
 static const uint64_t *shim_arguments;
 
-static inline void __syncthreads() {
-    if (shim_now) swapcontext(&shim_now->context, &shim_host);
+static inline void shim_meet(bool warp) {
+    if (!shim_now) return;
+    shim_now->meets_warp = warp;
+    swapcontext(&shim_now->context, &shim_host);
 }
+static inline void __syncthreads() { shim_meet(false); }
+static inline void __syncwarp() { shim_meet(true); }
 static void shim_entry() {
     shim_body(shim_arguments);
     shim_now->ended = true;
+}
+
+// Up to where all threads of a block meet; false where all have ended.
+static bool shim_warp(shim_fiber *lanes, unsigned count, int backwards) {
+    bool some = false;
+    for (unsigned lane = 0; lane < count; lane++) lanes[lane].meets_warp = true;
+    for (bool again = true; again;) {
+        again = false;
+        for (unsigned turn = 0; turn < count; turn++) {
+            shim_fiber *fiber = &lanes[backwards ? count - 1 - turn : turn];
+            if (fiber->ended || !fiber->meets_warp) continue;
+            some = true;
+            fiber->meets_warp = false;
+            shim_now = fiber;
+            threadIdx = fiber->at;
+            swapcontext(&shim_host, &fiber->context);
+            again |= fiber->meets_warp;
+        }
+    }
+    return some;
 }
 
 static void shim_block(unsigned count, int backwards) {
@@ -60,15 +84,13 @@ static void shim_block(unsigned count, int backwards) {
         fiber->context.uc_link = &shim_host;
         makecontext(&fiber->context, shim_entry, 0);
     }
+    const unsigned warps = (count + 31) / 32;
     for (bool some = true; some;) {
         some = false;
-        for (unsigned turn = 0; turn < count; turn++) {
-            shim_fiber *fiber = &shim_fibers[backwards ? count - 1 - turn : turn];
-            if (fiber->ended) continue;
-            some = true;
-            shim_now = fiber;
-            threadIdx = fiber->at;
-            swapcontext(&shim_host, &fiber->context);
+        for (unsigned turn = 0; turn < warps; turn++) {
+            const unsigned first = (backwards ? warps - 1 - turn : turn) * 32;
+            const unsigned lanes = count - first < 32 ? count - first : 32;
+            some |= shim_warp(&shim_fibers[first], lanes, backwards);
         }
     }
     shim_now = nullptr;

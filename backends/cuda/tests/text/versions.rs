@@ -49,12 +49,10 @@ fn blocks(kernel: &CudaKernel, shapes: &[&[i64]]) -> Vec<u64> {
 }
 
 #[test]
-fn no_kernel_but_trees_may_stop() {
+fn no_kernel_may_stop() {
     let source = source();
-    assert_eq!(source.kernels.len(), 17);
-    // Of sums by a tree not every element is shown to be there.
-    let has_tree = |kernel: &&CudaKernel| kernel.name.contains("columns");
-    for kernel in source.kernels.iter().filter(|kernel| !has_tree(kernel)) {
+    assert_eq!(source.kernels.len(), 24);
+    for kernel in &source.kernels {
         assert_eq!(kernel.sites, [], "{}: {}", kernel.name, kernel.checks);
     }
 }
@@ -100,6 +98,30 @@ fn columns_are_shared_where_they_are_long() {
     assert_eq!(of("columns", 0), [0, 4]);
     assert_eq!(of("long_columns", 40), [32]);
     assert_eq!(of("short_columns", 31), [4]);
+}
+
+#[test]
+fn rows_are_a_blocks_where_they_are_long_else_a_warps() {
+    let source = source();
+    let of = |name: &str, n: i64, m: i64| blocks(kernel(&source, name), &[&[n, m], &[n, m]]);
+    // Blocks of one row, and of eight.
+    assert_eq!(of("softmax", 4096, 1024), [4096, 0]);
+    assert_eq!(of("softmax", 4096, 1023), [0, 512]);
+    assert_eq!(of("softmax", 4096, 100), [0, 512]);
+    assert_eq!(of("softmax", 9, 33), [0, 2]);
+    assert_eq!(of("softmax", 1, 1), [0, 1]);
+    assert_eq!(of("softmax", 3, 0), [0, 1]);
+    assert_eq!(of("softmax", 0, 2000), [0, 0]);
+    // Where the text says how long they are, there is no other kernel.
+    assert_eq!(of("short_rows", 4097, 100), [513]);
+    assert_eq!(of("bounded_rows", 16, 1000), [2]);
+    assert_eq!(of("long_rows", 4096, 1024), [4096]);
+    let layers =
+        |b: i64, n: i64, m: i64| blocks(kernel(&source, "layers"), &[&[b, n, m], &[m], &[b, n, m]]);
+    assert_eq!(layers(3, 5, 768), [0, 2]);
+    assert_eq!(layers(3, 5, 4096), [15, 0]);
+    // Everything is one row.
+    assert_eq!(blocks(kernel(&source, "all_of_it"), &[&[5, 7], &[]]), [1]);
 }
 
 /// Whatever the extents are, one version has blocks; which one, the tree says. Where two extents are open, the first one decides, and

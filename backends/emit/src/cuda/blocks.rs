@@ -5,6 +5,7 @@
 use super::Place;
 use super::cores::Warp;
 use super::groups::Group;
+use super::meetings::parted;
 use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
 use relax_rewrite::launches::{has_threads, reads, thread_axis};
@@ -39,6 +40,7 @@ impl Printer<'_, '_> {
             self.cuda().place = Place::Block;
             // The memory of a block is used again when it takes its next turn.
             self.cuda().dirty = opened > 0 && allocates(body);
+            self.cuda().is_only_nest = group.nests == 1;
             self.block_body(&statements);
         }
         self.cuda().place = Place::Program;
@@ -233,7 +235,11 @@ impl Printer<'_, '_> {
         self.others_rest(&nest.loops);
         self.cuda().place = Place::Thread;
         self.cuda().warp = Warp::of(self.program, &nest);
-        self.body(nest.body);
+        let parts = match self.cuda().is_only_nest {
+            true => parted(self.program, &nest),
+            false => vec![nest.body],
+        };
+        self.parts(&parts, "__syncwarp();");
         self.cuda().warp = None;
         self.cuda().place = Place::Block;
         for _ in &nest.loops {

@@ -13,6 +13,8 @@ pub(crate) struct Group<'s> {
     /// The threads of a block, by axis.
     extents: [Vec<Extent>; 3],
     waits: bool,
+    /// How many nests of threads there are.
+    pub(crate) nests: usize,
     /// Whether one thread is all that a block has.
     pub(crate) is_alone: bool,
 }
@@ -25,7 +27,8 @@ impl<'s> Group<'s> {
         }
         threads_meet(&found)?;
         let (extents, waits) = extents(&found)?;
-        Ok(Self { launch, extents, waits, is_alone: found.is_empty() })
+        let nests = found.len();
+        Ok(Self { launch, extents, waits, nests, is_alone: nests == 0 })
     }
 
     /// What its scalars are.

@@ -12,6 +12,7 @@ mod call;
 mod cores;
 mod groups;
 mod launch;
+mod meetings;
 mod memory;
 mod threads;
 mod vectors;
@@ -105,6 +106,8 @@ pub(crate) struct Cuda {
     place: Place,
     /// Whether a block has several threads along each axis.
     axes: [bool; 3],
+    /// Whether the function has one nest of threads.
+    is_only_nest: bool,
     /// Whether memory was touched since threads last met.
     dirty: bool,
     /// What is not printed, and why.
