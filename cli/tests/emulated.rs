@@ -6,6 +6,7 @@
 mod emulator;
 
 use emulator::{Emulator, Report};
+use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
@@ -117,6 +118,31 @@ fn without_a_device_or_a_compiler_it_says_so() {
     }
     let mut command = folder.command(run);
     folder.stops(command.env("RELAX_NVRTC", "/"), 4, "NVRTC is not there");
+    if !Path::new("/proc/driver/nvidia").exists() {
+        let mut command = folder.command(run);
+        let none = command.env_remove("LD_LIBRARY_PATH");
+        folder.stops(none, 4, "there is no CUDA device: its driver (libcuda) is not installed");
+    }
+}
+
+/// The script that measures devices goes through. Its figures are of no device, and are not looked at.
+#[test]
+fn the_measurements_go_through() {
+    let Some(folder) = Folder::new() else { return };
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/gpu/run.py");
+    let mut command = folder.1.command("python3");
+    let cases = ["softmax", "product", "dense_f16"];
+    command.arg(script).args(["--tiny", env!("CARGO_BIN_EXE_relax")]).args(cases);
+    let (output, report) = folder.watch(command.env("XDG_CACHE_HOME", folder.0.path()));
+    let said = words(&output.stdout);
+    assert!(output.status.success() && report.lines.is_empty(), "{output:?}{report:?}");
+    assert!(said.contains("the same: ") && said.contains("these are no measurements"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(" | 3 x 16 | ")).count(), 3, "{said}");
+    assert!(report.count("products") > 0 && report.count("launches") > 0, "{report:?}");
 }
 
 /// What the driver refuses is told, and all that was made before goes.
