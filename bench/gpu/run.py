@@ -11,6 +11,9 @@ A call of a function ends with a copy of its result to the host, which is not wh
 applies its kernel once and one that applies it 11 times in a row, each time to what the last one gave; a tenth of the difference
 of their times is the kernel's. torch is timed by the device's own events, in the same way. Bytes are those of inputs and results,
 each read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
+
+With --tiny everything is as small as can be, without the corpus: to see that the script and the command go through, as the tests
+do on an emulated driver. Its figures say nothing.
 """
 
 import argparse
@@ -25,6 +28,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 NO_DEVICE = 4
 MANY = 11
+# How long a function is called, and sizes that take no time.
+SECONDS, TINY_SECONDS, TINY = "2", "0.01", ((3, 16),)
 # An application, extra parameters, dtype, sizes of n and m, whether it is a product.
 CASES = {
     "softmax": ("nn.softmax({}, axis=-1)", (), "f32", ((4096, 1024), (65536, 257)), False),
@@ -62,16 +67,16 @@ def functions(case):
     return "\n".join([*once, "", f"def {case}_{MANY}{head}", bound, *calls, f"    return y{MANY - 1}", ""])
 
 
-def least(relax, path, entry, sizes, options):
+def least(relax, path, entry, sizes, options, seconds):
     """The least time of a call in ms."""
     syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
-    command = [relax, "bench", path, "--backend", "cuda", "--entry", entry, "--seconds", "2", *syms, *options]
+    command = [relax, "bench", path, "--backend", "cuda", "--entry", entry, "--seconds", seconds, *syms, *options]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(re.search(r": ([0-9.]+) ms at least", shown).group(1))
 
 
-def ours(relax, path, case, sizes, options):
-    once, often = (least(relax, path, f"{case}_{times}", sizes, options) for times in (1, MANY))
+def ours(relax, path, case, sizes, options, seconds):
+    once, often = (least(relax, path, f"{case}_{times}", sizes, options, seconds) for times in (1, MANY))
     return (often - once) / (MANY - 1)
 
 
@@ -138,24 +143,31 @@ def over(a, b):
     return "-" if a is None or b is None or b <= 0 else f"{a / b:.2f}"
 
 
-def table(relax, path, cases):
+def torch_with_device():
+    """torch, where it is installed and sees the device."""
     try:
         import torch
-        torch.backends.cuda.matmul.allow_tf32 = False
-        found = torch.cuda.is_available()
     except ImportError:
-        found = False
-    if found:
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch if torch.cuda.is_available() else None
+
+
+def table(relax, path, cases, tiny):
+    # With --tiny nothing is compared, and what torch would ask of the driver need not be there.
+    torch = None if tiny else torch_with_device()
+    if torch:
         print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}\n")
     else:
-        print("\nno torch that sees the device: no peers\n")
+        print("\nsmall sizes: these are no measurements\n" if tiny else "\nno torch that sees the device: no peers\n")
+    seconds = TINY_SECONDS if tiny else SECONDS
     print("| case | n x m | ours, us | with libraries | copy | torch | torch.compile | copy / ours | torch / ours | torch / with libraries | compile / ours |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for case in cases:
-        for sizes in CASES[case][3]:
-            own = ours(relax, path, case, sizes, [])
-            fast = ours(relax, path, case, sizes, ["--fast"]) if CASES[case][4] else None
-            copy, plain, compiled = peers(torch, case, sizes) if found else (None, None, None)
+        for sizes in TINY if tiny else CASES[case][3]:
+            own = ours(relax, path, case, sizes, [], seconds)
+            fast = ours(relax, path, case, sizes, ["--fast"], seconds) if CASES[case][4] else None
+            copy, plain, compiled = peers(torch, case, sizes) if torch else (None, None, None)
             ratios = over(copy, own), over(plain, own), over(plain, fast), over(compiled, own)
             times = map(shown, (own, fast, copy, plain, compiled))
             print(f"| {case} | {sizes[0]} x {sizes[1]} | " + " | ".join([*times, *ratios]) + " |", flush=True)
@@ -164,6 +176,7 @@ def table(relax, path, cases):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("relax", nargs="?", default=os.path.join(ROOT, "target", "release", "relax"))
+    parser.add_argument("--tiny", action="store_true", help="small sizes, no corpus, no peers: whether it goes through")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     args = parser.parse_args()
     if not has_device():
@@ -174,14 +187,16 @@ def main():
         parser.error(f"there are {', '.join(CASES)}, not {', '.join(unknown)}")
     relax = os.path.abspath(args.relax)
     corpus = "cargo test --workspace --features relax-cli/cuda --test machine -- --nocapture"
-    subprocess.run(corpus.split(), cwd=ROOT, check=True, env={**os.environ, "RELAX_REQUIRE_CUDA": "1"})
+    if not args.tiny:
+        subprocess.run(corpus.split(), cwd=ROOT, check=True, env={**os.environ, "RELAX_REQUIRE_CUDA": "1"})
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernels.rx")
         cases = args.cases or list(CASES)
         with open(path, "w") as file:
             file.write("\n".join(map(functions, cases)))
-        subprocess.run([relax, "diff", path, "--backend", "cuda"], check=True)
-        table(relax, path, cases)
+        few = ["--cases", "3"] if args.tiny else []
+        subprocess.run([relax, "diff", path, "--backend", "cuda", *few], check=True)
+        table(relax, path, cases, args.tiny)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,18 @@ fn relax(arguments: &[&str]) -> Command {
     command
 }
 
+/// With the feature it may find one, which `emulated.rs` is about.
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn a_build_without_cuda_says_so() {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/errors.in/product.rx");
+    let ended = relax(&["run", program, "--backend", "cuda"]).output().expect("the command runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4));
+    let how = "build it with `cargo build --release -p relax-cli --features cuda`";
+    assert!(said.contains(&format!("this build has no devices of CUDA: {how}")), "{said}");
+}
+
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
     let mut child = relax(&["ops", "--markdown"])

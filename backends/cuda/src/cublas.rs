@@ -6,8 +6,8 @@ use cudarc::cublaslt::result::{self as lt, CublasError};
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulDesc_t,
     cublasLtMatmulDescAttributes_t as Of, cublasLtMatmulHeuristicResult_t,
-    cublasLtMatmulPreferenceAttributes_t as Wish, cublasLtMatrixLayout_t,
-    cublasLtMatrixLayoutAttribute_t as Lies, cudaDataType,
+    cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t as Wish,
+    cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t as Lies, cudaDataType,
 };
 use cudarc::driver::result as cuda;
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
@@ -28,10 +28,40 @@ pub(crate) struct Cublas {
 
 /// How a form is multiplied.
 struct Plan {
-    operation: cublasLtMatmulDesc_t,
+    operation: Operation,
     /// Of A, B and D.
-    layouts: [cublasLtMatrixLayout_t; 3],
+    layouts: [Layout; 3],
     found: cublasLtMatmulHeuristicResult_t,
+}
+
+/// A description of a product; it goes with this, also where no algorithm is found.
+struct Operation(cublasLtMatmulDesc_t);
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        // SAFETY: it was made with this, and nobody else has it. A product that was asked for does not need it.
+        let _ = unsafe { lt::destroy_matmul_desc(self.0) };
+    }
+}
+
+/// One of a matrix.
+struct Layout(cublasLtMatrixLayout_t);
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // SAFETY: as of an operation.
+        let _ = unsafe { lt::destroy_matrix_layout(self.0) };
+    }
+}
+
+/// What an algorithm may use.
+struct Wishes(cublasLtMatmulPreference_t);
+
+impl Drop for Wishes {
+    fn drop(&mut self) {
+        // SAFETY: as of an operation.
+        let _ = unsafe { lt::destroy_matmul_pref(self.0) };
+    }
 }
 
 // SAFETY: the library allows every call from every thread; descriptions are changed behind the lock alone.
@@ -71,21 +101,21 @@ impl Cublas {
         let dtype = dtype(form.dtype);
         let layout = |rows, columns, at: usize| {
             let leading = i64::try_from(form.leading[at]).unwrap_or(0);
-            let layout = lt::create_matrix_layout(dtype, rows, columns, leading)?;
+            let layout = Layout(lt::create_matrix_layout(dtype, rows, columns, leading)?);
             // What has no value of the type is none that the library takes.
-            lay(layout, Lies::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count(form.batch))?;
+            lay(&layout, Lies::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count(form.batch))?;
             let stride = i64::try_from(form.strides[at]).unwrap_or(-1);
-            lay(layout, Lies::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride)?;
+            lay(&layout, Lies::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride)?;
             Ok::<_, CublasError>(layout)
         };
         // Sums of f32, without the shorter significand of TF32.
         let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;
-        let operation = lt::create_matmul_desc(compute, cudaDataType::CUDA_R_32F)?;
+        let operation = Operation(lt::create_matmul_desc(compute, cudaDataType::CUDA_R_32F)?);
         let a = layout(form.m, form.k, 0)?;
         let b = layout(form.k, form.n, 1)?;
         let d = layout(form.m, form.n, 2)?;
-        set(operation, Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue(form))?;
-        let wishes = lt::create_matmul_pref()?;
+        set(&operation, Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue(form))?;
+        let wishes = Wishes(lt::create_matmul_pref()?);
         let [of_a, of_b, of_d] = form.alignments;
         let all = [
             (Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_a),
@@ -96,18 +126,18 @@ impl Cublas {
         for (wish, bytes) in all {
             let at = std::ptr::from_ref(&bytes).cast::<c_void>();
             // SAFETY: the attribute is a u32, which is copied.
-            unsafe { lt::set_matmul_pref_attribute(wishes, wish, at, size_of::<u32>()) }?;
+            unsafe { lt::set_matmul_pref_attribute(wishes.0, wish, at, size_of::<u32>()) }?;
         }
         let most = (Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, WORKSPACE);
         let at = std::ptr::from_ref(&most.1).cast::<c_void>();
         // SAFETY: the attribute is a size, which is copied.
-        unsafe { lt::set_matmul_pref_attribute(wishes, most.0, at, size_of::<usize>()) }?;
+        unsafe { lt::set_matmul_pref_attribute(wishes.0, most.0, at, size_of::<usize>()) }?;
+        let (of_product, wishes) = (operation.0, wishes.0);
         // SAFETY: all descriptions were made above and are there.
-        let found =
-            unsafe { lt::get_matmul_algo_heuristic(self.handle, operation, a, b, d, d, wishes) };
-        // SAFETY: it was made above, and nobody uses it after this.
-        let _ = unsafe { lt::destroy_matmul_pref(wishes) };
-        Ok(Plan { operation, layouts: [a, b, d], found: found? })
+        let found = unsafe {
+            lt::get_matmul_algo_heuristic(self.handle, of_product, a.0, b.0, d.0, d.0, wishes)
+        }?;
+        Ok(Plan { operation, layouts: [a, b, d], found })
     }
 
     /// Asks for a product whose form it has.
@@ -117,9 +147,10 @@ impl Cublas {
             return Err(Error::Driver("cuBLASLt was not asked for this form".to_owned()));
         };
         if let Some(bias) = product.bias {
-            set(plan.operation, Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias).map_err(said)?;
+            set(&plan.operation, Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias).map_err(said)?;
         }
-        let ([a, b, d], [of_a, of_b, of_d]) = (product.matrices, plan.layouts);
+        let [a, b, d] = product.matrices;
+        let [of_a, of_b, of_d] = plan.layouts.each_ref().map(|layout| layout.0);
         let at = |address: u64| std::ptr::without_provenance::<c_void>(address as usize);
         let (one, zero) = (1.0_f32, 0.0_f32);
         // SAFETY: the caller asked for matrices of this form at these addresses, which are the device's; the descriptions are
@@ -127,7 +158,7 @@ impl Cublas {
         let asked = unsafe {
             lt::matmul(
                 self.handle,
-                plan.operation,
+                plan.operation.0,
                 std::ptr::from_ref(&one).cast(),
                 std::ptr::from_ref(&zero).cast(),
                 at(a),
@@ -150,32 +181,23 @@ impl Cublas {
 
 impl Drop for Cublas {
     fn drop(&mut self) {
-        let plans = std::mem::take(self.plans.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for plan in plans.into_values().flatten() {
-            // SAFETY: they were made with the plan, and nothing is under way: whoever drops this has waited.
-            let _ = unsafe { lt::destroy_matmul_desc(plan.operation) };
-            for layout in plan.layouts {
-                // SAFETY: as above.
-                let _ = unsafe { lt::destroy_matrix_layout(layout) };
-            }
-        }
-        // SAFETY: as above.
+        // SAFETY: it was given when this was made, and nothing is under way: whoever drops this has waited.
         let _ = unsafe { cuda::free_sync(self.workspace) };
         // SAFETY: as above.
         let _ = unsafe { lt::destroy_handle(self.handle) };
     }
 }
 
-fn set<T>(operation: cublasLtMatmulDesc_t, of: Of, value: &T) -> Result<(), CublasError> {
+fn set<T>(operation: &Operation, of: Of, value: &T) -> Result<(), CublasError> {
     let at = std::ptr::from_ref(value).cast::<c_void>();
     // SAFETY: both callers give the type that the library's header says for the attribute; it is copied.
-    unsafe { lt::set_matmul_desc_attribute(operation, of, at, size_of::<T>()) }
+    unsafe { lt::set_matmul_desc_attribute(operation.0, of, at, size_of::<T>()) }
 }
 
-fn lay<T>(layout: cublasLtMatrixLayout_t, of: Lies, value: &T) -> Result<(), CublasError> {
+fn lay<T>(layout: &Layout, of: Lies, value: &T) -> Result<(), CublasError> {
     let at = std::ptr::from_ref(value).cast::<c_void>();
     // SAFETY: both callers give the type that the library's header says for the attribute; it is copied.
-    unsafe { lt::set_matrix_layout_attribute(layout, of, at, size_of::<T>()) }
+    unsafe { lt::set_matrix_layout_attribute(layout.0, of, at, size_of::<T>()) }
 }
 
 /// As many products as the library counts.

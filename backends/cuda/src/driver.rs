@@ -7,8 +7,8 @@ use cudarc::driver::result::{
     self as cuda, DriverError, ctx, device, graph, launch_kernel, module, primary_ctx, stream,
 };
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice_attribute, CUfunction, CUgraphExec, CUgraphInstantiate_flags,
-    CUmodule, CUstream, CUstreamCaptureMode,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUgraphExec,
+    CUgraphInstantiate_flags, CUmodule, CUstream, CUstreamCaptureMode,
 };
 use relax_emit::cuda::Sizes;
 use std::collections::BTreeMap;
@@ -28,17 +28,50 @@ pub struct Facts {
     pub bytes: u64,
 }
 
-/// A device with the functions of one text.
+/// A device with the functions of one text. What it holds of the driver goes in this order.
 pub struct Driver {
-    context: CUcontext,
-    module: CUmodule,
-    /// All that is asked for is done on it, in order.
-    stream: CUstream,
     /// Looked for when a product is asked for.
     cublas: OnceLock<Option<Cublas>>,
     functions: Mutex<BTreeMap<String, Function>>,
     /// Bytes whose copies may still be under way.
     uploaded: Mutex<Uploaded>,
+    /// All that is asked for is done on it, in order.
+    stream: Stream,
+    module: Module,
+    context: Context,
+}
+
+/// The first context of a device, which is the same for all who retain it.
+struct Context {
+    device: CUdevice,
+    context: CUcontext,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained when this was made, of the same device.
+        let _ = unsafe { primary_ctx::release(self.device) };
+    }
+}
+
+/// A stream; the context is the thread's where it goes.
+struct Stream(CUstream);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: it was made with this, and nobody else has it.
+        let _ = unsafe { stream::destroy(self.0) };
+    }
+}
+
+/// Loaded code; the context is the thread's where it goes.
+struct Module(CUmodule);
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: it was loaded with this, and nothing of it is under way: the stream was waited for.
+        let _ = unsafe { module::unload(self.0) };
+    }
 }
 
 /// Bytes on their way to the device.
@@ -127,28 +160,31 @@ impl Driver {
         start()?;
         let found = device::get(0).map_err(|error| Error::NoDevice(format!("{error:?}")))?;
         let code = Nvrtc::find()?.compile(text, &facts(0)?.architecture)?;
-        // SAFETY: the device is one that was given; the context is kept, and released when this is dropped.
+        // SAFETY: the device is one that was given; the context is released with what is made here.
         let context = unsafe { primary_ctx::retain(found) }.map_err(said)?;
+        let context = Context { device: found, context };
         // SAFETY: the context was given a moment ago.
-        unsafe { ctx::set_current(context) }.map_err(said)?;
+        unsafe { ctx::set_current(context.context) }.map_err(said)?;
         // SAFETY: NVRTC made the code, which is copied.
         let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map_err(said)?;
-        let stream = stream::create(stream::StreamKind::NonBlocking).map_err(said)?;
+        let module = Module(module);
+        let stream = Stream(stream::create(stream::StreamKind::NonBlocking).map_err(said)?);
         let (functions, uploaded, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Ok(Self { context, module, stream, cublas, functions, uploaded })
+        Ok(Self { cublas, functions, uploaded, stream, module, context })
     }
 
-    /// Waits for all that was asked for.
+    /// Waits for all that was asked for. Whoever uploads meanwhile comes after that, so its bytes stay.
     fn wait(&self) -> Result<(), Error> {
+        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is there while this is.
-        unsafe { stream::synchronize(self.stream) }.map_err(said)?;
-        *self.uploaded.lock().unwrap_or_else(PoisonError::into_inner) = Uploaded::default();
+        unsafe { stream::synchronize(self.stream.0) }.map_err(said)?;
+        *uploaded = Uploaded::default();
         Ok(())
     }
 
     fn enter(&self) -> Result<(), Error> {
         // SAFETY: the context is there while this is.
-        unsafe { ctx::set_current(self.context) }.map_err(said)
+        unsafe { ctx::set_current(self.context.context) }.map_err(said)
     }
 
     fn function(&self, symbol: &str) -> Result<CUfunction, Error> {
@@ -158,7 +194,7 @@ impl Driver {
         }
         let name = CString::new(symbol).map_err(|error| Error::Driver(error.to_string()))?;
         // SAFETY: the module is loaded while this is there.
-        let found = unsafe { module::get_function(self.module, name) }.map_err(said)?;
+        let found = unsafe { module::get_function(self.module.0, name) }.map_err(said)?;
         functions.insert(symbol.to_owned(), Function(found));
         Ok(found)
     }
@@ -168,15 +204,6 @@ impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.enter();
         let _ = self.wait();
-        drop(self.cublas.take());
-        // SAFETY: nothing is under way, and nobody uses stream and module any more.
-        let _ = unsafe { stream::destroy(self.stream) };
-        // SAFETY: as above.
-        let _ = unsafe { module::unload(self.module) };
-        if let Ok(found) = device::get(0) {
-            // SAFETY: it was retained when this was made, of the same device.
-            let _ = unsafe { primary_ctx::release(found) };
-        }
     }
 }
 
@@ -206,7 +233,7 @@ impl Device for Driver {
         }
         let held: Box<[u8]> = bytes.into();
         // SAFETY: the caller asked for as many bytes at this address; the copy of them is kept until the stream was waited for.
-        unsafe { cuda::memcpy_htod_async(address, &held, self.stream) }.map_err(said)?;
+        unsafe { cuda::memcpy_htod_async(address, &held, self.stream.0) }.map_err(said)?;
         uploaded.bytes += held.len();
         uploaded.all.push(held);
         Ok(())
@@ -215,20 +242,20 @@ impl Device for Driver {
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.enter()?;
         // SAFETY: as above, and the bytes are borrowed until the stream was waited for.
-        unsafe { cuda::memcpy_dtoh_async(bytes, address, self.stream) }.map_err(said)?;
+        unsafe { cuda::memcpy_dtoh_async(bytes, address, self.stream.0) }.map_err(said)?;
         self.wait()
     }
 
     fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Error> {
         self.enter()?;
         // SAFETY: the caller asked for as many bytes at both addresses.
-        unsafe { cuda::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(said)
+        unsafe { cuda::memcpy_dtod_async(to, from, bytes, self.stream.0) }.map_err(said)
     }
 
     fn fill(&self, address: u64, byte: u8, bytes: usize) -> Result<(), Error> {
         self.enter()?;
         // SAFETY: the caller asked for as many bytes at this address.
-        unsafe { cuda::memset_d8_async(address, byte, bytes, self.stream) }.map_err(said)
+        unsafe { cuda::memset_d8_async(address, byte, bytes, self.stream.0) }.map_err(said)
     }
 
     fn launch(&self, symbol: &str, sizes: &Sizes, arguments: &[u64]) -> Result<(), Error> {
@@ -241,7 +268,7 @@ impl Device for Driver {
         // SAFETY: every parameter of a printed function has eight bytes, and there are as many; the driver copies them, also
         // into a graph. What they point to is released on the same stream after it.
         let launched =
-            unsafe { launch_kernel(function, (x, y, z), (u, v, w), 0, self.stream, &mut list) };
+            unsafe { launch_kernel(function, (x, y, z), (u, v, w), 0, self.stream.0, &mut list) };
         launched.map_err(|error| Error::Driver(format!("{symbol}: {error:?}")))
     }
 
@@ -253,7 +280,7 @@ impl Device for Driver {
     fn multiply(&self, product: &Product) -> Result<(), Error> {
         self.enter()?;
         match self.cublas.get() {
-            Some(Some(cublas)) => cublas.multiply(product, self.stream),
+            Some(Some(cublas)) => cublas.multiply(product, self.stream.0),
             _ => Err(Error::Driver("cuBLASLt is not there".to_owned())),
         }
     }
@@ -262,13 +289,13 @@ impl Device for Driver {
         self.enter()?;
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is there while this is.
-        unsafe { stream::begin_capture(self.stream, mode) }.map_err(said)
+        unsafe { stream::begin_capture(self.stream.0, mode) }.map_err(said)
     }
 
     fn end_capture(&self) -> Result<Graph, Error> {
         self.enter()?;
         // SAFETY: the stream is there while this is.
-        let recorded = unsafe { stream::end_capture(self.stream) }.map_err(said)?;
+        let recorded = unsafe { stream::end_capture(self.stream.0) }.map_err(said)?;
         if recorded.is_null() {
             return Err(Error::Driver("the stream recorded no graph".to_owned()));
         }
@@ -282,6 +309,6 @@ impl Device for Driver {
     fn replay(&self, graph: &Graph) -> Result<(), Error> {
         self.enter()?;
         // SAFETY: both are there, and so is the memory that the graph uses: whoever releases some forgets all graphs.
-        unsafe { graph::launch(graph.0, self.stream) }.map_err(said)
+        unsafe { graph::launch(graph.0, self.stream.0) }.map_err(said)
     }
 }

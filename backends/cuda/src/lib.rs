@@ -4,8 +4,8 @@
 //!
 //! Tensors stay on the device ([`resident`]), and launches that the machine calls a graph are recorded and replayed
 //! ([`queue`]). Where a thread stops, or a call does not fit the program, the interpreter runs the same call to tell what that
-//! means. All that decides something is generic over [`Device`] and tested on the processor; `driver.rs`, which only passes on
-//! what it is asked for, was never run: there was no device at hand.
+//! means. All that decides something is generic over [`Device`] and tested on the processor; `driver.rs` and `cublas.rs`, which only
+//! pass on what they are asked for, are run on an emulated driver (`tests/emulator/`), and never were on a device: none was at hand.
 
 mod blocks;
 mod build;

@@ -138,10 +138,15 @@ impl<D: Device> Resident<D> {
         if let Some(known) = self.status {
             return Ok(known);
         }
-        let address = self.blocks.take(STATUS, &mut self.queue)?.address;
-        self.queue.step(Step::Fill { address, byte: 0xff, bytes: STATUS })?;
-        self.status = Some(address);
-        Ok(address)
+        let room = self.blocks.take(STATUS, &mut self.queue)?;
+        let address = room.address;
+        let filled = self.queue.step(Step::Fill { address, byte: 0xff, bytes: STATUS });
+        // What holds no status is memory like any other.
+        match filled {
+            Ok(()) => self.status = Some(address),
+            Err(_) => self.blocks.give_back(room),
+        }
+        filled.map(|()| address)
     }
 
     /// Waits; the site where something stopped.

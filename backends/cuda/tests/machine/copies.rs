@@ -15,6 +15,15 @@ fn counted(text: &str) -> Option<(Module, Events, tempfile::TempDir)> {
     let folder = tempfile::tempdir().expect("a folder");
     let (events, source) = (Events::default(), Source::new("copies", text));
     let program = Program::load(source.clone());
+    #[cfg(feature = "cuda")]
+    if super::is_on_driver() {
+        let device = |built: &Built| {
+            let device = relax_cuda::Driver::new(&built.text)?;
+            Ok(Counted { device, events: events.clone() })
+        };
+        let module = load(&program.module, &source, &device, Products::Own);
+        return Some((module.expect("it is well-formed"), events, folder));
+    }
     let device = |built: &Built| {
         let device = Shim::of(&built.text, &built.kernels, folder.path(), false);
         Ok(Counted { device, events: events.clone() })

@@ -4,6 +4,11 @@
 
 mod copies;
 mod counted;
+#[cfg(feature = "cuda")]
+mod emulated;
+#[cfg(feature = "cuda")]
+#[path = "../emulator/mod.rs"]
+mod emulator;
 mod library;
 mod products;
 #[path = "../../../build/tests/route/mod.rs"]
@@ -37,6 +42,12 @@ const STACK: usize = 256 << 20;
 /// `RELAX_PROGRAM=NAME` those that have this in their paths.
 const FOLDERS: [&str; 3] = ["suite/tir/", "suite/calls/", "suite/memory/"];
 
+/// Whether tests run on what the driver gives in the place of the processor (`emulated.rs`).
+#[cfg(feature = "cuda")]
+fn is_on_driver() -> bool {
+    std::env::var_os("RELAX_ON_DRIVER").is_some()
+}
+
 /// What became of the expectations.
 #[derive(Debug, Default)]
 struct Counts {
@@ -65,6 +76,11 @@ fn the_processor_runs_the_text() {
     for (at, path) in chosen.enumerate() {
         let own = folder.path().join(at.to_string());
         std::fs::create_dir(&own).expect("a folder");
+        #[cfg(feature = "cuda")]
+        if is_on_driver() {
+            hold(&path, &|built| relax_cuda::Driver::new(&built.text), &mut counts);
+            continue;
+        }
         hold(
             &path,
             &|built| Ok(Shim::of(&built.text, &built.kernels, &own, at % 2 == 1)),

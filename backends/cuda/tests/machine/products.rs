@@ -25,6 +25,13 @@ fn loaded(text: &str, with: With, folder: &Path, events: &Events) -> Module {
     let shim = |built: &Built| Shim::of(&built.text, &built.kernels, folder, false);
     let events = || events.clone();
     let module = match with {
+        #[cfg(feature = "cuda")]
+        With::Library if super::is_on_driver() => {
+            let device = |built: &Built| {
+                Ok(Counted { device: relax_cuda::Driver::new(&built.text)?, events: events() })
+            };
+            load(&program.module, &source, &device, Products::Library)
+        }
         With::Library => {
             let device =
                 |built: &Built| Ok(Counted { device: WithLibrary(shim(built)), events: events() });

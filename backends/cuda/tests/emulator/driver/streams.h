@@ -1,0 +1,206 @@
+// Streams: what is asked for is done as late as may be, when somebody waits for it. While a stream records, it is noted for a graph.
+#pragma once
+#include "memory.h"
+
+// Something to be done, which may be done often.
+struct Work {
+    std::string name;
+    std::function<void()> run;
+};
+
+enum class Recording { NO, YES, SPOILT };
+
+struct Stream {
+    uintptr_t context;
+    std::deque<Work> waiting;
+    Recording recording = Recording::NO;
+    unsigned mode = 0;
+    pthread_t thread = {};
+    std::vector<Work> recorded;
+};
+
+enum Mode { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
+
+struct Context {
+    unsigned retained = 0;
+    // Of streams that are gone, to be done yet.
+    std::deque<Work> orphans;
+};
+
+static Handles<Stream> streams = {"stream", {}};
+static uintptr_t primary;
+static std::shared_ptr<Context> primary_context;
+static thread_local uintptr_t current;
+
+// The calling thread has the context.
+static void need_context(const char *call) {
+    if (!current) misuse(call, "the thread has no current context");
+    if (current != primary) misuse(call, "the current context was released");
+}
+
+static std::shared_ptr<Stream> stream_of(const char *call, const void *handle) {
+    if ((uintptr_t)handle <= 2) misuse(call, "the default streams are not emulated: a stream of one's own is wanted");
+    auto stream = streams.get(call, handle);
+    if (stream->context != primary) misuse(call, "the stream is of a context that was released");
+    return stream;
+}
+
+static void drain(std::deque<Work> &waiting) {
+    Open open;
+    while (!waiting.empty()) {
+        const Work work = waiting.front();
+        waiting.pop_front();
+        doing = work.name;
+        work.run();
+    }
+    for (const auto &[_, of] : allocations) look_around(of);
+    doing = "nothing";
+}
+
+// A call that no recording sees, and that may wait: recordings of this thread are spoilt by it.
+static Code unsafe(const char *call) {
+    bool some = false;
+    for (auto &[_, stream] : streams.alive) {
+        if (stream->recording == Recording::NO || stream->mode == RELAXED) continue;
+        if (stream->mode == THREAD_LOCAL && !pthread_equal(stream->thread, pthread_self())) continue;
+        stream->recording = Recording::SPOILT;
+        some = true;
+    }
+    return some ? refused(call, CAPTURE_UNSUPPORTED, "a stream records") : SUCCESS;
+}
+
+static Code enqueue(const char *call, const void *handle, Work work) {
+    auto stream = stream_of(call, handle);
+    if (stream->recording == Recording::SPOILT) return refused(call, CAPTURE_INVALIDATED, "the recording is spoilt");
+    if (stream->recording == Recording::YES) stream->recorded.push_back(work);
+    else stream->waiting.push_back(work);
+    return SUCCESS;
+}
+
+API int cuStreamCreate(void **handle, unsigned flags) {
+    BEGIN("cuStreamCreate");
+    need_context("cuStreamCreate");
+    if (!handle || flags > 1) return refused("cuStreamCreate", INVALID_VALUE, "flags");
+    auto stream = std::make_shared<Stream>();
+    stream->context = current;
+    *handle = streams.add<void *>(stream);
+    counted("streams");
+    return SUCCESS;
+}
+
+API int cuStreamDestroy_v2(void *handle) {
+    BEGIN("cuStreamDestroy");
+    need_context("cuStreamDestroy");
+    auto stream = stream_of("cuStreamDestroy", handle);
+    if (stream->recording != Recording::NO) misuse("cuStreamDestroy", "the stream records");
+    // Its work is done all the same.
+    for (auto &work : stream->waiting) primary_context->orphans.push_back(work);
+    streams.remove("cuStreamDestroy", handle);
+    return SUCCESS;
+}
+
+API int cuStreamSynchronize(void *handle) {
+    BEGIN("cuStreamSynchronize");
+    need_context("cuStreamSynchronize");
+    auto stream = stream_of("cuStreamSynchronize", handle);
+    if (stream->recording != Recording::NO) {
+        stream->recording = Recording::SPOILT;
+        return refused("cuStreamSynchronize", CAPTURE_UNSUPPORTED, "the stream records");
+    }
+    drain(stream->waiting);
+    counted("waits");
+    return SUCCESS;
+}
+
+API int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    BEGIN("cuMemAlloc");
+    need_context("cuMemAlloc");
+    if (Code code = unsafe("cuMemAlloc")) return code;
+    return allocate("cuMemAlloc", address, bytes);
+}
+
+// That it waits for work is not said, so work that uses the memory finds it gone.
+API int cuMemFree_v2(uint64_t address) {
+    BEGIN("cuMemFree");
+    need_context("cuMemFree");
+    if (Code code = unsafe("cuMemFree")) return code;
+    release("cuMemFree", address);
+    return SUCCESS;
+}
+
+static uint64_t digest(const unsigned char *bytes, size_t count) {
+    uint64_t sum = 0xcbf29ce484222325;
+    for (size_t at = 0; at < count; at++) sum = (sum ^ bytes[at]) * 0x100000001b3;
+    return sum;
+}
+
+API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    static const char *call = "cuMemcpyHtoDAsync";
+    BEGIN(call);
+    need_context(call);
+    stream_of(call, stream);
+    if (!bytes) return SUCCESS;
+    // Memory of the host that is not pinned is brought to where it is, and waited for: none of it is recorded.
+    if (Code code = unsafe(call)) return code;
+    need_range(call, "target", to, bytes);
+    need_host(call, from, bytes);
+    const uint64_t sum = digest((const unsigned char *)from, bytes);
+    counted("uploads");
+    return enqueue(call, stream, {call, [=] {
+        need_host(call, from, bytes);
+        need_range(call, "target", to, bytes);
+        if (digest((const unsigned char *)from, bytes) != sum)
+            misuse(call, "the bytes of the host changed before they were copied");
+        memcpy((void *)to, from, bytes);
+    }});
+}
+
+API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    static const char *call = "cuMemcpyDtoHAsync";
+    BEGIN(call);
+    need_context(call);
+    stream_of(call, stream);
+    if (!bytes) return SUCCESS;
+    if (Code code = unsafe(call)) return code;
+    need_range(call, "source", from, bytes);
+    need_host(call, to, bytes);
+    counted("downloads");
+    return enqueue(call, stream, {call, [=] {
+        need_range(call, "source", from, bytes);
+        need_host(call, to, bytes);
+        memcpy(to, (const void *)from, bytes);
+    }});
+}
+
+API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+    static const char *call = "cuMemcpyDtoDAsync";
+    BEGIN(call);
+    need_context(call);
+    stream_of(call, stream);
+    if (!bytes) return SUCCESS;
+    auto check = [=] {
+        need_range(call, "source", from, bytes);
+        need_range(call, "target", to, bytes);
+    };
+    check();
+    if (from < to + bytes && to < from + bytes) misuse(call, "source and target overlap");
+    counted("copies");
+    return enqueue(call, stream, {call, [=] {
+        check();
+        memcpy((void *)to, (const void *)from, bytes);
+    }});
+}
+
+API int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void *stream) {
+    static const char *call = "cuMemsetD8Async";
+    BEGIN(call);
+    need_context(call);
+    stream_of(call, stream);
+    if (!bytes) return SUCCESS;
+    need_range(call, "target", to, bytes);
+    counted("fills");
+    return enqueue(call, stream, {call, [=] {
+        need_range(call, "target", to, bytes);
+        memset((void *)to, byte, bytes);
+    }});
+}
