@@ -56,7 +56,7 @@ pub enum Order {
     Kept,
     /// In any: rows are reduced by the threads of a block.
     Free,
-    /// As in the text, but for products of f16 and of bf16: those are summed in f32 and in any order, as tensor cores do.
+    /// In any, and products of f16 and of bf16 in f32, as tensor cores do.
     Cores,
 }
 

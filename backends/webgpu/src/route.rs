@@ -1,8 +1,8 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
 //! and threads.
 
-use relax_emit::Effects;
-use relax_lower::passes::schedule_gpu;
+use relax_emit::{Effects, Sums};
+use relax_lower::passes::{schedule_gpu, schedule_gpu_freely};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
 use relax_rewrite::pass::Settings;
@@ -19,16 +19,24 @@ pub struct Lowered {
     pub effects: Effects,
 }
 
-/// A module as the machine runs it on a device of WebGPU.
+/// A module as the machine runs it on a device of WebGPU. Where sums may have any order, the threads of a block share a row.
 ///
 /// # Errors
 /// The pass that refuses the module.
-pub fn lower_for_webgpu(module: &Module, settings: &Settings) -> Result<Lowered, Failed> {
+pub fn lower_for_webgpu(
+    module: &Module,
+    settings: &Settings,
+    sums: Sums,
+) -> Result<Lowered, Failed> {
+    let schedule = match sums {
+        Sums::Exact => &schedule_gpu::PASS,
+        Sums::AnyOrder => &schedule_gpu_freely::PASS,
+    };
     let mut effects = Effects::default();
     let module =
         lower_scheduled(&PIPELINE, module, settings, &mut Unwatched, &mut |legal, watch| {
             effects = Effects::of(legal);
-            let route = Route::Passes(vec![&schedule_gpu::PASS]);
+            let route = Route::Passes(vec![schedule]);
             run(legal, &route, settings, &mut Prover::new(), watch)
         })?;
     Ok(Lowered { module, effects })

@@ -8,6 +8,7 @@ mod route;
 use relax_corpus::externals::constants;
 use relax_corpus::pipeline::Program;
 use relax_corpus::tensor_files::{Weights, read_npz};
+use relax_emit::Sums;
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;
@@ -63,7 +64,8 @@ fn compiled(weights: &Path, device: &Arc<Device>, calls: &Calls) -> Module {
     let weights = Weights::open(weights).expect("the weights are readable");
     let externals =
         constants(&program.module, &weights).expect("the weights are those of the model");
-    let module = route::load(&program.module, (&program.source, &externals), device, calls);
+    let module =
+        route::load(&program.module, (&program.source, &externals), (device, Sums::Exact), calls);
     module.unwrap_or_else(|why| panic!("{why}"))
 }
 

@@ -11,6 +11,7 @@ use expectation::{held, perform};
 use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::pipeline::Program;
+use relax_emit::Sums;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::collections::BTreeMap;
@@ -47,8 +48,13 @@ fn a_call_is_one_submission() {
     for directive in read(TEXT).directives {
         let (Kind::Run { call, .. } | Kind::Trap { call, .. }) = &directive.kind else { continue };
         let calls = Calls::default();
-        let module = route::load(&program.module, (&source, &BTreeMap::new()), &device, &calls)
-            .unwrap_or_else(|why| panic!("{why}"));
+        let module = route::load(
+            &program.module,
+            (&source, &BTreeMap::new()),
+            (&device, Sums::Exact),
+            &calls,
+        )
+        .unwrap_or_else(|why| panic!("{why}"));
         let mut before = [0, 0];
         for _ in 0..2 {
             let result = perform(&module, &program.module, call).expect("it is called");

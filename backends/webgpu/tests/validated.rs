@@ -6,6 +6,7 @@ use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_corpus::shares::in_shares;
 use relax_corpus::well_formed_part::well_formed_part;
+use relax_emit::Sums;
 use relax_rewrite::pass::Settings;
 use relax_symbolic::Prover;
 use relax_syntax::parse::read_source;
@@ -67,7 +68,7 @@ fn hold(path: &PathBuf, found: &mut Found) {
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
     let name = files::name(path);
-    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default()) else { return };
+    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default(), Sums::Exact) else { return };
     for (formats, label) in [(Formats::NATIVE, "native"), (Formats::default(), "portable")] {
         let printed = print_wgsl(&lowered.module, &mut Prover::new(), formats, Some(&source));
         for (kernel, reason) in &printed.left_out {

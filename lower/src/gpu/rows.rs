@@ -7,7 +7,7 @@
 //! so memory is read along its rows, and a tall matrix of few columns has work for all. Columns of few elements are not worth
 //! that: a thread has each alone, and where only a call tells how long they are, both kernels are in the text, and the host chooses.
 //!
-//! A tree combines in another order: floats only where [`Order::Free`] allows it. What is combined of integers is the same in any
+//! A tree combines in another order: floats not where [`Order::Kept`] forbids it. What is combined of integers is the same in any
 //! order. Nothing of it may stop the program, since rows and steps change places.
 
 use super::bind::{bind_times, is_of_host};
@@ -343,7 +343,7 @@ fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order)
                         let is_float = stored(&step.body)
                             .iter()
                             .any(|id| writer.program.buffer(*id).dtype.class() == Class::Float);
-                        (order == Order::Free || !is_float)
+                        (order != Order::Kept || !is_float)
                             && is_long(&step.loops)
                             && match group.along {
                                 Along::Rows => runs_along(step),

@@ -1,5 +1,5 @@
-//! As `schedule_gpu`, where products of f16 and of bf16 may be summed in f32 and in any order: in blocks that tensor cores
-//! multiply (`gpu/warps.rs`).
+//! As `schedule_gpu_freely`, where products of f16 and of bf16 may be summed in f32 as well: in blocks that tensor cores multiply
+//! (`gpu/warps.rs`).
 
 use super::schedule_gpu::schedule_all;
 use crate::gpu::Order;
@@ -12,8 +12,8 @@ use relax_syntax::ir::Module;
 /// The record.
 pub static PASS: Pass = Pass {
     name: "schedule_tensor_cores",
-    doc: "Binds the loops of tensor programs to blocks and threads of a device, and sums products of f16 and of bf16 \
-          in f32, in blocks of 16 rows and 8 columns that tensor cores multiply.",
+    doc: "Binds the loops of tensor programs to blocks and threads of a device, reduces rows by trees in shared memory, and \
+          sums products of f16 and of bf16 in f32, in blocks of 16 rows and 8 columns that tensor cores multiply.",
     from: Phase::P0,
     to: Phase::P0,
     exactness: Exactness::Rounded(DType::F32),

@@ -1,5 +1,6 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
+use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
@@ -18,10 +19,10 @@ use std::sync::Arc;
 pub(crate) fn load(
     part: &Module,
     (source, externals): (&Source, &BTreeMap<Name, Tensor>),
-    device: &Arc<Device>,
+    (device, sums): (&Arc<Device>, Sums),
     calls: &Calls,
 ) -> Result<machine::Module, String> {
-    let lowered = lower_for_webgpu(part, &Settings::default());
+    let lowered = lower_for_webgpu(part, &Settings::default(), sums);
     let lowered = lowered.map_err(|failed| match failed {
         NotLowered::Refused { pass, .. } => format!("the pass `{pass}` refuses it"),
         NotLowered::Broken { pass, .. } => format!("the pass `{pass}` breaks it"),

@@ -105,7 +105,12 @@ fn compiled_by(
         #[cfg(feature = "cuda")]
         Backend::Cuda => cuda::compiled(program, &externals, by, versions),
         #[cfg(feature = "wgpu")]
-        Backend::Wgpu => device::compiled(program, externals, versions),
+        Backend::Wgpu => {
+            // There is no library, and versions of products are measured as they sum.
+            let is_free = by == Products::Library;
+            let sums = if is_free { Sums::AnyOrder } else { Sums::Exact };
+            device::compiled(program, externals, sums, versions)
+        }
         other => {
             let _ = (program, externals, by, versions);
             is_built(other)?;

@@ -5,6 +5,7 @@ use super::accelerated::Versions;
 use crate::args::Backend;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
+use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
@@ -27,6 +28,7 @@ pub(super) fn open() -> Result<(Device, Identity), Failure> {
 pub(super) fn compiled(
     program: &Program,
     externals: BTreeMap<Name, Tensor>,
+    sums: Sums,
     versions: Versions,
 ) -> Result<Result<Module, Failed>, Failure> {
     let (device, identity) = open()?;
@@ -34,10 +36,11 @@ pub(super) fn compiled(
     let externals = Arc::new(externals);
     let products = versions.on(&identity)?;
     let settings = Settings { params: Arc::clone(&externals), products, ..Settings::default() };
-    let Lowered { module: lowered, effects } = match lower_for_webgpu(&program.module, &settings) {
-        Ok(lowered) => lowered,
-        Err(failed) => return Ok(Err(failed)),
-    };
+    let Lowered { module: lowered, effects } =
+        match lower_for_webgpu(&program.module, &settings, sums) {
+            Ok(lowered) => lowered,
+            Err(failed) => return Ok(Err(failed)),
+        };
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };
     let image = lower_program(&lowered, &around);
