@@ -90,7 +90,7 @@ fn hold_cores(program: &TensorProgram) -> Result<(), Failed> {
     let limits = Limits { threads: 32, blocks: 3 };
     let schedule = |order| schedule_in(program, &mut Prover::new(), limits, order);
     if let Some(cores) = schedule(Order::Cores)
-        && schedule(Order::Kept).as_ref() != Some(&cores)
+        && schedule(Order::Free).as_ref() != Some(&cores)
     {
         launch::agrees(program, &cores, Relation::Close)?;
     }

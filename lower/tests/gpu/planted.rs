@@ -63,7 +63,7 @@ pub(crate) fn all_are_found() -> Result<(), Failed> {
         kernels += 1;
         let schedule = |order| schedule_in(program, &mut Prover::new(), WARP, order);
         if let Some(cores) = schedule(Order::Cores)
-            && schedule(Order::Kept).as_ref() != Some(&cores)
+            && schedule(Order::Free).as_ref() != Some(&cores)
         {
             planted += hold(&cores)?;
             kernels += 1;

@@ -39,13 +39,14 @@ pub(super) fn nvrtc() -> Option<Nvrtc> {
 #[test]
 fn every_kernel_compiles() {
     let written = programs();
-    let mut programs = scheduled(&written, Limits::default(), Order::Kept);
-    let others = [Order::Free, Order::Cores].map(|order| {
-        let others = scheduled(&written, Limits::default(), order);
-        let others = others.into_iter().zip(&programs).filter(|(other, bound)| other != *bound);
-        others.map(|(other, _)| other).collect::<Vec<TensorProgram>>()
-    });
-    programs.extend(others.into_iter().flatten());
+    let [kept, free, cores] = [Order::Kept, Order::Free, Order::Cores]
+        .map(|order| scheduled(&written, Limits::default(), order));
+    let beside = |others: &[TensorProgram], known: &[TensorProgram]| {
+        let fresh = others.iter().zip(known).filter(|(other, known)| other != known);
+        fresh.map(|(other, _)| other.clone()).collect::<Vec<TensorProgram>>()
+    };
+    let others = [beside(&free, &kept), beside(&cores, &free)].concat();
+    let programs = [kept, others].concat();
     // Each text has programs from everywhere, so that a part of the texts is a part of everything.
     let number = programs.len().div_ceil(CHUNK);
     let chunk =
