@@ -234,15 +234,9 @@ impl Kernels for WgpuKernels {
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
         let loaded = self.loaded(number)?;
-        eprintln!(
-            "WATCH {} {:?}",
-            loaded.form.as_ref().map_or("?".to_string(), |f| f.kernel.program.name.to_string()),
-            maps.iter()
-                .map(|m| (m.len(), m.iter().filter(|b| **b == 0).count()))
-                .collect::<Vec<_>>()
-        );
+        let form = loaded.form.as_ref().map_err(|why| unsupported(why))?;
         let printed = loaded.watched.get_or_init(|| {
-            let program = &loaded.form.as_ref().map_err(Clone::clone)?.kernel.program;
+            let program = &form.kernel.program;
             print_watched(program, &mut Prover::new(), self.device.formats()).map(Form::of)
         });
         match printed {

@@ -72,11 +72,11 @@ fn what_is_near_has_none_of_the_functions_of_64_bits() {
     assert!(!calls("rx_wide_i32") && !calls("_64(") && !calls("rx_index_i64"), "{}", kernel.text);
 }
 
-/// A kernel that sums `count - 1` buffers of f64 into another one and has others beside, and where those that share begin.
-fn shared(count: usize, others: &[&str]) -> (Kernel, Vec<i32>) {
-    let doubles = (0..count).map(|at| format!("D{at}: Buffer((\"n\",), \"f64\")"));
+/// A kernel that sums `count - 1` buffers of a dtype into another one and has others beside, and where those that share begin.
+fn shared(dtype: &str, count: usize, others: &[&str]) -> (Kernel, Vec<i32>) {
+    let own = (0..count).map(|at| format!("D{at}: Buffer((\"n\",), \"{dtype}\")"));
     let others = others.iter().map(|other| format!("{other}: Buffer((\"n\",), \"f32\")"));
-    let params: Vec<String> = doubles.chain(others).collect();
+    let params: Vec<String> = own.chain(others).collect();
     let sum: Vec<String> = (1..count).map(|at| format!("D{at}[i]")).collect();
     let (params, sum) = (params.join(", "), sum.join(" + "));
     let kernel = printed(&format!(
@@ -90,20 +90,32 @@ fn shared(count: usize, others: &[&str]) -> (Kernel, Vec<i32>) {
     (kernel, bases)
 }
 
+fn parts(kernel: &Kernel) -> Vec<usize> {
+    kernel.bindings.iter().map(|binding| binding.parts.len()).collect()
+}
+
 #[test]
 fn buffers_of_f64_share_one_of_their_own() {
-    let parts = |kernel: &Kernel| {
-        kernel.bindings.iter().map(|binding| binding.parts.len()).collect::<Vec<_>>()
-    };
-    let (kernel, bases) = shared(7, &[]);
+    let (kernel, bases) = shared("f64", 7, &[]);
     assert_eq!((parts(&kernel), bases), (vec![1; 7], vec![]));
-    let (kernel, bases) = shared(9, &[]);
+    let (kernel, bases) = shared("f64", 9, &[]);
     assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 1, 3], vec![0, 3, 6]));
     assert!(kernel.text.contains("shared_doubles: array<f64>"), "{}", kernel.text);
     // One that is not of f64 keeps its own; several share.
-    let (kernel, bases) = shared(7, &["A"]);
+    let (kernel, bases) = shared("f64", 7, &["A"]);
     assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 1, 2], vec![0, 3]));
-    let (kernel, bases) = shared(8, &["A", "B"]);
+    let (kernel, bases) = shared("f64", 8, &["A", "B"]);
     assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 3, 2], vec![0, 3, 6, 0, 3]));
+    assert!(kernel.text.contains("shared_words: array<u32>"), "{}", kernel.text);
+}
+
+#[test]
+fn buffers_of_f16_share_one_of_their_own() {
+    // Three elements take two words.
+    let (kernel, bases) = shared("f16", 9, &[]);
+    assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 1, 3], vec![0, 4, 8]));
+    assert!(kernel.text.contains("shared_halves: array<f16>"), "{}", kernel.text);
+    let (kernel, bases) = shared("f16", 8, &["A", "B"]);
+    assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 3, 2], vec![0, 4, 8, 0, 3]));
     assert!(kernel.text.contains("shared_words: array<u32>"), "{}", kernel.text);
 }
