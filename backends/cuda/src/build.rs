@@ -1,8 +1,8 @@
 //! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
 
-use crate::{Error, Lowered};
+use crate::Error;
 use relax_emit::cuda::{CudaKernel, print_cuda};
-use relax_emit::watched;
+use relax_emit::{Lowered, watched};
 use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
 use relax_reference::ReferenceKernels;
 use relax_runtime::Span;
@@ -53,6 +53,9 @@ pub fn build(
             span: Span { start: site.span.start, end: site.span.end },
         };
         kernel.sites = found.sites.iter().map(site).collect();
+        if let (Some(known), Some(text)) = (&mut kernel.watched, &found.watched) {
+            known.sites = text.sites.iter().map(site).collect();
+        }
         printed.push(found.clone());
     }
     let name = || printed.first().map_or_else(String::new, |kernel| kernel.name.to_string());

@@ -6,7 +6,6 @@ use crate::resident::{Call, Ended, Resident};
 use crate::{Device, Error};
 use relax_emit::cuda::{ALIGNED, CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
-use relax_rewrite::walk::loaded;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,8 +23,6 @@ struct Loaded {
     symbols: Vec<Arc<str>>,
     /// What of it a library may compute.
     offered: Option<Offered>,
-    /// Which of its buffers it reads and does not write to.
-    reads: Vec<bool>,
     /// What is called with elements that nothing wrote.
     watched: Option<Box<Loaded>>,
 }
@@ -33,14 +30,9 @@ struct Loaded {
 impl Loaded {
     fn new(mut kernel: CudaKernel) -> Self {
         let watched = kernel.watched.take().map(|kernel| Box::new(Self::new(*kernel)));
-        let program = &kernel.program;
-        let read = loaded(program.body.as_deref().unwrap_or(&[]));
-        let buffers = program.buffer_params();
-        let reads = buffers.zip(&kernel.writes).map(|(id, writes)| !writes && read.contains(&id));
-        let reads = reads.collect();
         let symbols = kernel.launches.iter().map(|launch| launch.symbol.as_str().into()).collect();
         let offered = of_kernel(&kernel);
-        Self { kernel, symbols, offered, reads, watched }
+        Self { kernel, symbols, offered, watched }
     }
 }
 
@@ -141,18 +133,14 @@ impl<D: Device> Kernels for DeviceKernels<D> {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let loaded = self.loaded(number)?;
-        // To read of what nothing was written to is a trap.
-        if tensors.iter().zip(&loaded.reads).any(|(tensor, read)| *read && !tensor.is_written()) {
-            return self.interpret(number, (tensors, None), ints);
-        }
-        self.launch(number, loaded, (tensors, None), ints)
+        self.launch(number, self.loaded(number)?, (tensors, None), ints)
     }
 
-    fn watches(&self, number: usize) -> bool {
-        self.kernels.get(number).is_some_and(|loaded| loaded.watched.is_some())
+    fn watches(&self, _: usize) -> bool {
+        true
     }
 
+    /// Without a text with maps the interpreter runs the call.
     fn call_watched(
         &self,
         number: usize,

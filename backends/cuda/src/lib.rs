@@ -29,7 +29,7 @@ pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
 pub use product::{Activation, Element, Epilogue, Form, Product};
-pub use route::{Lowered, Products, lower_for_cuda};
+pub use route::{Products, lower_for_cuda};
 
 use std::path::PathBuf;
 use thiserror::Error;

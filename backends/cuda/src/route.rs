@@ -2,7 +2,7 @@
 //! loops for blocks and threads.
 
 use crate::product::operands;
-use relax_emit::Effects;
+use relax_emit::{Effects, Lowered};
 use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
@@ -26,22 +26,6 @@ pub enum Products {
     /// cuBLASLt where a pattern of its functions matches, and it is there: sums have any order. Else kernels of ours, of which those
     /// of f16 and of bf16 are for tensor cores.
     Library,
-}
-
-/// A module for a device.
-#[derive(Clone, Debug)]
-pub struct Lowered {
-    /// As the machine runs it.
-    pub module: Module,
-    /// What its tensor programs did to elements before they were scheduled.
-    pub effects: Effects,
-}
-
-impl From<Module> for Lowered {
-    /// One that is not scheduled any more.
-    fn from(module: Module) -> Self {
-        Self { module, effects: Effects::default() }
-    }
 }
 
 /// A module as the machine runs it with kernels on a device.

@@ -1,8 +1,7 @@
 //! Whether iterations of the same loops in several nests touch what is their own: then they may run at once, and one
 //! nest after the other within an iteration.
 
-use relax_rewrite::patterns::visit;
-use relax_rewrite::walk::{visit_own, visit_statements};
+use relax_rewrite::walk::{accesses, visit_statements};
 use relax_syntax::ir::tensor::{BufferId, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +27,7 @@ pub(crate) fn are_apart(nests: &[Nest<'_>]) -> bool {
     let mut places: BTreeMap<BufferId, Vec<usize>> = BTreeMap::new();
     let mut apart = true;
     for nest in nests {
-        accesses(nest.stmt, &mut |buffer, indices| {
+        accesses(std::slice::from_ref(nest.stmt), &mut |buffer, indices, _| {
             if !written.contains(&buffer) || own.contains(&buffer) {
                 return;
             }
@@ -49,25 +48,11 @@ fn place(vars: &[ScalarId], indices: &[TExpr]) -> Option<Vec<usize>> {
     vars.iter().map(at).collect()
 }
 
-/// Every access within a statement.
-pub(crate) fn accesses(stmt: &Stmt, each: &mut dyn FnMut(BufferId, &[TExpr])) {
-    visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
-        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
-            each(*buffer, indices);
-        }
-    });
-    loads(stmt, each);
-}
-
 /// Every load within a statement.
 pub(crate) fn loads(stmt: &Stmt, each: &mut dyn FnMut(BufferId, &[TExpr])) {
-    visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
-        visit_own(stmt, &mut |expr| {
-            visit(expr, &mut |part| {
-                if let TExpr::Load { buffer, indices } = part {
-                    each(*buffer, indices);
-                }
-            });
-        });
+    accesses(std::slice::from_ref(stmt), &mut |buffer, indices, is_stored| {
+        if !is_stored {
+            each(buffer, indices);
+        }
     });
 }

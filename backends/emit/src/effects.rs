@@ -37,3 +37,19 @@ impl Effects {
         program.buffer_params().map(of_buffer).collect()
     }
 }
+
+/// A module whose tensor programs are scheduled for a device.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// As the machine runs it.
+    pub module: Module,
+    /// What its tensor programs did to elements before they were scheduled.
+    pub effects: Effects,
+}
+
+impl From<Module> for Lowered {
+    /// One that is not scheduled any more.
+    fn from(module: Module) -> Self {
+        Self { module, effects: Effects::default() }
+    }
+}

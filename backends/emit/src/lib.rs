@@ -52,7 +52,7 @@ pub mod tiles;
 pub use alike::computes_alike;
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
-pub use effects::Effects;
+pub use effects::{Effects, Lowered};
 pub use expressions::symbol;
 pub use open::watched;
 pub use phases::without_barriers;

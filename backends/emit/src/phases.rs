@@ -7,13 +7,12 @@
 //! nests where its bounds are the same for all threads. At a branch around a barrier the threads say first where they
 //! go: all of them one way, or the barrier is divergent, and each runs up to where it would wait.
 
-use crate::apart::accesses;
 use crate::bindings::bind_apart;
 use crate::carried::{Carried, own_elements, uses};
 use crate::divergent::{Branch, is_uniform};
 use relax_rewrite::barriers::has_barrier;
 use relax_rewrite::patterns::visit;
-use relax_rewrite::walk::visit_statements;
+use relax_rewrite::walk::{accesses, visit_statements};
 use relax_semantics::tir::Typing;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -310,6 +309,6 @@ fn begins_by_loops(stmt: &Stmt) -> bool {
 
 fn mentions(stmt: &Stmt, id: BufferId) -> bool {
     let mut touched = BTreeSet::new();
-    accesses(stmt, &mut |buffer, _| _ = touched.insert(buffer));
+    accesses(std::slice::from_ref(stmt), &mut |buffer, _, _| _ = touched.insert(buffer));
     touched.contains(&id)
 }

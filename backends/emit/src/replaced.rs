@@ -2,7 +2,8 @@
 //! a buffer of which every element is only that needs no memory.
 
 use crate::Sums;
-use crate::apart::{accesses, loads};
+use crate::apart::loads;
+use relax_rewrite::walk::accesses;
 use relax_rewrite::workspaces::is_forgotten;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
@@ -40,7 +41,9 @@ pub(crate) fn forwarded(program: &TensorProgram, body: &[Stmt], sums: Sums) -> B
     in_body(body, &mut found);
     let mut all: BTreeMap<BufferId, usize> = BTreeMap::new();
     for stmt in body {
-        accesses(stmt, &mut |buffer, _| *all.entry(buffer).or_default() += 1);
+        accesses(std::slice::from_ref(stmt), &mut |buffer, _, _| {
+            *all.entry(buffer).or_default() += 1
+        });
     }
     let plain = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..));
     let allowed = |buffer: BufferId| {

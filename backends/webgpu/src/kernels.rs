@@ -5,7 +5,7 @@ use crate::device::{Device, Pipelines};
 use crate::resident::{Call, Ran as Launched, Resident};
 use crate::{Kernel, Refused, print_watched, print_wgsl};
 use relax_reference::{ReferenceKernels, stop_to_machine};
-use relax_rewrite::walk::{loaded, stored};
+use relax_rewrite::walk::stored;
 use relax_runtime::{KernelTrap, Kernels, TensorArg};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
@@ -32,8 +32,6 @@ struct Loaded {
     watched: OnceLock<Result<Form, String>>,
     /// Which of its buffers it does not write to.
     inputs: Vec<bool>,
-    /// Which of those it reads: a program need not use memory that it was lent.
-    reads: Vec<bool>,
 }
 
 /// A text of a kernel.
@@ -108,13 +106,10 @@ impl WgpuKernels {
                 format!("the tensor program `{name}` has no code for this device: {reason}")
             });
             let body = program.body.as_deref().unwrap_or(&[]);
-            let (written, read) = (stored(body), loaded(body));
-            let buffers = program.buffer_params();
-            let inputs: Vec<bool> = buffers.clone().map(|id| !written.contains(&id)).collect();
-            let reads = buffers.zip(&inputs).map(|(id, input)| *input && read.contains(&id));
-            let reads = reads.collect();
+            let written = stored(body);
+            let inputs = program.buffer_params().map(|id| !written.contains(&id)).collect();
             let (form, watched) = (kernel.map(Form::of), OnceLock::new());
-            kernels.push(Loaded { form, watched, inputs, reads });
+            kernels.push(Loaded { form, watched, inputs });
         }
         let reference = ReferenceKernels::new(programs.iter().copied(), limits)?;
         let resident = Mutex::default();
@@ -212,12 +207,7 @@ impl Kernels for WgpuKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let loaded = self.loaded(number)?;
-        let form = loaded.form.as_ref().map_err(|why| unsupported(why))?;
-        // To read of what nothing was written to is a trap.
-        if tensors.iter().zip(&loaded.reads).any(|(tensor, read)| *read && !tensor.is_written()) {
-            return self.interpret(number, (tensors, None), ints, Ran::NotLaunched);
-        }
+        let form = self.loaded(number)?.form.as_ref().map_err(|why| unsupported(why))?;
         self.launch(number, form, (tensors, None), ints)
     }
 

@@ -60,7 +60,7 @@ pub use device::{Device, DeviceError, devices};
 #[cfg(feature = "wgpu")]
 pub use kernels::{Calls, Ran, WgpuKernels};
 pub use launch::{Launch, Refused};
-pub use route::{Lowered, lower_for_webgpu};
+pub use route::lower_for_webgpu;
 
 use printer::{How, print_program};
 use relax_syntax::Name;

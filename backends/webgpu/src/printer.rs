@@ -260,18 +260,15 @@ impl Printer<'_, '_> {
     fn bind(&mut self, scratch: &[BufferId]) -> Result<Vec<Binding>, String> {
         let parts = self.parts(scratch)?;
         // Where there are too many, those share whose elements have one type, or are words.
-        let kinds = if parts.len() > STORAGE { &KINDS[..] } else { &KINDS[..1] };
-        let mut groups: Vec<Vec<Part>> = kinds.iter().map(|_| Vec::new()).collect();
-        for part in parts {
-            let kind = part.kind(self.program, self.formats);
-            let at = kinds.iter().position(|known| *known == kind).unwrap_or(0);
-            groups[at].push(part);
-        }
-        Ok(self.bindings(groups))
+        let of_kind = |kind| {
+            let own = |part: &&Part| part.kind(self.program, self.formats) == kind;
+            parts.iter().filter(own).cloned().collect()
+        };
+        Ok(self.bindings(KINDS.map(of_kind)))
     }
 
     /// Each group has as many as leave one for those behind it. Those with one part come first.
-    fn bindings(&mut self, groups: Vec<Vec<Part>>) -> Vec<Binding> {
+    fn bindings(&mut self, groups: [Vec<Part>; 3]) -> Vec<Binding> {
         let mut behind = groups.iter().filter(|group| !group.is_empty()).count();
         let (mut left, mut alone, mut shared) = (STORAGE, Vec::new(), Vec::new());
         for mut group in groups.into_iter().filter(|group| !group.is_empty()) {

@@ -1,7 +1,7 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
 //! and threads.
 
-use relax_emit::{Effects, Sums};
+use relax_emit::{Effects, Lowered, Sums};
 use relax_lower::passes::{schedule_gpu, schedule_gpu_freely};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
@@ -9,15 +9,6 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
-
-/// A module for a device.
-#[derive(Clone, Debug)]
-pub struct Lowered {
-    /// As the machine runs it.
-    pub module: Module,
-    /// What its tensor programs did to elements before they were scheduled.
-    pub effects: Effects,
-}
 
 /// A module as the machine runs it on a device of WebGPU. Where sums may have any order, the threads of a block share a row.
 ///

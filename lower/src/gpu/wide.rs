@@ -9,12 +9,12 @@ use super::bind::{flattened, named};
 use super::expressions::{add, as_dim, binary, extent, multiply};
 use super::program::Writer;
 use relax_rewrite::ranges::{assume_declared, is_proved};
-use relax_rewrite::walk::{loaded, mentions, stored, visit, visit_own};
+use relax_rewrite::walk::{accesses, loaded, mentions, stored};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::DimVar;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn width(writer: &Writer, (row, end): (ScalarId, &Dim), body: &[Stmt]) -> Option
         }
     }
     let (mut widest, mut fits) = (0, true);
-    let mut see = |buffer: BufferId, indices: &[TExpr]| {
+    accesses(body, &mut |buffer, indices, _| {
         if indices.iter().any(|index| mentions(index, &names)) {
             let info = writer.program.buffer(buffer);
             let (last, before) = indices.split_last().expect("invariant: one of them has a name");
@@ -81,19 +81,7 @@ fn width(writer: &Writer, (row, end): (ScalarId, &Dim), body: &[Stmt]) -> Option
                 && !before.iter().any(|index| mentions(index, &names));
             widest = widest.max(info.dtype.size());
         }
-    };
-    for stmt in body {
-        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
-            see(*buffer, indices);
-        }
-        visit_own(stmt, &mut |expr| {
-            visit(expr, &mut |part| {
-                if let TExpr::Load { buffer, indices } = part {
-                    see(*buffer, indices);
-                }
-            });
-        });
-    }
+    });
     let width = BYTES.checked_div(widest)?.min(MOST);
     i64::try_from(width).ok().filter(|width| fits && *width > 1)
 }

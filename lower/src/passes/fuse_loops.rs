@@ -12,7 +12,7 @@ use relax_rewrite::products::sums_products;
 use relax_rewrite::ranges::{Ranges, assume_declared};
 use relax_rewrite::renumber_program;
 use relax_rewrite::total::Total;
-use relax_rewrite::walk::{Rewrite, statements, visit_own, visit_statements};
+use relax_rewrite::walk::{Rewrite, accesses, statements};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
@@ -132,28 +132,14 @@ impl Rewrite for Renamed {
     }
 }
 
-/// Accesses of statements: buffer, indices, and whether it is written.
-fn accesses(body: &[Stmt]) -> Vec<(BufferId, Vec<TExpr>, bool)> {
-    let mut found = Vec::new();
-    visit_statements(body, &mut |stmt| {
-        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
-            found.push((*buffer, indices.clone(), true));
-        }
-        visit_own(stmt, &mut |expr| {
-            relax_rewrite::patterns::visit(expr, &mut |part| {
-                if let TExpr::Load { buffer, indices } = part {
-                    found.push((*buffer, indices.clone(), false));
-                }
-            });
-        });
-    });
-    found
-}
-
 /// Whether iterations that change places touch different elements of what either nest writes.
 fn is_apart(rests: &[Vec<Stmt>; 2], shared: &[ScalarId]) -> bool {
-    let [a, b] = rests.each_ref().map(|rest| accesses(rest));
-    let buffers = |accesses: &[(BufferId, Vec<TExpr>, bool)]| -> BTreeSet<BufferId> {
+    let [a, b] = rests.each_ref().map(|rest| {
+        let mut found = Vec::new();
+        accesses(rest, &mut |buffer, indices, is_stored| found.push((buffer, indices, is_stored)));
+        found
+    });
+    let buffers = |accesses: &[(BufferId, &[TExpr], bool)]| -> BTreeSet<BufferId> {
         accesses.iter().map(|(buffer, ..)| *buffer).collect()
     };
     let (in_a, in_b) = (buffers(&a), buffers(&b));

@@ -5,7 +5,7 @@ use super::nest::output_of;
 use super::{Analysis, Pattern};
 use crate::kernels::extent;
 use crate::programs::products::sums_products;
-use crate::programs::walk::{visit, visit_own, visit_statements};
+use crate::programs::walk::{accesses, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
@@ -48,7 +48,7 @@ impl Rows {
             let rows = loops.iter().zip(extents).take_while(|(item, dim)| goes_through(item, dim));
             count = count.min(rows.count());
             let vars: Vec<ScalarId> = loops.iter().map(|item| item.var).collect();
-            accesses(body, &mut |buffer, indices| {
+            accesses(body, &mut |buffer, indices, _| {
                 let stays = indices.iter().zip(&vars);
                 let stays = stays.take_while(|(index, var)| **index == TExpr::Scalar(**var));
                 let (stays, known) = (stays.count(), own.entry(buffer).or_insert(usize::MAX));
@@ -81,19 +81,4 @@ fn is_plain(body: &[Stmt]) -> bool {
         };
     });
     plain
-}
-
-fn accesses<'s>(body: &'s [Stmt], seen: &mut dyn FnMut(BufferId, &'s [TExpr])) {
-    visit_statements(body, &mut |stmt| {
-        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
-            seen(*buffer, indices);
-        }
-        visit_own(stmt, &mut |expr| {
-            visit(expr, &mut |part| {
-                if let TExpr::Load { buffer, indices } = part {
-                    seen(*buffer, indices);
-                }
-            });
-        });
-    });
 }

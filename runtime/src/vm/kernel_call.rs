@@ -226,12 +226,12 @@ struct Maps {
 impl Maps {
     /// Where the kernel may read an element that nothing wrote, or leave one so.
     fn of(kernel: &Kernel, sources: &[Source]) -> Result<Option<Self>, Stop> {
-        let places = (0..sources.len()).zip(writes(kernel));
-        let filled = places.map(|(at, is_written)| fills(kernel, sources, (at, is_written)));
-        let filled: Vec<bool> = filled.collect();
-        let is_open =
-            |(source, is_filled): (&Source, &bool)| !is_filled && source.written() != Written::All;
-        if !sources.iter().zip(&filled).any(is_open) {
+        let places = || (0..sources.len()).zip(writes(kernel));
+        let is_filled = |place| fills(kernel, sources, place);
+        let is_open = |(at, is_written): (usize, bool)| {
+            sources[at].written() != Written::All && !is_filled((at, is_written))
+        };
+        if !places().any(is_open) {
             return Ok(None);
         }
         let map = |source: &Source| {
@@ -243,7 +243,7 @@ impl Maps {
             })
         };
         let maps = sources.iter().map(map).collect::<Result<_, _>>()?;
-        Ok(Some(Self { maps, filled }))
+        Ok(Some(Self { maps, filled: places().map(is_filled).collect() }))
     }
 
     /// After the call.

@@ -205,6 +205,22 @@ pub fn visit<'e>(expr: &'e TExpr, seen: &mut dyn FnMut(&'e TExpr)) {
     }
 }
 
+/// Every access of statements, at any depth: the buffer, the indices, and whether it is a store.
+pub fn accesses<'s>(body: &'s [Stmt], seen: &mut dyn FnMut(BufferId, &'s [TExpr], bool)) {
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
+            seen(*buffer, indices, true);
+        }
+        visit_own(stmt, &mut |expr| {
+            visit(expr, &mut |part| {
+                if let TExpr::Load { buffer, indices } = part {
+                    seen(*buffer, indices, false);
+                }
+            });
+        });
+    });
+}
+
 /// The buffers that expressions of statements load from, at any depth.
 #[must_use]
 pub fn loaded(body: &[Stmt]) -> BTreeSet<BufferId> {

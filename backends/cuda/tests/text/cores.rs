@@ -5,14 +5,12 @@ use super::cases::{Case, case};
 use super::compile::nvrtc;
 use super::run::{near, run};
 use super::shim::{Shim, compiler};
-use super::{printed, scheduled};
-use relax_corpus::pipeline::Program;
+use super::{printed, programs_of, scheduled};
 use relax_emit::cuda::{CudaKernel, CudaSource};
 use relax_lower::gpu::{Limits, Order};
 use relax_semantics::ops;
 use relax_semantics::tir::{Compiled, Mode, Options};
-use relax_syntax::ir::{Definition, TensorProgram};
-use relax_syntax::span::Source;
+use relax_syntax::ir::TensorProgram;
 use std::collections::BTreeMap;
 
 const TEXT: &str = include_str!("cores.rx");
@@ -43,12 +41,7 @@ const MISTAKES: [(&str, &str); 6] = [
 ];
 
 fn programs(limits: Limits) -> Vec<TensorProgram> {
-    let module = Program::load(Source::new("cores", TEXT)).module;
-    let programs = module.definitions.into_iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some(program),
-        Definition::Graph(_) => None,
-    });
-    scheduled(&programs.collect::<Vec<_>>(), limits, Order::Cores)
+    scheduled(&programs_of("cores", TEXT), limits, Order::Cores)
 }
 
 fn cases(program: &TensorProgram) -> Vec<Case> {

@@ -9,12 +9,14 @@ mod shim;
 mod versions;
 mod warps;
 
+use relax_corpus::pipeline::Program;
 use relax_corpus::shares::in_shares;
 use relax_emit::cuda::{CudaSource, print_cuda};
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 
 /// Programs as they are run on a device: with loops bound to blocks and threads.
@@ -46,4 +48,14 @@ fn printed(programs: &[TensorProgram]) -> CudaSource {
 fn printed_with(programs: &[TensorProgram], facts: &mut dyn Facts) -> CudaSource {
     let definitions = programs.iter().cloned().map(Definition::Tensor).collect();
     print_cuda(&Module { definitions, ..Module::default() }, facts, None, &BTreeSet::new())
+}
+
+/// The tensor programs of a text.
+fn programs_of(name: &str, text: &str) -> Vec<TensorProgram> {
+    let module = Program::load(Source::new(name, text)).module;
+    let programs = module.definitions.into_iter().filter_map(|definition| match definition {
+        Definition::Tensor(program) => Some(program),
+        Definition::Graph(_) => None,
+    });
+    programs.collect()
 }

@@ -1,24 +1,17 @@
 //! Kernels of which the host chooses one by the shapes that come, and what is proved of them: a kernel that never stops need not be
 //! waited for, and can be in graphs.
 
-use super::{each, printed, scheduled};
-use relax_corpus::pipeline::Program;
+use super::{each, printed, programs_of, scheduled};
 use relax_emit::cuda::{CudaKernel, CudaSource};
 use relax_lower::gpu::{Choices, Limits, Order, schedule_by};
 use relax_rewrite::classes::Tree;
 use relax_symbolic::Prover;
-use relax_syntax::ir::{Definition, TensorProgram};
-use relax_syntax::span::Source;
+use relax_syntax::ir::TensorProgram;
 
 const TEXT: &str = include_str!("versions.rx");
 
 fn programs() -> Vec<TensorProgram> {
-    let module = Program::load(Source::new("versions", TEXT)).module;
-    let programs = module.definitions.into_iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some(program),
-        Definition::Graph(_) => None,
-    });
-    programs.collect()
+    programs_of("versions", TEXT)
 }
 
 fn source() -> CudaSource {

@@ -4,11 +4,9 @@
 use super::cases::case;
 use super::cores::{Wanted, first_difference, wanted};
 use super::shim::compiler;
-use super::{printed, scheduled};
-use relax_corpus::pipeline::Program;
+use super::{printed, programs_of, scheduled};
 use relax_lower::gpu::{Limits, Order};
-use relax_syntax::ir::{Definition, TensorProgram};
-use relax_syntax::span::Source;
+use relax_syntax::ir::TensorProgram;
 
 const TEXT: &str = include_str!("warps.rx");
 /// Four warps, and a grid of two dims. Rows of 512 elements are long enough for a block.
@@ -29,12 +27,7 @@ const SIZES: [[i64; 2]; 11] = [
 ];
 
 fn programs(limits: Limits) -> Vec<TensorProgram> {
-    let module = Program::load(Source::new("warps", TEXT)).module;
-    let programs = module.definitions.into_iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some(program),
-        Definition::Graph(_) => None,
-    });
-    scheduled(&programs.collect::<Vec<_>>(), limits, Order::Free)
+    scheduled(&programs_of("warps", TEXT), limits, Order::Free)
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use super::threads::Nest;
 use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::walk::{loaded, stored, visit, visit_own, visit_statements};
+use relax_rewrite::walk::{accesses, loaded, stored};
 use relax_rewrite::warps::LANES;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Scope, Stmt, StmtKind, TExpr};
@@ -55,23 +55,11 @@ fn warp(nest: &Nest<'_>) -> Option<TExpr> {
 /// Shared memory that each warp touches at its own number only.
 fn own_memory(program: &TensorProgram, body: &[Stmt], warp: &TExpr) -> BTreeSet<BufferId> {
     let (mut all, mut others) = (BTreeSet::new(), BTreeSet::new());
-    let mut see = |buffer: BufferId, indices: &[TExpr]| {
+    accesses(body, &mut |buffer, indices, _| {
         all.insert(buffer);
         if indices.first() != Some(warp) || program.buffer(buffer).scope != Scope::Shared {
             others.insert(buffer);
         }
-    };
-    visit_statements(body, &mut |stmt| {
-        if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
-            see(*buffer, indices);
-        }
-        visit_own(stmt, &mut |expr| {
-            visit(expr, &mut |part| {
-                if let TExpr::Load { buffer, indices } = part {
-                    see(*buffer, indices);
-                }
-            });
-        });
     });
     all.difference(&others).copied().collect()
 }

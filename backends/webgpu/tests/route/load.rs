@@ -1,6 +1,6 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
-use relax_emit::Sums;
+use relax_emit::{Lowered, Sums};
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
@@ -11,7 +11,7 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, Lowered, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Calls, Device, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::accelerated::Versions;
 use crate::args::Backend;
 use crate::exit::Failure;
 use relax_corpus::pipeline::Program;
-use relax_emit::Sums;
+use relax_emit::{Lowered, Sums};
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
@@ -13,7 +13,7 @@ use relax_runtime::Module;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
-use relax_webgpu::{Device, Formats, Lowered, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Device, Formats, WgpuKernels, lower_for_webgpu};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
