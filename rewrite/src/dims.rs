@@ -45,10 +45,10 @@ fn bounds(dim: &Dim) -> Option<(i128, i128)> {
     bounds_with(dim, &|_| MOST)
 }
 
-const MOST: i128 = i64::MAX as i128;
+pub(crate) const MOST: i128 = i64::MAX as i128;
 
 /// The same, given the greatest value of each variable.
-fn bounds_with(dim: &Dim, most: &dyn Fn(&Name) -> i128) -> Option<(i128, i128)> {
+pub(crate) fn bounds_with(dim: &Dim, most: &dyn Fn(&Name) -> i128) -> Option<(i128, i128)> {
     let (op, operands) = match dim {
         Dim::Int(value) => return Some((i128::from(*value), i128::from(*value))),
         Dim::Var(name) => return Some((0, most(name))),
@@ -88,12 +88,6 @@ pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
         || fits()
 }
 
-/// Whether every step of evaluating `dim` stays in i64, given that there is a tensor of each of `shapes`, if its value
-/// is the extent of some tensor.
-pub(crate) fn evaluates_beside(dim: &Dim, shapes: &[&[Dim]]) -> bool {
-    evaluates_when_it_fits(dim) || bounds_with(dim, &|name| most(name, shapes)).is_some()
-}
-
 /// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent.
 fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
     fn summands<'d>(dim: &'d Dim, all: &mut Vec<&'d Dim>) {
@@ -116,7 +110,7 @@ fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
 
 /// The greatest value of a variable, given that there is a tensor of each of `shapes`: beside literal
 /// extents there is the less room for it, and as a term of a sum it is no more than the sum.
-fn most(name: &Name, shapes: &[&[Dim]]) -> i128 {
+pub(crate) fn most(name: &Name, shapes: &[&[Dim]]) -> i128 {
     let limits = shapes.iter().filter_map(|extents| {
         let has_term = |extent: &Dim| terms(extent).is_some_and(|terms| terms.contains(&name));
         let beside = extents.iter().filter_map(Dim::as_int).filter(|&extent| extent > 0);
@@ -185,7 +179,7 @@ fn factors(dim: &Dim) -> Option<Vec<Dim>> {
 }
 
 /// A variable, or a literal that is no negative number.
-fn is_atomic(dim: &Dim) -> bool {
+pub(crate) fn is_atomic(dim: &Dim) -> bool {
     match dim {
         Dim::Int(value) => *value >= 0,
         Dim::Var(_) => true,
@@ -193,12 +187,12 @@ fn is_atomic(dim: &Dim) -> bool {
     }
 }
 
-fn is_positive(dim: &Dim) -> bool {
+pub(crate) fn is_positive(dim: &Dim) -> bool {
     matches!(dim, Dim::Int(value) if *value > 0)
 }
 
 /// Assumes of variables what is declared of them, for as long as the innermost scope of `facts` lasts.
-pub(crate) fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
+pub fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
     for DimVar { name, lower, upper, multiple_of, .. } in dims {
         let var = Dim::Var(name.clone());
         facts.assume(Claim::new(0, Relation::AtMost, var.clone()));

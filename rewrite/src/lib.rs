@@ -4,7 +4,9 @@
 
 pub mod blocks;
 pub mod classes;
+pub mod constraint_check;
 pub mod dims;
+pub mod fallback;
 mod guarded;
 pub mod names;
 pub mod outline;
@@ -13,6 +15,7 @@ pub mod passes;
 pub mod patterns;
 pub mod pipeline;
 pub mod precision;
+pub mod reached;
 pub mod references;
 pub mod saturation;
 pub mod verify;

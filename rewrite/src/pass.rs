@@ -1,6 +1,7 @@
 //! What a pass is: a record, and what it is given beside the module.
 
 use crate::classes::Tree;
+use crate::fallback::Fallback;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -109,6 +110,7 @@ pub struct PassContext<'a> {
     /// signature are not.
     pub facts: &'a mut dyn Facts,
     counters: Vec<Counter>,
+    fallbacks: Vec<Fallback>,
 }
 
 /// What a pass did: "eliminated 3 of 5 checks".
@@ -127,7 +129,7 @@ pub struct Counter {
 impl<'a> PassContext<'a> {
     /// For a module of which `checked` is known.
     pub fn new(checked: &'a Checked, settings: &'a Settings, facts: &'a mut dyn Facts) -> Self {
-        Self { checked, settings, facts, counters: Vec::new() }
+        Self { checked, settings, facts, counters: Vec::new(), fallbacks: Vec::new() }
     }
 
     /// "`verb` `done` `what`"
@@ -140,10 +142,15 @@ impl<'a> PassContext<'a> {
         self.counters.push(Counter { verb, what, done, found: Some(found) });
     }
 
-    /// What was counted.
+    /// These calls stay with the reference library.
+    pub fn fall_back(&mut self, calls: Vec<Fallback>) {
+        self.fallbacks.extend(calls);
+    }
+
+    /// What was counted, and which calls stay with the reference library.
     #[must_use]
-    pub fn into_counters(self) -> Vec<Counter> {
-        self.counters
+    pub fn into_report(self) -> (Vec<Counter>, Vec<Fallback>) {
+        (self.counters, self.fallbacks)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The list of passes, and how they are run: the module is checked after each.
 
 use crate::dims::drop_unused_dims;
+use crate::fallback::Fallback;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
@@ -164,6 +165,8 @@ pub struct Applied<'a> {
     pub after: &'a Module,
     /// What it counted.
     pub counters: &'a [Counter],
+    /// Calls that stay with the reference library.
+    pub fallbacks: &'a [Fallback],
     changed: bool,
 }
 
@@ -314,14 +317,15 @@ impl<'a> State<'a> {
         let mut context = PassContext::new(&self.checked, self.settings, self.facts);
         let mut module = (pass.run)(&self.checked.module, &mut context)
             .map_err(|diagnostic| refused(vec![diagnostic]))?;
-        let counters = context.into_counters();
+        let (counters, fallbacks) = context.into_report();
         settle(&mut module);
         self.watch.transformed(pass);
         let before = self.replace(pass, module)?;
         let after = &self.checked.module;
         let before = before.as_ref().map_or(after, |before| &before.module);
         let changed = before != after;
-        let applied = Applied { pass, before, after, counters: &counters, changed };
+        let applied =
+            Applied { pass, before, after, counters: &counters, fallbacks: &fallbacks, changed };
         let stopped = |why| Failed::Stopped { pass: pass.name, why };
         self.watch.after(&applied).map_err(stopped)?;
         Ok(changed)

@@ -7,7 +7,7 @@ use relax_runtime as machine;
 use relax_runtime::HostCall;
 use relax_semantics::library;
 use relax_semantics::memory::Memory;
-use relax_semantics::ops::{Limits, Machine, apply, lookup};
+use relax_semantics::ops::{Limits, Machine, Operator, apply, check_constraints, lookup};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{self, Mode, Options};
@@ -119,16 +119,12 @@ impl Host<'_> {
         let limits = self.limits;
         match name {
             "builtin.run_operator" => {
-                let operator = match args.first() {
-                    Some(Value::Str(operator)) => operator.clone(),
-                    _ => Name::from(""),
-                };
-                args.drain(..args.len().min(1));
-                let row = lookup(&operator).ok_or_else(|| {
-                    let message = format!("there is no operator `{operator}`");
-                    Stop::trap("builtin.run_operator/C1", message)
-                })?;
+                let row = named_operator(name, &mut args)?;
                 apply(row, args, keywords, limits, Some(self))
+            }
+            "builtin.check_operator" => {
+                let row = named_operator(name, &mut args)?;
+                check_constraints(row, args, Some(self.module))
             }
             "print" => {
                 let row = lookup("print")
@@ -141,6 +137,18 @@ impl Host<'_> {
             _ => library::call(name, &args, None, limits),
         }
     }
+}
+
+/// The operator that the first argument names, which is taken out.
+fn named_operator(function: &str, args: &mut Vec<Value>) -> Result<&'static Operator, Stop> {
+    let operator = match args.first() {
+        Some(Value::Str(operator)) => operator.clone(),
+        _ => Name::from(""),
+    };
+    args.drain(..args.len().min(1));
+    lookup(&operator).ok_or_else(|| {
+        Stop::trap(format!("{function}/C1"), format!("there is no operator `{operator}`"))
+    })
 }
 
 impl Machine for Host<'_> {

@@ -5,8 +5,8 @@
 
 use relax_rewrite::blocks::for_each_binding;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::passes::legalize_ops::tensor_operator;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module};
@@ -34,7 +34,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             && let Some(body) = &mut function.lambda.body
         {
             for_each_binding(body, &mut |binding| {
-                if is_tensor_operator(&binding.expr) {
+                if tensor_operator(&binding.expr).is_some() {
                     call_by_name(binding);
                     done += 1;
                 }
@@ -43,12 +43,6 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     }
     context.count("lowered", done, "operators to the reference library");
     Ok(result)
-}
-
-fn is_tensor_operator(expr: &Expr) -> bool {
-    let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return false };
-    lookup(name)
-        .is_some_and(|row| !matches!(row.family, Family::Calls | Family::Memory | Family::Builtins))
 }
 
 /// `op(x, axis=1)` becomes `builtin.call_operator("op", x, axis=1)`.

@@ -1,22 +1,27 @@
 //! Operators that only give a tensor another shape become views: the same bytes, nothing to compute.
 //!
-//! What is left to run time stays an operator, whose trap it is.
+//! Where a constraint is left to run time, the operator's check stands before the view.
 
-use relax_rewrite::blocks::for_each_binding;
-use relax_rewrite::dims::evaluates_when_it_fits;
+use relax_rewrite::constraint_check::{Left, assume_checked, constraint_check, left_claims};
+use relax_rewrite::dims::assume_declared;
+use relax_rewrite::names::{Defined, Names};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_rewrite::reached::Reached;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::lookup;
+use relax_semantics::ops::{Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module, VarId};
-use std::collections::BTreeSet;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId, VarInfo};
+use std::collections::BTreeMap;
 
 /// The record.
 pub static PASS: Pass = Pass {
     name: "lower_views",
-    doc: "Turns reshape and its kin, where nothing is left to check, into views of the same bytes.",
+    doc: "Turns reshape and its kin into views of the same bytes, behind the operator's check where one is left to \
+          run time.",
     from: Phase::P0,
     to: Phase::P0,
     exactness: Exactness::Exact,
@@ -30,15 +35,23 @@ const VIEWS: [&str; 5] = ["reshape", "flatten", "nn.batch_flatten", "expand_dims
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
+    let defined = Defined::of(module);
     let (mut done, mut found) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
         let annotations = &context.checked.annotations[&function.name];
-        let left = &context.checked.left_in(&function.name).vars;
-        let mut walk = Walk { annotations, left, done: 0, found: 0 };
+        let left = left_claims(context.checked, &function.name);
+        let names = defined.seen_from(function);
+        let reached = Reached::of(function);
+        let facts = &mut *context.facts;
+        facts.push();
+        assume_declared(facts, &function.dims);
+        let vars = &mut function.vars;
+        let mut walk = Walk { annotations, left, names, vars, reached, facts, done: 0, found: 0 };
         if let Some(body) = &mut function.lambda.body {
-            for_each_binding(body, &mut |binding| walk.binding(binding));
+            walk.body(body);
         }
+        walk.facts.pop();
         done += walk.done;
         found += walk.found;
     }
@@ -48,34 +61,101 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 struct Walk<'a> {
     annotations: &'a [Annotation],
-    left: &'a BTreeSet<VarId>,
+    left: BTreeMap<VarId, Vec<Left>>,
+    names: Names,
+    vars: &'a mut Vec<VarInfo>,
+    reached: Reached,
+    facts: &'a mut dyn Facts,
     done: usize,
     found: usize,
 }
 
 impl Walk<'_> {
-    fn binding(&mut self, binding: &mut Binding) {
-        if is_view(&binding.expr) {
-            self.found += 1;
-            if let Some(view) = self.view(binding) {
-                binding.expr = view;
-                self.done += 1;
+    fn body(&mut self, body: &mut Body) {
+        for block in &mut body.blocks {
+            let mut bindings = Vec::with_capacity(block.bindings.len());
+            for mut binding in std::mem::take(&mut block.bindings) {
+                self.binding(&mut binding, &mut bindings);
+                self.reached.exists(&self.annotations[binding.var.0 as usize]);
+                bindings.push(binding);
             }
+            block.bindings = bindings;
         }
     }
 
-    fn view(&self, binding: &Binding) -> Option<Expr> {
-        let Expr::Call { args, .. } = &binding.expr else { return None };
-        let dims = self.annotations[binding.var.0 as usize].as_tensor()?.extents.dims()?;
-        let operand @ Atom::Var(_) = args.first()? else { return None };
-        let settled = !self.left.contains(&binding.var) && dims.iter().all(evaluates_when_it_fits);
-        let args = vec![operand.clone(), Atom::Shape(dims.to_vec())];
+    fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {
+        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+            self.branch(then);
+            self.branch(otherwise);
+        }
+        self.reached.passed(&binding.expr);
+        let Some(row) = view_row(&binding.expr) else { return };
+        self.found += 1;
+        let Some((check, view)) = self.view(row, binding) else { return };
+        binding.expr = view;
+        before.extend(check.map(|expr| self.checked(expr, binding.var)));
+        self.done += 1;
+    }
+
+    /// What a branch evaluates is known in it alone.
+    fn branch(&mut self, body: &mut Body) {
+        let before = self.reached.clone();
+        self.facts.push();
+        self.body(body);
+        self.facts.pop();
+        self.reached = before;
+    }
+
+    fn checked(&mut self, expr: Expr, of: VarId) -> Binding {
+        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        let (name, span) = (self.names.fresh("checked"), self.vars[of.0 as usize].span);
+        self.vars.push(VarInfo { name, annotation: None, span });
+        Binding { var, expr }
+    }
+
+    /// The view, and the check before it where a constraint is left to run time.
+    fn view(&mut self, row: &'static Operator, binding: &Binding) -> Option<(Option<Expr>, Expr)> {
+        let Expr::Call { args, attrs, .. } = &binding.expr else { return None };
+        let operand @ Atom::Var(var) = args.first()? else { return None };
+        let left = self.left.remove(&binding.var).unwrap_or_default();
+        let left = left.into_iter().collect::<Result<Vec<_>, _>>().ok()?;
+        let mut check = None;
+        if !left.is_empty() {
+            let from = self.annotations[var.0 as usize].as_tensor()?;
+            self.all_evaluate(from.extents.dims()?).then_some(())?;
+            check = Some(constraint_check(row, args, attrs, self.annotations)?);
+            assume_checked(&left, self.facts);
+        }
+        let dims = self.dims(args, binding.var)?;
+        let args = vec![operand.clone(), Atom::Shape(dims)];
         let callee = Callee::Operator(Name::new("memory.view"));
-        settled.then(|| Expr::Call { callee, args, attrs: Vec::new() })
+        Some((check, Expr::Call { callee, args, attrs: Vec::new() }))
+    }
+
+    fn all_evaluate(&mut self, dims: &[Dim]) -> bool {
+        dims.iter().all(|dim| self.reached.evaluates(dim, self.facts))
+    }
+
+    /// The dims of the result, as the call evaluates them where they stand in it.
+    fn dims(&mut self, args: &[Atom], var: VarId) -> Option<Vec<Dim>> {
+        if let [_, Atom::Shape(dims)] = args
+            && !dims.contains(&Dim::Int(-1))
+        {
+            return Some(dims.clone());
+        }
+        let dims = self.annotations[var.0 as usize].as_tensor()?.extents.dims()?;
+        if self.all_evaluate(dims) {
+            return Some(dims.to_vec());
+        }
+        // In canonical order a product may overflow before its factor 0; in the order of the extents it does not.
+        let Atom::Var(operand) = args.first()? else { return None };
+        let from = self.annotations[operand.0 as usize].as_tensor()?.extents.dims()?;
+        let flat = Dim::product(from);
+        (dims.len() == 1 && self.all_evaluate(std::slice::from_ref(&flat))).then(|| vec![flat])
     }
 }
 
-fn is_view(expr: &Expr) -> bool {
-    let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return false };
-    lookup(name).is_some_and(|row| VIEWS.contains(&row.name))
+fn view_row(expr: &Expr) -> Option<&'static Operator> {
+    let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return None };
+    lookup(name).filter(|row| VIEWS.contains(&row.name))
 }

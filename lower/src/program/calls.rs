@@ -6,7 +6,7 @@ use super::operands::code_of;
 use relax_runtime::instruction::{
     Code as DimCode, DimOp, Fact, Instruction, Kind, Label, Operand, Register, Text,
 };
-use relax_semantics::ops::{self, Family, Literal, Operator, called_by_name, lookup};
+use relax_semantics::ops::{self, Family, Literal, Operator, called_by_name, lookup, only_checks};
 use relax_syntax::Name;
 use relax_syntax::ast::{self, ExprKind};
 use relax_syntax::dim::Dim;
@@ -67,7 +67,7 @@ impl Code<'_, '_> {
     ) -> Result<(), Unsupported> {
         let row = lookup(name)
             .ok_or_else(|| self.unsupported(format!("there is no operator `{name}`")))?;
-        if [RUN_OPERATOR, "builtin.call_operator"].contains(&row.name) {
+        if [RUN_OPERATOR, "builtin.call_operator"].contains(&row.name) || only_checks(row) {
             return self.by_name(var, row, args, attrs);
         }
         let bound = ops::bind(row, args.to_vec(), attrs.to_vec(), &written)
@@ -97,7 +97,8 @@ impl Code<'_, '_> {
         if let Some(named) = called_by_name(row, args.first()) {
             self.computed_dims(named, &args[1..], attrs)?;
         }
-        let (to, name) = (self.register(var), self.text(RUN_OPERATOR));
+        let host = if only_checks(row) { row.name } else { RUN_OPERATOR };
+        let (to, name) = (self.register(var), self.text(host));
         self.emit(Instruction::CallHost { to, name, args: operands, keywords: keywords.into() });
         Ok(())
     }

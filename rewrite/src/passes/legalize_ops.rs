@@ -1,36 +1,45 @@
 //! Calls of operators become calls of tensor programs, made for what is known of their operands.
 //!
-//! A call stays where a constraint of its operator is left to run time, for a program would not stop
-//! with the operator's trap; where an operand may hold elements that nothing has written; and where dims,
-//! dtypes or axes are not all known.
+//! Where a constraint of the operator is left to run time, `builtin.check_operator` stands before the call: it checks
+//! the operands' annotations as the operator does, with the operator's trap. A call stays where an operand may have
+//! uninitialized elements, and where dims, dtypes or axes are not all known: [`Reason`] lists it.
+
+mod checks;
+mod programs;
+mod results;
 
 use super::map_functions;
-use crate::dims::evaluates_beside;
+use super::normalize::broadcasts;
+use crate::constraint_check::{Left, assume_checked, constraint_check, left_claims};
+use crate::dims::assume_declared;
+use crate::fallback::{Fallback, Reason};
+use crate::kernels::remaining::why_it_stays;
 use crate::kernels::renaming::Renaming;
-use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
+use crate::kernels::{Input, Request, TensorSpec};
 use crate::known::{Given, known_atom};
-use crate::names::Names;
+use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
+use crate::reached::Reached;
 use crate::unwritten::unwritten;
-use relax_corpus::pipeline::print;
+use checks::{Equalities, broadcast_dims};
+use programs::{Answered, Programs};
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Kind, Known, Operator, Param, bind, lookup};
+use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::ir::graph::Literals;
-use relax_syntax::ir::{
-    Atom, Binding, Body, Callee, Constant, Definition, Expr, Module, TensorProgram, VarId,
-};
+use relax_syntax::facts::{Claim, Facts};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId, VarInfo};
+use relax_syntax::span::Span;
+use results::{Results, range, spec};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The record.
 pub static PASS: Pass = Pass {
     name: "legalize_ops",
-    doc: "Turns calls of operators whose constraints are proved into call_tir of tensor programs, \
-          one for all calls that differ only in the names of their dims.",
+    doc: "Turns calls of operators into call_tir of tensor programs, one for all calls that differ only in the \
+          names of their dims; constraints that are left to run time are checked before.",
     from: Phase::P0,
     to: Phase::P0,
     // Sums of the narrower floats are formed in f64, as operators do, but not compensated.
@@ -41,138 +50,135 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut programs = Programs::new(Names::of(module));
     let (mut done, mut found) = (0, 0);
-    let checked = context.checked;
+    let (checked, defined) = (context.checked, Defined::of(module));
     let unwritten = unwritten(module);
+    let mut fallbacks = Vec::new();
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
-        let annotations = &checked.annotations[&function.name];
-        let left = &checked.left_in(&function.name).vars;
-        let unwritten = &unwritten[&function.name];
-        let programs = &mut programs;
-        let ranges = BTreeMap::new();
-        let params = function.lambda.params.iter();
-        let params = params.filter_map(|&param| spec(function.param_annotation(param)));
-        let given = params.map(|param| param.dims).collect();
-        let mut walk =
-            Walk { annotations, left, unwritten, programs, ranges, given, done: 0, found: 0 };
-        walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+        let facts = &mut *context.facts;
+        facts.push();
+        assume_declared(facts, &function.dims);
+        let mut walk = Walk {
+            annotations: &checked.annotations[&function.name],
+            left: left_claims(checked, &function.name),
+            unwritten: &unwritten[&function.name],
+            programs: &mut programs,
+            names: defined.seen_from(function),
+            vars: &mut rebuilt.vars,
+            ranges: BTreeMap::new(),
+            reached: Reached::of(function),
+            facts,
+            stays: Vec::new(),
+            done: 0,
+            found: 0,
+        };
+        walk.body(&mut body);
+        walk.facts.pop();
         done += walk.done;
         found += walk.found;
+        fallbacks.extend(walk.stays.into_iter().map(|(span, operator, reason)| Fallback {
+            function: function.name.clone(),
+            span,
+            operator,
+            reason,
+        }));
+        rebuilt.lambda.body = Some(body);
         rebuilt
     });
     result.definitions.extend(programs.made.into_iter().map(Definition::Tensor));
     context.count_of("legalized", done, found, "calls");
+    context.fall_back(fallbacks);
     Ok(result)
 }
 
-/// The programs made so far.
-struct Programs {
-    names: Names,
-    /// In the order of the module.
-    made: Vec<TensorProgram>,
-    /// The name of each by its text as the builder made it, which tells also zeros of either sign apart:
-    /// under the name that it got there.
-    by_text: BTreeMap<String, Name>,
-    /// What came of each request; most calls of a model ask for what was made before.
-    answered: BTreeMap<String, Option<Answered>>,
-}
-
-/// A program, and which inputs it gets.
-#[derive(Clone)]
-struct Answered {
-    program: Name,
-    passed: Vec<bool>,
-}
-
-impl Programs {
-    fn new(names: Names) -> Self {
-        Self { names, made: Vec::new(), by_text: BTreeMap::new(), answered: BTreeMap::new() }
-    }
-
-    /// The program for a request, if `accepts` agrees to the inputs that it gets.
-    fn answer(
-        &mut self,
-        request: &Request,
-        accepts: impl FnOnce(&[bool]) -> bool,
-    ) -> Option<Answered> {
-        let key = request.key();
-        if let Some(answered) = self.answered.get(&key) {
-            return answered.clone().filter(|answered| accepts(&answered.passed));
-        }
-        let Some(made) = kernel(request) else {
-            self.answered.insert(key, None);
-            return None;
-        };
-        // What is not called is not made.
-        if !accepts(&made.passed) {
-            return None;
-        }
-        let answered = Answered { program: self.name(made.program), passed: made.passed };
-        self.answered.insert(key, Some(answered.clone()));
-        Some(answered)
-    }
-
-    /// The name of a program like this one.
-    fn name(&mut self, program: TensorProgram) -> Name {
-        let alone = Module { definitions: vec![Definition::Tensor(program)], ..Module::default() };
-        let text = print(&alone);
-        if let Some(name) = self.by_text.get(&text) {
-            return name.clone();
-        }
-        let mut definitions = alone.definitions;
-        let Some(Definition::Tensor(mut program)) = definitions.pop() else {
-            unreachable!("invariant: the one that was put in")
-        };
-        let name = self.names.fresh(&program.name);
-        program.name = name.clone();
-        self.by_text.insert(text, name.clone());
-        self.made.push(program);
-        name
-    }
+/// Whether a call is one of a tensor operator: compiled, or interpreted by the reference library.
+#[must_use]
+pub fn tensor_operator(expr: &Expr) -> Option<&'static Operator> {
+    let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return None };
+    let machine = [Family::Calls, Family::Memory, Family::Builtins];
+    lookup(name).filter(|row| !machine.contains(&row.family))
 }
 
 struct Walk<'a> {
     annotations: &'a [Annotation],
-    left: &'a BTreeSet<VarId>,
+    left: BTreeMap<VarId, Vec<Left>>,
     unwritten: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
+    names: Names,
+    vars: &'a mut Vec<VarInfo>,
     /// Variables whose elements lie between two integers.
     ranges: BTreeMap<VarId, (i128, i128)>,
-    /// The shapes of tensors that are there whenever the function runs.
-    given: Vec<Vec<Dim>>,
+    reached: Reached,
+    facts: &'a mut dyn Facts,
+    stays: Vec<(Span, &'static str, Reason)>,
     done: usize,
     found: usize,
 }
 
 impl Walk<'_> {
     fn body(&mut self, body: &mut Body) {
-        for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-            self.binding(binding);
+        for block in &mut body.blocks {
+            let mut bindings = Vec::with_capacity(block.bindings.len());
+            for mut binding in std::mem::take(&mut block.bindings) {
+                self.binding(&mut binding, &mut bindings);
+                self.reached.passed(&binding.expr);
+                self.reached.exists(&self.annotations[binding.var.0 as usize]);
+                bindings.push(binding);
+            }
+            block.bindings = bindings;
         }
     }
 
-    fn binding(&mut self, binding: &mut Binding) {
-        match &mut binding.expr {
-            Expr::If { then, otherwise, .. } => {
-                self.body(then);
-                self.body(otherwise);
-            }
-            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
-                let Some(row) = lookup(name).filter(|row| has_kernels(row)) else { return };
+    /// What a branch evaluates is known in it alone.
+    fn branch(&mut self, body: &mut Body) {
+        let before = self.reached.clone();
+        self.facts.push();
+        self.body(body);
+        self.facts.pop();
+        self.reached = before;
+    }
+
+    fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {
+        if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+            self.branch(then);
+            self.branch(otherwise);
+        }
+        let Some(row) = tensor_operator(&binding.expr) else { return };
+        let Expr::Call { args, attrs, .. } = &binding.expr else { return };
+        let made = match why_it_stays(row) {
+            Some(why) => Err(Reason::NoProgram(why)),
+            None => {
                 self.found += 1;
-                // The elements of a constant stay the same where it is only moved.
-                if MOVES.contains(&row.name)
-                    && let Some(range) = args.first().and_then(|atom| self.range(atom))
-                    && args[1..].iter().all(|atom| known_atom(atom).is_some())
-                {
-                    self.ranges.insert(binding.var, range);
-                }
-                if let Some(call) = self.legalized(row, args, attrs, binding.var) {
-                    binding.expr = call;
-                    self.done += 1;
-                }
+                self.moves(row, args, binding.var);
+                self.legalized(row, args, attrs, binding.var)
             }
-            _ => {}
+        };
+        let span = self.vars[binding.var.0 as usize].span;
+        match made {
+            Ok(Made { check, call }) => {
+                before.extend(check.map(|expr| self.checked(expr, span)));
+                binding.expr = call;
+                self.done += 1;
+            }
+            Err(reason) => self.stays.push((span, row.short_name(), reason)),
+        }
+    }
+
+    fn checked(&mut self, expr: Expr, span: Span) -> Binding {
+        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        let name = self.names.fresh("checked");
+        self.vars.push(VarInfo { name, annotation: None, span });
+        Binding { var, expr }
+    }
+
+    /// The elements of a constant stay the same where it is only moved.
+    fn moves(&mut self, row: &Operator, args: &[Atom], var: VarId) {
+        if MOVES.contains(&row.name)
+            && let Some(range) = args.first().and_then(|atom| self.range(atom))
+            && args[1..].iter().all(|atom| known_atom(atom).is_some())
+        {
+            self.ranges.insert(var, range);
         }
     }
 
@@ -182,33 +188,65 @@ impl Walk<'_> {
         args: &[Atom],
         attrs: &[(Name, Atom)],
         var: VarId,
-    ) -> Option<Expr> {
-        if self.left.contains(&var) {
-            return None;
-        }
+    ) -> Result<Made, Reason> {
         let given = |atom: &Atom| Given::Atom(atom.clone());
         let positional = args.iter().map(given).collect();
         let keywords = attrs.iter().map(|(key, atom)| (key.clone(), given(atom))).collect();
-        let bound = bind(row, positional, keywords, &Given::Default).ok()?;
+        let bound = bind(row, positional, keywords, &Given::Default).map_err(|_| Reason::Case)?;
         let mut call = Call::default();
-        for (param, given) in row.params.iter().zip(bound) {
+        for (param, given) in row.params.iter().zip(&bound) {
             match given {
-                Given::Atom(atom) => self.argument(&mut call, param, &atom)?,
+                Given::Atom(atom) => {
+                    let unknown = Reason::Operand(param.name);
+                    self.argument(&mut call, param, atom).ok_or(unknown)?;
+                }
                 Given::Default(literal) => {
                     call.attrs.insert(param.name, literal.known());
                 }
             }
         }
-        let inputs = call.inputs.iter().map(|input| &*input.spec.dims);
-        let shapes: Vec<&[Dim]> = inputs.chain(self.given.iter().map(Vec::as_slice)).collect();
-        let result = Results::of(&self.annotations[var.0 as usize], &shapes)?;
+        // Operands are evaluated before the outputs.
+        self.reached.mentioned(args.iter().chain(attrs.iter().map(|(_, atom)| atom)));
+        let left = self.left.remove(&var).unwrap_or_default();
+        let left = left.into_iter().collect::<Result<Vec<Claim>, String>>();
+        let left = left.map_err(Reason::Constraint)?;
+        let check = if left.is_empty() { None } else { Some(self.check(row, args, attrs, &call)?) };
+        assume_checked(&left, self.facts);
+        let result = self.results(row, &call, var)?;
+        let call = self.call(row, call, result, &Equalities::of(left.iter()))?;
+        Ok(Made { check, call })
+    }
+
+    fn check(
+        &mut self,
+        row: &'static Operator,
+        args: &[Atom],
+        attrs: &[(Name, Atom)],
+        call: &Call,
+    ) -> Result<Expr, Reason> {
+        self.all_evaluate(call.inputs.iter().flat_map(|input| &input.spec.dims))?;
+        constraint_check(row, args, attrs, self.annotations).ok_or(Reason::Case)
+    }
+
+    fn call(
+        &mut self,
+        row: &'static Operator,
+        mut call: Call,
+        result: Results,
+        same: &Equalities,
+    ) -> Result<Expr, Reason> {
+        for input in &mut call.inputs {
+            input.spec = same.tensor(&input.spec);
+        }
+        let outs: Vec<TensorSpec> = result.specs.iter().map(|out| same.tensor(out)).collect();
         let specs = call.inputs.iter().map(|input| &input.spec);
-        let mut names = Renaming::of(specs.chain(&result.specs));
+        let mut names = Renaming::of(specs.chain(&outs));
         for input in &mut call.inputs {
             input.spec = names.tensor(&input.spec);
         }
-        let outs = result.specs.iter().map(|out| names.tensor(out)).collect();
-        let attrs = call.attrs.iter().map(|(name, known)| (*name, names.known(known))).collect();
+        let outs = outs.iter().map(|out| names.tensor(out)).collect();
+        let attrs = call.attrs.iter();
+        let attrs = attrs.map(|(name, known)| (*name, names.known(&same.known(known)))).collect();
         let (scalars, values) = names.unknown();
         let request = Request { row, inputs: call.inputs, outs, attrs, scalars };
         let chosen = |passed: &[bool]| -> Vec<Atom> {
@@ -226,7 +264,37 @@ impl Walk<'_> {
         } else {
             vec![("sym_args".into(), values)]
         };
-        Some(Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs })
+        Ok(Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs })
+    }
+
+    /// What the call gives, if evaluating its dims never stops the program where the operator would not.
+    fn results(&mut self, row: &Operator, call: &Call, var: VarId) -> Result<Results, Reason> {
+        let annotation = &self.annotations[var.0 as usize];
+        let result = Results::of(annotation);
+        let result = result.or_else(|| self.broadcast(row, call, annotation));
+        let result = result.ok_or(Reason::Result)?;
+        self.all_evaluate(result.specs.iter().flat_map(|spec| &spec.dims))?;
+        Ok(result)
+    }
+
+    /// The result of an elementwise call whose dims broadcast as only the run knows.
+    fn broadcast(
+        &mut self,
+        row: &Operator,
+        call: &Call,
+        annotation: &Annotation,
+    ) -> Option<Results> {
+        let dtype = annotation.as_tensor()?.dtype.filter(|_| broadcasts(row))?;
+        let shapes: Vec<&[Dim]> = call.inputs.iter().map(|input| &*input.spec.dims).collect();
+        let dims = broadcast_dims(&shapes, self.facts);
+        Some(Results::one(TensorSpec { dims, dtype }))
+    }
+
+    fn all_evaluate<'d>(&mut self, mut dims: impl Iterator<Item = &'d Dim>) -> Result<(), Reason> {
+        match dims.find(|dim| !self.reached.evaluates(dim, self.facts)) {
+            Some(dim) => Err(Reason::Overflow(dim.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Sorts an argument: tensors are inputs, the rest is known or the builder does without it.
@@ -307,6 +375,12 @@ const MOVES: &[&str] = &[
     "tile",
 ];
 
+/// What stands for a call of an operator.
+struct Made {
+    check: Option<Expr>,
+    call: Expr,
+}
+
 /// The arguments of a call, sorted.
 #[derive(Default)]
 struct Call {
@@ -314,47 +388,4 @@ struct Call {
     /// For each input.
     tensors: Vec<Atom>,
     attrs: BTreeMap<&'static str, Known>,
-}
-
-/// What a call gives.
-struct Results {
-    specs: Vec<TensorSpec>,
-    is_tuple: bool,
-}
-
-impl Results {
-    /// `None` where something is not known, or where an annotation could stop the program though there are tensors of
-    /// these shapes.
-    fn of(annotation: &Annotation, shapes: &[&[Dim]]) -> Option<Self> {
-        let (specs, is_tuple) = match annotation {
-            Annotation::Tuple(fields) => {
-                (fields.iter().map(spec).collect::<Option<Vec<_>>>()?, true)
-            }
-            single => (vec![spec(single)?], false),
-        };
-        let mut dims = specs.iter().flat_map(|spec| &spec.dims);
-        (dims.all(|dim| evaluates_beside(dim, shapes)) && !specs.is_empty())
-            .then_some(Self { specs, is_tuple })
-    }
-
-    /// As the outputs of `call_tir`.
-    fn atom(self) -> Atom {
-        let each = self.specs.into_iter().map(|spec| Annotation::tensor(spec.dims, spec.dtype));
-        let mut atoms = each.map(|annotation| Atom::Annotation(Arc::new(annotation)));
-        if self.is_tuple {
-            return Atom::List(atoms.collect());
-        }
-        atoms.next().expect("invariant: there is a result")
-    }
-}
-
-/// The least and greatest element of integers.
-fn range(constant: &Constant) -> Option<(i128, i128)> {
-    let Literals::Int(values) = &constant.data else { return None };
-    Some((*values.iter().min()?, *values.iter().max()?))
-}
-
-fn spec(annotation: &Annotation) -> Option<TensorSpec> {
-    let Annotation::Tensor(tensor) = annotation else { return None };
-    Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
 }

@@ -6,7 +6,7 @@ use super::function::Checker;
 use super::signature::Matching;
 use crate::ops::{
     BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name,
-    is_deduced_by_name, lookup,
+    is_deduced_by_name, lookup, only_checks,
 };
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN, Signature};
@@ -93,6 +93,10 @@ impl Checker<'_> {
             if is_deduced_by_name(row) {
                 return self.operator(named, &args[1..], attrs);
             }
+            if only_checks(row) {
+                self.constraints(named, &args[1..]);
+                return Annotation::Tuple(Vec::new());
+            }
             args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|atom| {
                 self.operand(atom);
             });
@@ -112,9 +116,30 @@ impl Checker<'_> {
                     return Annotation::Object;
                 }
             };
+        self.deduced(row, &operands)
+    }
+
+    /// The constraints of an operator on annotations that stand for tensors. Registers, of which nothing is known,
+    /// are left to run time.
+    fn constraints(&mut self, row: &'static Operator, args: &[Atom]) {
+        let operands: Vec<_> = args.iter().map(|arg| self.operand(arg).described()).collect();
+        let is_register = |(arg, operand): (&Atom, &Operand)| {
+            matches!(arg, Atom::Var(_)) && operand.annotation == Annotation::Object
+        };
+        if args.iter().zip(&operands).any(is_register) {
+            return;
+        }
+        match bind(row, operands, Vec::new(), &|default| Operand::of_known(default.known())) {
+            Ok(operands) => _ = self.deduced(row, &operands),
+            Err(error) => self.bad_arguments(row, &error),
+        }
+    }
+
+    /// The annotation that a row deduces; what it leaves to run time is noted.
+    fn deduced(&mut self, row: &'static Operator, operands: &[Operand]) -> Annotation {
         let mut infer = Infer {
             row,
-            operands: &operands,
+            operands,
             facts: self.facts,
             obligations: Vec::new(),
             module: Some(self.module),

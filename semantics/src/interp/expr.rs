@@ -2,7 +2,7 @@
 
 use super::binding::{Binder, Binds, BoundDim, What};
 use super::{Frame, Interpreter};
-use crate::ops::{Kind, Operator, apply, called_by_name, lookup};
+use crate::ops::{Kind, Operator, apply, called_by_name, check_constraints, lookup, only_checks};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
 use crate::value::{Closure, Value};
@@ -91,9 +91,13 @@ impl<'m> Interpreter<'m> {
                 let mut row = lookup(name)
                     .ok_or_else(|| Stop::Unsupported(format!("the operator `{name}`")))?;
                 let (mut args, mut values) = (args, values);
+                let checks = only_checks(row);
                 if let Some(named) = called_by_name(row, args.first()) {
                     (row, args) = (named, &args[1..]);
                     values.remove(0);
+                }
+                if checks {
+                    return check_constraints(row, values, Some(self.module));
                 }
                 self.graphs.refuse(row)?;
                 refuse_computed_negatives(row, args, attrs, &values, &keywords)?;

@@ -24,7 +24,8 @@ pub fn apply(
     let values = bind(row, positional, keywords, &|literal| literal.value())
         .map_err(|error| bind_trap(row, &error))?;
     refuse_opaque(row, &values)?;
-    let out = deduce(row, &values, machine.as_ref().map(|machine| machine.module()))?;
+    let operands: Vec<_> = values.iter().map(Operand::of_value).collect();
+    let out = deduce(row, &operands, machine.as_ref().map(|machine| machine.module()))?;
     let eval = Eval { row, values: &values, out: &out, limits };
     match (row.eval, machine) {
         (Evaluate::Values(run), _) => run(&eval),
@@ -33,6 +34,23 @@ pub fn apply(
             Err(Stop::Unsupported(format!("`{}` outside of a program", row.name)))
         }
     }
+}
+
+/// Checks the constraints of `row` on operands of which tensors are given by their annotations.
+///
+/// # Errors
+/// The trap that [`apply`] gives for tensors with these annotations.
+pub fn check_constraints(
+    row: &'static Operator,
+    operands: Vec<Value>,
+    module: Option<&Module>,
+) -> Result<Value, Stop> {
+    let values = bind(row, operands, Vec::new(), &|literal| literal.value())
+        .map_err(|error| bind_trap(row, &error))?;
+    let operands: Vec<_> =
+        values.iter().map(|value| Operand::of_value(value).described()).collect();
+    deduce(row, &operands, module)?;
+    Ok(Value::Tuple(Vec::new()))
 }
 
 /// Deduction takes a value of which no annotation tells anything for one of which nothing is known.
@@ -59,15 +77,14 @@ fn opaque(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// What the row deduces from these very values.
+/// What the row deduces from these very operands.
 fn deduce(
     row: &'static Operator,
-    values: &[Value],
+    operands: &[Operand],
     module: Option<&Module>,
 ) -> Result<Annotation, Stop> {
-    let operands: Vec<_> = values.iter().map(Operand::of_value).collect();
     let facts = &mut Concrete;
-    let mut infer = Infer { row, operands: &operands, facts, obligations: Vec::new(), module };
+    let mut infer = Infer { row, operands, facts, obligations: Vec::new(), module };
     let out = (row.infer)(&mut infer).map_err(|reject| reject_trap(row, &reject))?;
     // With numbers for dims everything is decided but what has no value (overflow, division by 0).
     infer.obligations.first().map_or(Ok(out), |obligation| {

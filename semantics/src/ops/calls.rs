@@ -114,6 +114,19 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
+        name: CHECK_BY_NAME,
+        aliases: &[],
+        family: Family::Calls,
+        doc: "Checks the constraints of the operator of a name, where a compiled call decides them at run \
+              time: tensors are given by their annotations, all operands by position. It computes \
+              nothing; its traps are the operator's.",
+        params: &[required("func", Kind::Str), required("args", Kind::Rest)],
+        constraints: &[constraint("C1", "func is the name of an operator")],
+        effect: Effect::Pure,
+        infer: functions::infer_by_name,
+        eval: Evaluate::Values(functions::eval_by_name),
+    },
+    Operator {
         name: "make_closure",
         aliases: &[],
         family: Family::Calls,
@@ -182,19 +195,28 @@ const BY_NAME: &str = "builtin.call_operator";
 /// The same of which nothing is deduced.
 const BY_NAME_UNTYPED: &str = "builtin.run_operator";
 
+/// The built-in that checks what an operator demands of its operands.
+const CHECK_BY_NAME: &str = "builtin.check_operator";
+
+/// Whether a call by name checks the constraints of the named operator, and computes nothing.
+#[must_use]
+pub fn only_checks(row: &Operator) -> bool {
+    row.name == CHECK_BY_NAME
+}
+
 /// Whether what a call by name gives is deduced as the named operator does.
 #[must_use]
 pub fn is_deduced_by_name(row: &Operator) -> bool {
     row.name == BY_NAME
 }
 
-/// What `builtin.call_operator` and `builtin.run_operator` call: the operator that its first argument names.
+/// The operator that the first argument of `builtin.call_operator`, `builtin.run_operator` and
+/// `builtin.check_operator` names.
 #[must_use]
 pub fn called_by_name(row: &Operator, first: Option<&Atom>) -> Option<&'static Operator> {
+    let by_name = |row: &Operator| [BY_NAME, BY_NAME_UNTYPED, CHECK_BY_NAME].contains(&row.name);
     match first {
-        Some(Atom::Str(name)) if [BY_NAME, BY_NAME_UNTYPED].contains(&row.name) => {
-            super::lookup(name).filter(|row| ![BY_NAME, BY_NAME_UNTYPED].contains(&row.name))
-        }
+        Some(Atom::Str(name)) if by_name(row) => super::lookup(name).filter(|row| !by_name(row)),
         _ => None,
     }
 }

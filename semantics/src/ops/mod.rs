@@ -38,8 +38,8 @@ mod ternary;
 mod totality;
 mod unary;
 
-pub use apply::apply;
-pub use calls::{called_by_name, is_deduced_by_name};
+pub use apply::{apply, check_constraints};
+pub use calls::{called_by_name, is_deduced_by_name, only_checks};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;

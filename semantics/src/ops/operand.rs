@@ -101,6 +101,25 @@ impl Operand {
         Self { annotation: value.annotation(), known: known_of(value) }
     }
 
+    /// The operand that an annotation describes, or a list of them: a tensor of which nothing else is known.
+    #[must_use]
+    pub fn described(self) -> Self {
+        let annotation_of = |known: &Known| match known {
+            Known::Annotation(annotation) => Some((**annotation).clone()),
+            _ => None,
+        };
+        let described = self.known.as_ref().and_then(|known| match known {
+            Known::List(items) if !items.is_empty() => {
+                items.iter().map(annotation_of).collect::<Option<_>>().map(Annotation::Tuple)
+            }
+            single => annotation_of(single),
+        });
+        match described {
+            Some(annotation) => Self { annotation, known: None },
+            None => self,
+        }
+    }
+
     /// The dims of a shape operand.
     #[must_use]
     pub fn extents(&self) -> Option<Extents> {

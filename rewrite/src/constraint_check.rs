@@ -1,0 +1,92 @@
+//! Constraints of an operator that are left to run time, as a call before the compiled one:
+//! `builtin.check_operator("matmul", Tensor((n, k), "f32"), …)` checks the operands' annotations as the operator does, and
+//! its traps are the operator's.
+
+use relax_semantics::check::Checked;
+use relax_semantics::ops::{Literal, Operator, bind};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Claim, Facts, Relation};
+use relax_syntax::ir::{Atom, Callee, Expr, VarId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What of a binding is left to run time: a claim on dims, or a text where it is about something else.
+pub type Left = Result<Claim, String>;
+
+/// What is left to run time in a function, by binding.
+#[must_use]
+pub fn left_claims(checked: &Checked, function: &Name) -> BTreeMap<VarId, Vec<Left>> {
+    let mut left: BTreeMap<VarId, Vec<Left>> = BTreeMap::new();
+    for open in checked.obligations.iter().filter(|open| open.function == *function) {
+        if let Some(var) = open.var {
+            let claim = open.claim.clone().ok_or_else(|| open.text.clone());
+            left.entry(var).or_default().push(claim);
+        }
+    }
+    left
+}
+
+/// Assumes what a check establishes, for as long as the innermost scope of `facts` lasts.
+pub fn assume_checked(claims: &[Claim], facts: &mut dyn Facts) {
+    for claim in claims {
+        if claim.relation == Relation::Divides {
+            facts.assume(Claim::new(claim.left.clone(), Relation::NotEqual, 0));
+        }
+        facts.assume(claim.clone());
+    }
+}
+
+/// The check of a call: operands by position, tensors by their annotations, so that it keeps no tensor alive. `None`
+/// where the operands do not fit the operator's parameters.
+#[must_use]
+pub fn constraint_check(
+    row: &'static Operator,
+    args: &[Atom],
+    attrs: &[(Name, Atom)],
+    annotations: &[Annotation],
+) -> Option<Expr> {
+    let positional = args.iter().cloned().map(Some).collect();
+    let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom.clone()))).collect();
+    // Defaults are told apart from operands only to leave out the last ones.
+    let given = bind(row, positional, keywords, &|_| None).ok()?;
+    let positional = args.to_vec();
+    let all = bind(row, positional, attrs.to_vec(), &spelled).ok()?;
+    let last = given.iter().rposition(Option::is_some)?;
+    let mut operands = vec![Atom::Str(Name::new(row.name))];
+    operands.extend(all[..=last].iter().map(|atom| described(atom, annotations)));
+    let callee = Callee::Operator(Name::new("builtin.check_operator"));
+    Some(Expr::Call { callee, args: operands, attrs: Vec::new() })
+}
+
+fn described(atom: &Atom, annotations: &[Annotation]) -> Atom {
+    let tensor = |annotation: &Annotation| match annotation {
+        Annotation::Tensor(_) => Atom::Annotation(Arc::new(annotation.clone())),
+        _ => atom.clone(),
+    };
+    match atom {
+        Atom::Tuple(items) | Atom::List(items) => {
+            Atom::List(items.iter().map(|item| described(item, annotations)).collect())
+        }
+        Atom::Var(var) => tensor(&annotations[var.0 as usize]),
+        Atom::External(external) => tensor(&external.annotation),
+        Atom::Constant(constant) => {
+            let dims = relax_syntax::resolve::constant::constant_dims(constant);
+            tensor(&Annotation::tensor(dims, constant.dtype))
+        }
+        _ => atom.clone(),
+    }
+}
+
+fn spelled(literal: Literal) -> Atom {
+    let integer = |value: i64| Atom::Dim(Dim::Int(value));
+    match literal {
+        Literal::None => Atom::None,
+        Literal::Int(value) => integer(value),
+        Literal::Float(value) => Atom::Float(value),
+        Literal::Bool(value) => Atom::Bool(value),
+        Literal::Str(text) => Atom::Str(Name::new(text)),
+        Literal::Ints(values) => Atom::Tuple(values.iter().map(|&value| integer(value)).collect()),
+    }
+}

@@ -1,0 +1,52 @@
+//! Tensors of a call as annotations tell them.
+
+use crate::kernels::TensorSpec;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::graph::Literals;
+use relax_syntax::ir::{Atom, Constant};
+use std::sync::Arc;
+
+/// What a call gives.
+pub(super) struct Results {
+    pub(super) specs: Vec<TensorSpec>,
+    is_tuple: bool,
+}
+
+impl Results {
+    /// `None` where something is not known.
+    pub(super) fn of(annotation: &Annotation) -> Option<Self> {
+        let (specs, is_tuple) = match annotation {
+            Annotation::Tuple(fields) => {
+                (fields.iter().map(spec).collect::<Option<Vec<_>>>()?, true)
+            }
+            single => (vec![spec(single)?], false),
+        };
+        (!specs.is_empty()).then_some(Self { specs, is_tuple })
+    }
+
+    /// One tensor.
+    pub(super) fn one(spec: TensorSpec) -> Self {
+        Self { specs: vec![spec], is_tuple: false }
+    }
+
+    /// As the outputs of `call_tir`.
+    pub(super) fn atom(self) -> Atom {
+        let each = self.specs.into_iter().map(|spec| Annotation::tensor(spec.dims, spec.dtype));
+        let mut atoms = each.map(|annotation| Atom::Annotation(Arc::new(annotation)));
+        if self.is_tuple {
+            return Atom::List(atoms.collect());
+        }
+        atoms.next().expect("invariant: there is a result")
+    }
+}
+
+/// The least and greatest element of integers.
+pub(super) fn range(constant: &Constant) -> Option<(i128, i128)> {
+    let Literals::Int(values) = &constant.data else { return None };
+    Some((*values.iter().min()?, *values.iter().max()?))
+}
+
+pub(super) fn spec(annotation: &Annotation) -> Option<TensorSpec> {
+    let Annotation::Tensor(tensor) = annotation else { return None };
+    Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
+}
