@@ -10,6 +10,7 @@ mod devices;
 mod diff;
 mod explain;
 mod export;
+mod fallbacks;
 mod fmt;
 mod fuzz;
 mod import;

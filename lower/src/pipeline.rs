@@ -8,7 +8,7 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code, fuse_ops,
-    fuse_tir, guard_constraints, inline_buffers, legalize_ops, stitch_rows,
+    fuse_tir, guard_constraints, inline_buffers, legalize_ops, name_dims, stitch_rows,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -30,6 +30,7 @@ pub static FAST: Pipeline = Pipeline {
 /// Operators become tensor programs, which are fused.
 const PROGRAMS: &[Step] = &[
     Step::Once(&guard_constraints::PASS),
+    Step::Fixpoint(&[&name_dims::PASS]),
     Step::Once(&lower_views::PASS),
     Step::Once(&legalize_ops::PASS),
     Step::Once(&annotate_tir_op_pattern::PASS),

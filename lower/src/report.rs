@@ -10,7 +10,7 @@ pub use figures::{Figures, figures};
 use crate::memory::aliases::{Aliases, Returns};
 use crate::memory::timeline::{Position, Timeline};
 use relax_rewrite::dims::match_dims;
-use relax_semantics::ops::{Literal, bind, called_by_name, lookup};
+use relax_semantics::ops::{Literal, bind, called_by_name, lookup, only_checks};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
@@ -183,8 +183,9 @@ impl<'a> Reader<'a> {
 
     fn call(&mut self, binding: &Binding, name: &Name, args: &[Atom], attrs: &[(Name, Atom)]) {
         let Some(row) = lookup(name) else { return };
-        let is_library = called_by_name(row, args.first()).is_some()
-            || matches!(row.name, "call_packed" | "call_pure_packed" | "call_dps_library");
+        let gives = called_by_name(row, args.first()).is_some() && !only_checks(row);
+        let is_library =
+            gives || matches!(row.name, "call_packed" | "call_pure_packed" | "call_dps_library");
         if is_library {
             self.gives(binding, None);
         }

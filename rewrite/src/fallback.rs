@@ -1,7 +1,13 @@
 //! Calls of operators that stay with the reference library, and why: as the pass that decides it says.
 
+use crate::pass::Pass;
+use crate::passes::legalize_ops;
+use crate::pipeline::{Applied, Watch};
+use relax_semantics::check::codes;
 use relax_syntax::Name;
+use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::ir::Module;
 use relax_syntax::span::Span;
 use std::fmt;
 
@@ -16,6 +22,55 @@ pub struct Fallback {
     pub operator: &'static str,
     /// Why.
     pub reason: Reason,
+}
+
+impl Fallback {
+    /// The call as an error; a warning where it is allowed.
+    #[must_use]
+    pub fn diagnostic(&self) -> Diagnostic {
+        let Self { function, span, operator, reason } = self;
+        let message = format!("`{operator}` stays with the reference library: {reason}");
+        Diagnostic::error(codes::FALLBACK, *span, message)
+            .with_note(format!("in the function `{function}`"))
+    }
+}
+
+/// Notes the calls that stay with the reference library, and passes everything on.
+pub struct Fallbacks<'w> {
+    inner: &'w mut dyn Watch,
+    /// In the order of the text, each place once: versions of a function repeat its calls.
+    pub found: Vec<Fallback>,
+}
+
+impl<'w> Fallbacks<'w> {
+    /// Before another watch.
+    pub fn before(inner: &'w mut dyn Watch) -> Self {
+        Self { inner, found: Vec::new() }
+    }
+}
+
+impl Watch for Fallbacks<'_> {
+    fn before(&mut self, pass: &'static Pass) {
+        self.inner.before(pass);
+    }
+
+    fn transformed(&mut self, pass: &'static Pass) {
+        self.inner.transformed(pass);
+    }
+
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        if applied.pass.name == legalize_ops::PASS.name {
+            let mut found = applied.fallbacks.to_vec();
+            found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
+            found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
+            self.found = found;
+        }
+        self.inner.after(applied)
+    }
+
+    fn made(&mut self, what: &'static str, module: &Module) {
+        self.inner.made(what, module);
+    }
 }
 
 /// Why a call of an operator gets no tensor program.

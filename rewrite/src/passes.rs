@@ -22,6 +22,7 @@ pub mod lift_lambdas;
 pub mod lift_transform_params;
 pub mod lower_to_library;
 pub mod merge_composite_functions;
+pub mod name_dims;
 pub mod normalize;
 pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;

@@ -8,9 +8,9 @@ use crate::passes::{
     convert_layout, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
     eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern,
     fuse_tir, guard_constraints, inline_buffers, inline_private_functions, legalize_ops,
-    lift_lambdas, lift_transform_params, lower_to_library, merge_composite_functions, normalize,
-    outline_blocks, rewrite_dataflow_reshape, run_codegen, saturate, split_call_tir_by_pattern,
-    stitch_rows, to_mixed_precision,
+    lift_lambdas, lift_transform_params, lower_to_library, merge_composite_functions, name_dims,
+    normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen, saturate,
+    split_call_tir_by_pattern, stitch_rows, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check, check_after};
 use relax_syntax::Name;
@@ -90,6 +90,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &merge_composite_functions::PASS,
     &run_codegen::PASS,
     &guard_constraints::PASS,
+    &name_dims::PASS,
     &legalize_ops::PASS,
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,

@@ -69,6 +69,7 @@ pub(crate) struct Parts<'b> {
 pub struct ModuleFile {
     mapping: Arc<Mapping>,
     kernels: usize,
+    hosts: Vec<String>,
 }
 
 /// Why bytes are no module that can be run here.
@@ -170,8 +171,10 @@ impl ModuleFile {
     /// When it cannot be read, or is no whole, unchanged module file of this version.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let mapping = mapped(path)?;
-        let kernels = Parts::of(&mapping)?.program.kernels.len();
-        Ok(Self { mapping, kernels })
+        let program = Parts::of(&mapping)?.program;
+        let hosts = program.host_functions().into_iter().map(str::to_owned).collect();
+        let kernels = program.kernels.len();
+        Ok(Self { mapping, kernels, hosts })
     }
 
     /// All of it.
@@ -184,6 +187,12 @@ impl ModuleFile {
     #[must_use]
     pub fn kernels(&self) -> usize {
         self.kernels
+    }
+
+    /// Whether it calls the host function of a name.
+    #[must_use]
+    pub fn calls_host(&self, name: &str) -> bool {
+        self.hosts.iter().any(|host| host == name)
     }
 }
 

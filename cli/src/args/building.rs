@@ -34,6 +34,9 @@ pub(crate) struct BuildArgs {
     /// Put a certificate of the way to the kernels' program into the file, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,
+    /// Refuse a program of which an operator stays with the reference library (RX0505)
+    #[arg(long)]
+    pub(crate) deny_fallback: bool,
 }
 
 /// Measure how products of matrices are best cut on this machine

@@ -2,6 +2,7 @@
 
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
+use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks};
 use super::import;
 use super::kept::{Kept, Parameters};
 use super::load;
@@ -21,6 +22,7 @@ use relax_lower::certify::Stages;
 use relax_lower::constants::Evaluated;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
+use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
@@ -55,22 +57,24 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
-    // What is damaged there is made anew.
-    if let Some(file) = known.and_then(|path| ModuleFile::open(&path).ok()) {
+    // What is damaged there is made anew; so is what has warnings, which are not kept.
+    let known = known.and_then(|path| ModuleFile::open(&path).ok());
+    if let Some(file) = known.filter(|file| !file.calls_host(RUN_OPERATOR)) {
         write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
-        return Ok(written(args, file.bytes().len(), file.kernels(), terminal));
+        let size = Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0 };
+        return Ok(written(args, &size, terminal));
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
-    let image = match made(args, &program, &bound, terminal)? {
-        Ok(image) => image,
+    let made = match made(args, &program, &bound, terminal)? {
+        Ok(made) => made,
         Err(exit) => return Ok(exit),
     };
     if let Some(kept) = kept {
-        kept.keep(weights.as_ref(), &image);
+        kept.keep(weights.as_ref(), &made.image);
     }
-    write(args, &image, terminal)
+    write(args, &made, terminal)
 }
 
 /// A model of another format, whose constants it has itself.
@@ -84,9 +88,22 @@ fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let import::Loaded { program, externals, .. } = model;
     let bound = Bound { params: Arc::new(externals), binds: true, sums, tiles };
     match made(args, &program, &bound, terminal)? {
-        Ok(image) => write(args, &image, terminal),
+        Ok(made) => write(args, &made, terminal),
         Err(exit) => Ok(exit),
     }
+}
+
+/// A module file, and how many calls in it are interpreted.
+struct Made {
+    image: Image,
+    fallbacks: usize,
+}
+
+/// What is told of a module file.
+struct Size {
+    bytes: usize,
+    kernels: usize,
+    fallbacks: usize,
 }
 
 /// The module file, with a certificate where one is asked for; the inner error is what was shown already.
@@ -95,16 +112,22 @@ fn made(
     program: &Program,
     bound: &Bound,
     terminal: &mut Terminal,
-) -> Result<Result<Image, Exit>, Failure> {
+) -> Result<Result<Made, Exit>, Failure> {
     let mut stages = args.certify.then(|| Stages::of(&program.module));
     let watch: &mut dyn Watch = match &mut stages {
         Some(stages) => stages,
         None => &mut Unwatched,
     };
-    let mut image = match image(program, bound, watch)? {
+    let mut watch = Fallbacks::before(watch);
+    let mut image = match image(program, bound, &mut watch)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
+    let policy = if args.deny_fallback { Policy::Deny } else { Policy::Warn };
+    let fallbacks = watch.found.len();
+    if show_fallbacks(&watch.found, policy, program, terminal) != Exit::Fine {
+        return Ok(Err(Exit::Wrong));
+    }
     if let Some(stages) = stages {
         let route = if args.fast { "build --fast" } else { "build" };
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
@@ -113,20 +136,28 @@ fn made(
         };
         image.certificate = certificate;
     }
-    Ok(Ok(image))
+    Ok(Ok(Made { image, fallbacks }))
 }
 
-fn write(args: &BuildArgs, image: &Image, terminal: &mut Terminal) -> Outcome {
-    let mut length = 0;
+fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
+    let mut bytes = 0;
     write_module(&args.output, &mut |to| {
-        length = image.write(to)?;
+        bytes = made.image.write(to)?;
         Ok(())
     })?;
-    Ok(written(args, length, image.program.kernels.len(), terminal))
+    let kernels = made.image.program.kernels.len();
+    Ok(written(args, &Size { bytes, kernels, fallbacks: made.fallbacks }, terminal))
 }
 
-fn written(args: &BuildArgs, length: usize, kernels: usize, terminal: &mut Terminal) -> Exit {
-    terminal.note(&format!("{}: {length} bytes, {kernels} kernels", args.output.display()));
+fn written(args: &BuildArgs, size: &Size, terminal: &mut Terminal) -> Exit {
+    let Size { bytes, kernels, fallbacks } = size;
+    let interpreted = match fallbacks {
+        0 => String::new(),
+        1 => ", 1 call interpreted".to_owned(),
+        more => format!(", {more} calls interpreted"),
+    };
+    let name = args.output.display();
+    terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels{interpreted}"));
     Exit::Fine
 }
 

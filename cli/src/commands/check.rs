@@ -1,9 +1,10 @@
 //! `relax check`: everything that is wrong with programs, in one run.
 
+use super::fallbacks::{Policy, of_build, show_fallbacks};
 use super::{at_most_one_stdin, load_for};
 use crate::args::CheckArgs;
 use crate::exit::{Exit, Outcome};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, Verbosity};
 use relax_corpus::pipeline::Program;
 use relax_semantics::check::Phase;
 use std::path::Path;
@@ -22,6 +23,9 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
 }
 
 fn tell(path: &Path, program: &Program, terminal: &mut Terminal) {
+    if terminal.verbosity == Verbosity::Verbose {
+        show_fallbacks(&of_build(program), Policy::Warn, program, terminal);
+    }
     for left in &program.left {
         let (line, _) = program.source.line_column(left.span.start);
         let place = format!("{}:{line}", path.display());

@@ -20,7 +20,7 @@ use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{AttrValue, Body, Callee, Definition, Expr, Function, Module, VarId, attr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,8 +106,9 @@ struct Version {
     guard: Guard,
     /// The calls that are open in the function that it is of.
     open: BTreeSet<VarId>,
-    /// What the function gives: from the version the same is deduced in other words, as `0` for a dim that is.
-    result: Annotation,
+    /// What the function gives, where it is known: from the version the same is deduced in other words, as `0` for a dim
+    /// that is.
+    result: Option<Annotation>,
 }
 
 impl Version {
@@ -131,8 +132,8 @@ impl Version {
             return None;
         }
         let Specialized { function: mut special, assumed, .. } = specialize(function, &guard)?;
-        let known = context.checked.results.get(&function.name);
-        let result = known.filter(|result| is_known(result))?.clone();
+        let result = context.checked.results.get(&function.name).filter(|it| are_tensors(it))?;
+        let result = Some(result.clone()).filter(is_known);
         make_private(&mut special);
         assumed.is_empty().then_some(Self { special, guard, open, result })
     }
@@ -149,9 +150,18 @@ impl Version {
         make_private(&mut otherwise);
         otherwise.lambda.attrs.push((Name::new(OTHERWISE), AttrValue::Bool(true)));
         let special =
-            Way { name: self.special.name.clone(), guard: self.guard, result: Some(self.result) };
+            Way { name: self.special.name.clone(), guard: self.guard, result: self.result };
         let last = Way { name: otherwise.name.clone(), guard: Guard::new(), result: None };
         [guarded_body(function, &[special, last], names), self.special, otherwise]
+    }
+}
+
+/// Tensors, whatever is known of their dims.
+fn are_tensors(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => tensor.dtype.is_some(),
+        Annotation::Tuple(fields) => fields.iter().all(are_tensors),
+        _ => false,
     }
 }
 
@@ -159,6 +169,8 @@ impl Version {
 fn declarable(function: &Function, claim: &Claim, facts: &mut dyn Facts) -> Option<Claim> {
     let in_signature =
         |name: &&Name| function.dims.iter().any(|dim| dim.in_signature && dim.name == **name);
+    let pair = broadcast_pair(claim);
+    let claim = pair.as_ref().unwrap_or(claim);
     let names = claim.vars();
     if !names.iter().all(in_signature) {
         return None;
@@ -172,6 +184,22 @@ fn declarable(function: &Function, claim: &Claim, facts: &mut dyn Facts) -> Opti
             _ => None,
         },
     }
+}
+
+/// Of a broadcast that only the run decides, `(n - m) * (n - 1) * (m - 1) == 0`: the case of equal dims.
+fn broadcast_pair(claim: &Claim) -> Option<Claim> {
+    fn pair(dim: &Dim) -> Option<Claim> {
+        let Dim::Op(op, operands) = dim else { return None };
+        match (op, &operands.0, &operands.1) {
+            (DimOp::Mul, a, b) => pair(a).or_else(|| pair(b)),
+            (DimOp::Sub, a @ Dim::Var(_), b @ Dim::Var(_)) => {
+                Some(Claim::new(a.clone(), Relation::Equal, b.clone()))
+            }
+            _ => None,
+        }
+    }
+    let is_product = claim.relation == Relation::Equal && claim.right == Dim::Int(0);
+    pair(&claim.left).filter(|_| is_product && matches!(claim.left, Dim::Op(DimOp::Mul, _)))
 }
 
 /// The weakest bound of the one variable of a claim that is proved to decide it: a lower one, else an upper one.

@@ -21,7 +21,8 @@ use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::reached::Reached;
 use crate::unwritten::unwritten;
-use checks::{Equalities, broadcast_dims};
+use checks::Equalities;
+pub(super) use checks::broadcast_dims;
 use programs::{Answered, Programs};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
@@ -29,7 +30,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Claim, Facts};
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId, VarInfo};
 use relax_syntax::span::Span;
 use results::{Results, range, spec};
@@ -122,12 +123,30 @@ impl Walk<'_> {
             let mut bindings = Vec::with_capacity(block.bindings.len());
             for mut binding in std::mem::take(&mut block.bindings) {
                 self.binding(&mut binding, &mut bindings);
-                self.reached.passed(&binding.expr);
-                self.reached.exists(&self.annotations[binding.var.0 as usize]);
+                self.learn(&binding);
                 bindings.push(binding);
             }
             block.bindings = bindings;
         }
+    }
+
+    /// What every run knows that has passed a binding.
+    fn learn(&mut self, binding: &Binding) {
+        self.reached.passed(&binding.expr);
+        self.reached.exists(&self.annotations[binding.var.0 as usize]);
+        let left = self.left.remove(&binding.var).unwrap_or_default();
+        assume_checked(&left.into_iter().flatten().collect::<Vec<_>>(), self.facts);
+        if let Expr::MatchCast(Atom::Var(var), annotation) = &binding.expr
+            && let (Some(deduced), Some(cast)) = (self.dims(*var), dims_of(annotation))
+        {
+            for (deduced, cast) in deduced.iter().zip(cast) {
+                self.facts.assume(Claim::new(deduced.clone(), Relation::Equal, cast.clone()));
+            }
+        }
+    }
+
+    fn dims(&self, var: VarId) -> Option<&[Dim]> {
+        dims_of(&self.annotations[var.0 as usize])
     }
 
     /// What a branch evaluates is known in it alone.
@@ -239,6 +258,9 @@ impl Walk<'_> {
             input.spec = same.tensor(&input.spec);
         }
         let outs: Vec<TensorSpec> = result.specs.iter().map(|out| same.tensor(out)).collect();
+        if broadcasts(row) {
+            self.align(&mut call.inputs, &outs[0].dims);
+        }
         let specs = call.inputs.iter().map(|input| &input.spec);
         let mut names = Renaming::of(specs.chain(&outs));
         for input in &mut call.inputs {
@@ -265,6 +287,19 @@ impl Walk<'_> {
             vec![("sym_args".into(), values)]
         };
         Ok(Expr::Call { callee: Callee::Operator("call_tir".into()), args, attrs })
+    }
+
+    /// Dims of elementwise operands that are proved to be those of the result, in the words of the result: such operands
+    /// are read without a question whether their dim is 1.
+    fn align(&mut self, inputs: &mut [Input], result: &[Dim]) {
+        for input in inputs {
+            let skipped = result.len() - input.spec.dims.len();
+            for (dim, wide) in input.spec.dims.iter_mut().zip(&result[skipped..]) {
+                if *dim != Dim::Int(1) && self.facts.equal(dim, wide) == Answer::Proved {
+                    *dim = wide.clone();
+                }
+            }
+        }
     }
 
     /// What the call gives, if evaluating its dims never stops the program where the operator would not.
@@ -356,6 +391,10 @@ impl Walk<'_> {
             _ => None,
         }
     }
+}
+
+fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
+    annotation.as_tensor()?.extents.dims()
 }
 
 /// Operators move what nothing has written; programs do not read it.

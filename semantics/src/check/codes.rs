@@ -51,4 +51,6 @@ relax_syntax::diagnostic_codes! {
         "Too many, missing, given twice, or under a name that the operator does not have. `relax ops NAME` shows the parameters.";
     UNKNOWN_OPERATOR = "RX0504", "an unknown operator",
         "Neither the module nor the table of operators has a function of this name. `relax ops` lists the operators.";
+    FALLBACK = "RX0505", "an operator that stays with the reference library",
+        "`relax build` makes no kernel for this call: the interpreter computes it when the program runs, which is many times slower. The message says why: the operator has no tensor program, or its dims or dtype are not known. A `match_cast` with dims tells them. `--deny-fallback` makes an error of it.";
 }

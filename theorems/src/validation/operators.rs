@@ -5,7 +5,7 @@ use super::programs::Plain;
 use super::stops::{Stop, is_total};
 use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
-    Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup,
+    Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup, only_checks,
 };
 use relax_semantics::tir::Compiled;
 use relax_syntax::Name;
@@ -33,6 +33,12 @@ impl Side<'_> {
             let called = called.clone();
             return self.operator(&called, args[1..].to_vec(), attrs);
         }
+        if only_checks(row)
+            && let Some(Value::Known(Known::Str(called))) = args.first()
+            && let Some(called) = lookup(called)
+        {
+            return self.check(called, args[1..].to_vec());
+        }
         let default = |literal: Literal| Value::Known(literal.known());
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
         match row.name {
@@ -58,6 +64,24 @@ impl Side<'_> {
                 Ok(value)
             }
         }
+    }
+
+    /// What an operator demands of its operands, and nothing else.
+    fn check(&mut self, row: &'static Operator, args: Vec<Value>) -> Ran<Value> {
+        let default = |literal: Literal| Value::Known(literal.known());
+        let bound =
+            bind(row, args, Vec::new(), &default).map_err(|_| "a check of other arguments")?;
+        let operands: Vec<Operand> = bound.iter().map(|it| self.operand(it).described()).collect();
+        let (facts, module) = (&mut *self.facts, Some(self.module));
+        let obligations = Vec::new();
+        let mut infer = Infer { row, operands: &operands, facts, obligations, module };
+        let found = (row.infer)(&mut infer);
+        let obligations = std::mem::take(&mut infer.obligations);
+        if let Err(reject) = found {
+            self.stop(Stop::Opaque(format!("{}/{}", row.name, reject.constraint)));
+        }
+        obligations.into_iter().for_each(|obligation| self.demand(obligation.claim));
+        Ok(Value::Tuple(Vec::new()))
     }
 
     /// Another name of the same elements: a reshape, as long as nothing writes to them afterwards.

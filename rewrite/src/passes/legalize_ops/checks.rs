@@ -57,7 +57,7 @@ impl Equalities {
 
 /// The dims that shapes broadcast to, given that they do. Of a pair that is not decided it is `n` if `m` is `n` or 1, and
 /// `m` if `n` is 1: `max(n, m) * min(n, m, 1)`, which is 0 beside a 0.
-pub(super) fn broadcast_dims(shapes: &[&[Dim]], facts: &mut dyn Facts) -> Vec<Dim> {
+pub(in crate::passes) fn broadcast_dims(shapes: &[&[Dim]], facts: &mut dyn Facts) -> Vec<Dim> {
     let rank = shapes.iter().map(|dims| dims.len()).max().unwrap_or(0);
     let mut result = vec![Dim::Int(1); rank];
     for dims in shapes {
