@@ -76,6 +76,8 @@ impl Printer<'_, '_> {
         }
         let dtype = self.program.buffer(buffer).dtype;
         let element = format!("{name}[{at}]");
+        // GCC 12.2 miscompiles vectorized loops with masked loads: such a load must not become one.
+        let element = if self.is_guarded { format!("RX_GUARDED({element})") } else { element };
         if is_half(dtype) { format!("rx_f32_of_{dtype}({element})") } else { element }
     }
 
@@ -100,9 +102,11 @@ impl Printer<'_, '_> {
             unreachable!("invariant: called for `and` and `or`")
         };
         let first = grouped(&self.expr(&operands.0, DType::Bool));
+        let guarded = std::mem::replace(&mut self.is_guarded, self.cuda.is_none());
         let (second, lines) = self.aside(&operands.0, *op == BinOp::And, |printer| {
             printer.expr(&operands.1, DType::Bool)
         });
+        self.is_guarded = guarded;
         let symbol = if *op == BinOp::And { "&&" } else { "||" };
         if lines.is_empty() {
             return format!("({first} {symbol} {})", grouped(&second));
@@ -119,14 +123,17 @@ impl Printer<'_, '_> {
 
     fn select(&mut self, parts: &(TExpr, TExpr, TExpr), want: DType) -> String {
         let condition = grouped(&self.expr(&parts.0, DType::Bool));
+        // A loop with loads in branches stays one of scalars; of two values a vector takes one.
+        let loads_both = matches!(want, DType::F32 | DType::F64)
+            && !self.is_cuda()
+            && self.may_load_both(parts, want);
+        let guarded = self.is_guarded;
+        self.is_guarded = !loads_both && !self.is_cuda();
         let (a, first) = self.aside(&parts.0, true, |printer| printer.expr(&parts.1, want));
         let (b, second) = self.aside(&parts.0, false, |printer| printer.expr(&parts.2, want));
+        self.is_guarded = guarded;
         if first.is_empty() && second.is_empty() {
-            // A loop with loads in branches stays one of scalars; of two values a vector takes one.
-            if matches!(want, DType::F32 | DType::F64)
-                && !self.is_cuda()
-                && self.may_load_both(parts, want)
-            {
+            if loads_both {
                 return format!("rx_select_{want}({condition}, {a}, {b})");
             }
             return format!("({condition} ? {a} : {b})");

@@ -81,6 +81,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) span: Span,
     /// Bytes on the stack so far.
     pub(crate) stack: i64,
+    /// Whether what is printed is evaluated under a condition of the innermost loop around it.
+    pub(crate) is_guarded: bool,
     /// What CUDA needs to be known beside; none for C.
     pub(crate) cuda: Option<Cuda>,
 }
@@ -128,6 +130,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             threads: "threads",
             span: program.span,
             stack: 0,
+            is_guarded: false,
             cuda: None,
         };
         printer.name_everything();
