@@ -7,7 +7,7 @@
 //! They are read from the lines, not from the syntax tree, so that they hold for text that does
 //! not parse.
 
-use crate::compare::Relation;
+use relax_program::compare::Relation;
 use relax_syntax::Name;
 use relax_syntax::ast::{Expr, ExprKind};
 use relax_syntax::diagnostic::Severity;

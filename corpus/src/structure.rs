@@ -162,7 +162,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Program;
+    use relax_program::frontend::Program;
     use relax_syntax::span::Source;
 
     #[test]
