@@ -1,4 +1,4 @@
-//! Runs one corpus file: every expectation in it, on every route.
+//! Test harness: checks every expectation of a corpus file on every route.
 //!
 //! Routes: the interpreter on the program as it stands, on what comes back when it is printed and
 //! parsed, and on what [`Rewrites`] make of it. An expectation holds when it holds on all of them.
@@ -41,7 +41,7 @@ pub struct Failure {
 pub struct Outcome {
     /// What is not as expected.
     pub failures: Vec<Failure>,
-    /// Expectations that were held against each route.
+    /// Expectations that were checked on each route.
     pub held: usize,
     /// What could not be tried, and why.
     pub skipped: Vec<String>,
@@ -176,7 +176,7 @@ impl<'a> Rewritten<'a> {
     }
 }
 
-/// What a directive is held against.
+/// Context of a check: the routes whose results a directive is compared with.
 struct Held<'a> {
     text: &'a str,
     routes: &'a [Route],

@@ -1,5 +1,5 @@
-//! Readers on changed bytes: a mutation loop over files that are right, with fixed seeds. No reader may
-//! panic or take long; what it says of the bytes does not matter.
+//! Mutation fuzzing of readers: valid files with random changes, fixed seeds. No reader may panic or take long. Its
+//! answer is not checked.
 
 use relax_corpus::files;
 use relax_program::frontend::Program;

@@ -1,12 +1,11 @@
-//! Whether a result is what was expected: bit for bit (`==`), or within a few units in the last
-//! place (`~=`).
+//! Comparison of results: bit for bit (`==`), or within a few units in the last place (`~=`).
 
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::{Value, tensor_type};
 use relax_syntax::dtype::DType;
 
-/// How a result is held against what is expected of it.
+/// How a result is compared with the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `==`: dtype, shape and every bit; NaNs are all alike, `-0.0` is not `0.0`.

@@ -1,4 +1,4 @@
-//! The external constants of a program: every `param("name", Tensor(…))` in it.
+//! External constants: every `param("name", Tensor(…))` of a program.
 
 use crate::tensor_files::{Entry, Weights};
 use relax_semantics::tensor::Tensor;
@@ -27,7 +27,7 @@ pub fn as_identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }
 
-/// The values of a program's external constants, held against their annotations.
+/// The values of a program's external constants, checked against their annotations.
 ///
 /// # Errors
 /// Everything that the file lacks or has otherwise, at once; sentences for the user.

@@ -1,5 +1,5 @@
-//! From text to a checked module, and from there to a value: the one place where the harness and
-//! the command put the parts of the lower floors together.
+//! Front end: parses, resolves, normalizes and checks a program in one call, with the prover. Also prints it, and
+//! runs it in the reference interpreter: the command, the passes and the test harness share these calls.
 
 use relax_semantics::check::{Left, Phase, check};
 use relax_semantics::interp::{Interpreter, Options};

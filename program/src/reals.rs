@@ -1,4 +1,4 @@
-//! Whether two programs that round in different places compute the same real numbers.
+//! Equality up to rounding: whether two programs that round in different places compute the same real numbers.
 //!
 //! Last digits say nothing here: both programs are run again in f64, where every float of them is an f64, constants
 //! and inputs with the values that they have. A program's own deviation, its result beside that of its f64 run, is the

@@ -1,4 +1,4 @@
-//! A program that records graphs, called again: the second call replays them.
+//! Graph replay: a program that records graphs is called again, and the second call replays them.
 //!
 //! What is wrong with a graph shows only then: that it reads an argument of the first call, or writes to
 //! the memory of its result.

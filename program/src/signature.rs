@@ -1,4 +1,4 @@
-//! Values that satisfy a signature: dims for its symbolic variables, random data in these dims.
+//! Arguments of a signature: sizes of its symbolic variables, and random values of these sizes.
 
 use relax_semantics::random::{Random, Range};
 use relax_semantics::tensor::{Number, Tensor};

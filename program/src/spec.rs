@@ -1,4 +1,4 @@
-//! SPEC: values as the command's `--input` and the corpus directives write them.
+//! Literals of values (SPEC), as the command's `--input` and the corpus directives write them.
 //!
 //! `[[1, 2], [3, 4]]`, `2.5`, `const([[1]], "u32")`, `zeros(4, 128)`, `zeros((0, 4), "i32")`,
 //! `full((2, 3), 0.5)`, `arange(2, 3)`, `randn(4, 8)`, `shape(4, 2)`, tuples, `@file.npy`, and

@@ -1,6 +1,5 @@
-//! Tensors in files: `.npy`, `.npz`, safetensors. The command, the demonstrations and the harness
-//! read the same formats, so they are read here. Every file may be hostile: lengths that a header
-//! claims are held against the bytes that are there before anything is allocated.
+//! Tensor files: `.npy`, `.npz`, safetensors. Every file may be hostile: the lengths that a header claims are
+//! checked against the bytes that are there before anything is allocated.
 //!
 //! Errors are sentences for the user.
 

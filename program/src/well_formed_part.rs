@@ -1,4 +1,5 @@
-//! What of a program is well-formed: corpus files about errors have functions beside that run.
+//! Error recovery: the well-formed definitions of a program. Corpus files about errors also have functions that
+//! run.
 
 use crate::frontend::Program;
 use relax_semantics::check::{Phase, check};

@@ -1,5 +1,5 @@
-//! What the checker leaves to run time, and which `match_cast`s it proves. No result of a program shows an obligation that was lost: the
-//! interpreter checks again, and what breaks is a pass that relied on the list.
+//! Obligations: checks that are left to run time, and `match_cast`s that are proved. No result of a program shows a
+//! lost obligation: the interpreter checks again. A pass that relied on the list breaks instead.
 
 use relax_program::frontend::Program;
 use relax_semantics::check::{Phase, check};

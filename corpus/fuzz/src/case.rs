@@ -1,4 +1,4 @@
-//! One program under test, and what may be found.
+//! Test cases and findings: one program under test, and the property that it violates.
 
 use relax_program::frontend::Program;
 use relax_syntax::ir::Module;

@@ -1,4 +1,4 @@
-//! What the programs reached: operators of the table, and which family's results each family read.
+//! Coverage of generated programs: operators of the table, and which family's results each family read.
 
 use relax_semantics::ops::{self, Family};
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Module, VarId};

@@ -1,5 +1,5 @@
-//! Floor 6: generated programs through the whole compiler. An oracle says what must hold of each; what
-//! does not is made small. Same seed, same programs, same findings.
+//! Floor 6: differential testing of the whole compiler with generated programs. An oracle is a property that every
+//! program must have; a program that violates it is shrunk. Equal seeds give equal programs and findings.
 
 mod case;
 mod coverage;

@@ -1,4 +1,4 @@
-//! A run of the fuzzer: programs from seeds, held by oracles, counted.
+//! Fuzzing session: generates programs from seeds, asks the oracles, counts the outcomes.
 
 use crate::case::{Case, Finding};
 use crate::coverage::Coverage;

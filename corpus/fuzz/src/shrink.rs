@@ -1,5 +1,5 @@
-//! A finding made small: lines go, operands take the place of calls, parameters go, as long as the same
-//! thing is found. Works on the text, so that what is left is as it was written.
+//! Shrinker: removes lines and parameters, and replaces calls by operands, as long as the oracle reports the same
+//! finding. It works on the text, so that the remaining lines stay as they were written.
 
 use crate::case::{Case, Finding};
 use crate::oracles::{Backend, Oracle};

@@ -1,4 +1,4 @@
-//! Where the time of a run goes, by a clock that whoever runs it has: the crate has none.
+//! Time per kind of work, by the clock of the caller: the crate has none.
 
 /// A part of the work on a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

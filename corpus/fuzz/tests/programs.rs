@@ -1,4 +1,4 @@
-//! What continuous integration fuzzes: programs of one fixed seed, and of a fresh one, which is printed.
+//! Fuzzing in continuous integration: programs of one fixed seed, and of a fresh one, which is printed.
 
 use relax_fuzz::{Backend, Coverage, Found, Oracle, Plan, Statistics, program_of, run, shrink};
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,4 @@
-//! A body while it is written: its lines, what is in scope, and operands made to order.
+//! Function bodies under construction: their lines, what is in scope, and operands made to order.
 
 use super::choices::Choices;
 use super::constant::{constant, scalar};

@@ -1,5 +1,5 @@
-//! Choices read from a string of bytes: a shorter string makes a smaller program, so that whatever
-//! shrinks bytes shrinks programs.
+//! Random choices read from a string of bytes. A shorter string makes a smaller program, so that whatever shrinks
+//! bytes shrinks programs.
 
 /// A string of choices; when it ends, every further choice is the first.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Well-typed modules, made from a string of bytes: whatever the bytes, the module that comes out
+//! Floor 3: random program generator. It makes well-typed modules from a string of bytes: for all bytes, the module
 //! parses, resolves and checks.
 //!
 //! Well-typed by construction: dims are chosen first, the generator carries the type of each variable,

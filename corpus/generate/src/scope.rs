@@ -1,4 +1,4 @@
-//! What a generated body may use: tensor variables with their types, and fresh names.
+//! Scope of a generated body: tensor variables with their types, and fresh names.
 
 use super::choices::Choices;
 use relax_syntax::dim::{Dim, DimOp};

@@ -1,4 +1,4 @@
-//! The statements of a function: bindings, dataflow blocks, branches, closures and calls.
+//! Statements of a function: bindings, dataflow blocks, branches, closures and calls.
 
 use super::Signature;
 use super::body::Body;

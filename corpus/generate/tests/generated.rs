@@ -1,5 +1,5 @@
-//! Properties of generated modules: they check, print and parse back, and run; what the checker
-//! wrote into them is true of every run.
+//! Properties of generated modules: they check, print and parse back, and run; deduced annotations are true of
+//! every run.
 
 use proptest::prelude::*;
 use relax_generate::module;

@@ -1,4 +1,4 @@
-//! `zeros`, `ones`, `full`, `arange` and `randn`: values given by dims and a rule.
+//! Filled tensors: `zeros`, `ones`, `full`, `arange` and `randn`, given by dims and a rule.
 
 use super::{Context, Filling, Read, dtype_of, number, wrong};
 use relax_semantics::tensor::{Number, Tensor};

@@ -1,5 +1,5 @@
-//! The values of IREE's tools: `2x3xf32=1 2 3 4 5 6`, `2x2xi32=[1 2][3 4]`, `7x1024xf32=1` (one
-//! value for all), `4xf32` (zeros), `f32=2` (a scalar).
+//! IREE's literals: `2x3xf32=1 2 3 4 5 6`, `2x2xi32=[1 2][3 4]`, `7x1024xf32=1` (one value for all), `4xf32`
+//! (zeros), `f32=2` (a scalar).
 
 use super::fill::shape_within;
 use ndarray::{ArrayD, IxDyn};

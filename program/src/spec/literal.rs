@@ -1,4 +1,4 @@
-//! Values as SPEC text: one line that reads back to the same value.
+//! Printer of literals: a value as SPEC text, one line that reads back to the same value.
 
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::{Number, Tensor};

@@ -1,4 +1,4 @@
-//! Every form of a SPEC, and what is refused.
+//! Tests of the SPEC parser: every form, and every error.
 
 use super::*;
 use relax_semantics::show::show_tensor;

@@ -1,4 +1,4 @@
-//! Elements as bytes, in either order, and back.
+//! Byte encoding of elements, in either byte order.
 
 use half::{bf16, f16};
 use ndarray::{ArrayD, IxDyn};

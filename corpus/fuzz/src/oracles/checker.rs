@@ -1,5 +1,5 @@
-//! What the checker accepts runs, with and without what was deduced, to the same end; and no annotation
-//! that was deduced is false of a run.
+//! Oracle of the checker: an accepted program has the same outcome with and without deduced annotations, and no
+//! deduced annotation is false of a run.
 
 use super::inputs::{drawn, options};
 use crate::case::{Case, Finding};

@@ -1,5 +1,5 @@
-//! Dims that are known before a run are those of the run; what the prover says of the dims of a program
-//! holds, or fails, for numbers.
+//! Oracle of the prover: dims that are known before a run are those of the run, and proved or refuted claims hold
+//! or fail for numbers.
 
 use super::inputs::{drawn, options};
 use crate::case::{Case, Finding};

@@ -1,4 +1,4 @@
-//! Dims and values for the functions of a case.
+//! Inputs: sizes and values for the functions of a case.
 
 use crate::case::Case;
 use crate::session::Statistics;

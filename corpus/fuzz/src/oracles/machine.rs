@@ -1,4 +1,4 @@
-//! The virtual machine against the interpreter: P2.3, as a module file that went through bytes.
+//! Oracle of the VM: P2.3, encoded as a module file and decoded, agrees with the interpreter.
 
 use super::inputs::{drawn, options};
 use super::{Backend, passes};

@@ -1,4 +1,4 @@
-//! What must hold of every program, a file each.
+//! Oracles: properties that every program must have, one file each.
 
 mod checker;
 mod claims;

@@ -1,5 +1,6 @@
-//! Passes: what comes out means what went in, reads back, and says no less. The whole route is held first,
-//! which is quick; where it differs, or now and then, every pass by itself, which names the guilty one.
+//! Oracle of passes: a pass preserves the meaning, its output reads back, and no annotation becomes coarser. The
+//! whole pipeline is checked first, which is quick. Where it differs, and for some programs always, each pass is
+//! checked by itself, which names the wrong one.
 
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
@@ -82,7 +83,7 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
     Ok(())
 }
 
-/// A program, and what it came to: it is run once for all that is held against it.
+/// A program and its outcome: it is run once for all comparisons.
 struct Held<'a> {
     case: &'a Case,
     statistics: &'a mut Statistics,

@@ -1,5 +1,5 @@
-//! Every program once through the whole pipeline, and one call of each function before and after it: less of
-//! each program than `passes` holds, of more programs.
+//! Oracle of the pipeline: one call of each function before and after the whole pipeline. It checks less of each
+//! program than `passes`, and more programs.
 
 use super::inputs::{drawn, options};
 use super::passes;

@@ -1,4 +1,4 @@
-//! Text and program are inverse: as written and as deduced; the formatter's layout is its own.
+//! Oracle of the printer: text and program are inverse, as written and as deduced; the formatter is idempotent.
 
 use crate::case::{Case, Finding};
 use crate::session::Statistics;

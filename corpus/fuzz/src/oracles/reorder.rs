@@ -1,5 +1,5 @@
-//! Independent bindings in another order: pure calls of operators, fields and other names, between what must keep its
-//! place (checks, effects, branches, closures and calls of functions).
+//! Reordering of independent bindings: pure calls of operators, fields and aliases move. Checks, effects, branches,
+//! closures and calls of functions keep their places.
 
 use relax_rewrite::blocks::for_each_block;
 use relax_semantics::ops::{Effect, lookup};

@@ -1,4 +1,4 @@
-//! A function with numbers for its symbolic variables.
+//! Specialization: a function with numbers for its symbolic variables.
 
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

@@ -1,5 +1,5 @@
-//! Programs that mean the same by what they are: with other names, with independent bindings in another
-//! order, with numbers for dims. Each twin is lowered, and held against the program.
+//! Metamorphic oracle: programs that are equal by construction, with other names, with independent bindings in
+//! another order, with numbers for dims. Each variant is lowered, and compared with the program.
 
 use super::inputs::{drawn, options};
 use super::passes;

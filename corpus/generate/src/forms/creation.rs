@@ -1,4 +1,4 @@
-//! Tensors made of nothing but dims and a number, and changes of dtype.
+//! Creation of tensors from dims and a number; changes of dtype.
 
 use super::{Call, Form, one, roughly};
 use crate::body::Body;

@@ -1,4 +1,4 @@
-//! Operators of several devices, which a single process runs.
+//! Collective operators of several devices, run by a single process.
 
 use super::{Call, Form, one, roughly, times};
 use crate::body::Body;

@@ -1,4 +1,4 @@
-//! Operators that read or write at places: indices are in range more often than not.
+//! Gather, scatter and other indexing: indices are in range more often than not.
 
 use super::{Call, Form, int, one, unknown};
 use crate::body::Body;

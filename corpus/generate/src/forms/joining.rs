@@ -1,4 +1,4 @@
-//! Operators that put tensors together or take them apart.
+//! Concatenation, stacking and splitting.
 
 use super::{Call, Form, each, int, one, plus, unknown};
 use crate::body::Body;

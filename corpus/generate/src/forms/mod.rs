@@ -1,5 +1,5 @@
-//! Calls of operators, a file for each chapter of the operator reference: each form takes or makes the
-//! operands that its operator's constraints ask for, and tells the type of the result.
+//! Forms of operator calls, a file per chapter of the operator reference. Each form takes or makes the operands
+//! that satisfy its operator's constraints, and infers the type of the result.
 
 mod attention;
 mod calls;

@@ -1,4 +1,4 @@
-//! Operators that move elements: views, permutations, stretching.
+//! Data movement: views, permutations, broadcasts.
 
 use super::{Call, Form, int, one, roughly, times};
 use crate::body::Body;

@@ -1,4 +1,4 @@
-//! Sorting, ranking and sets: dims of some results are told by elements.
+//! Sorting, ranking and sets: some dims of results depend on elements.
 
 use super::{Call, Form, each, one, unknown};
 use crate::body::Body;

@@ -1,4 +1,4 @@
-//! Products of tensors.
+//! Matrix and tensor products.
 
 use super::{Call, Form, one};
 use crate::body::Body;
