@@ -5,9 +5,9 @@
 //! `minilm.sh` fills.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::tensor_files::read_npz;
 use relax_demo::encoder::Encoder;
 use relax_demo::tokens::{Batch, Tokenizer};
+use relax_program::tensor_files::read_npz;
 use relax_semantics::tensor::{Number, Tensor};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

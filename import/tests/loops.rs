@@ -2,8 +2,8 @@
 //! `scripts/loops_onnx.py` made the models.
 
 use ndarray::{ArrayD, IxDyn};
-use relax_corpus::pipeline::{Program, RunOptions, run};
 use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx};
+use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::annotation::Annotation;

@@ -100,8 +100,8 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
     program.constants = constants;
     let metadata = Metadata {
         producer: format!("relax {}", env!("CARGO_PKG_VERSION")),
-        signatures: relax_corpus::pipeline::print(&signatures(around.signatures)),
-        programs: relax_corpus::pipeline::print(&programs),
+        signatures: relax_program::frontend::print(&signatures(around.signatures)),
+        programs: relax_program::frontend::print(&programs),
         source_name: around.source.name.clone(),
     };
     let source = around.source.text.clone();

@@ -5,12 +5,12 @@
 //! it was skipped, and with `RELAX_REQUIRE_WEIGHTS=1` it fails.
 
 use relax_build::{build_cpu, lower_for_cpu};
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::Program;
-use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::program::Around;
+use relax_program::externals::constants;
+use relax_program::frontend::Program;
+use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;

@@ -1,9 +1,9 @@
 //! Which kernels of the processor watch elements.
 
 use relax_build::lower_for_cpu;
-use relax_corpus::pipeline::Program;
 use relax_emit::initialized::elements_of_parameters;
 use relax_emit::watched;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_syntax::span::Source;

@@ -337,7 +337,7 @@ fn plain(dim: &Dim) -> Option<TExpr> {
 #[cfg(test)]
 mod tests {
     use crate::initialized::unproved;
-    use relax_corpus::pipeline::Program;
+    use relax_program::frontend::Program;
     use relax_syntax::ir::Definition;
     use relax_syntax::span::Source;
 

@@ -345,7 +345,7 @@ pub(crate) fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{elements_of_parameters, unproved};
-    use relax_corpus::pipeline::Program;
+    use relax_program::frontend::Program;
     use relax_syntax::ir::{Definition, TensorProgram};
     use relax_syntax::span::Source;
 

@@ -116,7 +116,7 @@ fn reads_beside(value: &TExpr, buffer: BufferId, at: &[TExpr]) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::{Sums, print_c};
-    use relax_corpus::pipeline::Program;
+    use relax_program::frontend::Program;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 

@@ -5,10 +5,10 @@
 #[path = "route/load.rs"]
 mod route;
 
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::Program;
-use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_emit::Sums;
+use relax_program::externals::constants;
+use relax_program::frontend::Program;
+use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;

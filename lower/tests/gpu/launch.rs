@@ -1,8 +1,8 @@
 //! Programs before and after scheduling on the same data, in the interpreter.
 
-use relax_corpus::compare::{Relation, compare};
-use relax_corpus::pipeline::print;
-use relax_corpus::signature::dim_of_size;
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::print;
+use relax_program::signature::dim_of_size;
 use relax_rewrite::launches::{Launch, has_threads, launches};
 use relax_rewrite::workspaces::is_workspace;
 use relax_semantics::ops::Limits;

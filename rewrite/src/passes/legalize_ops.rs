@@ -12,7 +12,7 @@ use crate::known::{Given, known_atom};
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::unwritten::unwritten;
-use relax_corpus::pipeline::print;
+use relax_program::frontend::print;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;

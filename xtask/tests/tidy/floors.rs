@@ -15,9 +15,11 @@ const FLOORS: &[(&str, u32)] = &[
     ("syntax", 0),
     ("semantics", 1),
     ("symbolic", 1),
-    ("corpus", 2),
+    ("program", 2),
     ("proofs", 2),
     ("theorems", 2),
+    ("corpus", 3),
+    ("corpus/generate", 3),
     ("validation", 3),
     ("import", 3),
     ("rewrite", 3),
@@ -28,7 +30,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/build", 5),
     ("backends/cuda", 5),
     ("backends/webgpu", 5),
-    ("fuzz", 6),
+    ("corpus/fuzz", 6),
     ("cli", 7),
     ("demo", 7),
     ("mutants", 8),
@@ -38,13 +40,27 @@ const FLOORS: &[(&str, u32)] = &[
 /// The folder of the crates that know a device.
 const BACKENDS: &str = "backends/";
 
+/// The crate of the programs of the corpus and their harness: a dev-dependency everywhere.
+const HARNESS: &str = "relax-corpus";
+
 /// Third-party crates that a folder must not know.
 const STRANGERS: &[(&str, &[&str])] = &[
     ("syntax", &["ndarray", "egg", "z3", "z3-sys"]),
     ("semantics", &["egg", "z3", "z3-sys"]),
     ("symbolic", &["ndarray"]),
     ("proofs", &["egg", "z3", "z3-sys", "relax-symbolic"]),
-    ("validation", &["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"]),
+    (
+        "validation",
+        &[
+            "egg",
+            "z3",
+            "z3-sys",
+            "relax-symbolic",
+            "relax-program",
+            "relax-corpus",
+            "relax-rewrite",
+        ],
+    ),
     ("backends/", &["egg", "z3", "z3-sys", "lalrpop", "lalrpop-util"]),
 ];
 
@@ -115,7 +131,7 @@ fn crates_depend_on_lower_floors_only() {
         for dependency in &member.dependencies {
             let Some(other) = members.get(&dependency.name) else { continue };
             // Tests of every floor may run corpus programs.
-            let harness = other.folder == "corpus" && dependency.kind == "dev";
+            let harness = dependency.name == HARNESS && dependency.kind == "dev";
             let lower = floor(&other.folder).is_some_and(|floor| floor < own);
             if !lower && !harness {
                 let (folder, kind) = (&other.folder, &dependency.kind);
@@ -125,6 +141,23 @@ fn crates_depend_on_lower_floors_only() {
         }
     }
     report("floors", &findings);
+}
+
+/// A build dependency is part of the product too.
+#[test]
+fn only_tests_know_the_corpus() {
+    let members = members();
+    assert!(members.contains_key(HARNESS), "there is no crate `{HARNESS}`");
+    let mut findings = Vec::new();
+    for member in members.values() {
+        let of_product = member.dependencies.iter().filter(|dependency| dependency.kind != "dev");
+        for dependency in of_product.filter(|dependency| dependency.name == HARNESS) {
+            let (manifest, kind) = (&member.manifest, &dependency.kind);
+            findings
+                .push(format!("{manifest}: a {kind} dependency on `{HARNESS}`, for tests only"));
+        }
+    }
+    report("the corpus", &findings);
 }
 
 #[test]
@@ -150,7 +183,9 @@ fn strangers_stay_out() {
 #[test]
 fn the_checker_of_compilations_reaches_no_prover() {
     let reached = reached_from("relax-validation");
-    for stranger in ["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"] {
+    for stranger in
+        ["egg", "z3", "z3-sys", "relax-symbolic", "relax-program", "relax-corpus", "relax-rewrite"]
+    {
         assert!(!reached.contains(stranger), "`relax-validation` reaches `{stranger}`");
     }
     for expected in ["relax-proofs", "relax-semantics", "relax-syntax", "relax-theorems"] {

@@ -1,9 +1,9 @@
 //! Which programs are run, and on what.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::canonical::canonical_program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};

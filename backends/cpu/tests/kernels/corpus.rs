@@ -4,8 +4,8 @@
 
 use super::cases::{Case, cases, programs};
 use super::native::{All, Built, build_all};
-use relax_corpus::compare::{Relation, compare};
 use relax_emit::{OUT_OF_MEMORY, Sums, computes_alike};
+use relax_program::compare::{Relation, compare};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Options};
