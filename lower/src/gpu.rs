@@ -8,7 +8,7 @@
 //!
 //! Kernels are launched in the order of the text, and the end of a launch is the only synchronisation of the whole grid: nests
 //! that depend on one another are kernels of their own. The extents of `blockIdx` and `threadIdx` loops depend on dims, scalar
-//! parameters and such `t` alone; where an extent is 0 nothing is launched. `relax_rewrite::launches` takes a scheduled program
+//! parameters and such `t` alone; where an extent is 0 nothing is launched. `relax_tir::launches` takes a scheduled program
 //! apart, for all printers alike.
 //!
 //! **The general binding** ([`schedule`]) takes any tensor program. Of a nest it binds the loops of which it can tell that their

@@ -3,10 +3,9 @@
 
 use crate::Sums;
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::products::mentions;
-use relax_rewrite::walk::{stored, visit_own};
+use relax_semantics::tir::walk::{stored, visit, visit_own};
 use relax_syntax::ir::tensor::{BinOp, Loop, Stmt, StmtKind, TExpr};
+use relax_tir::products::mentions;
 
 impl Printer<'_, '_> {
     /// Names what a loop divides by that is the same in all its iterations; what is known of divisors is put back by who

@@ -5,10 +5,10 @@
 use crate::OUT_OF_MEMORY;
 use crate::multiply::{at_most_one_place, lone};
 use crate::printer::Printer;
-use relax_rewrite::products::{At, SumOfProducts, factor, mentions, narrowed};
-use relax_rewrite::walk::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
+use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
 
 /// Which loops are which.
 struct Filled<'s> {

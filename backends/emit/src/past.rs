@@ -3,11 +3,11 @@
 //! vectors; whether it is done is asked at run time, by what the whole result takes.
 
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::products::{flat, mentions};
-use relax_rewrite::workspaces::is_workspace;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Intrinsic, Loop, Param, Stmt, StmtKind, TExpr};
+use relax_tir::products::{flat, mentions};
+use relax_tir::workspaces::is_workspace;
 
 /// Elements that are computed before they are written.
 const BLOCK: usize = 256;

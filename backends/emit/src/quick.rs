@@ -7,7 +7,7 @@
 use crate::Sums;
 use crate::dtypes;
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
 

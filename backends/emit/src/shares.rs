@@ -3,12 +3,12 @@
 
 use crate::Sums;
 use crate::accumulate::Terms;
-use crate::apart::loads;
 use crate::printer::Printer;
-use relax_rewrite::products::mentions;
-use relax_rewrite::walk::{Place, Rewrite, expr};
+use relax_semantics::tir::walk::{Place, Rewrite, expr};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::analysis::dependence::loads;
+use relax_tir::products::mentions;
 
 /// Both loops.
 struct Shares<'s> {

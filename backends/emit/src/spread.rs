@@ -6,13 +6,12 @@
 //! run together only where none stops.
 
 use crate::Sums;
-use crate::apart::{Nest, are_apart};
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::products::Product;
-use relax_rewrite::walk::{visit_own, visit_statements};
+use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::analysis::dependence::{Nest, are_independent};
+use relax_tir::products::Product;
 
 /// What an element function costs, in operations.
 const CALL: usize = 8;
@@ -109,7 +108,7 @@ impl Printer<'_, '_> {
             return Some(0);
         }
         let mut count = first.whole();
-        while count > 0 && !are_apart(&[first.nest(count)]) {
+        while count > 0 && !are_independent(&[first.nest(count)]) {
             count -= 1;
         }
         if count > 1 && count == first.loops.len() && first.is_straight() {
@@ -131,13 +130,13 @@ impl Printer<'_, '_> {
             group.push(next);
             let nests: Vec<Nest> =
                 if same { group.iter().map(|nest| nest.nest(outer)).collect() } else { Vec::new() };
-            if nests.is_empty() || !are_apart(&nests) {
+            if nests.is_empty() || !are_independent(&nests) {
                 group.pop();
                 break;
             }
         }
         while !group.is_empty() && first.whole() >= outer {
-            if are_apart(&[first.nest(outer)]) && self.part(&group, outer) {
+            if are_independent(&[first.nest(outer)]) && self.part(&group, outer) {
                 return Some(group.len() - 1);
             }
             group.pop();

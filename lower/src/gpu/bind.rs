@@ -8,7 +8,7 @@ use super::program::Writer;
 use super::storage::{Spread, spread};
 use super::wide::{self, vectors};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{

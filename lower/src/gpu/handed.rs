@@ -1,13 +1,13 @@
 //! Memory that only the iterations of a nest know, an element each: it becomes one element of a nearer scope.
 
 use super::program::Writer;
-use relax_rewrite::walk::{
+use relax_semantics::tir::walk::{
     Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
 };
-use relax_rewrite::workspaces::is_forgotten;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
+use relax_tir::workspaces::is_forgotten;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Buffers with an element for each iteration of `loops` that nothing sees but `all`, the statements of an iteration.

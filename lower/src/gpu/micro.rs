@@ -9,7 +9,7 @@ use super::expressions::{add, binary, ceil_divide, extent, multiply};
 use super::handed::Nearer;
 use super::program::Writer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
-use relax_rewrite::walk::{Place, Rewrite, expr, mentions, statements};
+use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{

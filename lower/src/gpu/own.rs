@@ -3,7 +3,7 @@
 //! That is so where some index of every buffer that the nest writes tells, at each access alike, the iteration: it is one to one in
 //! the loop's variable, and depends on no other loop. Memory that is allocated in the nest is the iteration's anyway.
 
-use relax_rewrite::walk::{visit, visit_own, visit_statements};
+use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
 use relax_semantics::tir::{Sources, Vars, reductions};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};

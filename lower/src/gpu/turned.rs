@@ -9,8 +9,8 @@ use super::program::Writer;
 use super::steps::unwrapped;
 use super::tiles::{Tiled, is_long, nothing, over_blocks};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::{Place, Rewrite, expr, mentions, visit};
 use relax_semantics::tir::Typing;
+use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, visit};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
@@ -119,7 +119,8 @@ fn written(writer: &mut Writer, turned: &Turned, limits: Limits) -> Vec<Stmt> {
     let indices = [tx, ty].map(TExpr::Scalar).to_vec();
     let from = TExpr::Load { buffer: tile, indices };
     let mut from = FromTile { load: &turned.load, tile: from };
-    let then = relax_rewrite::walk::statements(std::slice::from_ref(&turned.store), &mut from);
+    let then =
+        relax_semantics::tir::walk::statements(std::slice::from_ref(&turned.store), &mut from);
     let tiles = [(tr, size), (tw, size)];
     let mut body = places([r, w], tiles, [tx, ty], span);
     body.push(Stmt { kind: loaded, span });

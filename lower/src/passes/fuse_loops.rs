@@ -8,17 +8,17 @@
 //! have schedules of their own.
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_rewrite::products::sums_products;
-use relax_rewrite::ranges::{Ranges, assume_declared};
-use relax_rewrite::renumber_program;
-use relax_rewrite::total::Total;
-use relax_rewrite::walk::{Rewrite, accesses, statements};
 use relax_semantics::check::Phase;
+use relax_semantics::tir::ranges::{Ranges, assume_declared};
+use relax_semantics::tir::total::Total;
+use relax_semantics::tir::walk::{Rewrite, accesses, statements};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::products::sums_products;
+use relax_tir::renumber::renumber_program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.

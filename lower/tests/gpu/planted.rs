@@ -9,7 +9,7 @@ use relax_corpus::compare::Relation;
 use relax_corpus::files;
 use relax_corpus::pipeline::Program;
 use relax_lower::gpu::{Limits, Order, schedule_in};
-use relax_rewrite::walk::{Place, Rewrite, statements};
+use relax_semantics::tir::walk::{Place, Rewrite, statements};
 use relax_symbolic::Prover;
 use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, TensorProgram};

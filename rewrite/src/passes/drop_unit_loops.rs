@@ -5,14 +5,14 @@
 //! those with blocks whose axes the loops decide.
 
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::number::renumber_program;
-use crate::programs::products::sums_products;
-use crate::programs::walk::{Place, Rewrite, statements, visit_statements};
 use relax_semantics::check::Phase;
+use relax_semantics::tir::walk::{Place, Rewrite, statements, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module};
+use relax_tir::products::sums_products;
+use relax_tir::renumber::renumber_program;
 use std::collections::BTreeSet;
 
 /// The record.

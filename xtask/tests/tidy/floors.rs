@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("corpus", 2),
     ("proofs", 2),
     ("theorems", 2),
+    ("tir", 2),
     ("validation", 3),
     ("import", 3),
     ("rewrite", 3),
