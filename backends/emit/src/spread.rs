@@ -26,10 +26,10 @@ pub(crate) struct Plain<'s> {
 
 impl<'s> Plain<'s> {
     pub(crate) fn of(stmt: &'s Stmt) -> Option<Self> {
-        let StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } = &stmt.kind
-        else {
+        let StmtKind::For { loops, kind, body } = &stmt.kind else { return None };
+        if !kind.is_sequential() {
             return None;
-        };
+        }
         let allocates = |stmt: &Stmt| {
             let mut found = false;
             visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
@@ -280,5 +280,61 @@ impl Printer<'_, '_> {
     pub(crate) fn share_parameters(&mut self, parameters: &[(String, String)]) {
         let shared = parameters.iter().cloned();
         self.shared = shared.map(|(of, name)| Shared { of, name }).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Sums, print_c};
+    use relax_corpus::pipeline::Program;
+    use relax_symbolic::Prover;
+    use relax_syntax::span::Source;
+
+    /// The C code, without comments, of a kernel whose outermost loop is of this kind.
+    fn code(kind: &str, body: &str) -> String {
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((\"n\", \"m\"), \"f32\"), Y: Buffer((\"n\", \"m\"), \"f32\")):\n    \
+                 for i in {kind}(n):\n        \
+                     for j in serial(m):\n            {body}\n"
+        );
+        let module = Program::load(Source::new("rows", text)).module;
+        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
+        let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn has_threads(code: &str) -> bool {
+        code.contains("threads->run(")
+    }
+
+    #[test]
+    fn a_parallel_loop_runs_on_threads_as_a_serial_one_does() {
+        for body in
+            ["Y[i, j] = X[i, j] * 2.0", "Y[i, j] = X[i, m - 1 - j] + 1.0", "Y[i, 0] = X[i, j]"]
+        {
+            let parallel = code("parallel", body);
+            assert!(has_threads(&parallel), "{body}");
+            assert_eq!(parallel, code("serial", body));
+        }
+    }
+
+    #[test]
+    fn a_parallel_loop_that_carries_a_dependence_gets_no_threads() {
+        for body in [
+            "Y[0, j] += X[i, j]",
+            "Y[i, j] = Y[max(i - 1, 0), j] + X[i, j]",
+            "Y[i // 2, j] = X[i, j]",
+        ] {
+            assert!(!has_threads(&code("parallel", body)), "{body}");
+        }
+    }
+
+    #[test]
+    fn loops_that_fix_how_they_run_get_no_threads() {
+        for kind in ["vectorized", "unroll"] {
+            assert!(!has_threads(&code(kind, "Y[i, j] = X[i, j]")), "{kind}");
+        }
     }
 }

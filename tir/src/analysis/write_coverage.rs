@@ -10,7 +10,7 @@ use crate::kernel_kind::{Nest, output_of};
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// Whether some statement of a body writes every element of a buffer, whatever the dims are.
@@ -78,7 +78,7 @@ impl<'s> WholeLoopStores<'s> {
     fn search(&mut self, body: &'s [Stmt]) {
         for stmt in body {
             match &stmt.kind {
-                StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } => {
+                StmtKind::For { loops, kind, body } if kind.is_sequential() => {
                     let outer = self.loops.len();
                     self.loops.extend(loops);
                     self.search(body);

@@ -8,7 +8,7 @@ use crate::products::sums_products;
 use relax_semantics::tir::walk::{accesses, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeMap;
 
 /// The rows of a program.
@@ -37,9 +37,7 @@ impl Rows {
                     written.push(*buffer);
                     continue;
                 }
-                StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } => {
-                    (loops, body)
-                }
+                StmtKind::For { loops, kind, body } if kind.is_sequential() => (loops, body),
                 _ => return None,
             };
             if !is_plain(body) || sums_products(body) {

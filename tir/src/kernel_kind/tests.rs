@@ -1,6 +1,6 @@
 //! Small tensor programs of every class, and those that nearly are of it.
 
-use super::{Analysis, KernelKind, Read};
+use super::{Analysis, KernelKind, Read, Rows};
 use crate::analysis::traps::TrapFree;
 use relax_symbolic::Prover;
 use relax_syntax::ir::TensorProgram;
@@ -256,4 +256,16 @@ fn a_reduction_in_several_statements_is_one() {
     is(KernelKind::Opaque, shapes, &sum(product, "f32(T[n - 1 - i])"));
     is(KernelKind::Opaque, shapes, &sum(product, "f32(T[i]) + W[i, 0]"));
     is(KernelKind::Opaque, shapes, &sum("T[n - 1 - i]", "f32(T[i])"));
+}
+
+#[test]
+fn rows_of_parallel_loops_are_those_of_serial_loops() {
+    let rows = |kind: &str| {
+        let body =
+            format!("for i in {kind}(n):\n    for j in range(4):\n        Y[i, j] = X[i, j]");
+        Rows::of(&program(&buffers("X: n, 4 | Y: n, 4"), &body)).map(|rows| rows.loops)
+    };
+    assert_eq!(rows("serial"), Some(1));
+    assert_eq!(rows("parallel"), Some(1));
+    assert_eq!(rows("vectorized"), None);
 }
