@@ -405,7 +405,7 @@ mod tests {
                     for j in grid(m):\n        Y[i, j] = Y[i, m - 1 - j] * 2.0\n";
         assert_eq!(output(matrix, rows), "written[]");
         assert_eq!(output(matrix, &rows.replace("grid", "parallel")), "written[]");
-        assert_eq!(output(matrix, &rows.replace("grid", "vectorized")), "read, written[]");
+        assert_eq!(output(matrix, &rows.replace("grid", "vectorized")), "read, open");
         assert_eq!(output(matrix, &rows.replacen("grid(m)", "range(1, m)", 1)), "read, written[]");
         assert_eq!(output(matrix, &rows.replace("Y[i, m", "Y[n - 1 - i, m")), "read, written[]");
         assert_eq!(output("(2,)", "Y[0] = 1.0\nY[1] = 2.0\n"), "written[]");
