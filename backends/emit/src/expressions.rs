@@ -4,8 +4,8 @@
 use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
+use crate::f32_narrowing;
 use crate::printer::Printer;
-use crate::quick;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
@@ -353,13 +353,13 @@ impl Printer<'_, '_> {
         let arguments = values.join(", ");
         if self.sums == Sums::AnyOrder
             && want == DType::F32
-            && let Some(name) = quick::name(function)
+            && let Some(name) = f32_narrowing::name(function)
         {
             return format!("{name}({arguments})");
         }
         if self.about
             && want == DType::F64
-            && let Some(name) = quick::about(function)
+            && let Some(name) = f32_narrowing::about(function)
         {
             return format!("{name}({arguments})");
         }

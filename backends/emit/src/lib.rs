@@ -18,30 +18,29 @@ mod boundary;
 mod checks;
 pub mod cuda;
 mod dims;
-mod divisors;
 mod dtypes;
 mod expressions;
-mod filled;
+mod f32_narrowing;
+mod fused_packing;
 mod held_values;
 mod multiply;
 mod names;
 mod outline;
-mod parts;
-mod past;
+mod parallelize;
 mod prelude;
 mod printer;
-mod quick;
+mod reciprocals;
 mod rows;
-mod shares;
-mod spread;
+mod softmax_epilogue;
 mod statements;
+mod streaming_stores;
 pub mod tiles;
+mod translation_units;
 
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 
-use parts::Piece;
 use prelude::Uses;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
@@ -55,6 +54,7 @@ use relax_tir::barrier_fission::without_barriers;
 use relax_tir::barriers::has_barrier;
 use relax_tir::named_blocks::without_named_blocks;
 use std::collections::BTreeSet;
+use translation_units::Piece;
 
 /// A program that ran out of memory: no trap, but `Stop::Exhausted`.
 pub const OUT_OF_MEMORY: &str = "exhausted/memory";
@@ -176,7 +176,7 @@ pub fn print_c<'t>(
             Err(reason) => left_out.push((program.name.clone(), reason)),
         }
     }
-    let (text, parts) = parts::text(&pieces, tiles);
+    let (text, parts) = translation_units::text(&pieces, tiles);
     Source { text, parts, kernels, left_out }
 }
 

@@ -4,8 +4,8 @@
 use crate::OUT_OF_MEMORY;
 use crate::checks::Checks;
 use crate::expressions::grouped;
+use crate::parallelize::{Plain, is_whole};
 use crate::printer::Printer;
-use crate::spread::{Plain, is_whole};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};

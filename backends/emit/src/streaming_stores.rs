@@ -1,6 +1,6 @@
-//! Rows of results that are larger than caches are written past them: a processor that fetches a line before it writes to it moves
-//! half as much again. A few hundred elements are computed into a buffer first, which leaves them to the compiler's
-//! vectors; whether it is done is asked at run time, by what the whole result takes.
+//! Streaming (non-temporal) stores for rows of results that are larger than the caches: a plain store fetches the line first and
+//! moves half as much again. A few hundred elements are computed into a buffer before they are stored, so that the compiler can
+//! vectorize them. The size of the whole result decides at run time.
 
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;

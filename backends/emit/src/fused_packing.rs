@@ -1,6 +1,7 @@
-//! Products with a factor that is computed while its blocks are packed, as in Vortex's fused prologues: a convolution reads the
-//! windows of its data so, and weights of few bits are decoded so. The prelude calls a function of the kernel for each block, which
-//! writes elements in the order in which tiles read them; nothing of the factor is in memory besides.
+//! Fused packing: products with a factor that is computed while its blocks are packed, as in Vortex's fused prologues. A
+//! convolution reads the windows of its data so (implicit GEMM, im2col without the matrix), and quantized weights are decoded so.
+//! The prelude calls a function of the kernel for each block, which writes elements in the order in which tiles read them; the
+//! factor itself is never in memory.
 
 use crate::OUT_OF_MEMORY;
 use crate::multiply::{at_most_one_place, lone};

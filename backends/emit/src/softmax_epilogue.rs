@@ -1,5 +1,5 @@
-//! Shares of a sum: `T += f(k)` for all `k`, then `Y[k] = f(k) / T`, as softmax ends. Where sums may be formed in any
-//! order, `f` is computed once, kept where the share goes, and multiplied by the inverse of the sum.
+//! Epilogue of softmax: `T += f(k)` for all `k`, then `Y[k] = f(k) / T`. Where reassociation is allowed, `f` is computed once,
+//! kept where the quotient goes, and multiplied by the reciprocal of the sum.
 
 use crate::Sums;
 use crate::accumulate::Terms;

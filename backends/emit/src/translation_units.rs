@@ -1,4 +1,4 @@
-//! The C file of many kernels in parts: one text to read, and with `-DRX_PART=k` the part k of it, so that two
+//! Translation units: the C file of many kernels is one text to read, and with `-DRX_PART=k` its unit `k`, so that two
 //! processes of a compiler share the work.
 
 use crate::prelude::{self, Uses};

@@ -1,7 +1,7 @@
-//! Expressions of f64 that are rounded to f32 at once, or summed, computed in f32: with sixteen lanes where there
+//! Narrowing to f32: expressions of f64 that are rounded to f32 at once, or summed, are computed in f32: with sixteen lanes where there
 //! were eight, and polynomials of half the length. Only where results need not be those of the interpreter bit for
 //! bit. Each operation rounds to f32; the functions are right within 2 units in the last place, quotients by what is the
-//! same for a whole loop within 1.5 (`divisors.rs`). What calls
+//! same for a whole loop within 1.5 (`reciprocals.rs`). What calls
 //! other functions stays in f64, with functions that are right to more than f32 only.
 
 use crate::Sums;

@@ -1,9 +1,9 @@
-//! The outermost nests of a kernel: their iterations are cut into parts for threads where each touches what is its
-//! own, and what follows a product of matrices is done block by block, while the block is in a cache.
+//! Loop parallelization: the iterations of the outermost nests are cut into chunks for threads where no loop carries a
+//! dependence, and the nests that follow a product of matrices are fused with it block by block, while the block is in a cache.
 //!
-//! Iterations of one nest run in another order then, but an element is computed as before. A nest that may stop
-//! stays alone: of its parts the first one that stops tells why, which is the first iteration that stops. Nests
-//! run together only where none stops.
+//! Iterations of one nest run in another order then, but an element is computed as before. A nest that may trap
+//! stays alone: of its chunks the first one that traps reports, which is the first iteration that traps. Nests
+//! run together only where none traps.
 
 use crate::Sums;
 use crate::outline::{Shared, total};

@@ -1,5 +1,5 @@
-//! What all values of an innermost loop are divided by: a product with its inverse takes a fraction of the time of a
-//! quotient, where sums may be formed in any order anyway.
+//! Reciprocals: a divisor that is invariant in an innermost loop is inverted once before it, where reassociation is allowed. A
+//! product takes a fraction of the time of a quotient.
 
 use crate::Sums;
 use crate::printer::Printer;
