@@ -23,18 +23,17 @@ mod bind;
 mod block;
 mod choice;
 mod expressions;
-mod handed;
 pub mod measured;
-mod micro;
-mod own;
 mod program;
+mod register_tiles;
 mod rows;
+mod scope_promotion;
 mod steps;
 mod storage;
 mod tiles;
-mod turned;
+mod transpose_tiles;
+mod vectorize;
 mod warps;
-mod wide;
 
 pub use program::{schedule, schedule_by, schedule_in, schedule_module};
 

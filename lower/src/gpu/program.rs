@@ -5,7 +5,7 @@ use super::expressions::thread_loop;
 use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
-use super::turned::turn;
+use super::transpose_tiles::turn;
 use super::{Choices, Limits, Order};
 use relax_semantics::tir::walk::{Rewrite, loaded, statements, stored, visit_statements};
 use relax_syntax::Name;

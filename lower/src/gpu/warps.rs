@@ -9,8 +9,8 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::micro::Names;
 use super::program::Writer;
+use super::register_tiles::Names;
 use super::tiles::{Product, Tiled, over_blocks};
 use relax_semantics::tir::walk::{Place, Rewrite, expr, statements, stored};
 use relax_syntax::dim::Dim;

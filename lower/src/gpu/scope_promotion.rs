@@ -1,4 +1,5 @@
-//! Memory that only the iterations of a nest know, an element each: it becomes one element of a nearer scope.
+//! Scope promotion (scalar replacement): a buffer with an element for each iteration that nothing else sees becomes one element of
+//! a nearer memory scope.
 
 use super::program::Writer;
 use relax_semantics::tir::walk::{

@@ -1,18 +1,20 @@
-//! Of which loops of a nest the iterations touch what is their own.
+//! Dependence analysis of single loops: which loops of a nest carry no dependence.
 //!
-//! That is so where some index of every buffer that the nest writes tells, at each access alike, the iteration: it is one to one in
-//! the loop's variable, and depends on no other loop. Memory that is allocated in the nest is the iteration's anyway.
+//! A loop carries none where every buffer that the nest writes has an axis whose index determines the iteration, alike in each
+//! access: it is injective in the loop's variable and depends on no other loop. Memory that is allocated in the nest is the
+//! iteration's own.
 
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
 use relax_semantics::tir::{Sources, Vars, reductions};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Those of `loops` which may be bound to threads: with any of them bound, the iterations of all bound ones are apart.
-pub(super) fn apart(loops: &[Loop], body: &[Stmt]) -> Vec<bool> {
+/// Which of `loops` may be bound to threads: with any of them bound, the iterations of all bound ones are independent.
+#[must_use]
+pub fn independent_loops(loops: &[Loop], body: &[Stmt]) -> Vec<bool> {
     let nest = Accesses::of(body);
     let first = first_values(loops, body);
-    loops.iter().map(|item| !first.contains(&item.var) && nest.tell(item.var)).collect()
+    loops.iter().map(|item| !first.contains(&item.var) && nest.determine(item.var)).collect()
 }
 
 struct Accesses<'s> {
@@ -51,49 +53,51 @@ impl<'s> Accesses<'s> {
         all
     }
 
-    /// Whether some index of every buffer tells the value of a loop variable.
-    fn tell(&self, var: ScalarId) -> bool {
+    /// Whether some index of every buffer determines the value of a loop variable.
+    fn determine(&self, var: ScalarId) -> bool {
         self.places.values().all(|accesses| {
             let rank = accesses.first().map_or(0, |indices| indices.len());
             (0..rank).any(|at| {
-                let forms: Option<BTreeSet<String>> =
-                    accesses.iter().map(|indices| self.form(&indices[at], var)).collect();
-                forms.is_some_and(|forms| forms.len() == 1)
+                let mut forms = accesses.iter().map(|indices| self.form(&indices[at], var));
+                let first = forms.next().flatten();
+                first.is_some() && forms.all(|form| form == first)
             })
         })
     }
 
-    /// The text of an index that is one to one in a variable and otherwise the same all over the nest.
-    fn form(&self, index: &TExpr, var: ScalarId) -> Option<String> {
+    /// An index with the values of its names, where it is injective in a variable and otherwise the same all over the nest.
+    fn form(&self, index: &TExpr, var: ScalarId) -> Option<TExpr> {
         match index {
-            TExpr::Scalar(id) if *id == var => Some("it".to_owned()),
+            TExpr::Scalar(id) if *id == var => Some(index.clone()),
             TExpr::Scalar(id) => self.form(self.values.get(id)?, var),
             TExpr::Binary(op @ (BinOp::Add | BinOp::Sub), both) => {
-                let part = |expr| self.form(expr, var).or_else(|| same_everywhere(expr));
-                let (a, b) = (self.form(&both.0, var), self.form(&both.1, var));
-                (a.is_some() != b.is_some()).then_some(())?;
-                Some(format!("({} {op:?} {})", part(&both.0)?, part(&both.1)?))
+                let (a, b) = match (self.form(&both.0, var), self.form(&both.1, var)) {
+                    (Some(a), None) => (a, invariant(&both.1)?),
+                    (None, Some(b)) => (invariant(&both.0)?, b),
+                    _ => return None,
+                };
+                Some(TExpr::Binary(*op, Box::new((a, b))))
             }
             TExpr::Binary(BinOp::Mul, both) => {
                 let (factor, other) = match (&both.0, &both.1) {
-                    (TExpr::Int(factor), other) | (other, TExpr::Int(factor)) => (factor, other),
+                    (TExpr::Int(factor), other) | (other, TExpr::Int(factor)) => (*factor, other),
                     _ => return None,
                 };
-                let other = self.form(other, var)?;
-                (*factor != 0).then(|| format!("({factor} * {other})"))
+                let other = self.form(other, var).filter(|_| factor != 0)?;
+                Some(TExpr::Binary(BinOp::Mul, Box::new((TExpr::Int(factor), other))))
             }
             _ => None,
         }
     }
 }
 
-/// The text of what has one value: literals, dims, and sums of them.
-fn same_everywhere(expr: &TExpr) -> Option<String> {
+/// What has one value all over the nest: literals, dims, and arithmetic on them.
+fn invariant(expr: &TExpr) -> Option<TExpr> {
     let mut plain = true;
     visit(expr, &mut |part| {
         plain &= matches!(part, TExpr::Int(_) | TExpr::Dim(_) | TExpr::Binary(..));
     });
-    plain.then(|| format!("{expr:?}"))
+    plain.then(|| expr.clone())
 }
 
 /// Loop variables that blocks without axes of their own go by where they run their `init`.

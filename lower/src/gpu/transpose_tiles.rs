@@ -1,10 +1,9 @@
-//! Stores that run along one loop and read along another, as in a transposition: a block of threads reads a tile along the one,
-//! and writes it along the other, by way of shared memory. So neighbouring threads touch neighbouring elements both times.
+//! Tiled transposition: stores that run along one loop and read along another. A block of threads reads a tile along the one
+//! and writes it along the other through shared memory, so that both accesses are coalesced.
 
 use super::Limits;
 use super::bind::is_of_host;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::own::apart;
 use super::program::Writer;
 use super::steps::unwrapped;
 use super::tiles::{Tiled, is_long, nothing, over_blocks};
@@ -16,6 +15,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BinOp, BufferInfo, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
+use relax_tir::analysis::dependence::loops::independent_loops;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A store that is turned.
@@ -49,7 +49,8 @@ fn turned(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Tur
     let StmtKind::Store { buffer, indices, update: None, value } = &store.kind else { return None };
     let known =
         |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
-    let fits = loops.iter().all(known) && apart(&loops, &body).into_iter().all(|apart| apart);
+    let fits =
+        loops.iter().all(known) && independent_loops(&loops, &body).into_iter().all(|apart| apart);
     let TExpr::Scalar(along) = indices.last()? else { return None };
     let write = loops.iter().position(|item| item.var == *along).filter(|_| fits)?;
     let write = loops.remove(write);

@@ -1,13 +1,13 @@
-//! Sums of products where each thread owns a small square of elements: of each row of it and each column it loads one number from
-//! shared memory for as many products as the square is wide (register blocking).
+//! Register tiles (register blocking): in sums of products each thread owns a small square of elements: of each row of it and each column it loads one number from
+//! shared memory for as many products as the square is wide.
 //!
 //! The elements of a thread lie as far apart as the block has threads, so that neighbouring threads meet neighbouring elements.
 //! Beyond the edges tiles hold 0, and what comes of it is not stored. Every sum is formed in the order of the text: the same bits.
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::handed::Nearer;
 use super::program::Writer;
+use super::scope_promotion::Nearer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
 use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, statements};
 use relax_syntax::dim::Dim;

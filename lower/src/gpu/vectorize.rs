@@ -1,4 +1,4 @@
-//! Rows of whole vectors: a thread computes neighbouring elements, which a device loads and stores at once (multi-version
+//! Vectorization of rows: a thread computes neighbouring elements, which a device loads and stores at once (multi-version
 //! kernels: BladeDISC §5.2).
 //!
 //! That takes rows whose extent the width of a vector divides, as each of them has to begin where a vector may. Where the extents
