@@ -6,13 +6,13 @@
 //! nothing in the module calls are written.
 
 use crate::mutated::mentions;
-use crate::patterns::writes_output;
 use crate::references::references;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module, VarId};
 use relax_syntax::resolve::visit_expr_uses;
+use relax_tir::analysis::write_coverage::writes_output;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function of a module, the variables that may.

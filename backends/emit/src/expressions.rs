@@ -4,15 +4,15 @@
 use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
-use crate::initialized::loads;
+use crate::f32_narrowing;
 use crate::printer::Printer;
-use crate::quick;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::within::assume;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
+use relax_tir::index_bounds::assume;
+use relax_tir::launches::reads;
 
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
@@ -159,7 +159,7 @@ impl Printer<'_, '_> {
         let mut nested = false;
         visit(then, &mut |part| nested |= matches!(part, TExpr::Select(..)));
         // What is nested would be printed twice as often in each further one.
-        if nested || (!loads(then) && !loads(otherwise)) {
+        if nested || (!reads(then) && !reads(otherwise)) {
             return false;
         }
         // The other value knew nothing of the condition.
@@ -198,7 +198,7 @@ impl Printer<'_, '_> {
         operands: &(TExpr, TExpr),
         want: DType,
     ) -> String {
-        let comparison = relax_rewrite::ranges::is_comparison(op);
+        let comparison = relax_semantics::tir::ranges::is_comparison(op);
         let dtype = if comparison { self.typing.compared(&operands.0, &operands.1) } else { want };
         let is_index = self.typing.is_index(&operands.0) && self.typing.is_index(&operands.1);
         let a = self.expr(&operands.0, dtype);
@@ -360,13 +360,13 @@ impl Printer<'_, '_> {
         let arguments = values.join(", ");
         if self.sums == Sums::AnyOrder
             && want == DType::F32
-            && let Some(name) = quick::name(function)
+            && let Some(name) = f32_narrowing::name(function)
         {
             return format!("{name}({arguments})");
         }
         if self.about
             && want == DType::F64
-            && let Some(name) = quick::about(function)
+            && let Some(name) = f32_narrowing::about(function)
         {
             return format!("{name}({arguments})");
         }

@@ -4,7 +4,6 @@ use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
-use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -12,6 +11,7 @@ use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr,
 };
+use relax_tir::index_bounds::assume;
 
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.

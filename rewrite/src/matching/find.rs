@@ -6,9 +6,9 @@
 
 use super::text::{Call, Comparison, Condition, Node, Rule, Side, operands};
 use crate::known::{Given, known_atom};
-use crate::programs::ranges::is_proved;
 use crate::totality::Totality;
 use relax_semantics::ops::{Known, bind, lookup};
+use relax_semantics::tir::ranges::is_proved;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::Dim;

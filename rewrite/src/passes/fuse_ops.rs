@@ -14,7 +14,6 @@ mod stops;
 use crate::blocks::for_each_dataflow;
 use crate::outline::{Label, Outline, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::Analysis;
 use crate::tir_call::TirCall;
 use crate::totality::Totality;
 pub(super) use graph::Graph;
@@ -26,6 +25,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{
     AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, attr,
 };
+use relax_tir::kernel_kind::Analysis;
 use std::collections::{BTreeMap, BTreeSet};
 use stops::Stops;
 

@@ -15,8 +15,6 @@ mod readers;
 
 use crate::dims::always_evaluates;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::{ATTRIBUTE, Analysis, Pattern};
-use crate::programs::number::renumber_program;
 use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
 use producer::{Inlined, Producer, reads};
@@ -30,6 +28,8 @@ use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, Body, Callee, Definition, Expr, Module, TensorProgram, VarId, attr,
 };
+use relax_tir::kernel_kind::{ATTRIBUTE, Analysis, KernelKind};
+use relax_tir::renumber::renumber_program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -65,9 +65,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 /// What is recorded from an analysis is told from the new loops; what someone wrote stays.
 fn record_anew(before: &TensorProgram, program: &mut TensorProgram) {
-    let told = Pattern::recorded(before) == Some(Analysis::of(before).pattern);
+    let told = KernelKind::recorded(before) == Some(Analysis::of(before).kind);
     if told && attr(&program.attrs, ATTRIBUTE).is_some() {
-        let pattern = AttrValue::Str(Name::new(Analysis::of(program).pattern.name()));
+        let pattern = AttrValue::Str(Name::new(Analysis::of(program).kind.name()));
         program.attrs.iter_mut().filter(|(key, _)| key == ATTRIBUTE).for_each(|(_, value)| {
             *value = pattern.clone();
         });

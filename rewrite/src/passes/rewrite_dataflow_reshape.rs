@@ -8,7 +8,6 @@ use super::map_functions;
 use crate::blocks::for_each_dataflow;
 use crate::dims::{always_evaluates, assume_declared};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::only_reshapes;
 use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
 use relax_semantics::check::Phase;
@@ -18,6 +17,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Facts};
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module, VarId};
+use relax_tir::kernel_kind::only_reshapes;
 use std::collections::BTreeSet;
 
 /// The record.

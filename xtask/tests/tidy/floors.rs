@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("theorems", 2),
     ("corpus", 3),
     ("corpus/generate", 3),
+    ("tir", 2),
     ("validation", 3),
     ("import", 3),
     ("rewrite", 3),

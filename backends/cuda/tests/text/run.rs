@@ -90,9 +90,12 @@ fn hold_chunk(
 
 fn has_threads(program: &TensorProgram) -> bool {
     let mut found = false;
-    relax_rewrite::walk::visit_statements(program.body.as_deref().unwrap_or(&[]), &mut |stmt| {
-        found |= matches!(stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
-    });
+    relax_semantics::tir::walk::visit_statements(
+        program.body.as_deref().unwrap_or(&[]),
+        &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
+        },
+    );
     found
 }
 

@@ -6,7 +6,7 @@ use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use relax_build::build_cpu;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Sums, computes_alike};
+use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_program::compare::Relation;
 use relax_program::frontend;
@@ -21,6 +21,7 @@ use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::ir::{Function, Module};
+use relax_tir::analysis::bit_exact::is_bit_exact;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -46,7 +47,7 @@ pub(super) fn hold(
         }
     };
     // Functions of the C library are right within a unit, and so are the interpreter's: what comes of both is not alike.
-    let alike = backend == Backend::Reference || kernels(&lowered).into_iter().all(computes_alike);
+    let alike = backend == Backend::Reference || kernels(&lowered).into_iter().all(is_bit_exact);
     let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
     for function in case.checked.functions() {
         for index in 0..CALLS {

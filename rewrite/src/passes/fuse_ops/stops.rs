@@ -2,7 +2,6 @@
 
 use super::Programs;
 use crate::dims::always_evaluates;
-use crate::patterns::Totals;
 use crate::tir_call::TirCall;
 use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
@@ -10,11 +9,12 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Function, Module, VarId};
+use relax_tir::analysis::traps::TrapFree;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Stops<'m> {
     programs: &'m Programs<'m>,
-    totals: BTreeMap<&'m Name, Option<Totals>>,
+    totals: BTreeMap<&'m Name, Option<TrapFree>>,
     checked: &'m Checked,
     unwritten: BTreeMap<Name, BTreeSet<VarId>>,
 }
@@ -26,7 +26,8 @@ impl<'m> Stops<'m> {
         programs: &'m Programs<'m>,
         facts: &mut dyn Facts,
     ) -> Self {
-        let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program, facts)));
+        let totals =
+            programs.iter().map(|(&name, known)| (name, TrapFree::of(known.program, facts)));
         Self { programs, totals: totals.collect(), checked, unwritten: unwritten(module) }
     }
 
