@@ -7,22 +7,15 @@
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
 use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
-use relax_semantics::ops::{Effect, Operator, lookup};
+use relax_semantics::ops::{Effect, Known, Operand, Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::{Class, DType};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::resolve::atom_uses;
+use relax_syntax::resolve::constant::constant_dims;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Rows of no total family that are total.
-const BESIDE_FAMILIES: &[&str] = &["strided_slice"];
-
-/// Rows of total families that look at elements, or at values that annotations do not tell, to decide
-/// whether they have a value.
-const BY_ELEMENTS: &[&str] =
-    &["clip", "einsum", "nn.nll_loss", "tensor_to_shape", "arange", "full", "full_like"];
 
 /// What is known of the traps of a module.
 pub(crate) struct Totality<'a> {
@@ -104,7 +97,8 @@ impl<'a> Totality<'a> {
     ) -> bool {
         let annotations = &self.checked.annotations[&function.name];
         let result = &annotations[binding.var.0 as usize];
-        if !gives_a_value(row, result) {
+        let passed: Vec<Operand> = operands.iter().map(|atom| operand(atom, annotations)).collect();
+        if !gives_a_value(row, &passed, result) {
             return false;
         }
         let mut vars = BTreeSet::new();
@@ -138,13 +132,31 @@ impl<'a> Totality<'a> {
 }
 
 /// Whether a call of a row gives a value for any elements, once what it demands of annotations and dims
-/// holds; `result` is what is deduced of it.
-pub(crate) fn gives_a_value(row: &Operator, result: &Annotation) -> bool {
-    row.effect == Effect::Pure
-        && (row.is_of_total_family() || BESIDE_FAMILIES.contains(&row.name))
-        && !BY_ELEMENTS.contains(&row.name)
-        && (is_float(result) || !row.is_partial_on_integers())
-        && is_fully_known(result)
+/// holds; `result` is what is deduced of its operands.
+pub(crate) fn gives_a_value(row: &Operator, operands: &[Operand], result: &Annotation) -> bool {
+    row.effect == Effect::Pure && row.never_traps(operands, result) && is_fully_known(result)
+}
+
+/// What deduction is told of an argument; `annotations` are those of the variables.
+fn operand(atom: &Atom, annotations: &[Annotation]) -> Operand {
+    if let Some(known) = Known::of_atom(atom) {
+        return Operand::of_known(known);
+    }
+    Operand { annotation: annotation(atom, annotations), known: None }
+}
+
+fn annotation(atom: &Atom, annotations: &[Annotation]) -> Annotation {
+    match atom {
+        Atom::Var(var) => annotations[var.0 as usize].clone(),
+        Atom::Constant(constant) => Annotation::tensor(constant_dims(constant), constant.dtype),
+        Atom::External(external) => external.annotation.clone(),
+        Atom::Shape(dims) => Annotation::Shape(Extents::Known(dims.clone())),
+        Atom::Tuple(items) | Atom::List(items) => Annotation::Tuple(
+            items.iter().map(|item| operand(item, annotations).annotation).collect(),
+        ),
+        other => Known::of_atom(other)
+            .map_or(Annotation::Object, |known| Operand::of_known(known).annotation),
+    }
 }
 
 /// Whether every dim in an atom has a value, given tensors of these shapes.
@@ -171,11 +183,6 @@ fn compares(annotation: &Annotation) -> bool {
     all
 }
 
-fn is_float(annotation: &Annotation) -> bool {
-    let dtype = annotation.as_tensor().and_then(|tensor| tensor.dtype);
-    dtype.is_some_and(|dtype| dtype.class() == Class::Float)
-}
-
 /// Whether every question on the annotation of such a value has an answer, or leaves an obligation.
 fn is_fully_known(annotation: &Annotation) -> bool {
     match annotation {
@@ -186,6 +193,3 @@ fn is_fully_known(annotation: &Annotation) -> bool {
         Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
     }
 }
-
-#[cfg(test)]
-mod tests;
