@@ -18,7 +18,7 @@ pub mod saturation;
 pub mod verify;
 pub mod workspaces;
 
-pub use mutated::written;
+pub use in_place::dps_arguments;
 pub use programs::barriers;
 pub use programs::canonical;
 pub use programs::launches;
@@ -30,12 +30,12 @@ pub use programs::walk;
 pub use programs::warps;
 pub use programs::within;
 
+mod in_place;
 pub mod kernels;
 mod known;
 mod matching;
-mod mutated;
+mod maybe_uninit;
 mod programs;
 mod substitute;
 mod tir_call;
-mod totality;
-mod unwritten;
+mod trap_free;

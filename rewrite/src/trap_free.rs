@@ -1,11 +1,11 @@
-//! Which bindings can neither have an effect nor stop the program: only those may be left out.
+//! Trap analysis: which bindings are pure and cannot trap, so that a pass may drop, duplicate or move them.
 //!
-//! A call of an operator can stop it on a constraint that is not decided, on elements (an index out
-//! of range, a divisor of 0, an element that nothing wrote), and on dims whose evaluation leaves i64.
-//! What is not known to be free of all that, stays.
+//! A call of an operator can trap on an undecided constraint, on run-time values
+//! ([`relax_semantics::ops::Traps`]), on an uninitialized element, and on a dim whose evaluation leaves i64. The
+//! analysis is conservative: a binding that is not shown to be trap-free counts as trapping.
 
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
-use crate::unwritten::unwritten;
+use crate::maybe_uninit::maybe_uninitialized;
 use relax_semantics::check::Checked;
 use relax_semantics::ops::{Effect, Known, Operand, Operator, lookup};
 use relax_syntax::Name;
@@ -17,25 +17,25 @@ use relax_syntax::resolve::atom_uses;
 use relax_syntax::resolve::constant::constant_dims;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of the traps of a module.
-pub(crate) struct Totality<'a> {
+/// The trap analysis of a module; functions are analyzed on their first call.
+pub(crate) struct TrapAnalysis<'a> {
     module: &'a Module,
     checked: &'a Checked,
-    /// Whether calls of a function always give a value.
+    /// Whether calls of a function are removable.
     functions: BTreeMap<Name, bool>,
-    /// Variables of each function that may hold elements which nothing wrote.
-    unwritten: BTreeMap<Name, BTreeSet<VarId>>,
+    /// The variables of each function that may hold uninitialized elements.
+    maybe_uninit: BTreeMap<Name, BTreeSet<VarId>>,
 }
 
-impl<'a> Totality<'a> {
+impl<'a> TrapAnalysis<'a> {
     /// Of a checked module.
     pub(crate) fn new(module: &'a Module, checked: &'a Checked) -> Self {
-        let unwritten = unwritten(module);
-        Self { module, checked, functions: BTreeMap::new(), unwritten }
+        let maybe_uninit = maybe_uninitialized(module);
+        Self { module, checked, functions: BTreeMap::new(), maybe_uninit }
     }
 
-    /// Whether the binding does nothing but give its variable a value, for all inputs.
-    pub(crate) fn only_gives_a_value(&mut self, function: &Function, binding: &Binding) -> bool {
+    /// Whether the binding has no effect and does not trap, for all inputs.
+    pub(crate) fn is_removable(&mut self, function: &Function, binding: &Binding) -> bool {
         if self.checked.left_in(&function.name).vars.contains(&binding.var) {
             return false;
         }
@@ -64,12 +64,12 @@ impl<'a> Totality<'a> {
     }
 
     fn body(&mut self, function: &Function, body: &Body) -> bool {
-        body.bindings().all(|binding| self.only_gives_a_value(function, binding))
+        body.bindings().all(|binding| self.is_removable(function, binding))
             && evaluates(&body.result, &[])
     }
 
-    /// Whether a call of a function of the module gives a value whenever its arguments are proved to
-    /// fit. One that calls itself might not end.
+    /// Whether a call of a function of the module is removable when its arguments are proved to fit its
+    /// parameters. A recursive call counts as not removable, because it may not terminate.
     fn function(&mut self, name: &Name) -> bool {
         if let Some(&known) = self.functions.get(name) {
             return known;
@@ -80,12 +80,12 @@ impl<'a> Totality<'a> {
             return false;
         };
         let annotations = params.iter().map(|&param| function.param_annotation(param));
-        let total = !self.checked.impure.contains(name)
+        let removable = !self.checked.impure.contains(name)
             && !self.checked.left_in(&function.name).result
             && annotations.chain(result).all(compares)
             && self.body(function, body);
-        self.functions.insert(name.clone(), total);
-        total
+        self.functions.insert(name.clone(), removable);
+        removable
     }
 
     fn operator(
@@ -98,7 +98,7 @@ impl<'a> Totality<'a> {
         let annotations = &self.checked.annotations[&function.name];
         let result = &annotations[binding.var.0 as usize];
         let passed: Vec<Operand> = operands.iter().map(|atom| operand(atom, annotations)).collect();
-        if !gives_a_value(row, &passed, result) {
+        if !is_removable_call(row, &passed, result) {
             return false;
         }
         let mut vars = BTreeSet::new();
@@ -107,7 +107,7 @@ impl<'a> Totality<'a> {
         let shapes: Vec<&[Dim]> =
             known.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
         known.iter().all(|annotation| is_fully_known(annotation))
-            && vars.is_disjoint(&self.unwritten[&function.name])
+            && vars.is_disjoint(&self.maybe_uninit[&function.name])
             && operands.iter().all(|atom| evaluates(atom, &shapes))
     }
 
@@ -116,7 +116,7 @@ impl<'a> Totality<'a> {
         self.checked.annotations[&function.name].get(var.0 as usize)
     }
 
-    /// A bool whose value is there.
+    /// Whether an atom is an initialized bool scalar.
     fn is_condition(&self, function: &Function, atom: &Atom) -> bool {
         let mut vars = BTreeSet::new();
         atom_uses(atom, &mut vars);
@@ -127,39 +127,36 @@ impl<'a> Totality<'a> {
             }
             _ => matches!(atom, Atom::Bool(_)),
         };
-        is_bool && vars.is_disjoint(&self.unwritten[&function.name])
+        is_bool && vars.is_disjoint(&self.maybe_uninit[&function.name])
     }
 }
 
-/// Whether a call of a row gives a value for any elements, once what it demands of annotations and dims
-/// holds; `result` is what is deduced of its operands.
-pub(crate) fn gives_a_value(row: &Operator, operands: &[Operand], result: &Annotation) -> bool {
+/// Whether a call is pure and does not trap on run-time values, given that its constraints on annotations
+/// and dims hold; `result` is the annotation deduced from `operands`.
+pub(crate) fn is_removable_call(row: &Operator, operands: &[Operand], result: &Annotation) -> bool {
     row.effect == Effect::Pure && row.never_traps(operands, result) && is_fully_known(result)
 }
 
-/// What deduction is told of an argument; `annotations` are those of the variables.
+/// An argument as deduction sees it; `annotations` are those of the variables.
 fn operand(atom: &Atom, annotations: &[Annotation]) -> Operand {
     if let Some(known) = Known::of_atom(atom) {
         return Operand::of_known(known);
     }
-    Operand { annotation: annotation(atom, annotations), known: None }
-}
-
-fn annotation(atom: &Atom, annotations: &[Annotation]) -> Annotation {
-    match atom {
+    let annotation = match atom {
         Atom::Var(var) => annotations[var.0 as usize].clone(),
         Atom::Constant(constant) => Annotation::tensor(constant_dims(constant), constant.dtype),
         Atom::External(external) => external.annotation.clone(),
         Atom::Shape(dims) => Annotation::Shape(Extents::Known(dims.clone())),
-        Atom::Tuple(items) | Atom::List(items) => Annotation::Tuple(
-            items.iter().map(|item| operand(item, annotations).annotation).collect(),
-        ),
-        other => Known::of_atom(other)
-            .map_or(Annotation::Object, |known| Operand::of_known(known).annotation),
-    }
+        Atom::Tuple(items) | Atom::List(items) => {
+            let items = items.iter().map(|item| operand(item, annotations).annotation);
+            Annotation::Tuple(items.collect())
+        }
+        _ => Annotation::Object,
+    };
+    Operand { annotation, known: None }
 }
 
-/// Whether every dim in an atom has a value, given tensors of these shapes.
+/// Whether the evaluation of every dim in an atom stays in i64, given that tensors of these shapes exist.
 fn evaluates(atom: &Atom, shapes: &[&[Dim]]) -> bool {
     match atom {
         // A literal is an attribute: an axis may be negative.
@@ -176,14 +173,15 @@ fn evaluates(atom: &Atom, shapes: &[&[Dim]]) -> bool {
     }
 }
 
-/// Whether comparing a value that is proved to fit cannot fail on the way: dims evaluate.
+/// Whether the run-time comparison of a value that fits an annotation evaluates every dim within i64.
 fn compares(annotation: &Annotation) -> bool {
     let mut all = true;
     annotation.visit_dims(&mut |dim| all &= evaluates_when_it_fits(dim));
     all
 }
 
-/// Whether every question on the annotation of such a value has an answer, or leaves an obligation.
+/// Whether an annotation has all dims and dtypes, so that `infer` decides each constraint on it or leaves an
+/// obligation.
 fn is_fully_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Prim(_) => true,
