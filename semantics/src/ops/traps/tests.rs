@@ -5,12 +5,14 @@ mod calls;
 use super::Traps;
 use crate::memory::Memory;
 use crate::ops::apply::deduce;
-use crate::ops::{Eval, Evaluate, Limits, Machine, Operand, Operator, all, bind};
+use crate::ops::{Eval, Evaluate, Known, Limits, Machine, Operand, Operator, all, bind, lookup};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use calls::{Arguments, Calls};
-use relax_syntax::annotation::TensorType;
+use relax_syntax::annotation::{Annotation, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
 
 /// Calls that are generated of a row until enough of them count.
@@ -93,6 +95,23 @@ fn rows_that_may_trap_on_elements_do() {
         let outcomes = outcomes(row, |outcome| outcome.trap.is_some(), 1);
         assert!(!outcomes.is_empty(), "no call of `{}` traps: is it {:?}?", row.name, row.traps);
     }
+}
+
+/// A bound of `clip` that is symbolic, or a variable, may be no integer of the dtype.
+#[test]
+fn literal_bounds_alone_make_clip_trap_free() {
+    let row = lookup("clip").expect("a row");
+    let x = Annotation::tensor(vec![Dim::var("n")], DType::I8);
+    let literal = || Operand::of_known(Known::Dim(Dim::Int(1)));
+    let symbolic = Operand::of_known(Known::Dim(Dim::var("n")));
+    let variable = Operand { annotation: Annotation::Prim(DType::I64), known: None };
+    let with = |bound: Operand| {
+        let operands = [Operand { annotation: x.clone(), known: None }, literal(), bound];
+        row.never_traps(&operands, &x)
+    };
+    assert!(with(literal()));
+    assert!(!with(symbolic));
+    assert!(!with(variable));
 }
 
 /// What rows that never trap ask of a machine: to print.
