@@ -17,13 +17,13 @@ pub mod references;
 pub mod saturation;
 pub mod verify;
 
-pub use mutated::written;
+pub use in_place::dps_arguments;
 
+mod in_place;
 pub mod kernels;
 mod known;
 mod matching;
-mod mutated;
+mod maybe_uninit;
 mod substitute;
 mod tir_call;
-mod totality;
-mod unwritten;
+mod trap_free;

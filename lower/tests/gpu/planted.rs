@@ -7,6 +7,8 @@ use crate::programs::programs_of;
 use libtest_mimic::Failed;
 use relax_corpus::files;
 use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_program::compare::Relation;
+use relax_program::frontend::Program;
 use relax_semantics::tir::walk::{Place, Rewrite, statements};
 use relax_symbolic::Prover;
 use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};

@@ -9,9 +9,9 @@ use crate::dims::evaluates_beside;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Input, Request, TensorSpec, has_kernels, kernel};
 use crate::known::{Given, known_atom};
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::unwritten::unwritten;
 use relax_program::frontend::print;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Kind, Known, Operator, Param, bind, lookup};
@@ -42,19 +42,19 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut programs = Programs::new(Names::of(module));
     let (mut done, mut found) = (0, 0);
     let checked = context.checked;
-    let unwritten = unwritten(module);
+    let maybe_uninit = maybe_uninitialized(module);
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let annotations = &checked.annotations[&function.name];
         let left = &checked.left_in(&function.name).vars;
-        let unwritten = &unwritten[&function.name];
+        let maybe_uninit = &maybe_uninit[&function.name];
         let programs = &mut programs;
         let ranges = BTreeMap::new();
         let params = function.lambda.params.iter();
         let params = params.filter_map(|&param| spec(function.param_annotation(param)));
         let given = params.map(|param| param.dims).collect();
         let mut walk =
-            Walk { annotations, left, unwritten, programs, ranges, given, done: 0, found: 0 };
+            Walk { annotations, left, maybe_uninit, programs, ranges, given, done: 0, found: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         done += walk.done;
         found += walk.found;
@@ -134,7 +134,7 @@ impl Programs {
 struct Walk<'a> {
     annotations: &'a [Annotation],
     left: &'a BTreeSet<VarId>,
-    unwritten: &'a BTreeSet<VarId>,
+    maybe_uninit: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
     /// Variables whose elements lie between two integers.
     ranges: BTreeMap<VarId, (i128, i128)>,
@@ -216,7 +216,7 @@ impl Walk<'_> {
             tensors.map(|(atom, _)| atom.clone()).collect()
         };
         let written = |passed: &[bool]| {
-            !chosen(passed).iter().any(|atom| may_be_unwritten(self.unwritten, atom))
+            !chosen(passed).iter().any(|atom| may_be_uninitialized(self.maybe_uninit, atom))
         };
         let Answered { program, passed } = self.programs.answer(&request, written)?;
         let args = vec![Atom::Global(program), Atom::List(chosen(&passed)), result.atom()];
@@ -291,8 +291,8 @@ impl Walk<'_> {
 }
 
 /// Operators move what nothing has written; programs do not read it.
-fn may_be_unwritten(unwritten: &BTreeSet<VarId>, atom: &Atom) -> bool {
-    matches!(atom, Atom::Var(var) if unwritten.contains(var))
+fn may_be_uninitialized(maybe_uninit: &BTreeSet<VarId>, atom: &Atom) -> bool {
+    matches!(atom, Atom::Var(var) if maybe_uninit.contains(var))
 }
 
 /// Operators whose results have no other elements than their first operand.

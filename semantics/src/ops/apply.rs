@@ -60,7 +60,7 @@ fn opaque(value: &Value) -> Option<&'static str> {
 }
 
 /// What the row deduces from these very values.
-fn deduce(
+pub(super) fn deduce(
     row: &'static Operator,
     values: &[Value],
     module: Option<&Module>,

@@ -1,48 +1,41 @@
-//! Which bindings can neither have an effect nor stop the program: only those may be left out.
+//! Trap analysis: which bindings are pure and cannot trap, so that a pass may drop, duplicate or move them.
 //!
-//! A call of an operator can stop it on a constraint that is not decided, on elements (an index out
-//! of range, a divisor of 0, an element that nothing wrote), and on dims whose evaluation leaves i64.
-//! What is not known to be free of all that, stays.
+//! A call of an operator can trap on an undecided constraint, on run-time values
+//! ([`relax_semantics::ops::Traps`]), on an uninitialized element, and on a dim whose evaluation leaves i64. The
+//! analysis is conservative: a binding that is not shown to be trap-free counts as trapping.
 
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
-use crate::unwritten::unwritten;
+use crate::maybe_uninit::maybe_uninitialized;
 use relax_semantics::check::Checked;
-use relax_semantics::ops::{Effect, Operator, lookup};
+use relax_semantics::ops::{Effect, Known, Operand, Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::{Class, DType};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::resolve::atom_uses;
+use relax_syntax::resolve::constant::constant_dims;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows of no total family that are total.
-const BESIDE_FAMILIES: &[&str] = &["strided_slice"];
-
-/// Rows of total families that look at elements, or at values that annotations do not tell, to decide
-/// whether they have a value.
-const BY_ELEMENTS: &[&str] =
-    &["clip", "einsum", "nn.nll_loss", "tensor_to_shape", "arange", "full", "full_like"];
-
-/// What is known of the traps of a module.
-pub(crate) struct Totality<'a> {
+/// The trap analysis of a module; functions are analyzed on their first call.
+pub(crate) struct TrapAnalysis<'a> {
     module: &'a Module,
     checked: &'a Checked,
-    /// Whether calls of a function always give a value.
+    /// Whether calls of a function are removable.
     functions: BTreeMap<Name, bool>,
-    /// Variables of each function that may hold elements which nothing wrote.
-    unwritten: BTreeMap<Name, BTreeSet<VarId>>,
+    /// The variables of each function that may hold uninitialized elements.
+    maybe_uninit: BTreeMap<Name, BTreeSet<VarId>>,
 }
 
-impl<'a> Totality<'a> {
+impl<'a> TrapAnalysis<'a> {
     /// Of a checked module.
     pub(crate) fn new(module: &'a Module, checked: &'a Checked) -> Self {
-        let unwritten = unwritten(module);
-        Self { module, checked, functions: BTreeMap::new(), unwritten }
+        let maybe_uninit = maybe_uninitialized(module);
+        Self { module, checked, functions: BTreeMap::new(), maybe_uninit }
     }
 
-    /// Whether the binding does nothing but give its variable a value, for all inputs.
-    pub(crate) fn only_gives_a_value(&mut self, function: &Function, binding: &Binding) -> bool {
+    /// Whether the binding has no effect and does not trap, for all inputs.
+    pub(crate) fn is_removable(&mut self, function: &Function, binding: &Binding) -> bool {
         if self.checked.left_in(&function.name).vars.contains(&binding.var) {
             return false;
         }
@@ -71,12 +64,12 @@ impl<'a> Totality<'a> {
     }
 
     fn body(&mut self, function: &Function, body: &Body) -> bool {
-        body.bindings().all(|binding| self.only_gives_a_value(function, binding))
+        body.bindings().all(|binding| self.is_removable(function, binding))
             && evaluates(&body.result, &[])
     }
 
-    /// Whether a call of a function of the module gives a value whenever its arguments are proved to
-    /// fit. One that calls itself might not end.
+    /// Whether a call of a function of the module is removable when its arguments are proved to fit its
+    /// parameters. A recursive call counts as not removable, because it may not terminate.
     fn function(&mut self, name: &Name) -> bool {
         if let Some(&known) = self.functions.get(name) {
             return known;
@@ -87,12 +80,12 @@ impl<'a> Totality<'a> {
             return false;
         };
         let annotations = params.iter().map(|&param| function.param_annotation(param));
-        let total = !self.checked.impure.contains(name)
+        let removable = !self.checked.impure.contains(name)
             && !self.checked.left_in(&function.name).result
             && annotations.chain(result).all(compares)
             && self.body(function, body);
-        self.functions.insert(name.clone(), total);
-        total
+        self.functions.insert(name.clone(), removable);
+        removable
     }
 
     fn operator(
@@ -104,7 +97,8 @@ impl<'a> Totality<'a> {
     ) -> bool {
         let annotations = &self.checked.annotations[&function.name];
         let result = &annotations[binding.var.0 as usize];
-        if !gives_a_value(row, result) {
+        let passed: Vec<Operand> = operands.iter().map(|atom| operand(atom, annotations)).collect();
+        if !is_removable_call(row, &passed, result) {
             return false;
         }
         let mut vars = BTreeSet::new();
@@ -113,7 +107,7 @@ impl<'a> Totality<'a> {
         let shapes: Vec<&[Dim]> =
             known.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
         known.iter().all(|annotation| is_fully_known(annotation))
-            && vars.is_disjoint(&self.unwritten[&function.name])
+            && vars.is_disjoint(&self.maybe_uninit[&function.name])
             && operands.iter().all(|atom| evaluates(atom, &shapes))
     }
 
@@ -122,7 +116,7 @@ impl<'a> Totality<'a> {
         self.checked.annotations[&function.name].get(var.0 as usize)
     }
 
-    /// A bool whose value is there.
+    /// Whether an atom is an initialized bool scalar.
     fn is_condition(&self, function: &Function, atom: &Atom) -> bool {
         let mut vars = BTreeSet::new();
         atom_uses(atom, &mut vars);
@@ -133,21 +127,36 @@ impl<'a> Totality<'a> {
             }
             _ => matches!(atom, Atom::Bool(_)),
         };
-        is_bool && vars.is_disjoint(&self.unwritten[&function.name])
+        is_bool && vars.is_disjoint(&self.maybe_uninit[&function.name])
     }
 }
 
-/// Whether a call of a row gives a value for any elements, once what it demands of annotations and dims
-/// holds; `result` is what is deduced of it.
-pub(crate) fn gives_a_value(row: &Operator, result: &Annotation) -> bool {
-    row.effect == Effect::Pure
-        && (row.is_of_total_family() || BESIDE_FAMILIES.contains(&row.name))
-        && !BY_ELEMENTS.contains(&row.name)
-        && (is_float(result) || !row.is_partial_on_integers())
-        && is_fully_known(result)
+/// Whether a call is pure and does not trap on run-time values, given that its constraints on annotations
+/// and dims hold; `result` is the annotation deduced from `operands`.
+pub(crate) fn is_removable_call(row: &Operator, operands: &[Operand], result: &Annotation) -> bool {
+    row.effect == Effect::Pure && row.never_traps(operands, result) && is_fully_known(result)
 }
 
-/// Whether every dim in an atom has a value, given tensors of these shapes.
+/// An argument as deduction sees it; `annotations` are those of the variables.
+fn operand(atom: &Atom, annotations: &[Annotation]) -> Operand {
+    if let Some(known) = Known::of_atom(atom) {
+        return Operand::of_known(known);
+    }
+    let annotation = match atom {
+        Atom::Var(var) => annotations[var.0 as usize].clone(),
+        Atom::Constant(constant) => Annotation::tensor(constant_dims(constant), constant.dtype),
+        Atom::External(external) => external.annotation.clone(),
+        Atom::Shape(dims) => Annotation::Shape(Extents::Known(dims.clone())),
+        Atom::Tuple(items) | Atom::List(items) => {
+            let items = items.iter().map(|item| operand(item, annotations).annotation);
+            Annotation::Tuple(items.collect())
+        }
+        _ => Annotation::Object,
+    };
+    Operand { annotation, known: None }
+}
+
+/// Whether the evaluation of every dim in an atom stays in i64, given that tensors of these shapes exist.
 fn evaluates(atom: &Atom, shapes: &[&[Dim]]) -> bool {
     match atom {
         // A literal is an attribute: an axis may be negative.
@@ -164,19 +173,15 @@ fn evaluates(atom: &Atom, shapes: &[&[Dim]]) -> bool {
     }
 }
 
-/// Whether comparing a value that is proved to fit cannot fail on the way: dims evaluate.
+/// Whether the run-time comparison of a value that fits an annotation evaluates every dim within i64.
 fn compares(annotation: &Annotation) -> bool {
     let mut all = true;
     annotation.visit_dims(&mut |dim| all &= evaluates_when_it_fits(dim));
     all
 }
 
-fn is_float(annotation: &Annotation) -> bool {
-    let dtype = annotation.as_tensor().and_then(|tensor| tensor.dtype);
-    dtype.is_some_and(|dtype| dtype.class() == Class::Float)
-}
-
-/// Whether every question on the annotation of such a value has an answer, or leaves an obligation.
+/// Whether an annotation has all dims and dtypes, so that `infer` decides each constraint on it or leaves an
+/// obligation.
 fn is_fully_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Prim(_) => true,
@@ -186,6 +191,3 @@ fn is_fully_known(annotation: &Annotation) -> bool {
         Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,11 @@
-//! Which variables may hold elements that nothing has written: reading one stops the program.
+//! Maybe-uninitialized analysis: which variables may hold uninitialized elements. Reading one is a trap.
 //!
-//! Such elements come from `empty` and its like, and from calls whose outputs are fresh memory, but for
-//! those of tensor programs that write every element. They spread through operators that move elements,
-//! through calls and results. Inputs of functions that
-//! nothing in the module calls are written.
+//! Sources are `empty` and its like, and calls whose outputs are fresh memory, except calls of tensor programs that
+//! write every element of their output. Uninitialized elements propagate through operators that move elements, through
+//! calls of functions, and through results. Arguments of functions that nothing in the module calls are
+//! initialized.
 
-use crate::mutated::mentions;
+use crate::in_place::mentions;
 use crate::references::references;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
@@ -15,38 +15,40 @@ use relax_syntax::resolve::visit_expr_uses;
 use relax_tir::analysis::write_coverage::writes_output;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For each function of a module, the variables that may.
-pub(crate) fn unwritten(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
+/// For each function of a module, the variables that may hold uninitialized elements.
+pub(crate) fn maybe_uninitialized(module: &Module) -> BTreeMap<Name, BTreeSet<VarId>> {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
         Definition::Tensor(program) => writes_output(program).then_some(&program.name),
         Definition::Graph(_) => None,
     });
     let whole = programs.collect();
-    let mut spread = Spread { module, whole, results: BTreeSet::new(), vars: BTreeMap::new() };
-    spread.functions_as_values();
-    let mut known = usize::MAX;
-    while known != spread.size() {
-        known = spread.size();
-        module.functions().for_each(|function| spread.function(function));
+    let mut found = MaybeUninit { module, whole, results: BTreeSet::new(), vars: BTreeMap::new() };
+    found.functions_as_values();
+    let mut size = usize::MAX;
+    while size != found.size() {
+        size = found.size();
+        module.functions().for_each(|function| found.function(function));
     }
-    spread.vars
+    found.vars
 }
 
-struct Spread<'m> {
+/// The state of the fixed-point iteration over the functions of a module.
+struct MaybeUninit<'m> {
     module: &'m Module,
     /// Tensor programs that write every element of their one output.
     whole: BTreeSet<&'m Name>,
-    /// Functions whose results may.
+    /// Functions whose results may hold uninitialized elements.
     results: BTreeSet<Name>,
+    /// The variables of each function that may.
     vars: BTreeMap<Name, BTreeSet<VarId>>,
 }
 
-impl Spread<'_> {
+impl MaybeUninit<'_> {
     fn size(&self) -> usize {
         self.results.len() + self.vars.values().map(BTreeSet::len).sum::<usize>()
     }
 
-    /// Whoever holds a function as a value may pass it anything.
+    /// A function that is used as a value may be called with any argument.
     fn functions_as_values(&mut self) {
         for function in self.module.functions() {
             for name in references(function).held {
@@ -98,7 +100,7 @@ impl Spread<'_> {
         }
     }
 
-    /// The parameters of a callee get what is passed.
+    /// Propagates from the arguments of a call to the parameters of the callee.
     fn pass(&mut self, name: &Name, args: &[Atom], vars: &BTreeSet<VarId>) {
         let Some(callee) = self.module.function(name) else { return };
         for (&param, arg) in callee.lambda.params.iter().zip(args) {
@@ -109,10 +111,10 @@ impl Spread<'_> {
     }
 }
 
-/// Whether an operator may give elements that nothing wrote, though its operands are written.
+/// Whether an operator may give uninitialized elements although its operands are initialized.
 fn is_source(name: &str) -> bool {
     lookup(name).is_none_or(|row| {
-        // A view holds what the tensor holds.
+        // A view has the elements of its tensor.
         row.name != "memory.view"
             && (matches!(
                 row.family,

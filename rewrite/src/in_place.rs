@@ -1,27 +1,26 @@
-//! Variables whose value changes after their binding: those passed to a tensor program that is
-//! called in destination-passing style, and in a program with explicit memory all that may name a
-//! tensor in a storage, since another name may be passed. What is said of the value of a variable
-//! holds for all others.
+//! In-place updates: variables whose value may change after their binding. They are the arguments of direct calls of
+//! tensor programs (destination-passing style), and, in a program with explicit memory, every variable that may
+//! name a tensor in a storage, because another name of it may be passed.
 
-use crate::unwritten::unwritten;
+use crate::maybe_uninit::maybe_uninitialized;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::ir::{Atom, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::atom_uses;
 use std::collections::BTreeSet;
 
-/// The variables of a function whose value may change.
-pub(crate) fn mutated(module: &Module, function: &Function) -> BTreeSet<VarId> {
-    let mut found = written(module, function);
+/// The variables of a function whose value may change after their binding.
+pub(crate) fn updated_in_place(module: &Module, function: &Function) -> BTreeSet<VarId> {
+    let mut found = dps_arguments(module, function);
     if module.functions().any(has_memory) {
-        // What memory gives is not written at first, so such variables are among these.
-        found.extend(unwritten(module).remove(&function.name).unwrap_or_default());
+        // A tensor in a storage is uninitialized at first, so such variables are among these.
+        found.extend(maybe_uninitialized(module).remove(&function.name).unwrap_or_default());
     }
     found
 }
 
-/// The variables of a function that it passes to a tensor program in destination-passing style.
+/// The variables that a function passes to tensor programs in destination-passing style.
 #[must_use]
-pub fn written(module: &Module, function: &Function) -> BTreeSet<VarId> {
+pub fn dps_arguments(module: &Module, function: &Function) -> BTreeSet<VarId> {
     let mut found = BTreeSet::new();
     if let Some(body) = &function.lambda.body {
         visit(body, &mut |expr| match expr {
