@@ -85,7 +85,8 @@ const HEAD: &str = "# ONNX
 ";
 
 /// Between these the page is generated.
-const START: &str = "<!-- generated with RELAX_BLESS=1 by the test `conformance` of relax-import -->\n";
+const START: &str =
+    "<!-- generated with RELAX_BLESS=1 by the test `conformance` of relax-import -->\n";
 
 /// Writes the page: what people wrote stands before the mark.
 pub(crate) fn write(page: &Path, rows: &Rows) {
