@@ -174,7 +174,7 @@ pub(crate) struct RunArgs {
     /// The function to call
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
-    /// The backend
+    /// The backend that runs the program
     #[arg(long, value_enum, default_value = "interp")]
     pub(crate) backend: Backend,
     /// The value of a parameter
@@ -398,7 +398,7 @@ pub(crate) struct ProveArgs {
     /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
     #[arg(group = "question", allow_hyphen_values = true)]
     pub(crate) statement: Option<String>,
-    /// An assumption
+    /// A statement to assume
     #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) assume: Vec<String>,
     /// Cases as JSON lines: id, assume, query, expect

@@ -17,7 +17,7 @@ pub(crate) struct BuildArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE.rxm")]
     pub(crate) output: PathBuf,
-    /// The target
+    /// The compilation target
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
     /// A safetensors file with external constants and parameters

@@ -1,4 +1,4 @@
-//! Prose: pages use the terms of the field, and doc comments say more than the name that they stand at.
+//! Prose: pages and help texts use the terms of the field, and doc comments say more than the name that they stand at.
 
 use crate::project::{File, files_ending, report, root};
 
@@ -42,6 +42,9 @@ const EXEMPT: &[&str] = &[
     "docs/bugs-found.md",
 ];
 
+/// What `--help` prints.
+const HELP: &str = "cli/tests/cmd/help.trycmd";
+
 /// How many doc comments of at most [`FEW_WORDS`] words there may be.
 const SHORT_DOCS: &str = "xtask/tests/tidy/short_docs.txt";
 const FEW_WORDS: usize = 2;
@@ -75,7 +78,8 @@ fn home_made(file: &File) -> Vec<String> {
 #[test]
 fn pages_use_the_terms_of_the_field() {
     let is_exempt = |file: &File| EXEMPT.iter().any(|path| file.path.starts_with(path));
-    let pages = files_ending(".md").into_iter().filter(|file| !is_exempt(file));
+    let pages = files_ending(".md").into_iter().chain(files_ending(HELP));
+    let pages = pages.filter(|file| !is_exempt(file));
     report("home-made words", &pages.flat_map(|file| home_made(&file)).collect::<Vec<_>>());
 }
 
