@@ -1,4 +1,4 @@
-//! `docs/bugs-found.md`: what the headers of `corpus/regressions/*.rx` tell.
+//! `docs/bugs-found.md`: the headers of `corpus/regressions/*.rx`.
 
 use super::GENERATED;
 use std::fmt::Write;
@@ -10,8 +10,7 @@ const DIRECTIVES: [&str; 6] = ["run:", "trap[", "check:", "race:", "structure[",
 pub(super) fn page() -> String {
     let mut text = format!("# Bugs found\n\n{GENERATED}\n");
     text.push_str(
-        "\nMistakes that were found after they were made, each with the smallest program that shows it, \
-         which runs with every test since.\n",
+        "\nBugs found so far, each with its smallest reproducer, which is a regression test since.\n",
     );
     for path in regressions() {
         let name = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
@@ -20,7 +19,7 @@ pub(super) fn page() -> String {
         let _ = write!(
             text,
             "\n## {title}\n\n{}\n\n[{name}.rx](../corpus/regressions/{name}.rx)\n",
-            told(&program)
+            header_text(&program)
         );
     }
     text
@@ -37,9 +36,9 @@ fn regressions() -> Vec<PathBuf> {
 }
 
 /// The sentences of a header, as they are wrapped there.
-fn told(program: &str) -> String {
+fn header_text(program: &str) -> String {
     let header = program.lines().take_while(|line| line.starts_with('#'));
     let lines = header.map(|line| line.trim_start_matches('#').trim());
-    let told = lines.filter(|line| !DIRECTIVES.iter().any(|start| line.starts_with(start)));
-    told.collect::<Vec<_>>().join("\n")
+    let text = lines.filter(|line| !DIRECTIVES.iter().any(|start| line.starts_with(start)));
+    text.collect::<Vec<_>>().join("\n")
 }

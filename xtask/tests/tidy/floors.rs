@@ -180,6 +180,63 @@ fn strangers_stay_out() {
     report("must not know", &findings);
 }
 
+/// The page with the floor table for people.
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// A row of the floor table on the page: its line, floor (none for `–`) and folder.
+fn page_rows(text: &str) -> Vec<(usize, Option<u32>, String)> {
+    let row = |(index, line): (usize, &str)| {
+        let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+        let (floor, folder) = (cells.next()?, cells.next()?);
+        let folder = folder.strip_prefix('`')?.strip_suffix("/`")?;
+        let is_floor = floor == "–" || floor.parse::<u32>().is_ok();
+        is_floor.then(|| (index + 1, floor.parse().ok(), folder.to_owned()))
+    };
+    text.lines().enumerate().filter_map(row).collect()
+}
+
+/// Where the page differs from [`FLOORS`]. Crates that the page gives no floor are above all others.
+fn page_differences(text: &str) -> Vec<String> {
+    let rows = page_rows(text);
+    let highest = FLOORS.iter().map(|(_, floor)| *floor).max();
+    let mut findings = Vec::new();
+    for (line, floor, folder) in &rows {
+        match FLOORS.iter().find(|(name, _)| name == folder) {
+            None => findings.push(format!("{PAGE}:{line}: `{folder}` has no floor in the tests")),
+            Some((_, wanted)) if floor.or(highest) != Some(*wanted) => {
+                findings.push(format!("{PAGE}:{line}: `{folder}` is on floor {wanted}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let missing = FLOORS.iter().filter(|(name, _)| rows.iter().all(|(_, _, row)| row != name));
+    findings.extend(missing.map(|(name, _)| format!("{PAGE}:1: no row for `{name}`")));
+    findings
+}
+
+#[test]
+fn the_page_shows_the_floors() {
+    let text = std::fs::read_to_string(root().join(PAGE)).expect("the page is there");
+    report("floors on the page", &page_differences(&text));
+}
+
+#[test]
+fn a_page_that_differs_is_found() {
+    let row = |(name, floor): &(&str, u32)| match *name {
+        "syntax" => "| 3 | `syntax/` | |\n| 0 | `nowhere/` | |\n".to_owned(),
+        "symbolic" => String::new(),
+        "xtask" => "| – | `xtask/` | |\n".to_owned(),
+        _ => format!("| {floor} | `{name}/` | |\n"),
+    };
+    let page: String = FLOORS.iter().map(row).collect();
+    let found = page_differences(&page);
+    let expected = ["`syntax` is on floor 0", "`nowhere` has no floor", "no row for `symbolic`"];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
 /// What checks certificates must not reach what searches for them, by any way but that of tests.
 #[test]
 fn the_checker_of_compilations_reaches_no_prover() {
