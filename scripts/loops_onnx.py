@@ -1,5 +1,5 @@
 """Writes the models of import/tests/loops.rs into the folder that is given: loops that only the run ends, scans of any
-length, values that grow, lists, names that mean two things. Needs the package onnx."""
+length, values that grow, lists, names that mean two things, extents that are computed. Needs the package onnx."""
 
 import sys
 from pathlib import Path
@@ -64,6 +64,13 @@ MODELS = {
     # An input, a result and two dims have one name each.
     "same": """g (float[n,x] n, float[x] x) => (float[n,x] y) {
   y = Add(n, x)
+}""",
+    # -1 beside dims of another tensor, which nobody proves to divide the number of elements.
+    "left": """g (float[b,s,16] x, float[c,t] like) => (float[p,q,r,8] y) {
+  dims = Shape(like)
+  tail = Constant <value = int64[2] {-1, 8}>()
+  shape = Concat <axis=0>(dims, tail)
+  y = Reshape(x, shape)
 }""",
     # Its graph takes a value more than it is given.
     "arity": """g (float[n] x, int64 most) => (float[n] y) {

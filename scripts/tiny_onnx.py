@@ -1,4 +1,5 @@
-"""Writes tiny.onnx, the model of the README: embeddings of tokens and places, a product, softmax. Needs the package onnx."""
+"""Writes tiny.onnx, the example of docs/ONNX.md, into this folder: embeddings of tokens and positions, a matrix product,
+softmax. It is kept in corpus/models/. Needs the package onnx."""
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save

@@ -21,7 +21,7 @@ fn provide(folder: &Path) {
     let Some(library) = names.iter().map(|name| folder.join(name)).find(|path| path.exists())
     else {
         println!(
-            "cargo::error=the SMT solver z3 is not in {}: run ./z3.sh in the root of the project \
+            "cargo::error=the SMT solver z3 is not in {}: run ./setup.sh in the root of the project \
              to fetch it, or build with --no-default-features to do without it",
             folder.display()
         );

@@ -1,6 +1,6 @@
 """Kernels on an NVIDIA device, against its copy bandwidth, cuBLAS and torch.compile, in one run.
 
-    ./nvrtc.sh --fetch && export RELAX_NVRTC=$PWD/.cache/nvrtc
+    ./setup.sh nvrtc && export RELAX_NVRTC=$PWD/.cache/nvrtc
     cargo build --release -p relax-cli --features cuda
     python3 bench/gpu/run.py target/release/relax [CASE...]
 

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// A compiler for machine-learning models with dynamic shapes.
 ///
-/// Exit codes: 0 fine; 1 the program is wrong; 2 bad usage; 3 a run-time check failed or a limit
-/// was reached; 4 a device, a tool or a part of this version is missing; 70 a mistake in relax.
+/// Exit codes: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run-time check failed or a limit was reached;
+/// 4 a device, a tool or a feature of this build is missing; 70 a bug in relax.
 #[derive(Debug, Parser)]
 #[command(name = "relax", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -29,10 +29,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
-    /// Say nothing but results and errors
+    /// Print results and errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print more details
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// Text for people, or JSON lines for tools
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
-    /// What runs programs on this machine
+    /// List the devices of this machine
     Devices,
     Diff(DiffArgs),
     Fuzz(FuzzArgs),
@@ -91,7 +91,7 @@ pub(crate) struct CheckArgs {
     /// Programs; `-` is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// What to demand; without it the phase that the program records, else P0
+    /// The phase to check against; by default the one that the program records, else P0
     #[arg(long, value_enum)]
     pub(crate) phase: Option<Phase>,
 }
@@ -99,11 +99,11 @@ pub(crate) struct CheckArgs {
 /// Languages of compilers for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
-    /// For the processor
+    /// C, for the CPU
     C,
     /// CUDA C++, with loops bound to blocks and threads where they are not yet
     Cuda,
-    /// One text for each kernel: with `--to P2.3` of programs whose loops are bound to threads
+    /// WGSL, one source per kernel; with `--to P2.3` of programs whose loops are bound to threads
     Wgsl,
 }
 
@@ -134,7 +134,7 @@ impl From<Phase> for relax_semantics::check::Phase {
     }
 }
 
-/// What code is made for.
+/// The target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Target {
     Cpu,
@@ -174,7 +174,7 @@ pub(crate) struct RunArgs {
     /// The function to call
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
-    /// What runs it
+    /// The backend that runs the program
     #[arg(long, value_enum, default_value = "interp")]
     pub(crate) backend: Backend,
     /// The value of a parameter
@@ -186,7 +186,7 @@ pub(crate) struct RunArgs {
     /// The value of a symbolic variable, for SPECs without dims
     #[arg(long, value_name = "NAME=INTEGER", allow_hyphen_values = true)]
     pub(crate) sym: Vec<String>,
-    /// Of random data
+    /// Seed of random data
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Fill parameters that have no input with random data
@@ -195,19 +195,19 @@ pub(crate) struct RunArgs {
     /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
     #[arg(long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// The most memory that the tensors in use may take together: bytes, or with K, M, G
+    /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,
-    /// The most steps that may be executed
+    /// Limit on executed steps
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u64>,
-    /// Run the iterations of parallel loops in lock step and stop at a data race
+    /// Run the iterations of parallel loops in lock step and trap on a data race
     #[arg(long)]
     pub(crate) lock_step: bool,
-    /// Threads that work on a kernel; without it as many as RELAX_THREADS says, or as the machine has
+    /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// Write when each kernel ran, for how long, and on which shapes: for Perfetto or chrome://tracing
+    /// Write a trace of kernel launches with times and shapes, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -217,18 +217,18 @@ pub(crate) struct RunArgs {
 pub(crate) enum Backend {
     /// The reference interpreter
     Interp,
-    /// Code of the system's C compiler, on the virtual machine
+    /// Kernels compiled by the system's C compiler, on the virtual machine
     Cpu,
-    /// A device of WebGPU, on the virtual machine: for a build with the feature `wgpu`
+    /// A WebGPU device, on the virtual machine; needs a build with the feature `wgpu`
     Wgpu,
-    /// An NVIDIA device, where the command is built with the feature `cuda`
+    /// An NVIDIA device; needs a build with the feature `cuda`
     Cuda,
 }
 
 /// Time a function of a program, compiled
 ///
-/// Parameters without an input get random data; --sym says their dims. Prints the least and the median time
-/// of a call, and for one call which kernels take the time.
+/// Parameters without an input get random data; --sym gives their dims. Prints the minimum and the median time of a
+/// call, and the time of each kernel in one call.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
@@ -245,25 +245,25 @@ pub(crate) struct BenchArgs {
     /// The value of a symbolic variable
     #[arg(long, value_name = "NAME=INTEGER", allow_hyphen_values = true)]
     pub(crate) sym: Vec<String>,
-    /// Of random data
+    /// Seed of random data
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// What runs it, as for `relax run`
+    /// The backend, as for `relax run`
     #[arg(long, value_enum, default_value_t = Target::Cpu)]
     pub(crate) backend: Target,
     /// Compile as `relax build --fast` does
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Threads that work on a kernel; without it as many as RELAX_THREADS says, or as the machine has
+    /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// For how long to call it
+    /// Seconds to measure
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     pub(crate) seconds: f64,
-    /// The most memory that the tensors in use may take together: bytes, or with K, M, G
+    /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,
-    /// Write a trace of one call: for Perfetto or chrome://tracing
+    /// Write a trace of one call, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -291,10 +291,10 @@ pub(crate) struct OptArgs {
     /// The phase to reach: the passes of each stage up to it
     #[arg(long, value_enum, default_value = "P0")]
     pub(crate) to: Phase,
-    /// These passes, in this order, instead of whole stages
+    /// Run these passes, in this order, instead of whole stages
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
-    /// What code is made for: which library functions there are, how memory is planned
+    /// The target: which library functions exist, how memory is planned
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
     /// Values of external constants and of parameters of the entry function, for bind_params
@@ -309,37 +309,37 @@ pub(crate) struct OptArgs {
     /// Write the program after each pass into a folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dump_dir: Option<PathBuf>,
-    /// Say how long each pass took
+    /// Print the time of each pass
     #[arg(long)]
     pub(crate) time: bool,
-    /// Hold the program after each pass against the input, in the interpreter, on random dims and inputs
+    /// Compare the program after each pass with the input, in the interpreter, on random dims and inputs
     #[arg(long)]
     pub(crate) verify: bool,
     /// Cases for each function and pass
     #[arg(long, value_name = "N", default_value_t = 30, requires = "verify")]
     pub(crate) cases: u32,
-    /// Of dims and inputs
+    /// Seed of dims and inputs
     #[arg(long, default_value_t = 0, requires = "verify")]
     pub(crate) seed: u64,
-    /// Show what memory the program takes, instead of its text: storages, the tensors in them, and bytes
-    /// beside the most that is in use at once, which no plan undercuts
+    /// Print the memory plan instead of the program: storages, the tensors in them, and bytes beside the lower
+    /// bound, the most bytes in use at once
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text")]
     pub(crate) memory_report: Option<MemoryFormat>,
     /// The value of a symbolic variable in the memory report
     #[arg(long, value_name = "NAME=N", requires = "memory_report")]
     pub(crate) sym: Vec<String>,
-    /// Show the tensor programs as code for a compiler, instead of the program's text
+    /// Print kernel source instead of the program
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
     pub(crate) emit: Option<Language>,
-    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
-    /// the interpreter
+    /// Allow reassociation of float reductions, and accumulate f32 in f32. Results differ from the interpreter's by
+    /// rounding only
     #[arg(long, requires = "emit")]
     pub(crate) fast: bool,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Show that memory, tensor programs and passes are right, for all dims, and write why. Nothing is written where
-    /// something is shown to be wrong
+    /// Prove that memory, tensor programs and passes are correct for all dims, and write a certificate. Nothing is
+    /// written if something is refuted
     #[arg(long, requires = "certificate", requires = "output", conflicts_with_all = ["memory_report", "emit"])]
     pub(crate) certify: bool,
     /// Where to write the certificate, which `relax verify` replays
@@ -358,18 +358,18 @@ pub(crate) enum MemoryFormat {
     Svg,
 }
 
-/// Compare routes on random dims and inputs
+/// Compare programs or backends on random dims and inputs
 ///
-/// Without --against: the program against what it prints, parsed back, or against a --backend. Floats are compared
-/// within the tolerance of their dtype with either, bit for bit without.
+/// Without --against, compares the program with its printed form parsed again, or with a --backend. Floats are
+/// compared within the tolerance of their dtype with --against or --backend, bit for bit without.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program
     pub(crate) file: PathBuf,
-    /// Another program with functions of the same names
+    /// A program with functions of the same names
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
-    /// Compiled for what is named, instead of another program
+    /// A backend, instead of another program
     #[arg(long, value_enum, conflicts_with = "against")]
     pub(crate) backend: Option<Backend>,
     /// Only this function
@@ -378,15 +378,15 @@ pub(crate) struct DiffArgs {
     /// Cases for each function
     #[arg(long, default_value_t = 100)]
     pub(crate) cases: u32,
-    /// Of dims and inputs
+    /// Seed of dims and inputs
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 }
 
 /// Decide a statement on integers
 ///
-/// Or tell about a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is
-/// proved or the question answered, 1 when it is refuted or not decided.
+/// Or analyze a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is proved or the question
+/// answered, 1 when it is refuted or not decided.
 #[derive(Debug, Args)]
 #[command(
     group = clap::ArgGroup::new("question").required(true),
@@ -398,7 +398,7 @@ pub(crate) struct ProveArgs {
     /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
     #[arg(group = "question", allow_hyphen_values = true)]
     pub(crate) statement: Option<String>,
-    /// What is known
+    /// A statement to assume
     #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) assume: Vec<String>,
     /// Cases as JSON lines: id, assume, query, expect
@@ -416,10 +416,10 @@ pub(crate) struct ProveArgs {
     /// Write a proof of what is proved, for `relax verify`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["simplify", "bounds", "no_overflow"])]
     pub(crate) certificate: Option<PathBuf>,
-    /// Do without the SMT solver, the last stage
+    /// Skip the SMT solver, the last stage
     #[arg(long)]
     pub(crate) no_solver: bool,
-    /// Then tell what each stage of the prover decided, and how long it took
+    /// Print what each stage of the prover decided, and how long it took
     #[arg(long)]
     pub(crate) stats: bool,
     /// The same as --format json
@@ -427,7 +427,7 @@ pub(crate) struct ProveArgs {
     pub(crate) json: bool,
 }
 
-/// List operators, or tell about one
+/// List operators, or describe one
 #[derive(Debug, Args)]
 pub(crate) struct OpsArgs {
     /// The operator
@@ -437,7 +437,7 @@ pub(crate) struct OpsArgs {
     pub(crate) markdown: bool,
 }
 
-/// List rewrite rules and how far each is proved, or tell about one
+/// List rewrite rules and how far each is proved, or describe one
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {
     /// The rule
@@ -448,7 +448,7 @@ pub(crate) struct RulesArgs {
     /// Only those that are not proved
     #[arg(long, conflicts_with = "name")]
     pub(crate) unproved: bool,
-    /// Prove them now, instead of telling what is on record
+    /// Prove them now, instead of reading the record
     #[arg(long)]
     pub(crate) prove: bool,
 }
@@ -460,15 +460,15 @@ pub(crate) struct ExplainArgs {
     pub(crate) code: String,
 }
 
-/// Replay certificates: proofs that `relax prove` wrote
+/// Verify certificates of proofs and compilations
 ///
 /// The checker shares no code with the prover. Exit code 1 when a certificate is refused.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Certificates, several of which may stand in one file, and module files that have one; `-` is the standard input
+    /// Files with one or more certificates, or module files that embed one; `-` is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Refuse what was decided by a solver and has no proof to replay
+    /// Refuse what a solver decided without a proof to replay
     #[arg(long)]
     pub(crate) no_trust: bool,
     /// The program that the certificate of a compilation must be about

@@ -31,7 +31,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{is_stdin, read_program};
 use crate::report::{Finding, show, show_diagnostics};
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_semantics::check::Phase;
 use std::path::Path;
 

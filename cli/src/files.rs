@@ -1,7 +1,7 @@
-//! Files in and out: programs, and where the tensors of `relax_corpus::tensor_files` lie.
+//! Files in and out: programs, and where the tensors of `relax_program::tensor_files` lie.
 
 use crate::exit::Failure;
-use relax_corpus::tensor_files::{
+use relax_program::tensor_files::{
     Stored, encode_safetensors, read_npy, read_npz, write_safetensors_to,
 };
 use relax_runtime::file::MAGIC as MODULE_MAGIC;

@@ -1,4 +1,4 @@
-//! What a corpus file expects of itself, in its comments.
+//! Directives: the expectations of a corpus file, written in its comments.
 //!
 //! Directives stand on comment lines of their own: `# run: f(SPECS) == VALUE`, `~= VALUE`,
 //! `# trap[id]: f(SPECS)`, `# race: f(SPECS)`, `# check:`, `# params: …`, and after passes
@@ -7,7 +7,7 @@
 //! They are read from the lines, not from the syntax tree, so that they hold for text that does
 //! not parse.
 
-use crate::compare::Relation;
+use relax_program::compare::Relation;
 use relax_syntax::Name;
 use relax_syntax::ast::{Expr, ExprKind};
 use relax_syntax::diagnostic::Severity;
@@ -33,7 +33,7 @@ pub enum Kind {
     Run {
         /// The call.
         call: Call,
-        /// How the result is held against the value.
+        /// How the result is compared with the value.
         relation: Relation,
         /// The bytes of the value's text in the file.
         want: Range<usize>,

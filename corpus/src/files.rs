@@ -1,4 +1,4 @@
-//! Where the programs of the corpus lie.
+//! Paths of the programs of the corpus.
 
 use std::path::{Path, PathBuf};
 

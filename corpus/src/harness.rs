@@ -1,14 +1,14 @@
-//! Runs one corpus file: every expectation in it, on every route.
+//! Test harness: checks every expectation of a corpus file on every route.
 //!
 //! Routes: the interpreter on the program as it stands, on what comes back when it is printed and
 //! parsed, and on what [`Rewrites`] make of it. An expectation holds when it holds on all of them.
 
-use crate::compare::{Relation, compare};
 use crate::directive::{Call, Directive, Expectations, Kind, Marker, read};
-use crate::pipeline::{Program, RunOptions, parameters, print_and_parse, run};
-use crate::spec::{Context, Typing, literal};
 use crate::structure::count;
-use crate::well_formed_part::well_formed_part;
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::{Program, RunOptions, parameters, print_and_parse, run};
+use relax_program::spec::{Context, Typing, literal};
+use relax_program::well_formed_part::well_formed_part;
 use relax_semantics::stop::Stop;
 use relax_semantics::tir;
 use relax_semantics::value::Value;
@@ -41,7 +41,7 @@ pub struct Failure {
 pub struct Outcome {
     /// What is not as expected.
     pub failures: Vec<Failure>,
-    /// Expectations that were held against each route.
+    /// Expectations that were checked on each route.
     pub held: usize,
     /// What could not be tried, and why.
     pub skipped: Vec<String>,
@@ -176,7 +176,7 @@ impl<'a> Rewritten<'a> {
     }
 }
 
-/// What a directive is held against.
+/// Context of a check: the routes whose results a directive is compared with.
 struct Held<'a> {
     text: &'a str,
     routes: &'a [Route],
@@ -337,7 +337,7 @@ fn structure(
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(format!("{}\n{}", wrong.join("\n"), crate::pipeline::print(&module)))
+    Err(format!("{}\n{}", wrong.join("\n"), relax_program::frontend::print(&module)))
 }
 
 fn expect_trap(id: &str, call: &Call, result: Result<Value, Stop>) -> Result<(), String> {

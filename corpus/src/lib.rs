@@ -1,18 +1,8 @@
-//! Floor 2: the corpus of `.rx` programs and the harness that holds every route against their
-//! expectations. The values that directives write (SPEC) are read here, for the command too.
+//! Floor 3: the corpus of `.rx` programs and the harness that checks their expectations on every route. Tests of any
+//! crate may use it, and nothing else does.
 
-pub mod compare;
 pub mod directive;
-pub mod externals;
 pub mod files;
-pub mod generate;
 pub mod harness;
-pub mod pipeline;
-pub mod reals;
-pub mod replay;
-pub mod shares;
-pub mod signature;
-pub mod spec;
+pub mod par_map;
 pub mod structure;
-pub mod tensor_files;
-pub mod well_formed_part;

@@ -1,4 +1,4 @@
-//! Counts of what a module has: `# structure[P1]: kernels = 1, main.bindings = 2, add = 1`.
+//! Structural counts of a module: `# structure[P1]: kernels = 1, main.bindings = 2, add = 1`.
 //!
 //! `functions` and `kernels` count definitions; `bindings`, `calls`, `match_casts`, `aliases`
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
@@ -162,7 +162,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Program;
+    use relax_program::frontend::Program;
     use relax_syntax::span::Source;
 
     #[test]

@@ -1,9 +1,9 @@
 //! The model: its program, its weights, and one run of it per batch.
 
 use crate::tokens::Batch;
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::{Program, RunOptions, run};
-use relax_corpus::tensor_files::Weights;
+use relax_program::externals::constants;
+use relax_program::frontend::{Program, RunOptions, run};
+use relax_program::tensor_files::Weights;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;

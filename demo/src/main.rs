@@ -1,4 +1,4 @@
-//! `minilm`: how alike sentences are, by a sentence encoder that runs in the reference interpreter.
+//! `minilm`: similarity of sentences by a sentence encoder that runs in the reference interpreter.
 
 use clap::Parser;
 use relax_demo::encoder::Encoder;
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Sentences that run together: the memory of a run stays the same, however many there are.
 const BATCH: usize = 8;
 
-/// How alike sentences are: the matrix of cosines of their embeddings.
+/// Prints how similar sentences are: the matrix of cosines of their embeddings.
 #[derive(Parser)]
 #[command(name = "minilm", version)]
 struct Args {
@@ -56,6 +56,10 @@ fn note(text: &str) {
 fn similarity(args: &Args) -> Result<String, String> {
     if let Some(place) = args.sentences.iter().position(|text| text.trim().is_empty()) {
         return Err(format!("sentence {} is empty", place + 1));
+    }
+    if !args.model.is_dir() {
+        let folder = args.model.display();
+        return Err(format!("there is no folder {folder}: ./setup.sh minilm fetches the model"));
     }
     let start = Instant::now();
     let tokenizer = Tokenizer::open(&args.model.join("tokenizer.json"))?;

@@ -2,12 +2,12 @@
 //!
 //! The weights are not part of the repository: without them the tests are shown as ignored, and with
 //! `RELAX_REQUIRE_WEIGHTS=1` they fail. `RELAX_WEIGHTS` names their folder; else it is the one that
-//! `minilm.sh` fills.
+//! `./setup.sh minilm` fills.
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::tensor_files::read_npz;
 use relax_demo::encoder::Encoder;
 use relax_demo::tokens::{Batch, Tokenizer};
+use relax_program::tensor_files::read_npz;
 use relax_semantics::tensor::{Number, Tensor};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let present = folder.join("model.safetensors").exists();
     let required = std::env::var_os("RELAX_REQUIRE_WEIGHTS").is_some_and(|value| value == "1");
     if !present && !required {
-        eprintln!("SKIPPED: no weights in {}; ./minilm.sh fetches them", folder.display());
+        eprintln!("SKIPPED: no weights in {}; ./setup.sh minilm fetches them", folder.display());
     }
     let model = Arc::new(Model { folder, encoder: OnceLock::new() });
     let mut trials = vec![trial("a damaged file is refused", &model, |_| refuses_damage())];

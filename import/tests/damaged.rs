@@ -1,7 +1,7 @@
 //! Files that are damaged, hostile or wrong: an error or a program, never a panic.
 
-use relax_corpus::pipeline::{Program, RunOptions, run};
 use relax_import::{Bytes, ImportError, Imported, Options, import_onnx};
+use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;

@@ -2,8 +2,8 @@
 //! `scripts/loops_onnx.py` made the models.
 
 use ndarray::{ArrayD, IxDyn};
-use relax_corpus::pipeline::{Program, RunOptions, run};
 use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx};
+use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::annotation::Annotation;
@@ -109,6 +109,31 @@ fn dims_may_be_named_like_inputs() {
         let got = results(&program, arguments);
         assert_eq!(got[0].shape(), [rows, columns]);
         assert_eq!(elements(&got[0]), values.iter().map(|x| x + 0.5).collect::<Vec<f64>>());
+    }
+}
+
+#[test]
+fn a_reshape_computes_the_dim_of_minus_one() {
+    let program = program("left");
+    let reshaped = |[b, s]: [usize; 2], like: [usize; 2]| {
+        let x = floats(&[b, s, 16], (0..b * s * 16).map(|at| at as f64).collect());
+        let like = floats(&like, vec![0.0; like.iter().product()]);
+        run(&program.module, "main", vec![x, like], &RunOptions::default()).result
+    };
+    for (own, like, left) in [
+        ([2, 3], [2, 3], 2),
+        ([4, 6], [2, 3], 8),
+        ([1, 1], [1, 1], 2),
+        ([5, 7], [7, 5], 2),
+        ([0, 3], [0, 3], 0),
+    ] {
+        let Ok(Value::Tensor(y)) = reshaped(own, like) else { panic!("{own:?} {like:?}") };
+        assert_eq!(y.shape(), [like[0], like[1], left, 8]);
+        assert!(elements(&y).into_iter().eq((0..y.len()).map(|at| at as f64)));
+    }
+    for (own, like) in [([2, 3], [5, 1]), ([2, 3], [0, 3]), ([1, 1], [3, 1])] {
+        let stopped = reshaped(own, like).expect_err("no dim makes as many elements");
+        assert!(stopped.to_string().contains("reshape/C2"), "{stopped}");
     }
 }
 

@@ -4,9 +4,9 @@
 
 use relax_corpus::files;
 use relax_corpus::harness::{Mode, run_file};
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_import::{export_tvmscript, import_tvmscript};
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Certificates of compilations: the prover answers what `relax-validation` asks, with proofs.
 
-use relax_corpus::pipeline::print;
+use relax_program::frontend::print;
 use relax_rewrite::pipeline::{Applied, Watch};
 use relax_symbolic::Prover;
 use relax_syntax::dim::Dim;

@@ -102,7 +102,7 @@ impl<'m> Reads<'m> {
 fn written(program: &TensorProgram) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let body = program.body.as_deref().unwrap_or(&[]);
-    relax_rewrite::walk::visit_statements(body, &mut |stmt| {
+    relax_semantics::tir::walk::visit_statements(body, &mut |stmt| {
         if let StmtKind::Store { buffer, .. } = &stmt.kind {
             found.extend(program.params.iter().position(|param| *param == Param::Buffer(*buffer)));
         }

@@ -8,7 +8,7 @@
 //!
 //! Kernels are launched in the order of the text, and the end of a launch is the only synchronisation of the whole grid: nests
 //! that depend on one another are kernels of their own. The extents of `blockIdx` and `threadIdx` loops depend on dims, scalar
-//! parameters and such `t` alone; where an extent is 0 nothing is launched. `relax_rewrite::launches` takes a scheduled program
+//! parameters and such `t` alone; where an extent is 0 nothing is launched. `relax_tir::launches` takes a scheduled program
 //! apart, for all printers alike.
 //!
 //! **The general binding** ([`schedule`]) takes any tensor program. Of a nest it binds the loops of which it can tell that their
@@ -23,18 +23,17 @@ mod bind;
 mod block;
 mod choice;
 mod expressions;
-mod handed;
 pub mod measured;
-mod micro;
-mod own;
 mod program;
+mod register_tiles;
 mod rows;
+mod scope_promotion;
 mod steps;
 mod storage;
 mod tiles;
-mod turned;
+mod transpose_tiles;
+mod vectorize;
 mod warps;
-mod wide;
 
 pub use program::{schedule, schedule_by, schedule_in, schedule_module};
 

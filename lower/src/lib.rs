@@ -4,11 +4,13 @@
 pub mod certify;
 pub mod constants;
 pub mod gpu;
+pub mod maybe_uninit;
 pub mod passes;
 pub mod pipeline;
 pub mod program;
 pub mod report;
 pub mod route;
+pub mod scheduled;
 
 mod fresh;
 mod memory;

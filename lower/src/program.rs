@@ -14,7 +14,6 @@ use crate::passes::{lower_builtins, lower_shapes};
 use constants::Constants;
 use function::lower_function;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::patterns::Elements;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_runtime::file::Image;
 use relax_runtime::program::{
@@ -30,6 +29,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Function, Module, TensorProgram};
 use relax_syntax::span::{Source, Span};
+use relax_tir::analysis::access_summary::AccessSummary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -100,8 +100,8 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
     program.constants = constants;
     let metadata = Metadata {
         producer: format!("relax {}", env!("CARGO_PKG_VERSION")),
-        signatures: relax_corpus::pipeline::print(&signatures(around.signatures)),
-        programs: relax_corpus::pipeline::print(&programs),
+        signatures: relax_program::frontend::print(&signatures(around.signatures)),
+        programs: relax_program::frontend::print(&programs),
         source_name: around.source.name.clone(),
     };
     let source = around.source.text.clone();
@@ -195,7 +195,7 @@ fn signature(program: &TensorProgram) -> Result<Kernel, Unsupported> {
 
 /// What a program does to the elements of its buffers, as the machine can ask it: dims are extents of the buffers.
 #[must_use]
-pub fn buffer_elements(program: &TensorProgram, known: &[Elements]) -> Vec<BufferElements> {
+pub fn buffer_elements(program: &TensorProgram, known: &[AccessSummary]) -> Vec<BufferElements> {
     let place = |wanted: &Dim| {
         let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
         shapes.zip(0..).find_map(|(shape, buffer)| {
@@ -218,7 +218,7 @@ pub fn buffer_elements(program: &TensorProgram, known: &[Elements]) -> Vec<Buffe
 pub fn watch_kernels(
     image: &mut Image,
     module: &Module,
-    known: impl Fn(&TensorProgram) -> Vec<Elements>,
+    known: impl Fn(&TensorProgram) -> Vec<AccessSummary>,
 ) {
     for (kernel, program) in image.program.kernels.iter_mut().zip(kernels(module)) {
         let elements = buffer_elements(program, &known(program));

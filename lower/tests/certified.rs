@@ -2,11 +2,11 @@
 //! certificate is verified. `RELAX_BLESS=1` writes the record; with `-- --nocapture` the table is shown.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::shares::in_shares;
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_corpus::par_map::par_map_chunks;
 use relax_lower::certify::Stages;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::run;
 use relax_semantics::check::Phase;
@@ -42,7 +42,7 @@ struct Sum {
 #[test]
 fn shares_of_what_is_proved_only_rise() {
     let mut sum = Sum::default();
-    for share in in_shares(files::programs(), |files| of_files(&files)) {
+    for share in par_map_chunks(files::programs(), |files| of_files(&files)) {
         sum.programs += share.programs;
         sum.counts.add(&share.counts);
         for (pass, ends) in share.passes_by {

@@ -5,9 +5,9 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::files;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
-use relax_corpus::pipeline::{Program, print, print_and_parse};
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print, print_and_parse};
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Exactness, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Unwatched, Watch, run};

@@ -1,8 +1,8 @@
 //! The way to P2.3 asks the prover in proportion to the length of a program. Times depend on the machine,
 //! questions do not; `bench/compile_time` measures times. And passes count what they did.
 
-use relax_corpus::pipeline::Program;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::pipeline::{Applied, Unwatched, Watch, run};
 use relax_semantics::check::Phase;

@@ -1,10 +1,10 @@
 //! Generated modules through the pipeline: after each pass the text reads back to the module, the
 //! module means the same as the input, and it says no less.
 
-use relax_corpus::generate::module;
-use relax_corpus::pipeline::{Program, print, print_and_parse};
-use relax_corpus::shares::in_shares;
+use relax_corpus::par_map::par_map_chunks;
+use relax_generate::module;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print, print_and_parse};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Applied, Watch, run};
 use relax_rewrite::precision::coarsened;
@@ -95,7 +95,7 @@ fn of_seeds(seeds: Vec<u64>) -> Seen {
 fn generated_modules_mean_the_same_after_every_pass() {
     let modules = std::env::var("RELAX_GENERATED").ok().and_then(|text| text.parse().ok());
     let mut seen = Seen::default();
-    for share in in_shares((0..modules.unwrap_or(300)).collect(), of_seeds) {
+    for share in par_map_chunks((0..modules.unwrap_or(300)).collect(), of_seeds) {
         seen.tally.add(&share.tally);
         seen.refused += share.refused;
         for (pass, count) in share.changed {

@@ -2,9 +2,9 @@
 //! `bench/memory` makes the table.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::report::{FunctionMemory, figures, memory_report};
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_semantics::check::Phase;

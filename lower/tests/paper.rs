@@ -1,8 +1,8 @@
 //! The figures of the paper that show a program before and after some passes: what the passes make of
 //! the first is the second, up to the names of variables.
 
-use relax_corpus::pipeline::{Program, print};
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print};
 use relax_rewrite::canonical::{canonical_function, canonical_program};
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::pipeline::{Unwatched, run};

@@ -3,11 +3,11 @@
 //! the corpus and generated modules have in store: same values, and the same traps.
 
 use relax_corpus::files;
-use relax_corpus::generate::module;
-use relax_corpus::pipeline::{Program, print};
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_generate::module;
 use relax_lower::passes::{lower_builtins, lower_shapes, to_non_dataflow};
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print};
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Settings};
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_rewrite::verify::{Effort, Tally, verify};

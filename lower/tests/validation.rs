@@ -2,10 +2,10 @@
 //! interpreter finds to make no difference.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::{Program, print};
-use relax_corpus::shares::in_shares;
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_corpus::par_map::par_map_chunks;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print};
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{Applied, Watch, run};
 use relax_rewrite::verify::{Effort, verify};
@@ -96,7 +96,7 @@ fn broken_results_of_passes_are_not_proved() {
     };
     let paths = files::programs().into_iter().filter(of_passes).step_by(extent().0);
     let mut all = Mutants::default();
-    for share in in_shares(paths.collect(), of_files) {
+    for share in par_map_chunks(paths.collect(), of_files) {
         all.refused += share.refused;
         all.equal += share.equal;
         all.of_memory += share.of_memory;

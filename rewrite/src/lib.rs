@@ -3,6 +3,7 @@
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
 pub mod blocks;
+pub mod canonical;
 pub mod classes;
 pub mod constraint_check;
 pub mod dims;
@@ -12,33 +13,20 @@ pub mod names;
 pub mod outline;
 pub mod pass;
 pub mod passes;
-pub mod patterns;
 pub mod pipeline;
 pub mod precision;
 pub mod reached;
 pub mod references;
 pub mod saturation;
 pub mod verify;
-pub mod workspaces;
 
-pub use mutated::written;
-pub use programs::barriers;
-pub use programs::canonical;
-pub use programs::launches;
-pub use programs::number::renumber_program;
-pub use programs::products;
-pub use programs::ranges;
-pub use programs::total;
-pub use programs::walk;
-pub use programs::warps;
-pub use programs::within;
+pub use in_place::dps_arguments;
 
+mod in_place;
 pub mod kernels;
 mod known;
 mod matching;
-mod mutated;
-mod programs;
+mod maybe_uninit;
 mod substitute;
 mod tir_call;
-mod totality;
-mod unwritten;
+mod trap_free;

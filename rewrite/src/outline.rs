@@ -2,8 +2,8 @@
 //! has the variables of the one that it comes from, bound by its parameters; those that no parameter
 //! has alone as a dim come in one more parameter, a shape (paper, Figure 8).
 
+use crate::canonical::canonical_function;
 use crate::dims::{expr_dims, lone, signature_dims};
-use crate::programs::canonical::canonical_function;
 use crate::tir_call::TirCall;
 use relax_semantics::check::Checked;
 use relax_semantics::ops::lookup;

@@ -1,7 +1,7 @@
 //! Parameters whose values are known: constants in their place, the same meaning with these values, and
 //! a clear error where a value cannot be the parameter's.
 
-use relax_corpus::pipeline::{Program, print};
+use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};

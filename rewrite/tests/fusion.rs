@@ -1,8 +1,8 @@
 //! Random blocks of calls of tensor programs, of every pattern and with traps among them, through
 //! fusion: the module means the same, every group is one that the rules admit, and groups are made.
 
-use relax_corpus::pipeline::{Program, print, print_and_parse};
 use relax_corpus::structure::count;
+use relax_program::frontend::{Program, print, print_and_parse};
 use relax_rewrite::pass::Exactness;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, PIPELINE, Unwatched, run};

@@ -4,9 +4,9 @@
 mod legalized_cases;
 
 use legalized_cases::{Case, cases};
-use relax_corpus::compare::{Relation, compare};
-use relax_corpus::pipeline::{Program, RunOptions, print, print_and_parse, run as interpret};
-use relax_corpus::signature::{Dims, random_value};
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::{Program, RunOptions, print, print_and_parse, run as interpret};
+use relax_program::signature::{Dims, random_value};
 use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::kernels::remaining::why_it_stays;
 use relax_rewrite::pass::Settings;

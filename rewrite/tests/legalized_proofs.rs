@@ -6,7 +6,7 @@
 mod legalized_cases;
 
 use legalized_cases::{Case, cases};
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_symbolic::Prover;

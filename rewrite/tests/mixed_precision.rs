@@ -1,7 +1,7 @@
 //! How far rounded operands move a product: within the bound that the operands give, and not far within
 //! it, so that the bound says something.
 
-use relax_corpus::pipeline::{Program, RunOptions, run as interpret};
+use relax_program::frontend::{Program, RunOptions, run as interpret};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::to_mixed_precision;
 use relax_rewrite::pipeline::{Route, Unwatched, run};

@@ -2,8 +2,8 @@
 //! once, and the dearest form of a program means what the program means.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::{Program, print};
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_program::frontend::{Program, print};
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_rewrite::saturation::{Extraction, Options, RuleKind, saturate_module};

@@ -1,6 +1,6 @@
 //! Verification finds what is wrong: programs and what a wrong pass could make of them.
 
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Exactness;
 use relax_rewrite::verify::{Difference, Effort, Tally, verify};
 use relax_syntax::dtype::DType;

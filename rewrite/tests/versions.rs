@@ -1,7 +1,7 @@
 //! Versions behind guards: which guards there are, that none is empty, and that every version is right where it is
 //! called.
 
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_rewrite::saturation::{Options, RuleKind, Versioned, Witness, version_module};

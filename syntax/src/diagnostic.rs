@@ -19,7 +19,8 @@ pub struct CodeInfo {
 #[macro_export]
 macro_rules! diagnostic_codes {
     ($($name:ident = $code:literal, $title:literal, $explanation:literal;)*) => {
-        $(pub(crate) const $name: &str = $code;)*
+        $(#[doc = $title]
+        pub const $name: &str = $code;)*
         /// Every code of this chapter.
         pub static CODES: &[$crate::diagnostic::CodeInfo] = &[$($crate::diagnostic::CodeInfo {
             code: $code,

@@ -8,14 +8,15 @@ pub use modules::{Digest, Key, Modules};
 pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use relax_cpu::{Cache, Compiler};
-use relax_emit::initialized::elements_of_parameters;
-use relax_emit::{Options, Source, print_c, watched};
+use relax_emit::{Options, Source, print_c};
+use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, buffer_elements, lower_program};
 use relax_runtime::file::Image;
 use relax_runtime::program::{Site, Watched};
 use relax_runtime::{Span, host_target};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+use relax_tir::analysis::definite_init::summary_of_parameters;
 use thiserror::Error;
 
 /// Why there is no module file.
@@ -53,7 +54,7 @@ pub fn build_cpu<'t>(
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
-    let watched = watched(module, elements_of_parameters);
+    let watched = maybe_uninitialized(module, summary_of_parameters);
     let options = Options { watched: Some(&watched), ..options.into() };
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source, module)?;

@@ -2,12 +2,12 @@
 //! number of rows, bit for bit, as the elements are small integers; and memory of a function with bounds is the same for all shapes.
 
 use relax_build::{build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_corpus::externals::externals;
-use relax_corpus::pipeline::Program;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
+use relax_program::externals::externals;
+use relax_program::frontend::Program;
 use relax_reference::{to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;

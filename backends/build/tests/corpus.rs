@@ -6,11 +6,11 @@ mod near;
 mod route;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_program::compare::compare;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_syntax::parse::read_source;
 use route::{Device, held, load, perform};
 use std::collections::BTreeMap;

@@ -1,16 +1,16 @@
 //! The sentence encoder, compiled with its weights in the module file, against embeddings that were computed in
 //! float64 without Relax.
 //!
-//! The weights are not part of the repository: `./minilm.sh --fetch` gets them; without them the test says that
+//! The weights are not part of the repository: `./setup.sh minilm` gets them; without them the test says that
 //! it was skipped, and with `RELAX_REQUIRE_WEIGHTS=1` it fails.
 
 use relax_build::{build_cpu, lower_for_cpu};
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::Program;
-use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::program::Around;
+use relax_program::externals::constants;
+use relax_program::frontend::Program;
+use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
@@ -65,7 +65,7 @@ fn compiled(weights: &Path, folder: &Path, sums: Sums) -> Module {
 #[test]
 fn embeddings_are_those_of_the_reference() {
     let (Some(weights), Ok(_)) = (weights(), Compiler::of_system()) else {
-        eprintln!("SKIPPED: 7 cases, the weights or a C compiler are missing; ./minilm.sh --fetch");
+        eprintln!("SKIPPED: 7 cases, the weights or a C compiler are missing; ./setup.sh minilm");
         return;
     };
     let folder = tempfile::tempdir().expect("a folder for the cache");

@@ -4,14 +4,14 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_build::{build_cpu, lower_packed_for_cpu};
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
-use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
+use relax_program::externals::constants;
+use relax_program::frontend::{Program, RunOptions, parameters, run};
+use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;

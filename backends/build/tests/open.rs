@@ -1,12 +1,12 @@
 //! Which kernels of the processor watch elements.
 
 use relax_build::lower_for_cpu;
-use relax_corpus::pipeline::Program;
-use relax_emit::initialized::elements_of_parameters;
-use relax_emit::watched;
+use relax_lower::maybe_uninit::maybe_uninitialized;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_syntax::span::Source;
+use relax_tir::analysis::definite_init::summary_of_parameters;
 
 /// Programs, and a function whose body is given.
 fn names(body: &str) -> Vec<String> {
@@ -47,7 +47,10 @@ def main(x: Tensor(("n",), "f32"), c: Tensor((), "bool")):
     let settings = Settings::default();
     let lowered = lower_for_cpu(&program.module, &settings, &mut Unwatched);
     let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}"));
-    watched(&lowered, elements_of_parameters).into_iter().map(|name| name.to_string()).collect()
+    maybe_uninitialized(&lowered, summary_of_parameters)
+        .into_iter()
+        .map(|name| name.to_string())
+        .collect()
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use crate::Error;
 use relax_emit::cuda::{CudaKernel, print_cuda};
-use relax_emit::{Lowered, watched};
+use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
+use relax_lower::scheduled::ScheduledModule;
 use relax_reference::ReferenceKernels;
 use relax_runtime::Span;
 use relax_runtime::file::Image;
@@ -29,14 +30,14 @@ pub struct Built {
 /// # Errors
 /// What the machine or the printer has no code for; the outer error is the machine's.
 pub fn build(
-    lowered: &Lowered,
+    lowered: &ScheduledModule,
     around: &Around<'_>,
     limits: Limits,
 ) -> Result<Result<Built, Error>, Unsupported> {
-    let Lowered { module, effects } = lowered;
+    let ScheduledModule { module, summaries } = lowered;
     let mut image = lower_program(module, around)?;
-    let known = |program: &TensorProgram| effects.on(program);
-    let watched = watched(module, known);
+    let known = |program: &TensorProgram| summaries.on(program);
+    let watched = maybe_uninitialized(module, known);
     let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched);
     watch_kernels(&mut image, module, known);
     let mut printed = Vec::new();

@@ -39,7 +39,7 @@ use thiserror::Error;
 pub enum Error {
     /// NVRTC is not there.
     #[error(
-        "the compiler NVRTC is not there ({why}): install CUDA's, or fetch it with ./nvrtc.sh and name the folder \
+        "the compiler NVRTC is not there ({why}): install CUDA's, or fetch it with ./setup.sh nvrtc and name the folder \
          in the environment variable RELAX_NVRTC"
     )]
     NoCompiler {

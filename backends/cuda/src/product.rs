@@ -4,9 +4,9 @@
 
 use relax_emit::cuda::CudaKernel;
 use relax_rewrite::passes::fuse_ops_by_pattern::COMPOSITE;
-use relax_rewrite::workspaces::is_workspace;
 use relax_runtime::{DType, TensorArg};
 use relax_syntax::ir::{AttrValue, attr};
+use relax_tir::workspaces::is_workspace;
 
 /// What is done to each element of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

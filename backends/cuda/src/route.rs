@@ -2,10 +2,10 @@
 //! loops for blocks and threads.
 
 use crate::product::operands;
-use relax_emit::{Effects, Lowered};
 use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
+use relax_lower::scheduled::ScheduledModule;
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::passes::fuse_ops::PRIMITIVE;
 use relax_rewrite::passes::fuse_ops_by_pattern::{self, COMPOSITE};
@@ -14,6 +14,7 @@ use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::ir::{AttrValue, Definition, Function, Module, attr};
+use relax_tir::analysis::access_summary::AccessSummaries;
 
 /// Who multiplies matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,21 +37,21 @@ pub fn lower_for_cuda(
     module: &Module,
     settings: &Settings,
     products: Products,
-) -> Result<Lowered, Failed> {
+) -> Result<ScheduledModule, Failed> {
     let settings = Settings { target: Target::Cuda, ..settings.clone() };
     let schedule = match products {
         Products::Own => &schedule_gpu::PASS,
         Products::Cores | Products::Library => &schedule_tensor_cores::PASS,
     };
     let lower = |module: &Module| {
-        let mut effects = Effects::default();
+        let mut summaries = AccessSummaries::default();
         let route = Route::Passes(vec![schedule]);
         let mut schedule = |legal: &Module, watch: &mut dyn Watch| {
-            effects = Effects::of(legal);
+            summaries = AccessSummaries::of(legal);
             run(legal, &route, &settings, &mut Prover::new(), watch)
         };
         let module = lower_scheduled(&PIPELINE, module, &settings, &mut Unwatched, &mut schedule)?;
-        Ok(Lowered { module, effects })
+        Ok(ScheduledModule { module, summaries })
     };
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);
     if products != Products::Library || !early {

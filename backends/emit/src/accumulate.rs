@@ -5,10 +5,10 @@
 use crate::Sums;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::products::mentions;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
+use relax_tir::products::mentions;
 
 /// Terms of f32 that are added before their sum goes on in f64.
 const BLOCK: usize = 1024;

@@ -4,7 +4,7 @@ use crate::OUT_OF_MEMORY;
 use crate::dtypes;
 use crate::outline::Shared;
 use crate::printer::Printer;
-use relax_rewrite::ranges::is_proved;
+use relax_semantics::tir::ranges::is_proved;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::BufferId;

@@ -3,12 +3,12 @@
 
 use crate::Site;
 use crate::printer::Printer;
-use relax_rewrite::ranges::is_proved;
-use relax_rewrite::within::is_within;
+use relax_semantics::tir::ranges::is_proved;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{BufferId, TExpr};
+use relax_tir::index_bounds::is_within;
 use std::collections::BTreeSet;
 use std::fmt;
 

@@ -4,15 +4,15 @@
 use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
-use crate::initialized::loads;
+use crate::f32_narrowing;
 use crate::printer::Printer;
-use crate::quick;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::within::assume;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, TExpr, UnOp};
+use relax_tir::index_bounds::assume;
+use relax_tir::launches::reads;
 
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
@@ -76,6 +76,8 @@ impl Printer<'_, '_> {
         }
         let dtype = self.program.buffer(buffer).dtype;
         let element = format!("{name}[{at}]");
+        // GCC 12.2 miscompiles vectorized loops with masked loads: such a load must not become one.
+        let element = if self.is_guarded { format!("RX_GUARDED({element})") } else { element };
         if is_half(dtype) { format!("rx_f32_of_{dtype}({element})") } else { element }
     }
 
@@ -100,9 +102,11 @@ impl Printer<'_, '_> {
             unreachable!("invariant: called for `and` and `or`")
         };
         let first = grouped(&self.expr(&operands.0, DType::Bool));
+        let guarded = std::mem::replace(&mut self.is_guarded, self.cuda.is_none());
         let (second, lines) = self.aside(&operands.0, *op == BinOp::And, |printer| {
             printer.expr(&operands.1, DType::Bool)
         });
+        self.is_guarded = guarded;
         let symbol = if *op == BinOp::And { "&&" } else { "||" };
         if lines.is_empty() {
             return format!("({first} {symbol} {})", grouped(&second));
@@ -119,14 +123,17 @@ impl Printer<'_, '_> {
 
     fn select(&mut self, parts: &(TExpr, TExpr, TExpr), want: DType) -> String {
         let condition = grouped(&self.expr(&parts.0, DType::Bool));
+        // A loop with loads in branches stays one of scalars; of two values a vector takes one.
+        let loads_both = matches!(want, DType::F32 | DType::F64)
+            && !self.is_cuda()
+            && self.may_load_both(parts, want);
+        let guarded = self.is_guarded;
+        self.is_guarded = !loads_both && !self.is_cuda();
         let (a, first) = self.aside(&parts.0, true, |printer| printer.expr(&parts.1, want));
         let (b, second) = self.aside(&parts.0, false, |printer| printer.expr(&parts.2, want));
+        self.is_guarded = guarded;
         if first.is_empty() && second.is_empty() {
-            // A loop with loads in branches stays one of scalars; of two values a vector takes one.
-            if matches!(want, DType::F32 | DType::F64)
-                && !self.is_cuda()
-                && self.may_load_both(parts, want)
-            {
+            if loads_both {
                 return format!("rx_select_{want}({condition}, {a}, {b})");
             }
             return format!("({condition} ? {a} : {b})");
@@ -152,7 +159,7 @@ impl Printer<'_, '_> {
         let mut nested = false;
         visit(then, &mut |part| nested |= matches!(part, TExpr::Select(..)));
         // What is nested would be printed twice as often in each further one.
-        if nested || (!loads(then) && !loads(otherwise)) {
+        if nested || (!reads(then) && !reads(otherwise)) {
             return false;
         }
         // The other value knew nothing of the condition.
@@ -191,7 +198,7 @@ impl Printer<'_, '_> {
         operands: &(TExpr, TExpr),
         want: DType,
     ) -> String {
-        let comparison = relax_rewrite::ranges::is_comparison(op);
+        let comparison = relax_semantics::tir::ranges::is_comparison(op);
         let dtype = if comparison { self.typing.compared(&operands.0, &operands.1) } else { want };
         let is_index = self.typing.is_index(&operands.0) && self.typing.is_index(&operands.1);
         let a = self.expr(&operands.0, dtype);
@@ -353,13 +360,13 @@ impl Printer<'_, '_> {
         let arguments = values.join(", ");
         if self.sums == Sums::AnyOrder
             && want == DType::F32
-            && let Some(name) = quick::name(function)
+            && let Some(name) = f32_narrowing::name(function)
         {
             return format!("{name}({arguments})");
         }
         if self.about
             && want == DType::F64
-            && let Some(name) = quick::about(function)
+            && let Some(name) = f32_narrowing::about(function)
         {
             return format!("{name}({arguments})");
         }

@@ -6,68 +6,55 @@
 //! check is left out only where the prover shows that it never fails. Iterations run in the order of the
 //! text, whatever the kinds of their loops are.
 //!
-//! Threads that wait for each other become loops from barrier to barrier (`phases.rs`).
+//! Threads that wait for each other become loops from barrier to barrier (`relax_tir::barrier_fission`).
 //!
 //! Limits: barriers in loops whose bounds differ between threads, in blocks, and in branches within loops are
 //! refused. What the elements of a parameter are before anything is written is the caller's business: only buffers that a program
 //! allocates are watched for reads of what nothing has written, where [`Options::watched`] does not ask for more.
 
 mod accumulate;
-mod alike;
 mod allocation;
-mod apart;
-mod bindings;
 mod boundary;
-mod carried;
 mod checks;
-mod covered;
 pub mod cuda;
-mod digits;
 mod dims;
-mod divergent;
-mod divisors;
 mod dtypes;
-mod effects;
 mod expressions;
-mod filled;
-pub mod initialized;
-mod met;
+mod f32_narrowing;
+mod fused_packing;
+mod held_values;
 mod multiply;
 mod names;
-mod open;
 mod outline;
-mod parts;
-mod past;
-mod phases;
+mod parallelize;
 mod prelude;
 mod printer;
-mod quick;
-mod replaced;
+mod reciprocals;
 mod rows;
-mod shares;
-mod spread;
+mod softmax_epilogue;
 mod statements;
+mod streaming_stores;
 pub mod tiles;
+mod translation_units;
 
-pub use alike::computes_alike;
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
-pub use effects::{Effects, Lowered};
 pub use expressions::symbol;
-pub use open::watched;
-pub use phases::without_barriers;
 
-use initialized::{Elements, elements_of_parameters};
-use parts::Piece;
 use prelude::Uses;
-use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::ranges::assume_declared;
+use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
+use relax_tir::analysis::access_summary::AccessSummary;
+use relax_tir::analysis::definite_init::summary_of_parameters;
+use relax_tir::barrier_fission::without_barriers;
+use relax_tir::barriers::has_barrier;
+use relax_tir::named_blocks::without_named_blocks;
 use std::collections::BTreeSet;
+use translation_units::Piece;
 
 /// A program that ran out of memory: no trap, but `Stop::Exhausted`.
 pub const OUT_OF_MEMORY: &str = "exhausted/memory";
@@ -103,7 +90,7 @@ pub struct Kernel {
 
 /// A function that is called with a map beside each buffer, a byte for each element: 1 if something was written to it. It stops
 /// where it reads another one, and notes what it writes, but for buffers that it fills before it reads them
-/// ([`initialized::Elements`]).
+/// ([`AccessSummary`]).
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The function.
@@ -111,7 +98,7 @@ pub struct Watched {
     /// Where it may stop.
     pub sites: Vec<Site>,
     /// What is known of each buffer, of the function that watches nothing too.
-    pub elements: Vec<Elements>,
+    pub elements: Vec<AccessSummary>,
 }
 
 /// A place where a kernel may stop.
@@ -189,7 +176,7 @@ pub fn print_c<'t>(
             Err(reason) => left_out.push((program.name.clone(), reason)),
         }
     }
-    let (text, parts) = parts::text(&pieces, tiles);
+    let (text, parts) = translation_units::text(&pieces, tiles);
     Source { text, parts, kernels, left_out }
 }
 
@@ -201,13 +188,13 @@ fn print_program(
 ) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if has_barrier(body) {
-        let apart = phases::without_barriers(program)?;
-        return print_program(&apart, symbol, facts, (sums, is_watched));
+        let fissioned = without_barriers(program)?;
+        return print_program(&fissioned, symbol, facts, (sums, is_watched));
     }
-    let body = replaced::without_names(body);
+    let body = without_named_blocks(body);
     facts.push();
     assume_declared(facts, &program.dims);
-    let elements = if is_watched { elements_of_parameters(program) } else { Vec::new() };
+    let elements = if is_watched { summary_of_parameters(program) } else { Vec::new() };
     let open = program.buffer_params().zip(&elements);
     let open = open.filter(|(_, elements)| !elements.are_filled()).map(|(buffer, _)| buffer);
     let printed = printer::Printer::new(program, (symbol, &body), facts, sums)

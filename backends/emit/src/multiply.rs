@@ -2,15 +2,15 @@
 //! far apart elements are. Only where every access is proved to be in bounds; else the loops stay loops.
 
 use crate::OUT_OF_MEMORY;
-use crate::apart::{Nest, are_apart};
 use crate::checks::Checks;
 use crate::expressions::grouped;
+use crate::parallelize::{Plain, is_whole};
 use crate::printer::Printer;
-use crate::spread::{Plain, is_whole};
-use relax_rewrite::products::{At, Panels, Product, mentions};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
+use relax_tir::analysis::dependence::{Nest, are_independent};
+use relax_tir::products::{At, Panels, Product, mentions};
 use std::collections::BTreeMap;
 
 /// Which loops are which.
@@ -106,7 +106,7 @@ impl Printer<'_, '_> {
             followers.push(next);
             let others = followers.iter().map(|next| next.nest(next.loops.len()));
             let nests: Vec<Nest> = std::iter::once(first.clone()).chain(others).collect();
-            if product.only_with_terms || !are_apart(&nests) {
+            if product.only_with_terms || !are_independent(&nests) {
                 followers.pop();
                 break;
             }

@@ -3,14 +3,13 @@
 use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
-use crate::initialized::unproved;
+use crate::held_values::HeldValues;
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
-use crate::replaced::{Replaced, forwarded};
 use crate::{Kernel, Site, Sums};
-use relax_rewrite::ranges::Ranges;
-use relax_rewrite::walk::stored;
+use relax_semantics::tir::ranges::Ranges;
+use relax_semantics::tir::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -21,6 +20,8 @@ use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
+use relax_tir::analysis::definite_init::unproved;
+use relax_tir::store_forwarding::{Workspaces, forwarded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -60,7 +61,7 @@ pub(crate) struct Printer<'p, 'f> {
     /// Whether routines of the prelude for rows are called.
     pub(crate) rows: bool,
     /// Expressions whose values are at hand.
-    pub(crate) replaced: Replaced,
+    pub(crate) replaced: HeldValues,
     /// What many values are divided by, and what C has its inverse in.
     pub(crate) divisors: Vec<(TExpr, String)>,
     /// Whether functions of f64 need to be right to f32 only.
@@ -81,6 +82,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) span: Span,
     /// Bytes on the stack so far.
     pub(crate) stack: i64,
+    /// Whether what is printed is evaluated under a condition of the innermost loop around it.
+    pub(crate) is_guarded: bool,
     /// What CUDA needs to be known beside; none for C.
     pub(crate) cuda: Option<Cuda>,
 }
@@ -117,10 +120,10 @@ impl<'p, 'f> Printer<'p, 'f> {
             sums,
             multiplies: false,
             rows: false,
-            replaced: Replaced::default(),
+            replaced: HeldValues::default(),
             divisors: Vec::new(),
             about: false,
-            forwarded: forwarded(program, body, sums),
+            forwarded: forwarded(program, body, workspaces_with(sums)),
             symbol,
             functions: String::new(),
             parts: 0,
@@ -128,6 +131,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             threads: "threads",
             span: program.span,
             stack: 0,
+            is_guarded: false,
             cuda: None,
         };
         printer.name_everything();
@@ -259,5 +263,13 @@ impl<'p, 'f> Printer<'p, 'f> {
             Param::Buffer(_) | Param::Dim(_) => None,
         });
         buffers.chain(maps).chain(dims).chain(scalars).collect()
+    }
+}
+
+/// The interpreter stores to workspaces too, so they are forwarded only where its results are not kept bit for bit.
+fn workspaces_with(sums: Sums) -> Workspaces {
+    match sums {
+        Sums::Exact => Workspaces::Kept,
+        Sums::AnyOrder => Workspaces::Forwarded,
     }
 }

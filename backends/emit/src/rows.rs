@@ -3,9 +3,9 @@
 
 use crate::Sums;
 use crate::printer::Printer;
-use relax_rewrite::products::mentions;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, Loop, ScalarId, TExpr};
+use relax_tir::products::mentions;
 
 impl Printer<'_, '_> {
     /// Where a row begins whose elements are the values of an expression, one after the other as a loop runs: the

@@ -4,7 +4,6 @@ use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
-use relax_rewrite::within::assume;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -12,6 +11,7 @@ use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr,
 };
+use relax_tir::index_bounds::assume;
 
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
@@ -50,6 +50,14 @@ impl Printer<'_, '_> {
     }
 
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {
+        let guarded = self.is_guarded;
+        // The condition around a loop is none of the loop's own.
+        self.is_guarded &= !matches!(stmt.kind, StmtKind::For { .. });
+        self.print_stmt(stmt);
+        self.is_guarded = guarded;
+    }
+
+    fn print_stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::For { .. }
                 if self.sums == Sums::AnyOrder && (self.multiply(stmt) || self.fill(stmt)) => {}
@@ -118,6 +126,7 @@ impl Printer<'_, '_> {
         self.line(&format!("if ({text}) {{"));
         self.facts.push();
         assume(&self.ranges, self.facts, condition);
+        let guarded = std::mem::replace(&mut self.is_guarded, self.cuda.is_none());
         self.nested(then);
         self.facts.pop();
         if !otherwise.is_empty() {
@@ -125,6 +134,7 @@ impl Printer<'_, '_> {
             self.nested(otherwise);
         }
         self.line("}");
+        self.is_guarded = guarded;
     }
 
     /// All bounds are computed before the first loop is entered: they cannot use its variables.

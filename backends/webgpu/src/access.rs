@@ -2,10 +2,10 @@
 
 use crate::dtypes::{self, loaded, to_store};
 use crate::printer::{Place, Printer};
-use relax_rewrite::within::is_within;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, TExpr};
+use relax_tir::index_bounds::is_within;
 
 impl Printer<'_, '_> {
     /// Notes that the kernel stops where a condition holds. It goes on: the host gives its results up.

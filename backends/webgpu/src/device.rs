@@ -10,7 +10,7 @@ use wgpu::util::{BufferInitDescriptor, DeviceExt};
 pub enum DeviceError {
     /// There is none.
     #[error(
-        "there is no device for WebGPU on this machine ({0}): install a driver for Vulkan, or Mesa's software one with ./webgpu.sh"
+        "there is no device for WebGPU on this machine ({0}): install a driver for Vulkan, or Mesa's software one with ./setup.sh webgpu"
     )]
     Missing(String),
     /// It refuses a kernel, or is lost.

@@ -5,11 +5,11 @@ use crate::Doubles;
 use crate::dtypes::{self, held, is_half};
 use crate::integers::{is_far, literal};
 use crate::printer::Printer;
-use relax_rewrite::patterns::visit;
-use relax_rewrite::ranges::is_comparison;
-use relax_rewrite::within::assume;
+use relax_semantics::tir::ranges::is_comparison;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
+use relax_tir::index_bounds::assume;
 
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.

@@ -6,7 +6,7 @@
 
 use crate::dtypes;
 use crate::printer::Printer;
-use relax_rewrite::ranges::{is_comparison, is_proved};
+use relax_semantics::tir::ranges::{is_comparison, is_proved};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};

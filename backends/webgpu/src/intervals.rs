@@ -5,7 +5,7 @@
 //! trap; where it is used as an index, it must fit in 32 again.
 
 use crate::integers::{is_far_literal, literal};
-use relax_rewrite::ranges::is_comparison;
+use relax_semantics::tir::ranges::is_comparison;
 use relax_syntax::Name;
 use relax_syntax::dim::{floor_div, floor_mod};
 use relax_syntax::dtype::DType;

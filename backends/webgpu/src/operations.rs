@@ -5,7 +5,7 @@ use crate::dtypes::{self, held, is_wide};
 use crate::expressions::{rounded, wrapped};
 use crate::printer::Printer;
 use relax_emit::symbol;
-use relax_rewrite::ranges::is_comparison;
+use relax_semantics::tir::ranges::is_comparison;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::BinOp;
 

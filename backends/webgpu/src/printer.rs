@@ -3,12 +3,8 @@
 use crate::names::Names;
 use crate::stages::{Way, stages};
 use crate::{Binding, Content, Doubles, Formats, Kernel, Kind, Part, Stage, Word, dtypes, prelude};
-use relax_emit::initialized::unproved_with_parameters;
-use relax_emit::without_barriers;
-use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::ranges::{Ranges, assume_declared};
-use relax_rewrite::walk::{loaded, stored};
-use relax_rewrite::workspaces::is_workspace;
+use relax_semantics::tir::ranges::{Ranges, assume_declared};
+use relax_semantics::tir::walk::{loaded, stored};
 use relax_semantics::tir::{Sources, Typing};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -19,6 +15,10 @@ use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
 use relax_syntax::span::Source;
+use relax_tir::analysis::definite_init::unproved_with_parameters;
+use relax_tir::barrier_fission::without_barriers;
+use relax_tir::barriers::has_barrier;
+use relax_tir::workspaces::is_workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

@@ -1,14 +1,16 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
 //! and threads.
 
-use relax_emit::{Effects, Lowered, Sums};
+use relax_emit::Sums;
 use relax_lower::passes::{schedule_gpu, schedule_gpu_freely};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
+use relax_lower::scheduled::ScheduledModule;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+use relax_tir::analysis::access_summary::AccessSummaries;
 
 /// A module as the machine runs it on a device of WebGPU. Where sums may have any order, the threads of a block share a row.
 ///
@@ -18,17 +20,17 @@ pub fn lower_for_webgpu(
     module: &Module,
     settings: &Settings,
     sums: Sums,
-) -> Result<Lowered, Failed> {
+) -> Result<ScheduledModule, Failed> {
     let schedule = match sums {
         Sums::Exact => &schedule_gpu::PASS,
         Sums::AnyOrder => &schedule_gpu_freely::PASS,
     };
-    let mut effects = Effects::default();
+    let mut summaries = AccessSummaries::default();
     let module =
         lower_scheduled(&PIPELINE, module, settings, &mut Unwatched, &mut |legal, watch| {
-            effects = Effects::of(legal);
+            summaries = AccessSummaries::of(legal);
             let route = Route::Passes(vec![schedule]);
             run(legal, &route, settings, &mut Prover::new(), watch)
         })?;
-    Ok(Lowered { module, effects })
+    Ok(ScheduledModule { module, summaries })
 }

@@ -1,11 +1,11 @@
 //! What is launched, with the threads that a workgroup has, and memory of the device beside the parameters.
 
 use crate::access::constant_count;
-use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::launches::{Launch, by_one_thread, launches, thread_axis};
-use relax_rewrite::walk::visit_statements;
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::barriers::has_barrier;
+use relax_tir::launches::{Launch, by_one_thread, launches, thread_axis};
 
 /// Elements of an array that a thread keeps for itself.
 const KEPT: i64 = 256;

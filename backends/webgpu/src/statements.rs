@@ -5,15 +5,15 @@ use crate::dtypes;
 use crate::expressions::subtracts;
 use crate::printer::{Place, Printer};
 use crate::stages::Way;
-use relax_rewrite::launches::thread_axis;
-use relax_rewrite::ranges::is_proved;
-use relax_rewrite::within::assume;
+use relax_semantics::tir::ranges::is_proved;
 use relax_semantics::tir::reductions;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, Scope, Stmt, StmtKind, TExpr,
 };
+use relax_tir::index_bounds::assume;
+use relax_tir::launches::thread_axis;
 
 /// Bytes of arrays of one thread.
 const LOCAL: i64 = 4 << 10;

@@ -3,11 +3,11 @@
 
 use crate::printer::Printer;
 use crate::stages::Plan;
-use relax_rewrite::barriers::{are_met, has_barrier};
-use relax_rewrite::launches::{has_threads, is_thread_loop, reads, thread_axis};
-use relax_rewrite::walk::visit_statements;
-use relax_rewrite::within::assume;
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
+use relax_tir::barriers::{are_met, has_barrier};
+use relax_tir::index_bounds::assume;
+use relax_tir::launches::{has_threads, is_thread_loop, reads, thread_axis};
 use std::fmt::Write;
 
 const AXES: [&str; 3] = ["x", "y", "z"];

@@ -1,4 +1,4 @@
-//! Expectations of the corpus on the first device of WebGPU that is there (`./webgpu.sh` fetches a software one): text →
+//! Expectations of the corpus on the first device of WebGPU that is there (`./setup.sh webgpu` fetches a software one): text →
 //! P2.3 with bound threads → program → machine, whose kernels the device runs. What is not held stands in
 //! `not_held.txt` with its reason, which `RELAX_BLESS=1` rewrites: look at what is new there. With `RELAX_DOUBLES=narrowed` the
 //! device is used as one without f64, and the list is `not_held_narrowed.txt`. Without a device nothing is held, and with
@@ -13,12 +13,12 @@ mod route;
 
 use expectation::{held, perform};
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_emit::Sums;
+use relax_program::compare::compare;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_syntax::parse::read_source;
 use relax_webgpu::{Calls, Device, Doubles, Formats, Ran};
 use std::collections::{BTreeMap, BTreeSet};

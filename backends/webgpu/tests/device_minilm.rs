@@ -1,14 +1,14 @@
 //! The sentence encoder on the first device of WebGPU, against embeddings that were computed in float64 without Relax. The
-//! weights are not part of the repository: `./minilm.sh --fetch` gets them. Without them, or without a device, the test says
+//! weights are not part of the repository: `./setup.sh minilm` gets them. Without them, or without a device, the test says
 //! that it was skipped; with `RELAX_REQUIRE_WEIGHTS=1` and `RELAX_REQUIRE_WGPU=1` it fails.
 
 #[path = "route/load.rs"]
 mod route;
 
-use relax_corpus::externals::constants;
-use relax_corpus::pipeline::Program;
-use relax_corpus::tensor_files::{Weights, read_npz};
 use relax_emit::Sums;
+use relax_program::externals::constants;
+use relax_program::frontend::Program;
+use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime::Module;
 use relax_semantics::tensor::Tensor;
@@ -72,7 +72,7 @@ fn compiled(weights: &Path, device: &Arc<Device>, calls: &Calls) -> Module {
 #[test]
 fn embeddings_are_those_of_the_reference() {
     let (Some(weights), Some(device)) = (weights(), device()) else {
-        eprintln!("SKIPPED: all cases; ./minilm.sh --fetch and ./webgpu.sh get what they need");
+        eprintln!("SKIPPED: all cases; ./setup.sh minilm webgpu fetches what they need");
         return;
     };
     let calls = Calls::default();

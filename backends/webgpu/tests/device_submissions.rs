@@ -8,10 +8,10 @@ mod expectation;
 mod route;
 
 use expectation::{held, perform};
-use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
-use relax_corpus::pipeline::Program;
 use relax_emit::Sums;
+use relax_program::compare::compare;
+use relax_program::frontend::Program;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::collections::BTreeMap;

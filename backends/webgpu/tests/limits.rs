@@ -2,7 +2,7 @@
 //! No device is needed.
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_symbolic::Prover;
 use relax_syntax::span::Source;
 use relax_webgpu::{Formats, Kernel, Refused, Word, print_wgsl};

@@ -3,10 +3,10 @@
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::shares::in_shares;
-use relax_corpus::well_formed_part::well_formed_part;
+use relax_corpus::par_map::par_map_chunks;
 use relax_emit::Sums;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Settings;
 use relax_symbolic::Prover;
 use relax_syntax::parse::read_source;
@@ -25,7 +25,7 @@ struct Found {
 
 #[test]
 fn every_kernel_is_valid() {
-    let shares = in_shares(files::programs(), |paths| {
+    let shares = par_map_chunks(files::programs(), |paths| {
         let mut found = Found::default();
         paths.iter().for_each(|path| hold(path, &mut found));
         found

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 /// Compile a program into a module file
 ///
-/// The file holds code for the virtual machine, kernels as machine code of this processor, constants,
-/// and the source for messages; `relax run` runs it, and programs that embed the runtime do. With
-/// --params the values of external constants and of parameters of the entry function go into the file;
-/// parameters without a value stay parameters.
+/// The file contains code for the virtual machine, kernels as machine code of this processor, constants, and the
+/// source for messages. `relax run` runs it, and so do programs that embed the runtime. With --params the values of
+/// external constants and of parameters of the entry function go into the file; parameters without a value stay
+/// parameters.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
     /// The program, or a model (`.onnx`); `-` is the standard input
@@ -17,21 +17,21 @@ pub(crate) struct BuildArgs {
     /// Where to write it
     #[arg(short, long, value_name = "FILE.rxm")]
     pub(crate) output: PathBuf,
-    /// What code is made for
+    /// The compilation target
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
     /// A safetensors file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
-    /// Let the code form sums of floats in any order, and of f32 in f32: results are not bit for bit those of
-    /// the interpreter
+    /// Allow reassociation of float reductions, and accumulate f32 in f32. Results differ from the interpreter's by
+    /// rounding only
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Cut products as was measured by `relax tune`: on this machine, or in a file; without it as the built-in model
-    /// says, which is the same everywhere
+    /// Tile matrix products by the measurements of `relax tune`: those of this machine, or a file. By default the
+    /// built-in cost model decides, which is the same everywhere
     #[arg(long, value_name = "TABLE", num_args = 0..=1)]
     pub(crate) tuned: Option<Option<PathBuf>>,
-    /// Put a certificate of the way to the kernels' program into the file, for `relax verify`
+    /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,
     /// Refuse a program of which an operator stays with the reference library (RX0505)
@@ -39,14 +39,14 @@ pub(crate) struct BuildArgs {
     pub(crate) deny_fallback: bool,
 }
 
-/// Measure how products of matrices are best cut on this machine
+/// Autotune matrix products on this machine
 ///
-/// Tiles that the registers hold are timed once, and the table is kept beside the compiled kernels; `relax build --fast
-/// --tuned` uses it. Prints the facts of the processor, the table and what is chosen. With --backend the versions that a device has
-/// of a product are timed, and a decision tree is learned; `relax run`, `bench` and `diff` with that backend use it.
+/// Register tiles are timed once, and the table is cached beside the compiled kernels; `relax build --fast --tuned`
+/// uses it. Prints the facts of the processor, the table and the choices. With --backend the versions of a product
+/// on a device are timed, and a decision tree is learned; `relax run`, `bench` and `diff` with that backend use it.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
-    /// Measure nothing: show what is known
+    /// Measure nothing: print the current table
     #[arg(long)]
     pub(crate) show: bool,
     /// What is measured
@@ -55,10 +55,10 @@ pub(crate) struct TuneArgs {
     /// Products that are measured on a device, instead of the built-in ones
     #[arg(long, value_name = "ROWSxTERMSxCOLUMNS", conflicts_with = "show")]
     pub(crate) over: Vec<String>,
-    /// Where the table is, instead of $XDG_CACHE_HOME/relax
+    /// Folder of the table, instead of $XDG_CACHE_HOME/relax
     #[arg(short, long, value_name = "TABLE")]
     pub(crate) output: Option<PathBuf>,
-    /// Which versions of a product are used: nx768x2304 as n grows, 64x768x2304 for one
+    /// Print which versions of a product are used: nx768x2304 as n grows, 64x768x2304 for one
     #[arg(long, value_name = "ROWSxTERMSxCOLUMNS")]
     pub(crate) extents: Vec<String>,
 }

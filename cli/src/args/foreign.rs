@@ -3,16 +3,16 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Make a program of a model in another format
+/// Import a model of another format
 ///
-/// Of ONNX, operator sets 7 to 23, or of the text that TVM prints (`.py`). Dims with names become symbolic variables,
-/// small constants stand in the program, all others go to the file of --params. What is not supported is listed, all
-/// of it, and the exit code is 1.
+/// Reads ONNX, operator sets 7 to 23, and the text that TVM prints (`.py`). Named dims become symbolic variables;
+/// small constants stand in the program, all others go to the file of --params. Everything that is not supported is
+/// listed, and the exit code is 1.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The model
     pub(crate) file: PathBuf,
-    /// What it is written in; without it the name of the file says
+    /// The format; by default by the file name
     #[arg(long, value_enum)]
     pub(crate) from: Option<Foreign>,
     /// Where to write the program, instead of the standard output
@@ -43,9 +43,9 @@ pub(crate) enum Foreign {
     Tvmscript,
 }
 
-/// Write a program as text of another compiler
+/// Export a program to another compiler's text
 ///
-/// As TVM 0.27 prints it. What TVM has no words for is listed, all of it, and the exit code is 1.
+/// As TVM 0.27 prints it. Everything that TVM cannot express is listed, and the exit code is 1.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The program; `-` is the standard input

@@ -3,10 +3,10 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Generate programs and hold the compiler against them
+/// Fuzz the compiler with generated programs
 ///
-/// What does not hold is made small and written as a program with the command that shows it; the exit
-/// code is then 1. With --programs a seed always gives the same.
+/// A finding is shrunk and written as a program with the command that reproduces it; the exit code is then 1. With
+/// --programs a seed always gives the same programs.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzArgs {
     /// For how long [default: 60]
@@ -15,22 +15,22 @@ pub(crate) struct FuzzArgs {
     /// How many programs
     #[arg(long)]
     pub(crate) programs: Option<u64>,
-    /// Of the first program; each further one has the next
+    /// Seed of the first program; each further one has the next
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// What is held: print, check, passes, pipeline, vm, twins, static; all of them when left out
+    /// The property to check: print, check, passes, pipeline, vm, twins, static; by default all
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`
     #[arg(long, value_enum)]
     pub(crate) backend: Option<FuzzBackend>,
-    /// Findings after which to end
+    /// Stop after this many findings
     #[arg(long, default_value_t = 1)]
     pub(crate) findings: usize,
     /// Where the programs of findings are written
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,
-    /// The program of the seed, and nothing else
+    /// Print the program of the seed and exit
     #[arg(long)]
     pub(crate) show: bool,
 }
@@ -46,26 +46,26 @@ pub(crate) enum FuzzBackend {
 
 /// Rewrite a program by proved rules and print it
 ///
-/// Regions of calls that never stop the program get the form that is proved to cost no more for all dims. The program
-/// is normalized first.
+/// Regions of trap-free calls are replaced by the form that is proved to cost no more for all dims. The program is
+/// normalized first.
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArgs {
     /// The program; `-` is the standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) rules: SaturationArgs,
-    /// Tell which rules turned what into what, per function, and which rules took most work
+    /// Print which rules rewrote what, per function, and which rules took most work
     #[arg(long)]
     pub(crate) explain: bool,
     /// With --explain: also the time that each of these rules took, which differs from run to run
     #[arg(long, requires = "explain")]
     pub(crate) times: bool,
-    /// Print functions with versions behind comparisons of dims, as `relax versions` tells of them
+    /// Print functions with versions behind comparisons of dims, as `relax versions` lists them
     #[arg(long, conflicts_with = "explain")]
     pub(crate) versions: bool,
 }
 
-/// Tell which dims get which version of a function, and what each costs
+/// List versions of a function with their guards and costs
 #[derive(Debug, Args)]
 pub(crate) struct VersionsArgs {
     /// The program; `-` is the standard input
@@ -80,7 +80,7 @@ pub(crate) struct SaturationArgs {
     /// Only rules of these families
     #[arg(long, value_name = "FAMILY,...")]
     pub(crate) rules: Option<String>,
-    /// Also rules that hold of real numbers: floats are rounded elsewhere
+    /// Also use rules over the real numbers, which round floats elsewhere
     #[arg(long)]
     pub(crate) approximate: bool,
     /// Limits of a region: nodes, iterations, classes, matches (of a rule in a round)

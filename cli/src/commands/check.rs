@@ -5,7 +5,7 @@ use super::{at_most_one_stdin, load_for};
 use crate::args::CheckArgs;
 use crate::exit::{Exit, Outcome};
 use crate::terminal::{Terminal, Verbosity};
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_semantics::check::Phase;
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! runs or is transformed: everything that is missing or wrong is told at once.
 
 use crate::exit::Failure;
-use relax_corpus::externals::{as_identifier, constants, externals};
-use relax_corpus::tensor_files::Weights;
+use relax_program::externals::{as_identifier, constants, externals};
+use relax_program::tensor_files::Weights;
 use relax_rewrite::passes::bind_params::entry;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;

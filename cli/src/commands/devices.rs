@@ -31,7 +31,7 @@ fn cuda(terminal: &mut Terminal) -> Outcome {
 fn wgpu(terminal: &mut Terminal) -> Outcome {
     let found = relax_webgpu::devices();
     if found.is_empty() {
-        terminal.note("wgpu: no device; ./webgpu.sh fetches a software one");
+        terminal.note("wgpu: no device; ./setup.sh webgpu fetches a software one");
     }
     for device in found {
         terminal.result(&format!("wgpu: {device}\n"))?;

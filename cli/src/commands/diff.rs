@@ -10,14 +10,14 @@ use super::run::{called, compiled};
 use crate::args::{Backend, DiffArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
-use relax_corpus::compare::{Relation, compare};
-use relax_corpus::externals::externals;
-use relax_corpus::pipeline::{RunOptions, print_and_parse, run};
-use relax_corpus::reals::{
+use relax_program::compare::{Relation, compare};
+use relax_program::externals::externals;
+use relax_program::frontend::{RunOptions, print_and_parse, run};
+use relax_program::reals::{
     Results, agree, largest_magnitude, widened, widened_value, widened_values,
 };
-use relax_corpus::signature::{Dims, random_dims, random_value};
-use relax_corpus::spec::{Typing, literal};
+use relax_program::signature::{Dims, random_dims, random_value};
+use relax_program::spec::{Typing, literal};
 use relax_runtime as machine;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;

@@ -4,7 +4,7 @@ use super::nearest::unknown;
 use crate::args::{ExplainArgs, Format};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::code_tables;
+use relax_program::frontend::code_tables;
 use relax_semantics::ops;
 use relax_semantics::traps::TRAPS;
 use serde_json::json;

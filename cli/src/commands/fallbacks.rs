@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_build::lower_for_cpu;
-use relax_corpus::pipeline::Program;
+use relax_program::frontend::Program;
 use relax_rewrite::fallback::{Fallback, Fallbacks};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;

@@ -7,14 +7,14 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{read_tensor, unreadable, write_tensors, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
-use relax_corpus::externals::as_identifier;
-use relax_corpus::pipeline::{Program, parameters};
-use relax_corpus::spec::Context;
-use relax_corpus::tensor_files::Stored;
 use relax_import::{
     Bytes, Given, ImportError, Imported, Options, Weight, import_onnx, import_tvmscript,
     input_names,
 };
+use relax_program::externals::as_identifier;
+use relax_program::frontend::{Program, parameters};
+use relax_program::spec::Context;
+use relax_program::tensor_files::Stored;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;

@@ -2,11 +2,11 @@
 //! what they are. Where something of that cannot be told, nothing is kept.
 
 use relax_build::{Digest, Key, Modules};
-use relax_corpus::pipeline::Program;
-use relax_corpus::tensor_files::Weights;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Options;
 use relax_emit::tiles::Table;
+use relax_program::frontend::Program;
+use relax_program::tensor_files::Weights;
 use relax_runtime::file::Image;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;

@@ -75,6 +75,7 @@ fn details(row: &Operator) -> String {
     if row.effect == Effect::Impure {
         text.push_str("\nImpure: it may not stand in a dataflow block.\n");
     }
+    let _ = writeln!(text, "\nTraps: {}.", row.traps.words());
     let _ = match why_it_stays(row) {
         None => writeln!(text, "\nTensor program: `legalize_ops` has one."),
         Some(why) => writeln!(text, "\nNo tensor program: {why}."),
@@ -101,6 +102,7 @@ fn json_line(row: &Operator) -> String {
         "doc": row.doc,
         "tensor_program": why_it_stays(row).is_none(),
         "pure": row.effect == Effect::Pure,
+        "traps": row.traps.words(),
         "params": params.collect::<Vec<_>>(),
         "constraints": constraints.collect::<Vec<_>>(),
     });

@@ -12,16 +12,17 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::{Program, print};
-use relax_emit::initialized::elements_of_parameters;
-use relax_emit::{Options, Sums, print_c, print_cuda, watched};
+use relax_emit::{Options, Sums, print_c, print_cuda};
 use relax_lower::gpu::{Choices, Order, schedule_module};
+use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::pipeline::{FAST, PIPELINE};
+use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::{Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
+use relax_tir::analysis::definite_init::summary_of_parameters;
 use relax_webgpu::{Formats, print_wgsl};
 use std::sync::Arc;
 use watch::{Reporter, Show};
@@ -81,7 +82,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 
 /// The tensor programs as C; what became of their checks is told with `-v`.
 fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
-    let watched = watched(module, elements_of_parameters);
+    let watched = maybe_uninitialized(module, summary_of_parameters);
     let options = Options { watched: Some(&watched), ..sums.into() };
     let source = print_c(module, &mut Prover::new(), options);
     for kernel in &source.kernels {
@@ -101,7 +102,7 @@ fn maps_of(is_watched: bool) -> &'static str {
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
 fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
     let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
-    let watched = watched(module, elements_of_parameters);
+    let watched = maybe_uninitialized(module, summary_of_parameters);
     let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched);
     for kernel in &source.kernels {
         let launches = kernel.launches.len();

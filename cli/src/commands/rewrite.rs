@@ -5,8 +5,8 @@ use crate::args::{RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::{Program, print};
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Unwatched, run};
 use relax_rewrite::saturation::{

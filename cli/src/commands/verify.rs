@@ -6,7 +6,7 @@ use crate::args::{Format, VerifyArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{is_module, read_text, shown_name};
 use crate::terminal::Terminal;
-use relax_corpus::pipeline::{Program, print};
+use relax_program::frontend::{Program, print};
 use relax_proofs::Outcome::{Proved, Trusted};
 use relax_proofs::{Checked, Refused, check_all};
 use relax_runtime::file::{Image, ModuleFile};

@@ -1,4 +1,4 @@
-//! The harness itself: what it must refuse.
+//! Tests of the harness: expectations that it must refuse.
 
 use super::*;
 

@@ -76,28 +76,55 @@ fn reshape_node(node: &mut Node) -> Done<Vec<V>> {
     Ok(vec![reshape(node, x, dims)?])
 }
 
-/// The shape in which -1 is what is left, where that is a product of dims of x.
+/// The shape in which a single -1 is replaced by the quotient of the number of elements of x and the product of the other
+/// dims. A shape value holds no -1, so the quotient is written also where nobody proves that it has no remainder: the
+/// reshape checks the number of elements. Factors of both sides cancel first, so that an extent of 0 among them divides
+/// nothing.
 fn left_over(node: &mut Node, own: &[Dim], dims: &[Dim]) -> Option<Vec<Dim>> {
-    let at = dims.iter().position(|dim| *dim == Dim::Int(-1))?;
-    let mut rest: Vec<Dim> = own.to_vec();
-    let mut divisor = 1_i64;
-    for dim in dims.iter().enumerate().filter(|(axis, _)| *axis != at).map(|(_, dim)| dim) {
-        if let Some(same) = rest.iter().position(|own| own == dim) {
-            rest.remove(same);
-        } else {
-            divisor = divisor.checked_mul(dim.as_int()?)?;
-        }
+    let open = |dim: &Dim| *dim == Dim::Int(-1);
+    let at = dims.iter().position(open)?;
+    let others: Vec<Dim> = dims.iter().filter(|dim| !open(dim)).cloned().collect();
+    if others.len() + 1 < dims.len() {
+        return None;
     }
-    let product = Dim::product(&rest);
-    let left = node.dim(DimOp::FloorDiv, &product, &Dim::Int(divisor));
-    let back = node.dim(DimOp::Mul, &left, &Dim::Int(divisor));
-    let product = node.simplified(&product);
-    let fits = divisor > 0 && node.same(&back, &product);
-    fits.then(|| {
-        let mut dims = dims.to_vec();
-        dims[at] = left;
-        dims
-    })
+    let (mut rest, mut divisors) = (Vec::new(), Vec::new());
+    own.iter().for_each(|dim| factors(dim, &mut rest));
+    others.iter().for_each(|dim| factors(dim, &mut divisors));
+    cancel(&mut rest, &mut divisors, |own, dim| own == dim);
+    cancel(&mut rest, &mut divisors, |own, dim| node.same(own, dim));
+    let mut divisor = node.simplified(&Dim::product(&divisors));
+    if !node.at_least(&divisor, 1) {
+        divisor = node.dim(DimOp::Max, &divisor, &Dim::Int(1));
+    }
+    let mut dims = dims.to_vec();
+    dims[at] = node.dim(DimOp::FloorDiv, &Dim::product(&rest), &divisor);
+    Some(dims)
+}
+
+/// The factors of a product, those of its factors included.
+fn factors(dim: &Dim, found: &mut Vec<Dim>) {
+    match dim {
+        Dim::Op(DimOp::Mul, operands) => {
+            factors(&operands.0, found);
+            factors(&operands.1, found);
+        }
+        other => found.push(other.clone()),
+    }
+}
+
+/// Takes out of both lists what they share.
+fn cancel(
+    rest: &mut Vec<Dim>,
+    divisors: &mut Vec<Dim>,
+    mut is_same: impl FnMut(&Dim, &Dim) -> bool,
+) {
+    divisors.retain(|dim| match rest.iter().position(|own| is_same(own, dim)) {
+        Some(at) => {
+            rest.remove(at);
+            false
+        }
+        None => true,
+    });
 }
 
 /// The dims that a shape means which only the run knows: 0 copies, -1 is what is left.

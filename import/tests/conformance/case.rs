@@ -1,9 +1,9 @@
 //! One test of ONNX: a folder with a model, inputs, and outputs.
 
-use relax_corpus::pipeline::{Program, RunOptions, parameters, run};
 use relax_import::{
     Bytes, Given, ImportError, Kind, Options, import_onnx, input_names, kinds, read_value,
 };
+use relax_program::frontend::{Program, RunOptions, parameters, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;

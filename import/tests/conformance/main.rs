@@ -1,7 +1,7 @@
 //! The backend tests of ONNX as our judge: each model is imported, runs in the interpreter, and is held
 //! against the outputs that come with it.
 //!
-//! `RELAX_ONNX_TESTS` names the folder that `./onnx-tests.sh` fetches; without it nothing is run, and
+//! `RELAX_ONNX_TESTS` names the folder that `./setup.sh onnx-tests` fetches; without it nothing is run, and
 //! said so. Every `RELAX_ONNX_STRIDE`-th test is run, by default all. `RELAX_BLESS=1` writes the table of
 //! `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
 
@@ -49,7 +49,7 @@ fn run(cases: &[Case]) -> Vec<Outcome> {
 fn main() {
     let Some(folder) = std::env::var_os("RELAX_ONNX_TESTS") else {
         println!(
-            "SKIPPED: RELAX_ONNX_TESTS does not name the tests of ONNX; ./onnx-tests.sh fetches them"
+            "SKIPPED: RELAX_ONNX_TESTS does not name the tests of ONNX; ./setup.sh onnx-tests fetches them"
         );
         return;
     };

@@ -4,7 +4,7 @@
 use relax_semantics::tensor::{Data, Number, Tensor};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, Loop, Param, ScalarId, Stmt, StmtKind, TExpr};
 
 /// `constant + factors * loop variables`
 struct Affine {
@@ -88,7 +88,7 @@ impl Moves {
         let TExpr::Load { buffer: read, indices } = element else { return None };
         let from = indices.iter().map(|index| Affine::of(index, &vars)).collect::<Option<_>>()?;
         let f32s = [source, result].iter().all(|&&id| program.buffer(id).dtype == DType::F32);
-        let plain = matches!(kind, LoopKind::Grid | LoopKind::Serial);
+        let plain = kind.is_sequential();
         let fits = own && plain && f32s && buffer == result && read == source && source != result;
         let extents = loops.iter().map(extent).collect::<Option<_>>()?;
         fits.then_some(Self { extents, from, there })
@@ -165,5 +165,29 @@ fn advance(values: &mut [i64], extents: &[i64]) {
             return;
         }
         *value = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Moves;
+    use relax_program::frontend::Program;
+    use relax_syntax::span::Source;
+
+    fn is_a_move(kind: &str) -> bool {
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((8,), \"f32\"), Y: Buffer((4,), \"f32\")):\n    \
+                 for i in {kind}(4):\n        Y[i] = X[i * 2]\n"
+        );
+        let module = Program::load(Source::new("moves", text)).module;
+        Moves::of(module.tensor_program("f").expect("the text has it")).is_some()
+    }
+
+    #[test]
+    fn parallel_moves_are_made_when_a_program_is_built() {
+        assert!(is_a_move("serial"));
+        assert!(is_a_move("parallel"));
+        assert!(!is_a_move("vectorized"));
     }
 }

@@ -2,19 +2,19 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, least, multiply, thread_loop};
-use super::handed::{Nearer, own_elements};
-use super::own::apart;
 use super::program::Writer;
+use super::scope_promotion::{Nearer, own_elements};
 use super::storage::{Spread, spread};
-use super::wide::{self, vectors};
+use super::vectorize::{self, vectors};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::walk::visit;
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
     BinOp, Loop, LoopKind, Param, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
+use relax_tir::analysis::dependence::loops::independent_loops;
 use std::collections::BTreeSet;
 
 /// The loops of a perfect nest, outermost first, and what they run.
@@ -61,7 +61,8 @@ pub(super) fn bind(
         None => nest,
         Some(_) => Nest::of(&writer.renamed(stmt)),
     };
-    let mut done = wide::written(writer, (&wide.all(), &wide.body), &vectors, wide.span, limits);
+    let mut done =
+        vectorize::written(writer, (&wide.all(), &wide.body), &vectors, wide.span, limits);
     if let Some(rest) = vectors.rest {
         done.extend(bind_times(writer, (stmt, Some(rest)), outside, host, facts, limits)?);
     }
@@ -122,7 +123,7 @@ fn chosen(
     facts: &mut dyn Facts,
 ) -> Vec<bool> {
     let loops = nest.all();
-    let mut bound = apart(&loops, std::slice::from_ref(stmt));
+    let mut bound = independent_loops(&loops, std::slice::from_ref(stmt));
     for (item, bound) in loops.iter().zip(&mut bound) {
         *bound &= is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
     }

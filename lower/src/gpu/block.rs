@@ -10,19 +10,19 @@
 use super::Limits;
 use super::bind::{count, indexed, named, rows_grid, rows_together_grid, taken_apart};
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::handed::Nearer;
 use super::program::Writer;
 use super::rows::{Group, Renamed};
+use super::scope_promotion::Nearer;
 use super::steps::{Reduction, Role, Step, reduction};
 use super::tiles::nothing;
-use relax_rewrite::walk::{loaded, mentions, statements, stored};
-use relax_rewrite::warps::LANES;
+use relax_semantics::tir::walk::{loaded, mentions, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
+use relax_tir::warps::LANES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows that a block has together.

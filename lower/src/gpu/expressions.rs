@@ -1,6 +1,6 @@
 //! Index arithmetic as it is written in scheduled programs, folded where it is plain.
 
-use relax_rewrite::ranges::dim_op;
+use relax_semantics::tir::ranges::dim_op;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use relax_syntax::span::Span;

@@ -5,11 +5,9 @@ use super::expressions::thread_loop;
 use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
-use super::turned::turn;
+use super::transpose_tiles::turn;
 use super::{Choices, Limits, Order};
-use relax_rewrite::launches::{has_threads, reads};
-use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{Rewrite, loaded, statements, stored, visit_statements};
+use relax_semantics::tir::walk::{Rewrite, loaded, statements, stored, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
@@ -18,6 +16,8 @@ use relax_syntax::ir::tensor::{
 };
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
+use relax_tir::launches::{has_threads, reads};
+use relax_tir::renumber::renumber_program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The program with every statement bound to threads, the same bits; `None` where there is nothing to bind: see

@@ -13,19 +13,19 @@
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
 use super::expressions::{as_dim, binary, extent, multiply};
-use super::handed::{is_at_iteration, own_elements};
-use super::own::apart;
 use super::program::Writer;
+use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
-use relax_rewrite::ranges::{assume_declared, is_proved};
-use relax_rewrite::walk::{Rewrite, loaded, statements, stored};
+use relax_semantics::tir::ranges::{assume_declared, is_proved};
+use relax_semantics::tir::walk::{Rewrite, loaded, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::Class;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
+use relax_tir::analysis::dependence::loops::independent_loops;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows that are known to be shorter are not worth more than a thread each.
@@ -327,8 +327,9 @@ fn all_begin(steps: &[Step]) -> bool {
 fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order) -> bool {
     let known =
         |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
-    let are_apart =
-        |loops: &[Loop], body: &[Stmt]| apart(loops, body).into_iter().all(|apart| apart);
+    let are_apart = |loops: &[Loop], body: &[Stmt]| {
+        independent_loops(loops, body).into_iter().all(|apart| apart)
+    };
     all_begin(&group.steps)
         && group.rows.iter().all(known)
         && are_apart(&group.rows, &statements_of(&group.steps))

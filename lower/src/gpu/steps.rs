@@ -1,7 +1,7 @@
 //! What a nest does for each iteration of its outer loops, as steps that the threads of a block can share: single elements,
 //! reductions over inner loops, and elements of inner loops.
 
-use relax_rewrite::walk::{mentions, visit, visit_own};
+use relax_semantics::tir::walk::{mentions, visit, visit_own};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 
 use super::expressions::as_dim;
 use super::program::Writer;
-use relax_rewrite::walk::{Place, Rewrite, statements, visit_statements};
+use relax_semantics::tir::walk::{Place, Rewrite, statements, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};
 use std::collections::BTreeMap;
@@ -145,7 +145,8 @@ impl Rewrite for Elements {
     fn replace(&mut self, expr: &TExpr, _place: Place) -> Option<TExpr> {
         let TExpr::Load { buffer, indices } = expr else { return None };
         let first = self.of.get(buffer)?.clone();
-        let rest = indices.iter().map(|index| relax_rewrite::walk::expr(index, self, Place::Index));
+        let rest =
+            indices.iter().map(|index| relax_semantics::tir::walk::expr(index, self, Place::Index));
         let indices = first.into_iter().chain(rest).collect();
         Some(TExpr::Load { buffer: *buffer, indices })
     }

@@ -1,7 +1,7 @@
 //! Sums of products as blocks of threads that compute a tile of the result: what they need of both factors is loaded once into
 //! shared memory, a tile of it at a time.
 //!
-//! Each thread owns an element, or a square of them ([`super::micro`]), and adds its products in the order of the text: the same
+//! Each thread owns an element, or a square of them ([`super::register_tiles`]), and adds its products in the order of the text: the same
 //! bits; but for products of f16 and bf16 that tensor cores may form ([`super::warps`]). At the edges threads without an element
 //! load what others need, and wait with them. There tiles hold 0, so that every element of them is written. Which of two kernels it
 //! is the host decides by the extents: the other one has no blocks.
@@ -9,17 +9,16 @@
 use super::bind::{Grid, bind_times, indexed, is_of_host, named};
 use super::choice::{Version, versions};
 use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
-use super::handed::{Nearer, own_elements};
-use super::micro;
-use super::own::apart;
 use super::program::Writer;
+use super::register_tiles;
+use super::scope_promotion::{Nearer, own_elements};
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
 use super::warps::{self, Warps};
 use super::{Choices, Limits};
 use crate::passes::fuse_loops::never_stops;
 use relax_rewrite::classes::Class::{Cores, Elements, Squares, Tiles};
-use relax_rewrite::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_semantics::tir::Typing;
+use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Facts;
@@ -27,6 +26,7 @@ use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
+use relax_tir::analysis::dependence::loops::independent_loops;
 use std::collections::BTreeSet;
 
 /// Extents that are known to be less are not worth a tile.
@@ -119,7 +119,7 @@ pub(super) fn tile(
                 let warps = Warps::of(limits).expect("invariant: the version is possible");
                 warps::written(writer, &product, (warps, is_own), &times, limits)
             }
-            Squares => micro::written(writer, &product, (size, is_own), &times, limits),
+            Squares => register_tiles::written(writer, &product, (size, is_own), &times, limits),
             Tiles => written(writer, &product, (size, is_own), &times, limits),
             Elements => {
                 let alone = alone.as_ref().expect("invariant: it was made for this");
@@ -146,7 +146,7 @@ fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Pr
     let is_long =
         |item: &&Loop| item.start == TExpr::Int(0) && !matches!(extent(item), TExpr::Int(..SHORT));
     let is_cell = last.iter().all(|step| step.role == Role::Cell);
-    let are_apart = apart(&loops, &all).into_iter().all(|apart| apart);
+    let are_apart = independent_loops(&loops, &all).into_iter().all(|apart| apart);
     let (j, i) = (loops.pop()?, loops.pop()?);
     let fits = is_cell
         && are_apart

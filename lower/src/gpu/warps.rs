@@ -9,16 +9,16 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::micro::Names;
 use super::program::Writer;
+use super::register_tiles::Names;
 use super::tiles::{Product, Tiled, over_blocks};
-use relax_rewrite::walk::{Place, Rewrite, expr, statements, stored};
-use relax_rewrite::warps::{COLUMNS, LANES, ROWS, SEGMENT, WarpProduct};
+use relax_semantics::tir::walk::{Place, Rewrite, expr, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
+use relax_tir::warps::{COLUMNS, LANES, ROWS, SEGMENT, WarpProduct};
 use std::collections::BTreeMap;
 
 /// Blocks of a warp along rows, and along columns.

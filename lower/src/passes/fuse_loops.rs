@@ -8,17 +8,17 @@
 //! have schedules of their own.
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_rewrite::products::sums_products;
-use relax_rewrite::ranges::{Ranges, assume_declared};
-use relax_rewrite::renumber_program;
-use relax_rewrite::total::Total;
-use relax_rewrite::walk::{Rewrite, accesses, statements};
 use relax_semantics::check::Phase;
+use relax_semantics::tir::ranges::{Ranges, assume_declared};
+use relax_semantics::tir::total::Total;
+use relax_semantics::tir::walk::{Rewrite, accesses, statements};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::products::sums_products;
+use relax_tir::renumber::renumber_program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -80,7 +80,11 @@ fn fuse(
     second: &Stmt,
     facts: &mut dyn Facts,
 ) -> Option<Stmt> {
-    let ((a, body_a), (b, body_b)) = (nest(first)?, nest(second)?);
+    let ((a, kind, body_a), (b, kind_b, body_b)) = (nest(first)?, nest(second)?);
+    // With another kind, races of a `parallel` loop would no longer be found.
+    if kind != kind_b {
+        return None;
+    }
     let same =
         a.iter().zip(b).take_while(|(a, b)| is_whole(a) && a.start == b.start && a.stop == b.stop);
     let count = same.count();
@@ -88,21 +92,25 @@ fn fuse(
     let names = b[..count].iter().map(|item| item.var).zip(shared.iter().copied());
     let mut renamed = Renamed { names: names.collect() };
     let body_b = statements(body_b, &mut renamed);
-    let rests = [rest(a, count, body_a.to_vec(), first), rest(b, count, body_b, second)];
+    let rests =
+        [rest((a, &kind), count, body_a.to_vec(), first), rest((b, &kind), count, body_b, second)];
     let binds = |body: &[Stmt]| body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Let { .. }));
     let allowed = count > 0
         && !rests.iter().any(|rest| binds(rest) || sums_products(rest))
         && is_apart(&rests, &shared)
         && [first, second].iter().all(|stmt| never_stops(program, stmt, facts));
     let body = rests.concat();
-    let kind = StmtKind::For { loops: a[..count].to_vec(), kind: LoopKind::Grid, body };
+    let kind = StmtKind::For { loops: a[..count].to_vec(), kind, body };
     allowed.then_some(Stmt { kind, span: first.span })
 }
 
-fn nest(stmt: &Stmt) -> Option<(&[Loop], &[Stmt])> {
+/// A nest of sequential loops. Fused loops are `parallel` or `grid`, so a nest has one of these kinds here.
+fn nest(stmt: &Stmt) -> Option<(&[Loop], LoopKind, &[Stmt])> {
     match &stmt.kind {
-        StmtKind::For { loops, kind: LoopKind::Grid | LoopKind::Serial, body } => {
-            Some((loops, body))
+        StmtKind::For { loops, kind, body } if kind.is_sequential() => {
+            let kind =
+                if *kind == LoopKind::Parallel { LoopKind::Parallel } else { LoopKind::Grid };
+            Some((loops, kind, body))
         }
         _ => None,
     }
@@ -114,11 +122,16 @@ fn is_whole(item: &Loop) -> bool {
 }
 
 /// What stays of a nest within its first loops.
-fn rest(loops: &[Loop], count: usize, body: Vec<Stmt>, stmt: &Stmt) -> Vec<Stmt> {
+fn rest(
+    (loops, kind): (&[Loop], &LoopKind),
+    count: usize,
+    body: Vec<Stmt>,
+    stmt: &Stmt,
+) -> Vec<Stmt> {
     if loops.len() == count {
         return body;
     }
-    let kind = StmtKind::For { loops: loops[count..].to_vec(), kind: LoopKind::Grid, body };
+    let kind = StmtKind::For { loops: loops[count..].to_vec(), kind: kind.clone(), body };
     vec![Stmt { kind, span: stmt.span }]
 }
 

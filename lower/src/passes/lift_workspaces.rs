@@ -9,8 +9,6 @@ use super::lower_call_tir::call::TirCall;
 use crate::fresh::{Fresh, built_in};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_rewrite::renumber_program;
-use relax_rewrite::workspaces::declare_workspaces;
 use relax_semantics::check::{Checked, Phase};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -21,6 +19,8 @@ use relax_syntax::ir::tensor::{BufferId, Param, Scope, StmtKind};
 use relax_syntax::ir::{
     Atom, Binding, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
 };
+use relax_tir::renumber::renumber_program;
+use relax_tir::workspaces::declare_workspaces;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.

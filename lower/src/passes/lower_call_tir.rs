@@ -12,9 +12,9 @@ use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
 use crate::memory::aliases::{Aliases, Returns};
 use call::TirCall;
+use relax_rewrite::dps_arguments;
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_rewrite::written as written_in_place;
 use relax_semantics::check::{Checked, Phase};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -67,7 +67,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 /// Variables that may name what a call in place writes to. Such a call changes the value of the one
 /// variable that it is passed, but memory under all of its names.
 fn mutated(module: &Module, function: &Function, returns: &Returns) -> BTreeSet<VarId> {
-    let written = written_in_place(module, function);
+    let written = dps_arguments(module, function);
     if written.is_empty() {
         return written;
     }

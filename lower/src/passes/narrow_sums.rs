@@ -5,16 +5,16 @@
 //! who ask for it: `relax build --fast`. The text says what the kernels compute then.
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_rewrite::products::{At, SumOfProducts, narrowed, sums_products};
-use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{Place, Rewrite, expr, visit};
 use relax_semantics::check::Phase;
 use relax_semantics::tir::Typing;
+use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::products::{At, SumOfProducts, narrowed, sums_products};
+use relax_tir::renumber::renumber_program;
 
 /// The record.
 pub static PASS: Pass = Pass {

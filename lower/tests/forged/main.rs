@@ -11,9 +11,9 @@ mod shown;
 mod stages;
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
 use relax_lower::certify::Stages;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
 use relax_proofs::check;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::run;

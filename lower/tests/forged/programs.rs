@@ -4,7 +4,7 @@
 
 use super::random::Random;
 use super::{Compiled, header};
-use relax_corpus::pipeline::print;
+use relax_program::frontend::print;
 use relax_rewrite::pass::Exactness;
 use relax_rewrite::verify::{Effort, verify as differs};
 use relax_semantics::check::{Phase, check};

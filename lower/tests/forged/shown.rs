@@ -5,8 +5,8 @@
 
 use super::header;
 use relax_corpus::harness::{Mode, run_file};
-use relax_corpus::pipeline::{Program, print};
 use relax_lower::certify::certified;
+use relax_program::frontend::{Program, print};
 use relax_syntax::span::Source;
 use relax_validation::check::verify;
 use relax_validation::derive::Stage;

@@ -1,10 +1,8 @@
 //! Programs before and after scheduling on the same data, in the interpreter.
 
-use relax_corpus::compare::{Relation, compare};
-use relax_corpus::pipeline::print;
-use relax_corpus::signature::dim_of_size;
-use relax_rewrite::launches::{Launch, has_threads, launches};
-use relax_rewrite::workspaces::is_workspace;
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::print;
+use relax_program::signature::dim_of_size;
 use relax_semantics::ops::Limits;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
@@ -16,6 +14,8 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, Scope};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::launches::{Launch, has_threads, launches};
+use relax_tir::workspaces::is_workspace;
 use std::collections::BTreeMap;
 
 /// Steps of the program before; sizes that take more are left out.
@@ -127,8 +127,8 @@ fn exact_in_any_order(random: &mut Random, info: &BufferInfo, shape: &[usize]) -
 fn call(program: &TensorProgram, dims: Dims, seed: u64, relation: Relation) -> Option<Call> {
     let mut random = Random::new(seed, &program.name);
     let body = program.body.as_deref().unwrap_or(&[]);
-    let read = relax_rewrite::walk::loaded(body);
-    let written = relax_rewrite::walk::stored(body);
+    let read = relax_semantics::tir::walk::loaded(body);
+    let written = relax_semantics::tir::walk::stored(body);
     let largest = dims.values().copied().max().unwrap_or(2).max(1);
     let (mut buffers, mut numbers) = (Vec::new(), Vec::new());
     for param in &program.params {

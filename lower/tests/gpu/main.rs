@@ -8,9 +8,9 @@ mod programs;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use programs::programs_of;
-use relax_corpus::compare::Relation;
 use relax_corpus::files;
 use relax_lower::gpu::{Choices, Limits, Order, schedule_by, schedule_in};
+use relax_program::compare::Relation;
 use relax_rewrite::classes::Tree;
 use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;

@@ -5,11 +5,11 @@
 use crate::launch::{agrees, first_stop, text};
 use crate::programs::programs_of;
 use libtest_mimic::Failed;
-use relax_corpus::compare::Relation;
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
 use relax_lower::gpu::{Limits, Order, schedule_in};
-use relax_rewrite::walk::{Place, Rewrite, statements};
+use relax_program::compare::Relation;
+use relax_program::frontend::Program;
+use relax_semantics::tir::walk::{Place, Rewrite, statements};
 use relax_symbolic::Prover;
 use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, TensorProgram};

@@ -1,9 +1,9 @@
 //! The tensor programs of a file of the corpus: those of its text, and those that the pipeline makes of its functions.
 
 use libtest_mimic::Failed;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::canonical::canonical_program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};

@@ -2,7 +2,7 @@
 
 use super::scalar::Scalar;
 use super::{Request, TensorSpec};
-use crate::programs::walk::loaded;
+use relax_semantics::tir::walk::loaded;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

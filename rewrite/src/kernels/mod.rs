@@ -283,9 +283,3 @@ fn is_told_by_others(request: &Request, at: usize) -> bool {
     }
     told
 }
-
-/// A dim as a scalar of a program that binds its variables.
-#[must_use]
-pub fn extent(dim: &Dim) -> relax_syntax::ir::tensor::TExpr {
-    scalar::Scalar::from(dim).0
-}

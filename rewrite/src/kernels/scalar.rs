@@ -1,8 +1,9 @@
 //! Scalar expressions of the programs that are made, written as formulas.
 
-use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, ScalarId, TExpr, UnOp};
+use relax_tir::dims::as_expr;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 /// A scalar expression. `/` is of floats; `%` and [`Scalar::floor_div`] round down.
@@ -42,22 +43,7 @@ impl From<&Scalar> for Scalar {
 /// A dim that the program binds.
 impl From<&Dim> for Scalar {
     fn from(dim: &Dim) -> Self {
-        let (op, operands) = match dim {
-            Dim::Int(value) => return Self(TExpr::Int(*value)),
-            Dim::Var(name) => return Self(TExpr::Dim(name.clone())),
-            Dim::Op(op, operands) => (*op, operands),
-        };
-        let (a, b) = (Self::from(&operands.0), Self::from(&operands.1));
-        match op {
-            DimOp::Add => a + b,
-            DimOp::Sub => a - b,
-            DimOp::Mul => a * b,
-            DimOp::FloorDiv => a.floor_div(b),
-            DimOp::FloorMod => a % b,
-            DimOp::Min => a.min(b),
-            DimOp::Max => a.max(b),
-            DimOp::CeilDiv => a.ceil_div(b),
-        }
+        Self(as_expr(dim))
     }
 }
 

@@ -6,9 +6,9 @@
 
 use super::text::{Call, Comparison, Condition, Node, Rule, Side, operands};
 use crate::known::{Given, known_atom};
-use crate::programs::ranges::is_proved;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::ops::{Known, bind, lookup};
+use relax_semantics::tir::ranges::is_proved;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::Dim;
@@ -40,7 +40,7 @@ impl Match {
 pub(crate) struct Around<'a, 't> {
     pub(crate) function: &'a Function,
     pub(crate) annotations: &'a [Annotation],
-    pub(crate) totality: &'a mut Totality<'t>,
+    pub(crate) traps: &'a mut TrapAnalysis<'t>,
     pub(crate) facts: &'a mut dyn Facts,
 }
 
@@ -106,7 +106,7 @@ impl<'b> Search<'b> {
             return None;
         }
         let total = state.members.iter().all(|&member| {
-            around.totality.only_gives_a_value(around.function, &self.block.bindings[member])
+            around.traps.is_removable(around.function, &self.block.bindings[member])
         });
         if !total || !self.conditions(rule, &state, around) {
             return None;

@@ -5,11 +5,11 @@
 //! `Opaque` wants no fusion. Where it promises more, or is no kind at all, it is replaced.
 
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::{ATTRIBUTE, Analysis, Pattern};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{AttrValue, Definition, Module, TensorProgram};
+use relax_tir::kernel_kind::{ATTRIBUTE, Analysis, KernelKind};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -32,16 +32,16 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         if program.body.is_none() {
             continue;
         }
-        let analysis = Analysis::of(program).pattern;
+        let analysis = Analysis::of(program).kind;
         found += 1;
-        told += usize::from(analysis != Pattern::Opaque);
-        record(program, analysis.max(Pattern::recorded(program).unwrap_or(analysis)));
+        told += usize::from(analysis != KernelKind::Opaque);
+        record(program, analysis.max(KernelKind::recorded(program).unwrap_or(analysis)));
     }
     context.count_of("classified", told, found, "tensor programs");
     Ok(result)
 }
 
-fn record(program: &mut TensorProgram, pattern: Pattern) {
+fn record(program: &mut TensorProgram, pattern: KernelKind) {
     let value = AttrValue::Str(Name::new(pattern.name()));
     match program.attrs.iter_mut().find(|(key, _)| key == ATTRIBUTE) {
         Some((_, recorded)) => *recorded = value,

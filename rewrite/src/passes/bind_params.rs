@@ -11,7 +11,7 @@ use crate::pass::{Exactness, Pass, PassContext};
 use crate::references::references;
 use crate::substitute::replace_dims;
 use crate::verify::is_private;
-use relax_corpus::externals::as_identifier;
+use relax_program::externals::as_identifier;
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;

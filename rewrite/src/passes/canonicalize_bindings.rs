@@ -8,7 +8,7 @@
 use super::map_functions;
 use crate::blocks::tidy;
 use crate::dims::{evaluates_when_it_fits, say_the_same};
-use crate::mutated::{mentions, mutated};
+use crate::in_place::{mentions, updated_in_place};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::{Check, Resolved, resolve_casts};
 use relax_semantics::check::Phase;
@@ -74,7 +74,7 @@ enum Place {
 struct Walk<'a, 'c> {
     function: &'a Function,
     context: &'a mut PassContext<'c>,
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     /// Second names and what they name.
     renamed: BTreeMap<VarId, VarId>,
     /// Tuples that are written out.
@@ -87,11 +87,11 @@ struct Walk<'a, 'c> {
 
 impl<'a, 'c> Walk<'a, 'c> {
     fn of(module: &Module, function: &'a Function, context: &'a mut PassContext<'c>) -> Self {
-        let mutated = mutated(module, function);
+        let updated = updated_in_place(module, function);
         Self {
             function,
             context,
-            mutated,
+            updated,
             renamed: BTreeMap::new(),
             tuples: BTreeMap::new(),
             hidden: BTreeSet::new(),
@@ -139,8 +139,8 @@ impl<'a, 'c> Walk<'a, 'c> {
     /// A field of a known tuple is the value itself.
     fn field(&mut self, binding: &mut Binding) {
         if let Expr::Atom(Atom::Tuple(items)) = &binding.expr
-            && !self.mutated.contains(&binding.var)
-            && !items.iter().any(|item| mentions(item, &self.mutated))
+            && !self.updated.contains(&binding.var)
+            && !items.iter().any(|item| mentions(item, &self.updated))
         {
             self.tuples.insert(binding.var, items.clone());
         }
@@ -169,7 +169,7 @@ impl<'a, 'c> Walk<'a, 'c> {
     /// Notes `y = x` where `y` says nothing that `x` does not.
     fn is_second_name(&mut self, binding: &Binding) -> bool {
         let Expr::Atom(Atom::Var(value)) = binding.expr else { return false };
-        if self.mutated.contains(&value) || self.mutated.contains(&binding.var) {
+        if self.updated.contains(&value) || self.updated.contains(&binding.var) {
             return false;
         }
         let known = &self.context.checked.annotations[&self.function.name];

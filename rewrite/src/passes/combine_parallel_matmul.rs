@@ -14,7 +14,7 @@ use crate::blocks::for_each_dataflow;
 use crate::dims::assume_declared;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use block::Combine;
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -35,7 +35,7 @@ pub static PASS: Pass = Pass {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let mut names = Names::of(module);
     let (mut combined, mut made) = (0, 0);
     let result = map_functions(module, &mut |function| {
@@ -45,7 +45,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             function,
             annotations: &context.checked.annotations[&function.name],
             weights: weights(function),
-            totality: &mut totality,
+            traps: &mut traps,
             facts: context.facts,
             names: &mut names,
             vars: &mut rebuilt.vars,

@@ -6,10 +6,10 @@
 //! away when nothing needs it. Only what never stops the program is converted.
 
 use super::map_functions;
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
@@ -41,7 +41,7 @@ const POOLS: &[&str] = &["nn.max_pool2d", "nn.avg_pool2d"];
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let mut names = Names::of(module);
     let (mut converted, mut convolutions) = (0, 0);
     let result = map_functions(module, &mut |function| {
@@ -50,8 +50,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut walk = Walk {
             function,
             annotations: &context.checked.annotations[&function.name],
-            mutated: mutated(module, function),
-            totality: &mut totality,
+            updated: updated_in_place(module, function),
+            traps: &mut traps,
             names: &mut names,
             vars: &mut rebuilt.vars,
             twins: BTreeMap::new(),
@@ -73,8 +73,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 struct Walk<'a, 'm> {
     function: &'a Function,
     annotations: &'a [Annotation],
-    mutated: BTreeSet<VarId>,
-    totality: &'a mut Totality<'m>,
+    updated: BTreeSet<VarId>,
+    traps: &'a mut TrapAnalysis<'m>,
     names: &'a mut Names,
     vars: &'a mut Vec<VarInfo>,
     /// Variables of the block with their values in NHWC.
@@ -121,7 +121,7 @@ impl Walk<'_, '_> {
         };
         let row = lookup(name)?;
         let is_named = self.function.var(binding.var).name != "_";
-        if !is_named || self.rank(binding.var) != Some(4) || self.mutated.contains(&binding.var) {
+        if !is_named || self.rank(binding.var) != Some(4) || self.updated.contains(&binding.var) {
             return None;
         }
         let is_convolution = row.name == "nn.conv2d";
@@ -130,7 +130,7 @@ impl Walk<'_, '_> {
                 || row.family == Family::Binary && args.len() == 2 && attrs.is_empty()
                 || POOLS.contains(&row.name) && args.len() == 1;
         let fits = is_convolution && args.len() == 2 || is_neighbour;
-        if !fits || !self.totality.only_gives_a_value(self.function, binding) {
+        if !fits || !self.traps.is_removable(self.function, binding) {
             return None;
         }
         let call =

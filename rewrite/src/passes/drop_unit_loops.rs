@@ -5,14 +5,14 @@
 //! those with blocks whose axes the loops decide.
 
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::number::renumber_program;
-use crate::programs::products::sums_products;
-use crate::programs::walk::{Place, Rewrite, statements, visit_statements};
 use relax_semantics::check::Phase;
+use relax_semantics::tir::walk::{Place, Rewrite, statements, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module};
+use relax_tir::products::sums_products;
+use relax_tir::renumber::renumber_program;
 use std::collections::BTreeSet;
 
 /// The record.
@@ -55,7 +55,7 @@ struct Dropped {
 impl Dropped {
     fn nest(&mut self, stmt: &Stmt) -> Stmt {
         let StmtKind::For { loops, kind, body } = &stmt.kind else { return stmt.clone() };
-        if !is_serial(kind) || has_axes(body) || sums_products(body) {
+        if !kind.is_sequential() || has_axes(body) || sums_products(body) {
             return stmt.clone();
         }
         let (first, rest) = loops.split_first().expect("invariant: a nest has a loop");
@@ -72,7 +72,7 @@ impl Dropped {
         for stmt in body {
             let kind = match &stmt.kind {
                 StmtKind::For { loops, kind, body } => {
-                    let loops = if is_serial(kind) { self.kept(loops) } else { loops.clone() };
+                    let loops = if kind.is_sequential() { self.kept(loops) } else { loops.clone() };
                     let body = self.body(body);
                     if loops.is_empty() {
                         result.extend(body);
@@ -116,10 +116,6 @@ impl Rewrite for Dropped {
             _ => TExpr::Int(0),
         })
     }
-}
-
-fn is_serial(kind: &LoopKind) -> bool {
-    matches!(kind, LoopKind::Grid | LoopKind::Serial)
 }
 
 fn has_axes(body: &[Stmt]) -> bool {

@@ -7,9 +7,9 @@ use super::map_functions;
 use super::normalize::broadcasts;
 use crate::blocks::for_each_block;
 use crate::dims::{assume_declared, same_dims};
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
 use relax_syntax::annotation::Annotation;
@@ -34,14 +34,14 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let (mut dropped, mut passed_by) = (0, 0);
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let mut walk = Walk {
             annotations: &context.checked.annotations[&function.name],
             left: &context.checked.left_in(&function.name).vars,
-            mutated: mutated(module, function),
-            totality: &mut totality,
+            updated: updated_in_place(module, function),
+            traps: &mut traps,
             stretched: BTreeMap::new(),
             facts: context.facts,
             function,
@@ -69,8 +69,8 @@ struct Walk<'a, 'm> {
     annotations: &'a [Annotation],
     /// Bindings with checks that are left to run time.
     left: &'a BTreeSet<VarId>,
-    mutated: BTreeSet<VarId>,
-    totality: &'a mut Totality<'m>,
+    updated: BTreeSet<VarId>,
+    traps: &'a mut TrapAnalysis<'m>,
     /// Results of broadcasts that never stop the program, and read nothing that is not written, with their operands.
     stretched: BTreeMap<VarId, VarId>,
     facts: &'a mut dyn Facts,
@@ -98,9 +98,9 @@ impl<'a> Walk<'a, '_> {
         let is_one = lookup(name).is_some_and(|row| row.name == "broadcast_to");
         let &Atom::Var(operand) = args.first()? else { return None };
         let is_named = self.function.var(binding.var).name != "_";
-        let changes = self.mutated.contains(&operand) || self.mutated.contains(&binding.var);
+        let changes = self.updated.contains(&operand) || self.updated.contains(&binding.var);
         let decided = is_one && is_named && !changes;
-        let decided = decided && self.totality.only_gives_a_value(self.function, binding);
+        let decided = decided && self.traps.is_removable(self.function, binding);
         decided.then_some(operand)
     }
 

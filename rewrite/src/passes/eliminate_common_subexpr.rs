@@ -5,7 +5,7 @@
 
 use super::map_functions;
 use crate::dims::{atom_dims, evaluates_when_it_fits, say_the_same};
-use crate::mutated::{mentions, mutated};
+use crate::in_place::{mentions, updated_in_place};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::substitute::map_dims;
 use relax_semantics::check::Phase;
@@ -31,10 +31,10 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut merged = 0;
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
-        let mutated = mutated(module, function);
+        let updated = updated_in_place(module, function);
         let available = Available { known: BTreeMap::new(), log: Vec::new() };
         let first = BTreeMap::new();
-        let mut walk = Walk { module, function, context, mutated, available, first };
+        let mut walk = Walk { module, function, context, updated, available, first };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         merged += walk.first.len();
         rebuilt
@@ -83,7 +83,7 @@ struct Walk<'a, 'c> {
     module: &'a Module,
     function: &'a Function,
     context: &'a mut PassContext<'c>,
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     available: Available,
     /// For each variable that was merged, the one in its place.
     first: BTreeMap<VarId, VarId>,
@@ -135,8 +135,8 @@ impl Walk<'_, '_> {
     /// What is called, where making the call once is as good as making it twice.
     fn candidate(&self, binding: &Binding) -> Option<Name> {
         let is_named = self.function.var(binding.var).name != "_";
-        let changes = |atom: &Atom| mentions(atom, &self.mutated);
-        if !is_named || self.mutated.contains(&binding.var) {
+        let changes = |atom: &Atom| mentions(atom, &self.updated);
+        if !is_named || self.updated.contains(&binding.var) {
             return None;
         }
         match &binding.expr {

@@ -5,7 +5,7 @@
 use crate::blocks::tidy;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::references::reached;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Binding, BlockKind, Body, Definition, Expr, Function, Module, VarId};
@@ -25,11 +25,11 @@ pub static PASS: Pass = Pass {
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut counts = Counts::default();
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let mut result = super::map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
-        let mut walk = Walk { function, totality: &mut totality, counts: &mut counts };
+        let mut walk = Walk { function, traps: &mut traps, counts: &mut counts };
         walk.body(body, &mut BTreeSet::new());
         rebuilt
     });
@@ -60,7 +60,7 @@ struct Counts {
 
 struct Walk<'w, 'a> {
     function: &'w Function,
-    totality: &'w mut Totality<'a>,
+    traps: &'w mut TrapAnalysis<'a>,
     counts: &'w mut Counts,
 }
 
@@ -97,7 +97,7 @@ impl Walk<'_, '_> {
         if used.contains(&binding.var) {
             return true;
         }
-        let drops = self.totality.only_gives_a_value(self.function, binding);
+        let drops = self.traps.is_removable(self.function, binding);
         *(if drops { &mut self.counts.bindings } else { &mut self.counts.kept }) += 1;
         !drops
     }

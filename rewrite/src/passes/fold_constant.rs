@@ -2,7 +2,7 @@
 //! traps there stays a call, and traps when the program runs.
 
 use super::map_functions;
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::interp::constant_tensor;
@@ -38,8 +38,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let annotations = &context.checked.annotations[&function.name];
-        let (mutated, known) = (mutated(module, function), BTreeMap::new());
-        let mut walk = Walk { function, annotations, mutated, known, folded: 0 };
+        let (updated, known) = (updated_in_place(module, function), BTreeMap::new());
+        let mut walk = Walk { function, annotations, updated, known, folded: 0 };
         walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
         folded += walk.folded;
         rebuilt
@@ -51,7 +51,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 struct Walk<'a> {
     function: &'a Function,
     annotations: &'a [Annotation],
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     /// The values of variables that are constant.
     known: BTreeMap<VarId, Value>,
     folded: usize,
@@ -70,7 +70,7 @@ impl Walk<'_> {
             self.body(otherwise);
             return;
         }
-        if self.mutated.contains(&binding.var) {
+        if self.updated.contains(&binding.var) {
             return;
         }
         let Some((value, writes)) = self.value(&binding.expr, binding.var) else { return };

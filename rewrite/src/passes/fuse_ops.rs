@@ -14,9 +14,8 @@ mod stops;
 use crate::blocks::for_each_dataflow;
 use crate::outline::{Label, Outline, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::Analysis;
 use crate::tir_call::TirCall;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 pub(super) use graph::Graph;
 use groups::groups;
 pub(super) use groups::{Group, joined};
@@ -26,6 +25,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{
     AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, attr,
 };
+use relax_tir::kernel_kind::Analysis;
 use std::collections::{BTreeMap, BTreeSet};
 use stops::Stops;
 
@@ -69,17 +69,17 @@ pub(super) fn grouped(
         Definition::Graph(_) => None,
     });
     let programs = programs.collect();
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let stops = Stops::new(module, context.checked, &programs, context.facts);
     let mut calls = 0;
     let (result, made) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
         let Some(body) = &mut rebuilt.lambda.body else { return };
         let attrs = &function.lambda.attrs;
         if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
-            let (programs, totality, stops) = (&programs, &mut totality, &stops);
+            let (programs, traps, stops) = (&programs, &mut traps, &stops);
             let label = &|members: &[Binding]| label(members, word, names);
             let mut fusion =
-                Fusion { function, programs, totality, stops, grouping, label, outline, calls: 0 };
+                Fusion { function, programs, traps, stops, grouping, label, outline, calls: 0 };
             // A group takes calls that could stop the program from between others, which may join then.
             for_each_dataflow(body, &mut |block| while fusion.block(block) {});
             calls += fusion.calls;
@@ -107,7 +107,7 @@ type Programs<'m> = BTreeMap<&'m Name, Known<'m>>;
 struct Fusion<'f, 'a, 'o> {
     function: &'f Function,
     programs: &'f Programs<'f>,
-    totality: &'f mut Totality<'a>,
+    traps: &'f mut TrapAnalysis<'a>,
     stops: &'f Stops<'f>,
     grouping: &'f Grouping<'f>,
     label: &'f dyn Fn(&[Binding]) -> Label,
@@ -152,7 +152,7 @@ impl Fusion<'_, '_, '_> {
         bindings
             .map(|binding| {
                 self.stops.never(self.function, binding, &mut whole)
-                    || self.totality.only_gives_a_value(self.function, binding)
+                    || self.traps.is_removable(self.function, binding)
             })
             .collect()
     }

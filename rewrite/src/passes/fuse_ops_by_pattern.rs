@@ -8,9 +8,9 @@ use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
 use crate::outline::{Label, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::ranges::assume_declared;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
+use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Atom, AttrValue, Function, Module, attr};
@@ -33,7 +33,7 @@ pub(super) const CODEGEN: &str = "codegen";
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let rules = registry(module, context.settings)?;
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let (checked, mut matches) = (context.checked, 0);
     let facts = &mut *context.facts;
     let (result, functions) = outlined(module, checked, &mut |function, rebuilt, outline| {
@@ -44,8 +44,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         facts.push();
         assume_declared(facts, &function.dims);
         let annotations = &checked.annotations[&function.name];
-        let mut around =
-            Around { function, annotations, totality: &mut totality, facts: &mut *facts };
+        let mut around = Around { function, annotations, traps: &mut traps, facts: &mut *facts };
         for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();
             for matched in find(&rules, block, &mut around) {

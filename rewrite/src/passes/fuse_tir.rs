@@ -10,9 +10,8 @@ mod merge;
 mod stage;
 
 use super::fuse_ops_by_pattern::COMPOSITE;
+use crate::canonical::canonical_program;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::{ATTRIBUTE, Analysis};
-use crate::programs::canonical::canonical_program;
 use crate::references::references;
 use crate::verify::is_private;
 use calls::{Call, replace_calls};
@@ -21,6 +20,7 @@ use relax_semantics::check::{Checked, LeftIn, Phase};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{AttrValue, Definition, Function, Module, TensorProgram, attr};
+use relax_tir::kernel_kind::{ATTRIBUTE, Analysis};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -94,7 +94,7 @@ fn recorded(mut program: TensorProgram, function: &Function) -> TensorProgram {
     if let Some(composite) = attr(&function.lambda.attrs, COMPOSITE) {
         program.attrs.push((Name::new(COMPOSITE), composite.clone()));
     }
-    let pattern = Analysis::of(&program).pattern;
+    let pattern = Analysis::of(&program).kind;
     program.attrs.push((Name::new(ATTRIBUTE), AttrValue::Str(Name::new(pattern.name()))));
     program
 }

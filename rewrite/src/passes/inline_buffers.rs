@@ -14,11 +14,9 @@ mod producer;
 mod readers;
 
 use crate::dims::always_evaluates;
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::{ATTRIBUTE, Analysis, Pattern};
-use crate::programs::number::renumber_program;
 use crate::tir_call::TirCall;
-use crate::unwritten::unwritten;
 use producer::{Inlined, Producer, reads};
 use readers::may_read_inlined;
 use relax_semantics::check::Phase;
@@ -30,6 +28,8 @@ use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, Body, Callee, Definition, Expr, Module, TensorProgram, VarId, attr,
 };
+use relax_tir::kernel_kind::{ATTRIBUTE, Analysis, KernelKind};
+use relax_tir::renumber::renumber_program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -46,14 +46,14 @@ pub static PASS: Pass = Pass {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let unwritten = unwritten_inputs(module);
+    let maybe_uninit = maybe_uninit_inputs(module);
     let mut result = module.clone();
     let (mut done, mut found) = (0, 0);
     for definition in &mut result.definitions {
         let Definition::Tensor(program) = definition else { continue };
         found += allocations(program).len();
         let before = program.clone();
-        let inputs = inputs(program, &unwritten);
+        let inputs = inputs(program, &maybe_uninit);
         done += inline_all(program, &inputs, context.facts);
         if *program != before {
             record_anew(&before, program);
@@ -65,9 +65,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 /// What is recorded from an analysis is told from the new loops; what someone wrote stays.
 fn record_anew(before: &TensorProgram, program: &mut TensorProgram) {
-    let told = Pattern::recorded(before) == Some(Analysis::of(before).pattern);
+    let told = KernelKind::recorded(before) == Some(Analysis::of(before).kind);
     if told && attr(&program.attrs, ATTRIBUTE).is_some() {
-        let pattern = AttrValue::Str(Name::new(Analysis::of(program).pattern.name()));
+        let pattern = AttrValue::Str(Name::new(Analysis::of(program).kind.name()));
         program.attrs.iter_mut().filter(|(key, _)| key == ATTRIBUTE).for_each(|(_, value)| {
             *value = pattern.clone();
         });
@@ -161,22 +161,22 @@ fn inlined(
 
 /// For each program the inputs that some call passes with elements that nothing has written; `None` for
 /// one that is called in another way.
-type Unwritten = BTreeMap<Name, Option<BTreeSet<usize>>>;
+type MaybeUninitInputs = BTreeMap<Name, Option<BTreeSet<usize>>>;
 
 /// The parameters of a program whose elements are all written.
-fn inputs(program: &TensorProgram, unwritten: &Unwritten) -> BTreeSet<BufferId> {
+fn inputs(program: &TensorProgram, maybe_uninit: &MaybeUninitInputs) -> BTreeSet<BufferId> {
     let none = Some(BTreeSet::new());
-    let Some(unwritten) = unwritten.get(&program.name).unwrap_or(&none) else {
+    let Some(maybe_uninit) = maybe_uninit.get(&program.name).unwrap_or(&none) else {
         return BTreeSet::new();
     };
     let all: Vec<BufferId> = program.buffer_params().collect();
     let inputs = all.len().saturating_sub(1);
-    (0..inputs).filter(|at| !unwritten.contains(at)).map(|at| all[at]).collect()
+    (0..inputs).filter(|at| !maybe_uninit.contains(at)).map(|at| all[at]).collect()
 }
 
-fn unwritten_inputs(module: &Module) -> Unwritten {
-    let mut found = Unwritten::new();
-    let vars = unwritten(module);
+fn maybe_uninit_inputs(module: &Module) -> MaybeUninitInputs {
+    let mut found = MaybeUninitInputs::new();
+    let vars = maybe_uninitialized(module);
     for function in module.functions() {
         if let Some(body) = &function.lambda.body {
             in_body(body, &vars[&function.name], &mut found);
@@ -185,11 +185,11 @@ fn unwritten_inputs(module: &Module) -> Unwritten {
     found
 }
 
-fn in_body(body: &Body, vars: &BTreeSet<VarId>, found: &mut Unwritten) {
+fn in_body(body: &Body, vars: &BTreeSet<VarId>, found: &mut MaybeUninitInputs) {
     for binding in body.bindings() {
         if let Some(call) = TirCall::of(&binding.expr) {
             let places = call.args.iter().enumerate();
-            let places = places.filter(|(_, arg)| crate::mutated::mentions(arg, vars));
+            let places = places.filter(|(_, arg)| crate::in_place::mentions(arg, vars));
             let known = found.entry(call.program.clone()).or_insert_with(|| Some(BTreeSet::new()));
             if let Some(known) = known {
                 known.extend(places.map(|(at, _)| at));
@@ -215,7 +215,7 @@ fn in_body(body: &Body, vars: &BTreeSet<VarId>, found: &mut Unwritten) {
 }
 
 /// Whoever holds a program may pass it anything.
-fn held(atom: &Atom, found: &mut Unwritten) {
+fn held(atom: &Atom, found: &mut MaybeUninitInputs) {
     match atom {
         Atom::Global(name) => _ = found.insert(name.clone(), None),
         Atom::Tuple(items) | Atom::List(items) => items.iter().for_each(|item| held(item, found)),

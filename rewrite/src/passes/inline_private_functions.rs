@@ -9,7 +9,7 @@ use super::fuse_ops::PRIMITIVE;
 use super::map_functions;
 use crate::blocks::tidy;
 use crate::dims::{evaluates_when_it_fits, match_dims};
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::references::references;
@@ -52,7 +52,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         let mut walk = Walk {
             annotations: &context.checked.annotations[&function.name],
-            mutated: mutated(module, function),
+            updated: updated_in_place(module, function),
             callees: &callees,
             left: &context.checked.left_in(&function.name).vars,
             names: &mut names,
@@ -77,7 +77,7 @@ fn may_go(module: &Module, context: &PassContext, function: &Function) -> bool {
         && function.lambda.body.is_some()
         && !is_primitive
         && returns
-        && mutated(module, function).is_empty()
+        && updated_in_place(module, function).is_empty()
         && !calls_itself(module, &function.name)
 }
 
@@ -100,7 +100,7 @@ fn calls_itself(module: &Module, name: &Name) -> bool {
 
 struct Walk<'a> {
     annotations: &'a [Annotation],
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     /// Those that may go.
     callees: &'a BTreeMap<&'a Name, &'a Function>,
     /// Bindings with checks that are left to run time.
@@ -167,8 +167,8 @@ impl<'a> Walk<'a> {
         let callee = *self.callees.get(name)?;
         if !attrs.is_empty()
             || self.left.contains(&binding.var)
-            || args.iter().any(|arg| crate::mutated::mentions(arg, &self.mutated))
-            || self.mutated.contains(&binding.var)
+            || args.iter().any(|arg| crate::in_place::mentions(arg, &self.updated))
+            || self.updated.contains(&binding.var)
         {
             return None;
         }

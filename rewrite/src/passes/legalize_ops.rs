@@ -17,10 +17,10 @@ use crate::kernels::remaining::why_it_stays;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Input, Request, TensorSpec};
 use crate::known::{Given, known_atom};
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::reached::Reached;
-use crate::unwritten::unwritten;
 use checks::Equalities;
 pub(super) use checks::broadcast_dims;
 use programs::{Answered, Programs};
@@ -52,7 +52,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut programs = Programs::new(Names::of(module));
     let (mut done, mut found) = (0, 0);
     let (checked, defined) = (context.checked, Defined::of(module));
-    let unwritten = unwritten(module);
+    let maybe_uninit = maybe_uninitialized(module);
     let mut fallbacks = Vec::new();
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
@@ -63,7 +63,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut walk = Walk {
             annotations: &checked.annotations[&function.name],
             left: left_claims(checked, &function.name),
-            unwritten: &unwritten[&function.name],
+            maybe_uninit: &maybe_uninit[&function.name],
             programs: &mut programs,
             names: defined.seen_from(function),
             vars: &mut rebuilt.vars,
@@ -104,7 +104,7 @@ pub fn tensor_operator(expr: &Expr) -> Option<&'static Operator> {
 struct Walk<'a> {
     annotations: &'a [Annotation],
     left: BTreeMap<VarId, Vec<Left>>,
-    unwritten: &'a BTreeSet<VarId>,
+    maybe_uninit: &'a BTreeSet<VarId>,
     programs: &'a mut Programs,
     names: Names,
     vars: &'a mut Vec<VarInfo>,
@@ -137,16 +137,13 @@ impl Walk<'_> {
         let left = self.left.remove(&binding.var).unwrap_or_default();
         assume_checked(&left.into_iter().flatten().collect::<Vec<_>>(), self.facts);
         if let Expr::MatchCast(Atom::Var(var), annotation) = &binding.expr
-            && let (Some(deduced), Some(cast)) = (self.dims(*var), dims_of(annotation))
+            && let (Some(deduced), Some(cast)) =
+                (dims_of(&self.annotations[var.0 as usize]), dims_of(annotation))
         {
             for (deduced, cast) in deduced.iter().zip(cast) {
                 self.facts.assume(Claim::new(deduced.clone(), Relation::Equal, cast.clone()));
             }
         }
-    }
-
-    fn dims(&self, var: VarId) -> Option<&[Dim]> {
-        dims_of(&self.annotations[var.0 as usize])
     }
 
     /// What a branch evaluates is known in it alone.
@@ -276,7 +273,7 @@ impl Walk<'_> {
             tensors.map(|(atom, _)| atom.clone()).collect()
         };
         let written = |passed: &[bool]| {
-            !chosen(passed).iter().any(|atom| may_be_unwritten(self.unwritten, atom))
+            !chosen(passed).iter().any(|atom| may_be_uninitialized(self.maybe_uninit, atom))
         };
         let Answered { program, passed } = self.programs.answer(&request, written)?;
         let args = vec![Atom::Global(program), Atom::List(chosen(&passed)), result.atom()];
@@ -398,8 +395,8 @@ fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
 }
 
 /// Operators move what nothing has written; programs do not read it.
-fn may_be_unwritten(unwritten: &BTreeSet<VarId>, atom: &Atom) -> bool {
-    matches!(atom, Atom::Var(var) if unwritten.contains(var))
+fn may_be_uninitialized(maybe_uninit: &BTreeSet<VarId>, atom: &Atom) -> bool {
+    matches!(atom, Atom::Var(var) if maybe_uninit.contains(var))
 }
 
 /// Operators whose results have no other elements than their first operand.

@@ -8,7 +8,7 @@
 mod captures;
 mod lifted;
 
-use crate::mutated::written;
+use crate::in_place::dps_arguments;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use captures::Captures;
@@ -95,9 +95,9 @@ fn refuse_mutated(
     function: &Function,
     captures: &Captures,
 ) -> Result<(), Diagnostic> {
-    let mutated = written(module, function);
+    let updated = dps_arguments(module, function);
     for (&var, nested) in &captures.nested {
-        if let Some(&written) = nested.vars.intersection(&mutated).next() {
+        if let Some(&written) = nested.vars.intersection(&updated).next() {
             let (name, written) = (&function.var(var).name, function.var(written));
             let message = format!(
                 "`{name}` cannot be moved to the top level: `{}`, which it sees, is written to by a \

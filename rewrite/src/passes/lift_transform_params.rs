@@ -9,10 +9,10 @@
 use super::bind_params::NUM_INPUT;
 use crate::blocks::tidy;
 use crate::dims::{drop_unused_dims, expr_dims, lone, signature_dims};
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -38,7 +38,7 @@ pub static PASS: Pass = Pass {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let mut names = Names::of(module);
     let mut definitions = Vec::with_capacity(module.definitions.len());
     let (mut moved, mut outputs) = (0, 0);
@@ -46,7 +46,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let lifted = match definition {
             Definition::Graph(function) => {
                 let annotations = &context.checked.annotations[&function.name];
-                Lift::of(module, function, annotations, &mut totality)
+                Lift::of(module, function, annotations, &mut traps)
             }
             Definition::Tensor(_) => None,
         };
@@ -82,14 +82,14 @@ impl<'f> Lift<'f> {
         module: &Module,
         function: &'f Function,
         annotations: &'f [Annotation],
-        totality: &mut Totality,
+        traps: &mut TrapAnalysis,
     ) -> Option<Self> {
         let body = function.lambda.body.as_ref()?;
         let AttrValue::Int(inputs) = attr(&function.lambda.attrs, NUM_INPUT)? else { return None };
         let inputs = usize::try_from(*inputs).ok()?;
         let weights: BTreeSet<VarId> =
             function.lambda.params.iter().skip(inputs).copied().collect();
-        let of_weights = of_weights(module, function, &weights, annotations, totality);
+        let of_weights = of_weights(module, function, &weights, annotations, traps);
         let rest = without(body, &of_weights);
         let used = uses(&rest);
         let bound = body.bindings().map(|binding| binding.var);
@@ -198,9 +198,9 @@ fn of_weights(
     function: &Function,
     weights: &BTreeSet<VarId>,
     annotations: &[Annotation],
-    totality: &mut Totality,
+    traps: &mut TrapAnalysis,
 ) -> BTreeSet<VarId> {
-    let mutated = mutated(module, function);
+    let updated = updated_in_place(module, function);
     let mut told = BTreeSet::new();
     weights.iter().for_each(|weight| lone(&annotations[weight.0 as usize], &mut told));
     let (mut known, mut of_weights) = (weights.clone(), BTreeSet::new());
@@ -220,9 +220,9 @@ fn of_weights(
         if computes
             && own_dims
             && used.is_subset(&known)
-            && used.is_disjoint(&mutated)
-            && !mutated.contains(&binding.var)
-            && totality.only_gives_a_value(function, binding)
+            && used.is_disjoint(&updated)
+            && !updated.contains(&binding.var)
+            && traps.is_removable(function, binding)
         {
             known.insert(binding.var);
             if !used.is_disjoint(weights) || !used.is_disjoint(&of_weights) {

@@ -12,10 +12,10 @@ use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
 use crate::matching::text::Rule;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::ranges::assume_declared;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_semantics::library::FUNCTIONS;
+use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -36,7 +36,7 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut rules = registry(module, context.settings)?;
     rules.retain(has_function);
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let (mut calls, mut operators) = (0, 0);
     let (checked, facts) = (context.checked, &mut *context.facts);
     let result = super::map_functions(module, &mut |function| {
@@ -44,7 +44,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let annotations = &checked.annotations[&function.name];
         facts.push();
         assume_declared(facts, &function.dims);
-        let mut around = Around { function, annotations, totality: &mut totality, facts };
+        let mut around = Around { function, annotations, traps: &mut traps, facts };
         let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
         for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();

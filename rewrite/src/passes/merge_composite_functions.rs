@@ -8,7 +8,7 @@ use super::fuse_ops_by_pattern::{CODEGEN, COMPOSITE};
 use crate::blocks::{for_each_block, take_out};
 use crate::outline::{Label, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -31,7 +31,7 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let composites: BTreeMap<&Name, &Name> = module.functions().filter_map(composite).collect();
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let mut calls = 0;
     let (result, regions) = outlined(module, context.checked, &mut |function, rebuilt, outline| {
         if codegen(function).is_some() {
@@ -40,7 +40,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let Some(body) = &mut rebuilt.lambda.body else { return };
         for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();
-            for (codegen, members) in find(block, &composites, function, &mut totality) {
+            for (codegen, members) in find(block, &composites, function, &mut traps) {
                 let bindings = members.iter().map(|&at| block.bindings[at].clone());
                 let call = outline.group(label(codegen), bindings.collect());
                 let last = *members.last().expect("invariant: a region has two calls");
@@ -83,7 +83,7 @@ fn find<'m>(
     block: &Block,
     composites: &BTreeMap<&'m Name, &'m Name>,
     function: &Function,
-    totality: &mut Totality,
+    traps: &mut TrapAnalysis,
 ) -> Vec<(&'m Name, BTreeSet<usize>)> {
     let BlockKind::Dataflow { outputs } = &block.kind else { return Vec::new() };
     let mut kinds: Vec<Option<&'m Name>> = Vec::new();
@@ -93,7 +93,7 @@ fn find<'m>(
             Expr::Call { callee: Callee::Global(name), .. } => composites.get(name).copied(),
             _ => None,
         };
-        kinds.push(called.filter(|_| totality.only_gives_a_value(function, binding)));
+        kinds.push(called.filter(|_| traps.is_removable(function, binding)));
         let mut used = BTreeSet::new();
         expr_uses(&binding.expr, &mut used);
         used.into_iter().for_each(|var| _ = users.entry(var).or_default().insert(at));

@@ -9,7 +9,7 @@ use super::legalize_ops::{broadcast_dims, tensor_operator};
 use super::map_functions;
 use super::normalize::broadcasts;
 use crate::dims::assume_declared;
-use crate::mutated::written;
+use crate::in_place::dps_arguments;
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
@@ -51,7 +51,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut walk = Walk {
             annotations: &context.checked.annotations[&function.name],
             operands,
-            mutated: written(module, function),
+            mutated: dps_arguments(module, function),
             names: defined.seen_from(function),
             function: &mut rebuilt,
             facts,

@@ -7,7 +7,7 @@
 
 use super::map_functions;
 use crate::dims::evaluates_when_it_fits;
-use crate::mutated::written;
+use crate::in_place::dps_arguments;
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
@@ -37,9 +37,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
-        let mutated = written(module, function);
+        let updated = dps_arguments(module, function);
         let names = defined.seen_from(function);
-        let mut walk = Walk { function: &mut rebuilt, context, mutated, names, made: 0 };
+        let mut walk = Walk { function: &mut rebuilt, context, updated, names, made: 0 };
         walk.body(&mut body);
         made += walk.made;
         rebuilt.lambda.body = Some(body);
@@ -52,7 +52,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 struct Walk<'a, 'c> {
     function: &'a mut Function,
     context: &'a mut PassContext<'c>,
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     /// Names that are taken.
     names: Names,
     made: usize,
@@ -123,7 +123,7 @@ impl Walk<'_, '_> {
     /// What is known of the dims of an operand, and its dtype.
     fn shape(&self, operand: &Atom) -> Option<(Vec<Dim>, Option<DType>)> {
         match operand {
-            Atom::Var(var) if !self.mutated.contains(var) => {
+            Atom::Var(var) if !self.updated.contains(var) => {
                 let annotations = &self.context.checked.annotations[&self.function.name];
                 // A variable that was made here has the shape of a result.
                 let tensor = annotations.get(var.0 as usize)?.as_tensor()?;

@@ -7,7 +7,7 @@
 
 use super::eliminate_checks::functions_with_errors;
 use crate::blocks::for_each_dataflow;
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
 use crate::outline::{Label, Outline, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::verify::is_private;
@@ -50,7 +50,7 @@ fn outlined_but(module: &Module, context: &PassContext, stays: &BTreeSet<Name>) 
     outlined(module, context.checked, &mut |function, rebuilt, outline| {
         let wanted = !is_private(function)
             && !stays.contains(&function.name)
-            && mutated(module, function).is_empty();
+            && updated_in_place(module, function).is_empty();
         if let Some(body) = rebuilt.lambda.body.as_mut().filter(|_| wanted) {
             for_each_dataflow(body, &mut |block| replace(function, block, outline));
         }

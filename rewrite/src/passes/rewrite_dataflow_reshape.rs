@@ -7,10 +7,9 @@
 use super::map_functions;
 use crate::blocks::for_each_dataflow;
 use crate::dims::{always_evaluates, assume_declared};
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::only_reshapes;
 use crate::tir_call::TirCall;
-use crate::unwritten::unwritten;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -18,6 +17,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Facts};
 use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module, VarId};
+use relax_tir::kernel_kind::only_reshapes;
 use std::collections::BTreeSet;
 
 /// The record.
@@ -42,7 +42,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         .filter(|program| only_reshapes(program, context.facts))
         .map(|program| program.name.clone())
         .collect();
-    let unwritten = unwritten(module);
+    let maybe_uninit = maybe_uninitialized(module);
     let mut rewritten = 0;
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
@@ -50,7 +50,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             views: &views,
             annotations: &context.checked.annotations[&function.name],
             left: &context.checked.left_in(&function.name).vars,
-            unwritten: &unwritten[&function.name],
+            maybe_uninit: &maybe_uninit[&function.name],
             facts: context.facts,
         };
         calls.facts.push();
@@ -74,7 +74,7 @@ struct Calls<'a> {
     annotations: &'a [Annotation],
     /// Bindings with checks that are left to run time.
     left: &'a BTreeSet<VarId>,
-    unwritten: &'a BTreeSet<VarId>,
+    maybe_uninit: &'a BTreeSet<VarId>,
     facts: &'a mut dyn Facts,
 }
 
@@ -97,7 +97,7 @@ impl Calls<'_> {
         let to = call.out.as_tensor()?.extents.dims()?;
         let as_many = self.facts.equal(&Dim::product(to), &Dim::product(from)) == Answer::Proved;
         let never_stops = !self.left.contains(&binding.var)
-            && !self.unwritten.contains(&operand)
+            && !self.maybe_uninit.contains(&operand)
             && to.iter().all(|dim| always_evaluates(dim, &[from]));
         (as_many && never_stops).then(|| (operand, to.to_vec()))
     }

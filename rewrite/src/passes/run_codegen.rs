@@ -9,11 +9,11 @@ use crate::matching::find::{Around, find};
 use crate::matching::registry::registry;
 use crate::matching::text::Rule;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::ranges::assume_declared;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use crate::verify::is_private;
 use relax_semantics::check::Phase;
 use relax_semantics::library::FUNCTIONS;
+use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{Atom, AttrValue, Body, Callee, Expr, Function, Module, VarId, attr};
@@ -38,7 +38,7 @@ struct Backend {
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let rules = registry(module, context.settings)?;
-    let mut totality = Totality::new(module, context.checked);
+    let mut traps = TrapAnalysis::new(module, context.checked);
     let (mut found, mut backends) = (0, BTreeMap::new());
     for function in module.functions() {
         let Some(AttrValue::Str(pattern)) = attr(&function.lambda.attrs, COMPOSITE) else {
@@ -51,7 +51,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         context.facts.push();
         assume_declared(context.facts, &function.dims);
         let facts = &mut *context.facts;
-        let mut around = Around { function, annotations, totality: &mut totality, facts };
+        let mut around = Around { function, annotations, traps: &mut traps, facts };
         if let Some(backend) = backend(function, &own, &mut around) {
             backends.insert(function.name.clone(), backend);
         }

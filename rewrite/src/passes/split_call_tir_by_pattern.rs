@@ -13,14 +13,14 @@ use crate::dims::always_evaluates;
 use crate::matching::find::conditions_hold;
 use crate::matching::registry::registry;
 use crate::matching::text::{Node, Rule};
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::programs::ranges::assume_declared;
 use crate::tir_call::TirCall;
-use crate::unwritten::unwritten;
 use relax_semantics::check::Phase;
 use relax_semantics::library::FUNCTIONS;
 use relax_semantics::ops::lookup;
+use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -46,7 +46,7 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut rules = registry(module, context.settings)?;
     rules.retain(is_product);
-    let unwritten = unwritten(module);
+    let maybe_uninit = maybe_uninitialized(module);
     let mut programs = Programs { module, names: Names::of(module), made: BTreeMap::new() };
     let (mut calls, checked) = (0, context.checked);
     let facts = &mut *context.facts;
@@ -60,7 +60,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             rules: &rules,
             annotations,
             left: &checked.left_in(&function.name).vars,
-            unwritten: &unwritten[&function.name],
+            maybe_uninit: &maybe_uninit[&function.name],
             programs: &mut programs,
             rebuilt: &mut rebuilt,
             facts,
@@ -111,7 +111,7 @@ struct Walk<'w, 'm> {
     rules: &'w [Rule],
     annotations: &'w [Annotation],
     left: &'w BTreeSet<VarId>,
-    unwritten: &'w BTreeSet<VarId>,
+    maybe_uninit: &'w BTreeSet<VarId>,
     programs: &'w mut Programs<'m>,
     rebuilt: &'w mut Function,
     facts: &'w mut dyn Facts,
@@ -150,7 +150,7 @@ impl Walk<'_, '_> {
         }
         types.push(call.out.clone());
         let out = product_of(program, &product, &types)?;
-        let written = |atom: &Atom| !crate::mutated::mentions(atom, self.unwritten);
+        let written = |atom: &Atom| !crate::in_place::mentions(atom, self.maybe_uninit);
         if !factors.iter().all(written) {
             return None;
         }

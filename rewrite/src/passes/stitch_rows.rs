@@ -7,13 +7,13 @@
 
 use super::fuse_ops::{Group, grouped, joined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::patterns::Rows;
 use crate::tir_call::TirCall;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Binding, Block, Definition, Module, TensorProgram, VarId};
+use relax_tir::kernel_kind::Rows;
 use std::collections::BTreeMap;
 
 /// The record.

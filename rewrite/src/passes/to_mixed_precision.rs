@@ -8,10 +8,10 @@
 //! ([`Exactness::Rounded`]); the bound itself is what this pass is tested with.
 
 use super::map_functions;
-use crate::mutated::mutated;
+use crate::in_place::updated_in_place;
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::unwritten::unwritten;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
@@ -38,7 +38,7 @@ const ROUNDED: &[&str] = &["matmul", "nn.conv1d", "nn.conv2d"];
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let unwritten = unwritten(module);
+    let maybe_uninit = maybe_uninitialized(module);
     let mut names = Names::of(module);
     let (mut rounded, mut found, mut spared) = (0, 0, 0);
     let result = map_functions(module, &mut |function| {
@@ -47,7 +47,10 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut walk = Walk {
             function,
             annotations: &context.checked.annotations[&function.name],
-            never: unwritten[&function.name].union(&mutated(module, function)).copied().collect(),
+            never: maybe_uninit[&function.name]
+                .union(&updated_in_place(module, function))
+                .copied()
+                .collect(),
             names: &mut names,
             vars: &mut rebuilt.vars,
             halves: BTreeMap::new(),

@@ -4,9 +4,10 @@
 use super::binding::{Bound, attributes_of};
 use super::graph::Graph;
 use super::matching::{Found, operands};
+use super::questions::arguments;
 use super::term::{Attr, Head, Scalar, Term};
 use crate::dims::always_evaluates;
-use crate::totality::gives_a_value;
+use crate::trap_free::is_removable_call;
 use egg::Id;
 use relax_semantics::ops::Operator;
 use relax_syntax::annotation::Annotation;
@@ -125,7 +126,7 @@ fn never_stops(
     let shapes: Vec<&[Dim]> =
         operands.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
     let evaluates = |dim: &Dim| dim.as_int().is_some() || always_evaluates(dim, &shapes);
-    gives_a_value(row, result)
+    is_removable_call(row, &arguments(row, attrs, operands), result)
         && attrs.iter().all(|attr| match attr {
             Attr::Dim(dim) => evaluates(dim),
             Attr::List(dims) => dims.iter().all(evaluates),

@@ -167,7 +167,7 @@ fn must_be_equal(a: &Annotation, b: &Annotation, claims: &mut Vec<Claim>) -> boo
 }
 
 /// What deduction is told of the arguments of a call.
-fn arguments(row: &Operator, attrs: &[Attr], operands: &[Annotation]) -> Vec<Operand> {
+pub(super) fn arguments(row: &Operator, attrs: &[Attr], operands: &[Annotation]) -> Vec<Operand> {
     let mut next = operands.iter().cloned();
     let list = |dims: &[Dim]| Known::List(dims.iter().cloned().map(Known::Dim).collect());
     let mut found = Vec::with_capacity(attrs.len());

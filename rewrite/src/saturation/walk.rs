@@ -10,9 +10,9 @@ use super::samples;
 use super::solve::{Solved, Task, are_alike, solve};
 use super::{Options, RuleKind};
 use crate::guarded::Guard;
-use crate::mutated::{mentions, mutated};
+use crate::in_place::{mentions, updated_in_place};
 use crate::names::Names;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
@@ -70,7 +70,7 @@ struct Known {
 pub(super) struct Engine<'a> {
     module: &'a Module,
     checked: &'a Checked,
-    totality: Totality<'a>,
+    traps: TrapAnalysis<'a>,
     facts: &'a mut dyn Facts,
     rules: Vec<Directed>,
     options: &'a Options,
@@ -93,7 +93,7 @@ pub(super) struct Engine<'a> {
 struct Scope<'s> {
     function: &'s Function,
     annotations: &'s [Annotation],
-    mutated: BTreeSet<VarId>,
+    updated: BTreeSet<VarId>,
     /// How many expressions and results of the function use a variable.
     uses: BTreeMap<VarId, usize>,
     samples: Vec<Values>,
@@ -114,7 +114,7 @@ impl<'a> Engine<'a> {
         Self {
             module,
             checked,
-            totality: Totality::new(module, checked),
+            traps: TrapAnalysis::new(module, checked),
             facts,
             rules: select(&options.families, kind),
             options,
@@ -177,7 +177,7 @@ impl<'a> Engine<'a> {
         let mut scope = Scope {
             function,
             annotations: &checked.annotations[&function.name],
-            mutated: mutated(self.module, function),
+            updated: updated_in_place(self.module, function),
             uses: BTreeMap::new(),
             samples,
             vars: std::mem::take(&mut rebuilt.vars),
@@ -225,7 +225,7 @@ impl<'a> Engine<'a> {
     }
 
     fn is_eligible(&mut self, scope: &Scope, binding: &Binding) -> bool {
-        let changes = |atom: &Atom| mentions(atom, &scope.mutated);
+        let changes = |atom: &Atom| mentions(atom, &scope.updated);
         let is_changed = match &binding.expr {
             Expr::Atom(atom) | Expr::Get(atom, _) => changes(atom),
             Expr::Call { args, attrs, .. } => {
@@ -235,10 +235,10 @@ impl<'a> Engine<'a> {
         };
         !is_changed
             && scope.function.var(binding.var).name != "_"
-            && !scope.mutated.contains(&binding.var)
+            && !scope.updated.contains(&binding.var)
             && can_encode(binding)
             && is_known(&scope.annotations[binding.var.0 as usize])
-            && self.totality.only_gives_a_value(scope.function, binding)
+            && self.traps.is_removable(scope.function, binding)
     }
 
     /// The bindings in the place of those of a region; `None` where they stay.

@@ -1,7 +1,7 @@
 //! Inputs for a function: a value for every dim, whether it has a name in the signature or not.
 
-use relax_corpus::signature::{Dims, dim_of_size, random_value};
-use relax_corpus::spec::{Typing, literal};
+use relax_program::signature::{Dims, dim_of_size, random_value};
+use relax_program::spec::{Typing, literal};
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;

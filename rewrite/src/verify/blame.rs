@@ -1,7 +1,7 @@
 //! Which binding first goes wrong: both functions are cut off after each binding that they share.
 
 use super::Sides;
-use relax_corpus::pipeline::run;
+use relax_program::frontend::run;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{Atom, BlockKind, Body, Definition, Function, Module};

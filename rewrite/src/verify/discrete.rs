@@ -1,7 +1,7 @@
 //! Whether integers and truth values of a module may depend on how floats are rounded.
 
 use crate::pass::Exactness;
-use relax_corpus::compare::Relation;
+use relax_program::compare::Relation;
 use relax_semantics::check::{Phase, check};
 use relax_semantics::concrete::Concrete;
 use relax_syntax::annotation::Annotation;

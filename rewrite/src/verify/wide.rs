@@ -2,8 +2,8 @@
 //! held against the rounding that each of them shows.
 
 use super::{Case, Sides};
-use relax_corpus::pipeline::{Ran, RunOptions, run};
-use relax_corpus::reals::{
+use relax_program::frontend::{Ran, RunOptions, run};
+use relax_program::reals::{
     Results, agree, largest_magnitude, widened, widened_value, widened_values,
 };
 use relax_semantics::value::Value;

@@ -80,7 +80,7 @@ impl Checker<'_> {
 
     fn operand(&mut self, atom: &Atom) -> Operand {
         let annotation = self.atom(atom);
-        Operand { annotation, known: known_of_atom(atom) }
+        Operand { annotation, known: Known::of_atom(atom) }
     }
 
     fn operator(
@@ -321,23 +321,6 @@ impl Checker<'_> {
         self.leave(format!("call: {value} satisfies what is declared of `{name}`"));
         self.facts.assume(claim);
     }
-}
-
-/// The value of an atom that the text spells.
-fn known_of_atom(atom: &Atom) -> Option<Known> {
-    Some(match atom {
-        Atom::None => Known::None,
-        Atom::Dim(dim) => Known::Dim(dim.clone()),
-        Atom::Float(value) => Known::Float(*value),
-        Atom::Bool(value) => Known::Bool(*value),
-        Atom::Str(text) => Known::Str(text.clone()),
-        Atom::Tuple(items) | Atom::List(items) => {
-            Known::List(items.iter().map(known_of_atom).collect::<Option<_>>()?)
-        }
-        Atom::Annotation(annotation) => Known::Annotation(annotation.clone()),
-        Atom::Global(name) => Known::Global(name.clone()),
-        Atom::Var(_) | Atom::Constant(_) | Atom::External(_) | Atom::Shape(_) => return None,
-    })
 }
 
 /// The operator whose name is nearest, if it is near.

@@ -78,7 +78,7 @@ fn opaque(value: &Value) -> Option<&'static str> {
 }
 
 /// What the row deduces from these very operands.
-fn deduce(
+pub(super) fn deduce(
     row: &'static Operator,
     operands: &[Operand],
     module: Option<&Module>,

@@ -2,7 +2,9 @@
 
 use super::nn::{require_one_or_equal, softmax};
 use super::product::product;
-use super::{Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param};
+use super::{
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps,
+};
 use super::{Reject, constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, strided_positions};
@@ -57,6 +59,7 @@ const fn row(name: &'static str) -> Operator {
         params: &PARAMS,
         constraints: &CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer,
         eval: Evaluate::Values(eval),
     }

@@ -2,8 +2,8 @@
 
 use super::broadcast::broadcast_to;
 use super::{
-    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Param, Reject, constraint,
-    required,
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Param, Reject, Traps,
+    constraint, required,
 };
 use crate::scalar::{self, int};
 use crate::stop::Stop;
@@ -22,7 +22,9 @@ const NONZERO_DIVISOR: &[Constraint] =
     &[NUMBERS, BROADCAST, constraint("C3", "no element of an integer divisor is 0")];
 
 pub(super) static OPERATORS: &[Operator] = &[
-    numbers("add", "x1 + x2; integers wrap.", NUMBERS_ONLY, |e| map(e, |a, b| a + b, |a, b| a + b)),
+    numbers("add", "x1 + x2; integers wrap.", NUMBERS_ONLY, Traps::Never, |e| {
+        map(e, |a, b| a + b, |a, b| a + b)
+    }),
     floats("atan2", "The angle of the point (x2, x1), in -π..=π.", |e| {
         map_floats(e, scalar::atan2)
     }),
@@ -36,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "x1 / x2. Integers: the quotient towards zero in their dtype, as in TVM (NumPy gives \
          floats); it wraps for the least integer by -1, and 0 as divisor is a trap.",
         NONZERO_DIVISOR,
+        Traps::OnIntegers,
         |e| checked(e, |a, b| a / b, |_, a, b| int::truncated_div(a, b), "has no quotient by"),
     ),
     compares("equal", "True where x1 = x2: -0.0 equals 0.0, and NaN nothing.", |e| {
@@ -46,6 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The floor of x1 / x2. Floats: of the exact quotient, as in NumPy (1.0 by 0.1 is 9.0, TVM \
          gives 10.0); NaN of an infinite x1, x1 / x2 for x2 = 0. Integers: 0 as divisor is a trap.",
         NONZERO_DIVISOR,
+        Traps::OnIntegers,
         |e| checked(e, scalar::floor_div, |_, a, b| int::floor_div(a, b), "has no quotient by"),
     ),
     numbers(
@@ -53,6 +57,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "What `floor_divide` leaves of x1, with the sign of x2, as in NumPy (a float -1 by infinity \
          is infinity, TVM gives NaN). Integers: 0 as divisor is a trap.",
         NONZERO_DIVISOR,
+        Traps::OnIntegers,
         |e| checked(e, scalar::floor_mod, |_, a, b| int::floor_mod(a, b), "has no remainder by"),
     ),
     compares("greater", "True where x1 > x2; false where either is NaN.", |e| {
@@ -81,6 +86,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The greater one; NaN where either is NaN, as in NumPy (TVM may give the other), and 0.0 \
          is greater than -0.0, as in IEEE 754.",
         NUMBERS_ONLY,
+        Traps::Never,
         |e| map(e, scalar::maximum, i128::max),
     ),
     numbers(
@@ -88,6 +94,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The lesser one; NaN where either is NaN, as in NumPy (TVM may give the other), and -0.0 \
          is less than 0.0, as in IEEE 754.",
         NUMBERS_ONLY,
+        Traps::Never,
         |e| map(e, scalar::minimum, i128::min),
     ),
     numbers(
@@ -95,6 +102,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "What division towards zero leaves of x1, with the sign of x1, as in TVM and C (NumPy's \
          `mod` is `floor_mod`). Integers: 0 as divisor is a trap.",
         NONZERO_DIVISOR,
+        Traps::OnIntegers,
         |e| {
             checked(
                 e,
@@ -104,7 +112,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             )
         },
     ),
-    numbers("multiply", "x1 * x2; integers wrap.", NUMBERS_ONLY, |e| {
+    numbers("multiply", "x1 * x2; integers wrap.", NUMBERS_ONLY, Traps::Never, |e| {
         map(e, |a, b| a * b, i128::wrapping_mul)
     }),
     compares("not_equal", "True where x1 and x2 differ, and where either is NaN.", |e| {
@@ -115,27 +123,33 @@ pub(super) static OPERATORS: &[Operator] = &[
         "x1 to the power x2; the special cases of floats are those of IEEE 754. Integers, which \
          TVM does not lower, wrap, and a negative exponent is a trap.",
         &[NUMBERS, BROADCAST, constraint("C3", "no element of an integer exponent is negative")],
+        Traps::OnIntegers,
         |e| checked(e, scalar::pow, |_, a, b| int::pow(a, b), "has no integer power of exponent"),
     ),
     shifts("right_shift", "The floor of x1 by 2 to the power x2: the sign is kept.", |e| {
         checked(e, NO_FLOATS, int::shift_right, "cannot be shifted by")
     }),
-    numbers("subtract", "x1 - x2; integers wrap, unsigned ones too.", NUMBERS_ONLY, |e| {
-        map(e, |a, b| a - b, |a, b| a - b)
-    }),
+    numbers(
+        "subtract",
+        "x1 - x2; integers wrap, unsigned ones too.",
+        NUMBERS_ONLY,
+        Traps::Never,
+        |e| map(e, |a, b| a - b, |a, b| a - b),
+    ),
 ];
 
 const fn row(
     name: &'static str,
     doc: &'static str,
     constraints: &'static [Constraint],
+    traps: Traps,
     infer: fn(&mut Infer) -> Result<Annotation, Reject>,
     eval: Run,
 ) -> Operator {
     const BOTH: &[Param] = &[required("x1", Kind::Tensor), required("x2", Kind::Tensor)];
     let (aliases, family) = (&[], Family::Binary);
     let (effect, eval) = (Effect::Pure, Evaluate::Values(eval));
-    Operator { name, aliases, family, doc, params: BOTH, constraints, effect, infer, eval }
+    Operator { name, aliases, family, doc, params: BOTH, constraints, effect, traps, infer, eval }
 }
 
 /// Floats and integers.
@@ -143,22 +157,30 @@ const fn numbers(
     name: &'static str,
     doc: &'static str,
     constraints: &'static [Constraint],
+    traps: Traps,
     eval: Run,
 ) -> Operator {
-    row(name, doc, constraints, |infer| same_dtype(infer, |dtype| dtype != DType::Bool), eval)
+    row(
+        name,
+        doc,
+        constraints,
+        traps,
+        |infer| same_dtype(infer, |dtype| dtype != DType::Bool),
+        eval,
+    )
 }
 
 /// Floats only.
 const fn floats(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same float dtype"), BROADCAST];
-    row(name, doc, C, |infer| same_dtype(infer, DType::is_float), eval)
+    row(name, doc, C, Traps::Never, |infer| same_dtype(infer, DType::is_float), eval)
 }
 
 /// Integers and bools.
 const fn bits(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const C: &[Constraint] =
         &[constraint("C1", "x1 and x2 have the same dtype, an integer one or bool"), BROADCAST];
-    row(name, doc, C, |infer| same_dtype(infer, |dtype| !dtype.is_float()), eval)
+    row(name, doc, C, Traps::Never, |infer| same_dtype(infer, |dtype| !dtype.is_float()), eval)
 }
 
 /// Integers only.
@@ -168,13 +190,13 @@ const fn shifts(name: &'static str, doc: &'static str, eval: Run) -> Operator {
         BROADCAST,
         constraint("C3", "every element of x2 is at least 0 and below the number of bits of x1"),
     ];
-    row(name, doc, C, |infer| same_dtype(infer, DType::is_integer), eval)
+    row(name, doc, C, Traps::OnIntegers, |infer| same_dtype(infer, DType::is_integer), eval)
 }
 
 /// Any dtype; the result is bool.
 const fn compares(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same dtype"), BROADCAST];
-    row(name, doc, C, truth, eval)
+    row(name, doc, C, Traps::Never, truth, eval)
 }
 
 /// Any dtype as truth values; the result is bool.
@@ -182,7 +204,7 @@ const fn logical(name: &'static str, eval: Run) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same dtype"), BROADCAST];
     const DOC: &str = "The connective on truth values, as a bool tensor: nonzero is true, and so is \
                        NaN, as in NumPy (TVM deduces the dtype of x1, and lowers only bool).";
-    row(name, DOC, C, truth, eval)
+    row(name, DOC, C, Traps::Never, truth, eval)
 }
 
 fn same_dtype(infer: &mut Infer, accepts: fn(DType) -> bool) -> Result<Annotation, Reject> {

@@ -7,7 +7,9 @@ pub(super) use functions::called;
 
 use relax_syntax::ir::Atom;
 
-use super::{Effect, Evaluate, Family, Kind, Literal, Operator, constraint, optional, required};
+use super::{
+    Effect, Evaluate, Family, Kind, Literal, Operator, Traps, constraint, optional, required,
+};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator {
@@ -25,6 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: tensor_programs::CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: tensor_programs::infer_call_tir,
         eval: Evaluate::Machine(tensor_programs::eval_call_tir),
     },
@@ -44,6 +47,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: tensor_programs::INPLACE_CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: tensor_programs::infer_call_tir_inplace,
         eval: Evaluate::Machine(tensor_programs::eval_call_tir_inplace),
     },
@@ -63,6 +67,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "what the function returns has the declared annotation"),
         ],
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: functions::infer_library,
         eval: Evaluate::Machine(functions::eval_library),
     },
@@ -74,6 +79,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: PACKED_PARAMS,
         constraints: PACKED_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: functions::infer_packed,
         eval: Evaluate::Machine(functions::eval_packed),
     },
@@ -85,6 +91,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: PACKED_PARAMS,
         constraints: PACKED_CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: functions::infer_packed,
         eval: Evaluate::Machine(functions::eval_packed),
     },
@@ -98,6 +105,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("func", Kind::Str), required("args", Kind::Rest)],
         constraints: &[constraint("C1", "func is the name of an operator")],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: functions::infer_by_name,
         eval: Evaluate::Values(functions::eval_by_name),
     },
@@ -110,6 +118,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("func", Kind::Str), required("args", Kind::Rest)],
         constraints: &[constraint("C1", "func is the name of an operator")],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: functions::infer_by_name,
         eval: Evaluate::Values(functions::eval_by_name),
     },
@@ -123,6 +132,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("func", Kind::Str), required("args", Kind::Rest)],
         constraints: &[constraint("C1", "func is the name of an operator")],
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: functions::infer_by_name,
         eval: Evaluate::Values(functions::eval_by_name),
     },
@@ -134,6 +144,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("func", Kind::Function), required("args", Kind::Value)],
         constraints: &[constraint("C1", "func is a function, args a tuple")],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: functions::infer_make_closure,
         eval: Evaluate::Values(functions::eval_make_closure),
     },
@@ -145,6 +156,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: INVOKE_PARAMS,
         constraints: INVOKE_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: functions::infer_invoke,
         eval: Evaluate::Machine(functions::eval_invoke),
     },
@@ -156,6 +168,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: INVOKE_PARAMS,
         constraints: INVOKE_CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: functions::infer_invoke,
         eval: Evaluate::Machine(functions::eval_invoke),
     },
@@ -167,6 +180,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[optional("format", Kind::Str, Literal::Str("")), required("values", Kind::Rest)],
         constraints: &[constraint("C1", "format has one `{}` a value")],
         effect: Effect::Impure,
+        traps: Traps::Never,
         infer: functions::infer_print,
         eval: Evaluate::Machine(functions::eval_print),
     },
@@ -185,6 +199,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "condition is true"),
         ],
         effect: Effect::Impure,
+        traps: Traps::OnElements,
         infer: functions::infer_assert,
         eval: Evaluate::Values(functions::eval_assert),
     },

@@ -1,6 +1,6 @@
 //! Conversion of elements.
 
-use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, required};
+use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, required};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::{Annotation, TensorType};
@@ -16,6 +16,7 @@ pub(super) static OPERATORS: &[Operator] = &[Operator {
     params: &[required("x", Kind::Tensor), required("dtype", Kind::DType)],
     constraints: &[],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 }];

@@ -2,7 +2,7 @@
 
 use super::broadcast::positions;
 use super::product::product;
-use super::{Effect, Literal, constraint, optional, required};
+use super::{Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor};
@@ -34,6 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[Operator {
         constraint("C4", "the dims before the last two broadcast"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 }];

@@ -6,8 +6,8 @@
 use super::calls::called;
 use super::dims::volume;
 use super::{
-    Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Machine, Operator, Reject, constraint,
-    optional, required,
+    Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Machine, Operator, Reject, Traps,
+    constraint, optional, required,
 };
 use crate::stop::Stop;
 use crate::tensor::Number;
@@ -31,6 +31,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: &[constraint("C1", "the number of bytes is at least 0 and fits i64")],
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: infer_storage,
         eval: Evaluate::Machine(eval_storage),
     },
@@ -51,6 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "offset is at least 0, and the tensor fits the storage"),
         ],
         effect: Effect::Pure,
+        traps: Traps::OnState,
         infer: infer_tensor,
         eval: Evaluate::Machine(eval_tensor),
     },
@@ -63,6 +65,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("storage", Kind::Value)],
         constraints: &[constraint("C1", "storage is a storage")],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_kill_storage,
         eval: Evaluate::Machine(eval_kill_storage),
     },
@@ -75,6 +78,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("tensor", Kind::Tensor)],
         constraints: &[],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_kill_tensor,
         eval: Evaluate::Machine(eval_kill_tensor),
     },
@@ -87,6 +91,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("tensor", Kind::Tensor)],
         constraints: &[],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_kill_tensor,
         eval: Evaluate::Machine(eval_kill_object),
     },
@@ -99,6 +104,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("tensor", Kind::Tensor), required("shape", Kind::Shape)],
         constraints: &[constraint("C1", "shape has as many elements as the tensor")],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: infer_view,
         eval: Evaluate::Values(eval_view),
     },
@@ -111,6 +117,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("func", Kind::Function)],
         constraints: &[constraint("C1", "func is a function of the module")],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_cached,
         eval: Evaluate::Machine(eval_cached),
     },
@@ -137,6 +144,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             ),
         ],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_capture,
         eval: Evaluate::Machine(eval_capture),
     },

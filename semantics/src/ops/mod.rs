@@ -35,7 +35,7 @@ mod quantization;
 mod reduction;
 mod shapes;
 mod ternary;
-mod totality;
+mod traps;
 mod unary;
 
 pub use apply::{apply, check_constraints};
@@ -44,7 +44,7 @@ pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
 pub use operand::{BindError, Known, Operand, bind};
-pub use totality::{PARTIAL_ON_INTEGERS, TOTAL_FAMILIES};
+pub use traps::Traps;
 
 use crate::stop::Stop;
 use crate::value::Value;
@@ -68,6 +68,8 @@ pub struct Operator {
     pub constraints: &'static [Constraint],
     /// Whether it may stand in a dataflow block.
     pub effect: Effect,
+    /// When a call may trap on run-time values.
+    pub traps: Traps,
     /// Deduction, and the constraints on annotations.
     pub infer: fn(&mut Infer) -> Result<Annotation, Reject>,
     /// Reference evaluation.

@@ -7,6 +7,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::Atom;
 use std::sync::Arc;
 
 /// What deduction knows of an operand: its annotation, and its value where the text spells it.
@@ -134,6 +135,24 @@ impl Operand {
 }
 
 impl Known {
+    /// The value that an argument of the text spells; `None` for a variable, a tensor or a shape.
+    #[must_use]
+    pub fn of_atom(atom: &Atom) -> Option<Known> {
+        Some(match atom {
+            Atom::None => Known::None,
+            Atom::Dim(dim) => Known::Dim(dim.clone()),
+            Atom::Float(value) => Known::Float(*value),
+            Atom::Bool(value) => Known::Bool(*value),
+            Atom::Str(text) => Known::Str(text.clone()),
+            Atom::Tuple(items) | Atom::List(items) => {
+                Known::List(items.iter().map(Known::of_atom).collect::<Option<_>>()?)
+            }
+            Atom::Annotation(annotation) => Known::Annotation(annotation.clone()),
+            Atom::Global(name) => Known::Global(name.clone()),
+            Atom::Var(_) | Atom::Constant(_) | Atom::External(_) | Atom::Shape(_) => return None,
+        })
+    }
+
     /// A list of dims; one dim stands for a list of it.
     #[must_use]
     pub fn dims(&self) -> Option<Vec<Dim>> {

@@ -2,7 +2,7 @@
 
 use super::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject,
-    constraint, normalize_axis, optional, required,
+    Traps, constraint, normalize_axis, optional, required,
 };
 use crate::round::{integer_range, round_to};
 use crate::scalar::round_half_even;
@@ -43,6 +43,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             CHANNELS,
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: |infer| {
             let accepts = |dtype: DType| dtype.is_float() || is_small_integer(dtype, 4);
             deduce(infer, accepts, DType::is_float)
@@ -67,6 +68,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             CHANNELS,
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: |infer| deduce(infer, DType::is_float, |dtype| is_small_integer(dtype, 2)),
         eval: Evaluate::Values(quantize),
     },

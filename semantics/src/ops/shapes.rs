@@ -1,7 +1,7 @@
 //! Shapes as values.
 
 use super::dims::{tensor, volume};
-use super::{Constraint, Effect, Param, constraint, required};
+use super::{Constraint, Effect, Param, Traps, constraint, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
@@ -15,6 +15,7 @@ const fn row(
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [Constraint],
+    traps: Traps,
     infer: fn(&mut Infer) -> Result<Annotation, Reject>,
     eval: fn(&Eval) -> Result<Value, Stop>,
 ) -> Operator {
@@ -26,6 +27,7 @@ const fn row(
         params,
         constraints,
         effect: Effect::Pure,
+        traps,
         infer,
         eval: Evaluate::Values(eval),
     }
@@ -39,6 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The shape of a tensor as a value. Reads no element.",
         &[TENSOR],
         &[],
+        Traps::Never,
         infer_shape_of,
         eval_shape_of,
     ),
@@ -47,6 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The dims of a shape as an i64 vector.",
         &[required("expr", Kind::Shape).also("x")],
         &[constraint("C1", "every dim fits i64")],
+        Traps::Never,
         infer_shape_to_tensor,
         eval_shape_to_tensor,
     ),
@@ -55,6 +59,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The number of elements as an i64 scalar. Reads no element.",
         &[TENSOR],
         &[],
+        Traps::Never,
         |infer| {
             infer.tensor("expr")?;
             Ok(Annotation::tensor(Vec::new(), DType::I64))
@@ -71,6 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "no element is negative, and each fits i64"),
             constraint("C4", "a shape has at most 65536 dims"),
         ],
+        Traps::OnElements,
         infer_tensor_to_shape,
         eval_tensor_to_shape,
     ),

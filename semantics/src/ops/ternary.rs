@@ -1,7 +1,9 @@
 //! Elementwise functions of three tensors.
 
 use super::broadcast::broadcast_to;
-use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, constraint, required};
+use super::{
+    Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, constraint, required,
+};
 use crate::scalar;
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor};
@@ -27,6 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "x1, x2 and x3 have the same shape"),
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: infer_fma,
         eval: Evaluate::Values(fma),
     },
@@ -46,6 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "the shapes of condition, x1 and x2 broadcast"),
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: infer_where,
         eval: Evaluate::Values(choose),
     },

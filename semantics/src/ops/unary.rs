@@ -1,7 +1,7 @@
 //! Elementwise functions of one tensor.
 
 use super::{
-    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Known, Operator, Param, Reject,
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Known, Operator, Param, Reject, Traps,
     constraint, required,
 };
 use crate::round::integer_range;
@@ -38,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "bitwise_not",
         "Every bit of an integer flipped; of a bool its negation.",
         &[constraint("C1", "x is an integer or bool tensor")],
+        Traps::Never,
         |infer| same_type(infer, |dtype| !dtype.is_float()),
         bitwise_not,
     ),
@@ -58,6 +59,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 constraint("C1", "x is a tensor of numbers, not of bools"),
                 constraint("C2", "for an integer tensor, min and max are integers of its dtype"),
             ],
+            Traps::OnScalars,
             infer_clip,
             clip,
         )
@@ -88,6 +90,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "True where x is zero, as a bool tensor; NaN counts as true, as in NumPy (TVM deduces the \
          dtype of x, and lowers only bool).",
         &[],
+        Traps::Never,
         |infer| check_type(infer, |_| true),
         |e| Ok(Value::Tensor(Tensor::from_bools(e.tensor("x")?.to_bools().mapv_into(|v| !v)))),
     ),
@@ -123,31 +126,46 @@ const fn row(
     name: &'static str,
     doc: &'static str,
     constraints: &'static [Constraint],
+    traps: Traps,
     infer: Deduce,
     eval: Run,
 ) -> Operator {
     const X: &[Param] = &[required("x", Kind::Tensor)];
     let (aliases, family) = (&[], Family::Unary);
     let (effect, eval) = (Effect::Pure, Evaluate::Values(eval));
-    Operator { name, aliases, family, doc, params: X, constraints, effect, infer, eval }
+    Operator { name, aliases, family, doc, params: X, constraints, effect, traps, infer, eval }
 }
 
 /// A function of floats only.
 const fn floats(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const FLOATS: &[Constraint] = &[constraint("C1", "x is a float tensor")];
-    row(name, doc, FLOATS, |infer| same_type(infer, DType::is_float), eval)
+    row(name, doc, FLOATS, Traps::Never, |infer| same_type(infer, DType::is_float), eval)
 }
 
 /// A function of floats and integers.
 const fn numbers(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const NUMBERS: &[Constraint] = &[constraint("C1", "x is a tensor of numbers, not of bools")];
-    row(name, doc, NUMBERS, |infer| same_type(infer, |dtype| dtype != DType::Bool), eval)
+    row(
+        name,
+        doc,
+        NUMBERS,
+        Traps::Never,
+        |infer| same_type(infer, |dtype| dtype != DType::Bool),
+        eval,
+    )
 }
 
 /// A question to each number.
 const fn checks(name: &'static str, doc: &'static str, eval: Run) -> Operator {
     const NUMBERS: &[Constraint] = &[constraint("C1", "x is a tensor of numbers, not of bools")];
-    row(name, doc, NUMBERS, |infer| check_type(infer, |dtype| dtype != DType::Bool), eval)
+    row(
+        name,
+        doc,
+        NUMBERS,
+        Traps::Never,
+        |infer| check_type(infer, |dtype| dtype != DType::Bool),
+        eval,
+    )
 }
 
 fn same_type(infer: &mut Infer, accepts: fn(DType) -> bool) -> Result<Annotation, Reject> {

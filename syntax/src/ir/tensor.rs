@@ -266,6 +266,16 @@ pub enum LoopKind {
     },
 }
 
+impl LoopKind {
+    /// Whether analyses and rewrites may take the loop for a plain sequential one. The meaning of `parallel` is that of
+    /// `serial`: it allows threads and asks for no order, so whether they are used is for a dependence analysis to decide.
+    /// The other kinds fix how the loop is run, and passes leave them as they are.
+    #[must_use]
+    pub fn is_sequential(&self) -> bool {
+        matches!(self, LoopKind::Grid | LoopKind::Serial | LoopKind::Parallel)
+    }
+}
+
 /// `vi = spatial(n, i)` or `vk = reduce(128, k)` at the head of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {

@@ -2,7 +2,7 @@
 
 use super::evaluate::{Ran, Side};
 use super::programs::Plain;
-use super::stops::{Stop, is_total};
+use super::stops::Stop;
 use super::values::{Applied, Argument, Call, Def, Id, Value, cells_of};
 use relax_semantics::ops::{
     Effect, Infer, Known, Literal, Operand, Operator, bind, is_deduced_by_name, lookup, only_checks,
@@ -166,8 +166,7 @@ impl Side<'_> {
         let call = known
             .clone()
             .and_then(|results| Some(Arc::new(Applied { row, args: arguments(&args)?, results })));
-        let dtype = self.first_dtype(&args);
-        let total = sees && is_total(row, dtype);
+        let is_trap_free = sees && row.never_traps(&operands, &annotation);
         let entry = |own: &mut Self, at: usize, annotation: Annotation| {
             let def = call.clone().map_or(Def::Opaque, |call| Def::Operator(call, at));
             own.table.entry(format!("{key}#{at}"), || (annotation, def))
@@ -184,20 +183,13 @@ impl Side<'_> {
             Annotation::Tuple(_) => self.results_of(&key, &annotation),
             other => Value::Entry(entry(self, 0, other)),
         };
-        if !total {
+        if !is_trap_free {
             self.stop(match call {
                 Some(call) => Stop::Operator(key, call),
                 None => Stop::Opaque(key),
             });
         }
         Ok(value)
-    }
-
-    fn first_dtype(&self, args: &[Value]) -> Option<DType> {
-        args.iter().find_map(|arg| match arg {
-            Value::Entry(id) => self.table.tensor(*id).map(|(_, dtype)| dtype),
-            _ => None,
-        })
     }
 
     fn alloc(&mut self, bound: &[Value]) -> Ran<Value> {

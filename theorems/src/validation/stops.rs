@@ -1,8 +1,6 @@
-//! What may stop a program, and which operators do so for what elements are.
+//! Traps: the ways in which a program may stop without a value.
 
 use super::values::{Applied, Call};
-use relax_semantics::ops::Operator;
-use relax_syntax::dtype::DType;
 use relax_syntax::facts::Claim;
 use std::sync::Arc;
 
@@ -43,31 +41,4 @@ impl PartialEq for Stop {
     fn eq(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other) && self.key() == other.key()
     }
-}
-
-/// Rows of total families that look at elements to decide whether they have a value.
-const BY_ELEMENTS: [&str; 2] = ["nn.nll_loss", "tensor_to_shape"];
-
-/// Rows of other families that never stop for what elements are.
-const TOTAL: [&str; 10] = [
-    "one_hot",
-    "bucketize",
-    "sort",
-    "argsort",
-    "topk",
-    "slice_scatter",
-    "strided_slice",
-    "quantize",
-    "dequantize",
-    "memory.view",
-];
-
-/// Whether a call whose constraints hold always gives a value.
-pub(super) fn is_total(row: &Operator, dtype: Option<DType>) -> bool {
-    if TOTAL.contains(&row.name) {
-        return true;
-    }
-    row.is_of_total_family()
-        && !BY_ELEMENTS.contains(&row.name)
-        && (!row.is_partial_on_integers() || dtype.is_some_and(DType::is_float))
 }

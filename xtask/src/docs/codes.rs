@@ -1,7 +1,7 @@
 //! `docs/CODES.md`: what `relax explain` says, of every diagnostic and trap.
 
 use super::GENERATED;
-use relax_corpus::pipeline::code_tables;
+use relax_program::frontend::code_tables;
 use relax_semantics::traps::TRAPS;
 use std::fmt::Write;
 

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 /// What stands before the tables.
 const ABOUT: &str = r#"
-A rule says that two expressions have the same value, for all extents, and with `"*s"` for any number of
-axes. It is text in `theorems/rules/`, a file a family:
+A rule states that two expressions have the same value for all extents, and with `"*s"` for any number of
+axes. Rules are text in `theorems/rules/`, one file per family:
 
 ```
 @rewrite_rule("exact", direction="both", reason="a product transposed")
@@ -17,37 +17,36 @@ def transpose_of_matmul(a: Tensor(("*s", "m", "k"), "number"), b: Tensor(("*s", 
     right = matmul(permute_dims(b, swap), permute_dims(a, swap))
 ```
 
-- `left` is found and `right` put in its place; with `direction="both"` also the other way. `where = [n >= 1]` lists
-  conditions on dims (comparisons and `divides(a, b)`), `mutant = …` is a false right side; any other name stands for
-  its expression.
+- `left` is replaced by `right`; with `direction="both"` also the other way. `where = [n >= 1]` lists
+  conditions on dims (comparisons and `divides(a, b)`), `mutant = …` is a false right side. Any other name is an
+  abbreviation of its expression.
 - A dtype is one of them, or a class that ranges over several: `float`, `int`, `number`, `bool`, `any`. The same class is
   the same dtype; `any.a` and `any.b` may differ. `eps: Float` is a float attribute.
 - `len(s)` is the number of axes in `*s`, `span(p, s)` are its axes, the first of which is `p`.
-- *exact*: bit for bit, NaNs being all alike. *approximate*: equal over the real numbers, and without a value for the
-  same inputs; floats are rounded elsewhere, and may overflow where the other side does not.
+- *exact*: equal bit for bit, with all NaNs equal. *approximate*: equal over the real numbers, and undefined for the
+  same inputs. Floats are rounded elsewhere, and may overflow where the other side does not.
 
 ## What is proved
 
 1. Deduction gives both sides the same annotation under the conditions, and leaves the same checks to run time (with
    0 to 3 axes in each group).
-2. Both stop the program for the same elements (a divisor of 0, an index out of range).
-3. Both demand the same of real numbers: what is divided by, or has its root or logarithm taken.
+2. Both trap on the same elements (a divisor of 0, an index out of range).
+3. Both have the same domain over the real numbers: divisors, and arguments of roots and logarithms.
 4. At every index the elements are equal. A tensor denotes its extents and, for an index, a term over elements of the
-   operands; terms are brought to a normal form by the laws of their domain (floats as they are, integers that wrap, real
-   numbers) and lemmas on reductions (nothing, one element, split at a point, sums of sums, independent indices, linearity),
-   with the prover of dims deciding every question on indices.
+   operands. Terms are normalized by the laws of their domain (floats as they are, integers that wrap, real numbers) and
+   by lemmas on reductions (empty, one element, split at a point, sums of sums, independent indices, linearity).
+   The prover of dims decides every question on indices.
 
-A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by what stands
-before them. What is proved so holds for any number of axes. The meanings of operators (`theorems/src/denotation/meanings/`)
-and the laws of elements (`functions.rs`, `reals.rs`) are trusted; tests hold them against deduction and the interpreter
-(every rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros), and every false mutant of every rule and the
-false neighbours in `theorems/rules/refused.rx` must be without a proof. That the dims of a right side fit i64 is
-not part of a proof. A rule that does not use an operand of its left side may be applied only where computing that operand
-never stops the program.
+A group of axes is one index in a proof: every operator treats it as a whole, and finds its axes by those before
+them. Such a proof holds for any number of axes. The meanings of operators (`theorems/src/denotation/meanings/`) and the
+laws of elements (`functions.rs`, `reals.rs`) are trusted. Tests compare them with deduction and the interpreter: every
+rule at sizes 0, 1, 2, 3 and 5, with infinities, NaN and zeros. No false mutant of a rule, and none of the plausible false
+rules in `theorems/rules/refused.rx`, may have a proof. That the dims of a right side fit i64 is not part of a proof. A rule
+that drops an operand of its left side applies only where computing that operand cannot trap.
 
-`RELAX_BLESS=1 cargo test -p relax-theorems --test rules` proves all and notes the outcome in `theorems/rules/rules.lock`,
-with a digest of each rule. What has no `"*s"` is a theorem on the ranks that it states. A rule that was changed since counts as unproved. *tested*: no proof was found, and no
-counterexample at small sizes; such a rule is off.
+`RELAX_BLESS=1 cargo test -p relax-theorems --test rules` proves all and records the outcome in `theorems/rules/rules.lock`,
+with a digest of each rule. A rule without `"*s"` is a theorem on the ranks that it states. A rule that was changed since
+counts as unproved. *tested*: neither a proof nor a counterexample at small sizes was found; such a rule is disabled.
 "#;
 
 pub(super) fn page() -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// What stands before the tables.
 const ABOUT: &str = "
-## Held against other compilers
+## Compared with other compilers
 
 Rewrites that others list, in our notation, and the rules that state each, alone or one after the other
 (`theorems/rules/yardstick.txt`; a test holds it against the rules and their proofs). A rewrite counts as

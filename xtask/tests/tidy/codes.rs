@@ -2,7 +2,7 @@
 //! source and expected by some program or test.
 
 use crate::project::{File, files, report};
-use relax_corpus::pipeline::code_tables;
+use relax_program::frontend::code_tables;
 use relax_semantics::ops;
 use relax_semantics::traps::TRAPS;
 use std::collections::{BTreeMap, BTreeSet};

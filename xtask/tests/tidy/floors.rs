@@ -15,9 +15,12 @@ const FLOORS: &[(&str, u32)] = &[
     ("syntax", 0),
     ("semantics", 1),
     ("symbolic", 1),
-    ("corpus", 2),
+    ("program", 2),
     ("proofs", 2),
     ("theorems", 2),
+    ("corpus", 3),
+    ("corpus/generate", 3),
+    ("tir", 2),
     ("validation", 3),
     ("import", 3),
     ("rewrite", 3),
@@ -28,7 +31,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("backends/build", 5),
     ("backends/cuda", 5),
     ("backends/webgpu", 5),
-    ("fuzz", 6),
+    ("corpus/fuzz", 6),
     ("cli", 7),
     ("demo", 7),
     ("mutants", 8),
@@ -38,13 +41,27 @@ const FLOORS: &[(&str, u32)] = &[
 /// The folder of the crates that know a device.
 const BACKENDS: &str = "backends/";
 
+/// The crate of the programs of the corpus and their harness: a dev-dependency everywhere.
+const HARNESS: &str = "relax-corpus";
+
 /// Third-party crates that a folder must not know.
 const STRANGERS: &[(&str, &[&str])] = &[
     ("syntax", &["ndarray", "egg", "z3", "z3-sys"]),
     ("semantics", &["egg", "z3", "z3-sys"]),
     ("symbolic", &["ndarray"]),
     ("proofs", &["egg", "z3", "z3-sys", "relax-symbolic"]),
-    ("validation", &["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"]),
+    (
+        "validation",
+        &[
+            "egg",
+            "z3",
+            "z3-sys",
+            "relax-symbolic",
+            "relax-program",
+            "relax-corpus",
+            "relax-rewrite",
+        ],
+    ),
     ("backends/", &["egg", "z3", "z3-sys", "lalrpop", "lalrpop-util"]),
 ];
 
@@ -115,7 +132,7 @@ fn crates_depend_on_lower_floors_only() {
         for dependency in &member.dependencies {
             let Some(other) = members.get(&dependency.name) else { continue };
             // Tests of every floor may run corpus programs.
-            let harness = other.folder == "corpus" && dependency.kind == "dev";
+            let harness = dependency.name == HARNESS && dependency.kind == "dev";
             let lower = floor(&other.folder).is_some_and(|floor| floor < own);
             if !lower && !harness {
                 let (folder, kind) = (&other.folder, &dependency.kind);
@@ -125,6 +142,23 @@ fn crates_depend_on_lower_floors_only() {
         }
     }
     report("floors", &findings);
+}
+
+/// A build dependency is part of the product too.
+#[test]
+fn only_tests_know_the_corpus() {
+    let members = members();
+    assert!(members.contains_key(HARNESS), "there is no crate `{HARNESS}`");
+    let mut findings = Vec::new();
+    for member in members.values() {
+        let of_product = member.dependencies.iter().filter(|dependency| dependency.kind != "dev");
+        for dependency in of_product.filter(|dependency| dependency.name == HARNESS) {
+            let (manifest, kind) = (&member.manifest, &dependency.kind);
+            findings
+                .push(format!("{manifest}: a {kind} dependency on `{HARNESS}`, for tests only"));
+        }
+    }
+    report("the corpus", &findings);
 }
 
 #[test]
@@ -146,11 +180,70 @@ fn strangers_stay_out() {
     report("must not know", &findings);
 }
 
+/// The page with the floor table for people.
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// A row of the floor table on the page: its line, floor (none for `–`) and folder.
+fn page_rows(text: &str) -> Vec<(usize, Option<u32>, String)> {
+    let row = |(index, line): (usize, &str)| {
+        let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+        let (floor, folder) = (cells.next()?, cells.next()?);
+        let folder = folder.strip_prefix('`')?.strip_suffix("/`")?;
+        let is_floor = floor == "–" || floor.parse::<u32>().is_ok();
+        is_floor.then(|| (index + 1, floor.parse().ok(), folder.to_owned()))
+    };
+    text.lines().enumerate().filter_map(row).collect()
+}
+
+/// Where the page differs from [`FLOORS`]. Crates that the page gives no floor are above all others.
+fn page_differences(text: &str) -> Vec<String> {
+    let rows = page_rows(text);
+    let highest = FLOORS.iter().map(|(_, floor)| *floor).max();
+    let mut findings = Vec::new();
+    for (line, floor, folder) in &rows {
+        match FLOORS.iter().find(|(name, _)| name == folder) {
+            None => findings.push(format!("{PAGE}:{line}: `{folder}` has no floor in the tests")),
+            Some((_, wanted)) if floor.or(highest) != Some(*wanted) => {
+                findings.push(format!("{PAGE}:{line}: `{folder}` is on floor {wanted}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let missing = FLOORS.iter().filter(|(name, _)| rows.iter().all(|(_, _, row)| row != name));
+    findings.extend(missing.map(|(name, _)| format!("{PAGE}:1: no row for `{name}`")));
+    findings
+}
+
+#[test]
+fn the_page_shows_the_floors() {
+    let text = std::fs::read_to_string(root().join(PAGE)).expect("the page is there");
+    report("floors on the page", &page_differences(&text));
+}
+
+#[test]
+fn a_page_that_differs_is_found() {
+    let row = |(name, floor): &(&str, u32)| match *name {
+        "syntax" => "| 3 | `syntax/` | |\n| 0 | `nowhere/` | |\n".to_owned(),
+        "symbolic" => String::new(),
+        "xtask" => "| – | `xtask/` | |\n".to_owned(),
+        _ => format!("| {floor} | `{name}/` | |\n"),
+    };
+    let page: String = FLOORS.iter().map(row).collect();
+    let found = page_differences(&page);
+    let expected = ["`syntax` is on floor 0", "`nowhere` has no floor", "no row for `symbolic`"];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
 /// What checks certificates must not reach what searches for them, by any way but that of tests.
 #[test]
 fn the_checker_of_compilations_reaches_no_prover() {
     let reached = reached_from("relax-validation");
-    for stranger in ["egg", "z3", "z3-sys", "relax-symbolic", "relax-corpus", "relax-rewrite"] {
+    for stranger in
+        ["egg", "z3", "z3-sys", "relax-symbolic", "relax-program", "relax-corpus", "relax-rewrite"]
+    {
         assert!(!reached.contains(stranger), "`relax-validation` reaches `{stranger}`");
     }
     for expected in ["relax-proofs", "relax-semantics", "relax-syntax", "relax-theorems"] {

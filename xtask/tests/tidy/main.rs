@@ -3,10 +3,12 @@
 
 mod codes;
 mod corpus;
+mod documents;
 mod floors;
 mod generated;
 mod language;
 mod names;
 mod project;
+mod prose;
 mod sources;
 mod words;

@@ -1,9 +1,9 @@
 //! A call of a loaded module held against an expectation of the corpus, for every device.
 
-use relax_corpus::compare::Relation;
 use relax_corpus::directive::{Call, Kind};
-use relax_corpus::pipeline::parameters;
-use relax_corpus::spec::Context;
+use relax_program::compare::Relation;
+use relax_program::frontend::parameters;
+use relax_program::spec::Context;
 use relax_reference::{stop_to_semantics, to_machine, to_semantics};
 use relax_runtime as machine;
 use relax_semantics::stop::Stop;

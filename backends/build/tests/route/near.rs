@@ -1,6 +1,6 @@
 //! Values beside those that are expected, where sums are formed in f32.
 
-use relax_corpus::compare::{Relation, compare};
+use relax_program::compare::{Relation, compare};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 

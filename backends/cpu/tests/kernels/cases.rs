@@ -1,13 +1,12 @@
 //! Which programs are run, and on what.
 
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::canonical::canonical_program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
-use relax_rewrite::workspaces;
 use relax_semantics::check::Phase;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
@@ -16,6 +15,7 @@ use relax_syntax::Name;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
+use relax_tir::workspaces;
 use std::collections::BTreeSet;
 
 /// Extents at and around those of vectors and tiles.

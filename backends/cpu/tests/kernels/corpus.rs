@@ -4,14 +4,15 @@
 
 use super::cases::{Case, cases, programs};
 use super::native::{All, Built, build_all};
-use relax_corpus::compare::{Relation, compare};
-use relax_emit::{OUT_OF_MEMORY, Sums, computes_alike};
+use relax_emit::{OUT_OF_MEMORY, Sums};
+use relax_program::compare::{Relation, compare};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Options};
 use relax_semantics::value::Value;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
+use relax_tir::analysis::bit_exact::is_bit_exact;
 
 /// Steps of one run in the interpreter.
 const STEPS: u64 = 400_000;
@@ -96,7 +97,7 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
         Err(site) => return Err(format!("stops: {site:?}")),
     };
     tally.values += 1;
-    let inexact = !computes_alike(kernel.program);
+    let inexact = !is_bit_exact(kernel.program);
     let relation = if inexact { Relation::Close } else { Relation::Equal };
     let scale = want.iter().map(largest_magnitude).fold(0.0, f64::max);
     let pairs = want.into_iter().zip(got);

@@ -4,8 +4,8 @@
 use super::cases::{case, cases, dims_of};
 use super::corpus::{Tally, hold_cases};
 use super::native::build_all;
-use relax_corpus::pipeline::Program;
 use relax_emit::{Sums, print_c};
+use relax_program::frontend::Program;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;

@@ -3,8 +3,8 @@
 
 use super::cases::Case;
 use super::native::build_all;
-use relax_corpus::pipeline::Program;
 use relax_emit::Sums;
+use relax_program::frontend::Program;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Options, run};
 use relax_syntax::dtype::DType;

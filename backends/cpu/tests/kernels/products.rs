@@ -3,9 +3,9 @@
 
 use super::cases::{Case, case};
 use super::native::build_all;
-use relax_corpus::pipeline::Program;
 use relax_emit::{Sums, print_c};
 use relax_lower::passes::narrow_sums;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{self, Route, Unwatched};
 use relax_semantics::tensor::{Elements, Number, Tensor};

@@ -4,8 +4,8 @@ use super::counted::{Counted, Event, Events};
 use super::load;
 use super::shim::{Shim, compiler};
 use Event::{Begin, Copy, Download, End, Fill, Launch, Replay, Upload};
-use relax_corpus::pipeline::Program;
 use relax_cuda::{Built, Products};
+use relax_program::frontend::Program;
 use relax_runtime::{Module, Stop, Tensor, Value};
 use relax_syntax::span::Source;
 

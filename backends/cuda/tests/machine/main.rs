@@ -17,13 +17,13 @@ mod route;
 #[path = "../text/shim.rs"]
 mod shim;
 
-use relax_corpus::compare::compare;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
-use relax_corpus::pipeline::Program;
-use relax_corpus::well_formed_part::well_formed_part;
 use relax_cuda::{Built, Device, DeviceKernels, Error, Products, build, lower_for_cuda};
 use relax_lower::program::Around;
+use relax_program::compare::compare;
+use relax_program::frontend::Program;
+use relax_program::well_formed_part::well_formed_part;
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
 use relax_runtime::Module;

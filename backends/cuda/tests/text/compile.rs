@@ -18,7 +18,7 @@ const CHUNK: usize = 120;
 const QUICKLY: [&str; 1] = ["--ptxas-options=-O0"];
 const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
 
-/// The compiler that `./nvrtc.sh --fetch` puts there, or another one that is named.
+/// The compiler that `./setup.sh nvrtc` puts there, or another one that is named.
 pub(super) fn nvrtc() -> Option<Nvrtc> {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/nvrtc");
     let found = if std::env::var_os("RELAX_NVRTC").is_none() && fetched.is_dir() {

@@ -9,10 +9,10 @@ mod shim;
 mod versions;
 mod warps;
 
-use relax_corpus::pipeline::Program;
-use relax_corpus::shares::in_shares;
+use relax_corpus::par_map::par_map_chunks;
 use relax_emit::cuda::{CudaSource, print_cuda};
 use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_program::frontend::Program;
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
@@ -31,7 +31,7 @@ fn scheduled(programs: &[TensorProgram], limits: Limits, order: Order) -> Vec<Te
 /// What is made of each, in their order, by all cores.
 fn each<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
     let items = items.into_iter().enumerate().collect();
-    let shares = in_shares(items, |share: Vec<(usize, T)>| {
+    let shares = par_map_chunks(items, |share: Vec<(usize, T)>| {
         share.into_iter().map(|(at, item)| (at, make(item))).collect::<Vec<_>>()
     });
     let mut made: Vec<(usize, R)> = shares.into_iter().flatten().collect();

@@ -4,11 +4,11 @@
 use super::cases::{Case, cases, is_workspace, programs};
 use super::shim::{Shim, compiler};
 use super::{printed, scheduled};
-use relax_corpus::compare::{Relation, compare};
 use relax_cuda::Device;
 use relax_emit::Site;
 use relax_emit::cuda::{Begins, CudaKernel, Refused};
 use relax_lower::gpu::{Limits, Order};
+use relax_program::compare::{Relation, compare};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Mode, Options};
@@ -90,9 +90,12 @@ fn hold_chunk(
 
 fn has_threads(program: &TensorProgram) -> bool {
     let mut found = false;
-    relax_rewrite::walk::visit_statements(program.body.as_deref().unwrap_or(&[]), &mut |stmt| {
-        found |= matches!(stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
-    });
+    relax_semantics::tir::walk::visit_statements(
+        program.body.as_deref().unwrap_or(&[]),
+        &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::For { kind: LoopKind::Thread(_), .. });
+        },
+    );
     found
 }
 

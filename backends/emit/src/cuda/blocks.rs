@@ -8,11 +8,11 @@ use super::groups::Group;
 use super::meetings::parted;
 use super::threads::{allocates, thread_loops};
 use crate::printer::Printer;
-use relax_rewrite::launches::{has_threads, reads, thread_axis};
-use relax_rewrite::within::assume;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
+use relax_tir::index_bounds::assume;
+use relax_tir::launches::{has_threads, reads, thread_axis};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 

@@ -6,11 +6,11 @@
 
 use super::threads::Nest;
 use crate::printer::Printer;
-use relax_rewrite::barriers::are_met;
-use relax_rewrite::walk::visit;
-use relax_rewrite::warps::{LANES, SEGMENT, TERMS, WarpProduct};
+use relax_semantics::tir::walk::visit;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::barriers::are_met;
+use relax_tir::warps::{LANES, SEGMENT, TERMS, WarpProduct};
 use std::collections::BTreeSet;
 
 /// Behind it stands what tensor cores do.

@@ -2,8 +2,8 @@
 
 use super::launch::Extent;
 use super::threads::{Nest, nests, threads_meet};
-use relax_rewrite::launches::{Launch, Launches};
 use relax_syntax::ir::tensor::{ScalarId, TExpr};
+use relax_tir::launches::{Launch, Launches};
 use std::collections::BTreeMap;
 
 /// The statements of one function.

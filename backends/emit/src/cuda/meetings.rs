@@ -5,11 +5,11 @@
 //! warps read or write afterwards was ordered by a barrier before, at which all threads met, and the barrier is one of each warp.
 
 use super::threads::Nest;
-use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::walk::{accesses, loaded, stored};
-use relax_rewrite::warps::LANES;
+use relax_semantics::tir::walk::{accesses, loaded, stored};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Scope, Stmt, StmtKind, TExpr};
+use relax_tir::barriers::has_barrier;
+use relax_tir::warps::LANES;
 use std::collections::BTreeSet;
 
 /// The statements of a thread, parted by the barriers at which warps meet on their own. Before the nest all threads have met, and it is

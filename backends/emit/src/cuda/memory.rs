@@ -6,8 +6,8 @@ use crate::allocation::constant_count;
 use crate::dtypes;
 use crate::outline::total;
 use crate::printer::Printer;
-use relax_rewrite::workspaces::is_workspace;
 use relax_syntax::ir::tensor::BufferId;
+use relax_tir::workspaces::is_workspace;
 
 /// Shared memory of a function that needs no leave.
 const SHARED: i64 = 48 << 10;

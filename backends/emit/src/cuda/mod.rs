@@ -22,21 +22,22 @@ pub use launch::{Begins, Extent, Known, Launch, Per, Sizes, Workspace};
 
 use crate::checks::{Checks, Learned};
 use crate::dtypes;
-use crate::initialized::unproved_workspaces;
 use crate::printer::Printer;
-use crate::replaced::without_names;
-use crate::{Site, Sums, first_message, names, phases, prelude};
+use crate::{Site, Sums, first_message, names, prelude};
 use groups::{Group, groups};
-use relax_rewrite::barriers::has_barrier;
-use relax_rewrite::launches::{Launches, by_one_thread, launches};
-use relax_rewrite::ranges::assume_declared;
-use relax_rewrite::walk::stored;
-use relax_rewrite::workspaces::is_workspace;
+use relax_semantics::tir::ranges::assume_declared;
+use relax_semantics::tir::walk::stored;
 use relax_syntax::Name;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Param, ScalarId, Stmt, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
+use relax_tir::analysis::definite_init::unproved_workspaces;
+use relax_tir::barrier_fission::without_barriers;
+use relax_tir::barriers::has_barrier;
+use relax_tir::launches::{Launches, by_one_thread, launches};
+use relax_tir::named_blocks::without_named_blocks;
+use relax_tir::workspaces::is_workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -180,15 +181,14 @@ fn print_program(
     how: How<'_>,
 ) -> Printed {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
-    let body = without_names(body);
+    let body = without_named_blocks(body);
     let reason =
         match print_launches(program, symbol, (body.as_slice(), launches(&body)), facts, how) {
             Ok(printed) => return Ok(printed),
             Err(reason) => reason,
         };
-    let apart =
-        if has_barrier(&body) { phases::without_barriers(program)? } else { program.clone() };
-    let body = without_names(apart.body.as_deref().unwrap_or(&[]));
+    let apart = if has_barrier(&body) { without_barriers(program)? } else { program.clone() };
+    let body = without_named_blocks(apart.body.as_deref().unwrap_or(&[]));
     let all = (body.as_slice(), by_one_thread(&body));
     let (text, mut kernel) = print_launches(&apart, symbol, all, facts, how)?;
     kernel.alone = Some(reason);

@@ -1,9 +1,9 @@
 //! Nests of loops over the threads of a block.
 
-use relax_rewrite::barriers::{are_met, has_barrier};
-use relax_rewrite::launches::{has_threads, thread_axis};
-use relax_rewrite::walk::visit_statements;
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind};
+use relax_tir::barriers::{are_met, has_barrier};
+use relax_tir::launches::{has_threads, thread_axis};
 
 /// A nest of `threadIdx` loops.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use super::{ALIGNED, Per, Place, Workspace};
 use crate::dtypes::{is_half, stored};
 use crate::printer::Printer;
-use relax_rewrite::walk::{loaded, mentions, stored as written, visit, visit_own};
+use relax_semantics::tir::walk::{loaded, mentions, stored as written, visit, visit_own};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Relation;
 use relax_syntax::ir::tensor::{

@@ -127,12 +127,13 @@ static const double rx_log_f32_terms[5] = {
     0.23616359099145984, 0.2853505103781631, 0.4000038467237519, 0.6666666524748752, 2.0000000000083595,
 };
 
-/* erfc(y) for y >= 0; beyond 11 it is less than any f32. */
+/* erfc(y) for y >= 0; beyond 11 it is less than any f32, and 0, since an infinity may be multiplied by it: gelu(-inf) is
+   NaN in every numerics, and gelu of a large negative f32 is -0. */
 static inline double rx_erfc_tail_about(double x) {
-    double y = x > 11.0 ? 11.0 : x;
+    double y = x > 11.0 ? 11.0 : x, scale = x > 11.0 ? 0.0 : 1.0;
     double low = y + 4.0, wide = 1.0 + 2.0 * y, inverse = 1.0 / (low * wide);
     double slow = rx_polynomial(rx_erfc_f32_terms, 13, (y - 4.0) * wide * inverse);
-    return slow * (low * inverse) * rx_exp_about(-y * y);
+    return scale * (slow * (low * inverse) * rx_exp_about(-y * y));
 }
 static inline double rx_erfc_about(double x) {
     double tail = rx_erfc_tail_about(fabs(x));

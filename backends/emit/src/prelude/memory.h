@@ -43,3 +43,15 @@ static inline void rx_written(void) {
     __builtin_ia32_sfence();
 #endif
 }
+
+/* A load that only some iterations of a loop may do. GCC turns such loads into masked vector loads (if-conversion), and
+   12.2 reads wrong elements then (docs/FOUND-ELSEWHERE.md). An asm statement is never converted. */
+#if defined(__clang__)
+#define RX_GUARDED(element) (element)
+#else
+#define RX_GUARDED(element) \
+    (__extension__({         \
+        __asm__ volatile("");  \
+        (element);             \
+    }))
+#endif

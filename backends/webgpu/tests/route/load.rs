@@ -1,7 +1,8 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
-use relax_emit::{Lowered, Sums};
+use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
+use relax_lower::scheduled::ScheduledModule;
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed as NotLowered;
@@ -30,10 +31,10 @@ pub(crate) fn load(
     })?;
     let around = Around { externals, source, signatures: part };
     let limits = Limits::default();
-    let Lowered { module: lowered, effects } = lowered;
+    let ScheduledModule { module: lowered, summaries } = lowered;
     let image = lower_program(&lowered, &around);
     let mut image = image.map_err(|unsupported| unsupported.to_string())?;
-    watch_kernels(&mut image, &lowered, |program| effects.on(program));
+    watch_kernels(&mut image, &lowered, |program| summaries.on(program));
     let programs = kernels(&lowered);
     let device = Arc::clone(device);
     let kernels = WgpuKernels::new(device, &lowered, &programs, (limits.clone(), Some(source)))?;

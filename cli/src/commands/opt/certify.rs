@@ -6,8 +6,8 @@ use crate::exit::{Exit, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use clap::ValueEnum;
-use relax_corpus::pipeline::print;
 use relax_lower::certify::Stages;
+use relax_program::frontend::print;
 use relax_syntax::ir::Module;
 use relax_validation::certificate::Header;
 

@@ -4,9 +4,10 @@ use super::super::tune::Identity;
 use super::accelerated::Versions;
 use crate::args::Backend;
 use crate::exit::Failure;
-use relax_corpus::pipeline::Program;
-use relax_emit::{Lowered, Sums};
+use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
+use relax_lower::scheduled::ScheduledModule;
+use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
@@ -36,7 +37,7 @@ pub(super) fn compiled(
     let externals = Arc::new(externals);
     let products = versions.on(&identity)?;
     let settings = Settings { params: Arc::clone(&externals), products, ..Settings::default() };
-    let Lowered { module: lowered, effects } =
+    let ScheduledModule { module: lowered, summaries } =
         match lower_for_webgpu(&program.module, &settings, sums) {
             Ok(lowered) => lowered,
             Err(failed) => return Ok(Err(failed)),
@@ -45,7 +46,7 @@ pub(super) fn compiled(
         Around { externals: &externals, source: &program.source, signatures: &program.module };
     let image = lower_program(&lowered, &around);
     let mut image = image.map_err(|why| Failure::missing(format!("not supported: {why}")))?;
-    watch_kernels(&mut image, &lowered, |program| effects.on(program));
+    watch_kernels(&mut image, &lowered, |program| summaries.on(program));
     let programs = kernels(&lowered);
     let known = (Limits::default(), Some(&program.source));
     let kernels = WgpuKernels::new(device, &lowered, &programs, known).map_err(Failure::missing)?;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::files::write_whole;
-use relax_corpus::tensor_files::{write_npy, write_npz, write_safetensors};
+use relax_program::tensor_files::{write_npy, write_npz, write_safetensors};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::dtype::{Class, DType};

@@ -1,6 +1,6 @@
 //! Which buffers a tensor program stores to.
 
-use relax_rewrite::walk::stored;
+use relax_semantics::tir::walk::stored;
 use relax_syntax::ir::TensorProgram;
 
 /// For each buffer among the parameters, in their order, whether the program may write to it.

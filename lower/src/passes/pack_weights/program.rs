@@ -1,13 +1,15 @@
 //! Tensor programs with products whose right matrix may come in panels, and their versions that take it so.
 
 use super::layout::Layout;
-use relax_rewrite::products::{At, Product, mentions};
-use relax_rewrite::renumber_program;
-use relax_rewrite::walk::{Place, Rewrite, expr, statements, visit, visit_own, visit_statements};
+use relax_semantics::tir::walk::{
+    Place, Rewrite, expr, statements, visit, visit_own, visit_statements,
+};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Loop, Param, ScalarId, StmtKind, TExpr};
+use relax_tir::products::{At, Product, mentions};
+use relax_tir::renumber::renumber_program;
 
 /// The parameters of a program that may come in panels, by their places.
 pub(super) fn packable(program: &TensorProgram, width: i64) -> Vec<(usize, Layout)> {

@@ -2,7 +2,7 @@
 
 use crate::dims::{expr_dims, same_dims};
 use crate::names::Names;
-use crate::totality::Totality;
+use crate::trap_free::TrapAnalysis;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -21,7 +21,7 @@ pub(super) struct Combine<'a, 'm> {
     pub(super) annotations: &'a [Annotation],
     /// What is the same in every call.
     pub(super) weights: BTreeSet<VarId>,
-    pub(super) totality: &'a mut Totality<'m>,
+    pub(super) traps: &'a mut TrapAnalysis<'m>,
     pub(super) facts: &'a mut dyn Facts,
     pub(super) names: &'a mut Names,
     /// The variables of the function that is being made.
@@ -80,7 +80,7 @@ impl<'a> Combine<'a, '_> {
             self.annotations[binding.var.0 as usize].visit_dims(&mut |dim| look(dim));
             let fixed = used.is_subset(&self.weights) && in_signature && !used.is_empty()
                 || self.weights.contains(&binding.var);
-            if fixed && self.totality.only_gives_a_value(self.function, &binding) {
+            if fixed && self.traps.is_removable(self.function, &binding) {
                 self.weights.insert(binding.var);
                 first.push(binding);
             } else {
@@ -136,7 +136,7 @@ impl<'a> Combine<'a, '_> {
         };
         let &[Atom::Var(left), Atom::Var(right)] = args.as_slice() else { return None };
         let is_product = lookup(name).is_some_and(|row| row.name == "matmul");
-        if !is_product || !self.totality.only_gives_a_value(self.function, binding) {
+        if !is_product || !self.traps.is_removable(self.function, binding) {
             return None;
         }
         let (left_dims, left_dtype) = self.tensor(left)?;

@@ -2,10 +2,10 @@
 //! which binding everything that is made of it passes.
 
 use super::Programs;
-use crate::patterns::{Pattern, Read};
 use crate::tir_call::TirCall;
 use relax_syntax::ir::{Atom, Binding, Block, VarId};
 use relax_syntax::resolve::expr_uses;
+use relax_tir::kernel_kind::{KernelKind, Read};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls in one group: a bound on the size of what is made of it.
@@ -14,7 +14,7 @@ pub(super) const MAX_GROUP: usize = 128;
 /// One binding.
 pub(super) struct Node {
     /// Of a call of a tensor program that records one; else opaque.
-    pub(super) pattern: Pattern,
+    pub(super) pattern: KernelKind,
     /// The bindings that it uses; how it reads them, where that is known.
     pub(super) operands: BTreeMap<usize, Option<Read>>,
     /// The bindings that use it.
@@ -74,7 +74,7 @@ fn node(
     expr_uses(&binding.expr, &mut used);
     let call = TirCall::of(&binding.expr);
     let known = call.as_ref().and_then(|call| programs.get(call.program));
-    let pattern = known.and_then(|known| Pattern::recorded(known.program));
+    let pattern = known.and_then(|known| KernelKind::recorded(known.program));
     let mut operands: BTreeMap<usize, Option<Read>> =
         used.iter().filter_map(|var| Some((*places.get(var)?, None))).collect();
     if let (Some(call), Some(known)) = (&call, known) {
@@ -92,7 +92,7 @@ fn node(
         }
     }
     Node {
-        pattern: pattern.unwrap_or(Pattern::Opaque),
+        pattern: pattern.unwrap_or(KernelKind::Opaque),
         operands,
         users: BTreeSet::new(),
         seen_after: outputs.contains(&binding.var),

@@ -5,7 +5,7 @@
 //! there lead, and of all on these ways, so that nothing outside uses any but the last.
 
 use super::graph::{Graph, MAX_GROUP};
-use crate::patterns::{Pattern, Read};
+use relax_tir::kernel_kind::{KernelKind, Read};
 use std::collections::BTreeSet;
 
 /// Some calls of a block.
@@ -14,8 +14,8 @@ pub(in crate::passes) type Group = BTreeSet<usize>;
 /// The groups of two calls and more, disjoint. `never_stop` says of each binding whether it cannot
 /// stop the program.
 pub(super) fn groups(graph: &Graph, never_stop: &[bool]) -> Vec<Group> {
-    let sums = |at: usize| graph.nodes[at].pattern == Pattern::OutputEwiseFusible;
-    let maps = |at: usize| graph.nodes[at].pattern <= Pattern::Injective;
+    let sums = |at: usize| graph.nodes[at].pattern == KernelKind::OutputEwiseFusible;
+    let maps = |at: usize| graph.nodes[at].pattern <= KernelKind::Injective;
     joined(graph, never_stop, &[&sums, &maps], &|group| patterns_fit(graph, group))
 }
 
@@ -56,11 +56,11 @@ fn may_be_one(never_stop: &[bool], group: &Group, fit: &dyn Fn(&Group) -> bool) 
 /// At most one call combines elements; what follows it stays at its elements or spreads them, and
 /// follows sums of products only.
 fn patterns_fit(graph: &Graph, group: &Group) -> bool {
-    let mut combining: Option<Pattern> = None;
+    let mut combining: Option<KernelKind> = None;
     let mut after = BTreeSet::new();
     for &at in group {
         let node = &graph.nodes[at];
-        if node.pattern == Pattern::Opaque {
+        if node.pattern == KernelKind::Opaque {
             return false;
         }
         for (operand, read) in node.operands.iter().filter(|(operand, _)| group.contains(operand)) {
@@ -68,15 +68,15 @@ fn patterns_fit(graph: &Graph, group: &Group) -> bool {
             if !after.contains(operand) {
                 continue;
             }
-            if combining != Some(Pattern::OutputEwiseFusible)
-                || node.pattern > Pattern::Broadcast
+            if combining != Some(KernelKind::OutputEwiseFusible)
+                || node.pattern > KernelKind::Broadcast
                 || read > Read::Part
             {
                 return false;
             }
             after.insert(at);
         }
-        if node.pattern >= Pattern::Reduction {
+        if node.pattern >= KernelKind::Reduction {
             if combining.is_some() {
                 return false;
             }

@@ -2,21 +2,21 @@
 
 use super::Programs;
 use crate::dims::always_evaluates;
-use crate::patterns::Totals;
+use crate::maybe_uninit::maybe_uninitialized;
 use crate::tir_call::TirCall;
-use crate::unwritten::unwritten;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Function, Module, VarId};
+use relax_tir::analysis::traps::TrapFree;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Stops<'m> {
     programs: &'m Programs<'m>,
-    totals: BTreeMap<&'m Name, Option<Totals>>,
+    totals: BTreeMap<&'m Name, Option<TrapFree>>,
     checked: &'m Checked,
-    unwritten: BTreeMap<Name, BTreeSet<VarId>>,
+    maybe_uninit: BTreeMap<Name, BTreeSet<VarId>>,
 }
 
 impl<'m> Stops<'m> {
@@ -26,8 +26,14 @@ impl<'m> Stops<'m> {
         programs: &'m Programs<'m>,
         facts: &mut dyn Facts,
     ) -> Self {
-        let totals = programs.iter().map(|(&name, known)| (name, Totals::of(known.program, facts)));
-        Self { programs, totals: totals.collect(), checked, unwritten: unwritten(module) }
+        let totals =
+            programs.iter().map(|(&name, known)| (name, TrapFree::of(known.program, facts)));
+        Self {
+            programs,
+            totals: totals.collect(),
+            checked,
+            maybe_uninit: maybe_uninitialized(module),
+        }
     }
 
     /// Whether a call never stops the program. `whole` are variables whose elements such calls before
@@ -40,7 +46,7 @@ impl<'m> Stops<'m> {
     ) -> bool {
         let Some(call) = TirCall::of(&binding.expr) else { return false };
         let Some(Some(totals)) = self.totals.get(call.program) else { return false };
-        let unwritten = &self.unwritten[&function.name];
+        let maybe_uninit = &self.maybe_uninit[&function.name];
         let annotations = &self.checked.annotations[&function.name];
         let mut shapes: Vec<&[Dim]> = Vec::new();
         for arg in call.args {
@@ -48,7 +54,7 @@ impl<'m> Stops<'m> {
             let tensor = annotations[var.0 as usize].as_tensor();
             let Some(dims) = tensor.and_then(|tensor| tensor.extents.dims()) else { return false };
             if tensor.is_none_or(|tensor| tensor.dtype.is_none())
-                || (unwritten.contains(var) && !whole.contains(var))
+                || (maybe_uninit.contains(var) && !whole.contains(var))
             {
                 return false;
             }

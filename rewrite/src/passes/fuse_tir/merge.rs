@@ -7,11 +7,9 @@
 
 use super::stage::{Stage, Tables, is_computable};
 use crate::dims::always_evaluates;
-use crate::patterns::output_of;
-use crate::programs::number::renumber_program;
-use crate::programs::ranges::{assume_declared, is_proved};
-use crate::programs::walk::visit_statements;
 use crate::tir_call::TirCall;
+use relax_semantics::tir::ranges::{assume_declared, is_proved};
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
@@ -19,6 +17,8 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, Scope, Stmt, StmtKind};
 use relax_syntax::ir::{Atom, Binding, DimVar, Function, Module, TensorProgram, VarId};
 use relax_syntax::span::Span;
+use relax_tir::kernel_kind::output_of;
+use relax_tir::renumber::renumber_program;
 use std::collections::BTreeMap;
 
 /// What a primitive function becomes.

@@ -1,13 +1,13 @@
 //! The body of one program within another: its buffers, scalars and symbolic variables are those of
 //! the whole.
 
-use crate::kernels::extent;
-use crate::programs::walk::{Place, Rewrite, statements};
+use relax_semantics::tir::walk::{Place, Rewrite, statements};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, ScalarId, ScalarInfo, Stmt, StmtKind, TExpr};
+use relax_tir::dims::as_expr;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that is put into another one.
@@ -73,7 +73,7 @@ struct Placed<'s, 't> {
 
 impl Placed<'_, '_> {
     fn allocations(&mut self, body: &[Stmt]) {
-        crate::programs::walk::visit_statements(body, &mut |stmt| {
+        relax_semantics::tir::walk::visit_statements(body, &mut |stmt| {
             let StmtKind::Alloc(id) = &stmt.kind else { return };
             let mut info = self.stage.program.buffer(*id).clone();
             info.shape.iter_mut().for_each(|dim| *dim = self.stage.dim(dim));
@@ -133,7 +133,7 @@ impl Rewrite for Placed<'_, '_> {
             TExpr::Scalar(id) => self.stage.scalars.get(id)?,
             _ => return None,
         };
-        let value = extent(dim);
+        let value = as_expr(dim);
         let has_dtype = place == Place::Index || mentions_variable(dim);
         // A literal takes the dtype of what is around it; a symbolic variable was an i64.
         Some(if has_dtype { value } else { TExpr::Cast(DType::I64, Box::new(value)) })

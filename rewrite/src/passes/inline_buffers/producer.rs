@@ -1,14 +1,17 @@
 //! The nest that writes a buffer, and what it stores in the place of a read.
 
-use crate::patterns::{Nest, is_covered, never_stops, visit};
-use crate::programs::ranges::Ranges;
-use crate::programs::walk::{
+use relax_semantics::tir::ranges::Ranges;
+use relax_semantics::tir::walk::visit;
+use relax_semantics::tir::walk::{
     Place, Rewrite, expr as rewritten, statements, visit_own, visit_statements,
 };
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Intrinsic, ScalarId, Stmt, StmtKind, TExpr, UnOp};
+use relax_tir::analysis::traps::never_traps;
+use relax_tir::analysis::write_coverage::is_covered;
+use relax_tir::kernel_kind::Nest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts of an expression, and how deep it goes: text that is read back has its limits too.
@@ -50,7 +53,7 @@ impl Producer {
         nest.read.iter().for_each(|expr| loads(expr, &mut evaluated));
         let is_written =
             |id: &BufferId| written.contains(id) || is_covered(program, &body[..at], *id);
-        if !evaluated.iter().all(is_written) || !never_stops(program, &nest, facts) {
+        if !evaluated.iter().all(is_written) || !never_traps(program, &nest, facts) {
             return None;
         }
         let dtype = program.buffer(buffer).dtype;
@@ -182,7 +185,7 @@ fn is_untyped(expr: &TExpr) -> bool {
         TExpr::Int(_) | TExpr::Float(_) => true,
         TExpr::Unary(UnOp::Negate | UnOp::Invert, operand) => is_untyped(operand),
         TExpr::Binary(op, operands) => {
-            !crate::programs::ranges::is_comparison(*op)
+            !relax_semantics::tir::ranges::is_comparison(*op)
                 && is_untyped(&operands.0)
                 && is_untyped(&operands.1)
         }

@@ -1,14 +1,14 @@
 //! Whether the reads of a buffer may be computed in their places.
 
 use super::producer::{Producer, reads};
-use crate::programs::products::adds_products;
-use crate::programs::ranges::{Ranges, assume_declared};
-use crate::programs::walk::visit_statements;
+use relax_semantics::tir::ranges::{Ranges, assume_declared};
+use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{Stmt, StmtKind, TExpr};
+use relax_tir::products::adds_products;
 use std::collections::BTreeSet;
 
 /// Whether each read of what `producer` writes is in bounds, may be where it is, and nothing that
@@ -84,7 +84,7 @@ impl Readers<'_> {
             return true;
         }
         let mut own = Vec::new();
-        crate::programs::walk::visit_own(stmt, &mut |expr| own.push(expr));
+        relax_semantics::tir::walk::visit_own(stmt, &mut |expr| own.push(expr));
         self.sums_products = adds_products(stmt);
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
             return false;

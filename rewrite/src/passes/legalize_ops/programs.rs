@@ -3,7 +3,7 @@
 use crate::fallback::Reason;
 use crate::kernels::{Request, kernel};
 use crate::names::Names;
-use relax_corpus::pipeline::print;
+use relax_program::frontend::print;
 use relax_syntax::Name;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::captures::{Captures, Nested};
 use crate::dims::lone;
-use crate::mutated::mentions;
+use crate::in_place::mentions;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN};
 use relax_syntax::dim::Dim;

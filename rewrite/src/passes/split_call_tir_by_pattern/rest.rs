@@ -1,13 +1,13 @@
 //! A tensor program without the nest that a library computes.
 
-use crate::patterns::{MatrixProduct, Nest, output_of};
-use crate::programs::number::renumber_program;
-use crate::programs::walk::{visit_own, visit_statements};
+use relax_semantics::tir::walk::{visit_own, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Param, Stmt, StmtKind, TExpr};
+use relax_tir::kernel_kind::{MatrixProduct, Nest, output_of};
+use relax_tir::renumber::renumber_program;
 use std::collections::BTreeSet;
 
 /// A program in two parts.
@@ -72,7 +72,7 @@ impl Rest {
         all.extend([buffer, output]);
         let mut rest = program.clone();
         rest.name = name;
-        rest.attrs.retain(|(key, _)| key != crate::patterns::ATTRIBUTE);
+        rest.attrs.retain(|(key, _)| key != relax_tir::kernel_kind::ATTRIBUTE);
         rest.params = all.iter().map(|&id| Param::Buffer(id)).collect();
         keep_dims(&mut rest, &all, &kept)?;
         rest.body = Some(kept);
@@ -112,7 +112,7 @@ fn keep_dims(rest: &mut TensorProgram, params: &[BufferId], body: &[Stmt]) -> Op
             rest.buffer(*id).shape.iter().for_each(&mut used);
         }
         visit_own(stmt, &mut |expr| {
-            crate::patterns::visit(expr, &mut |part| {
+            relax_semantics::tir::walk::visit(expr, &mut |part| {
                 if let TExpr::Dim(name) = part {
                     used(&Dim::Var(name.clone()));
                 }
@@ -136,7 +136,7 @@ fn touches(body: &[Stmt], buffer: BufferId) -> bool {
     let mut reads = false;
     visit_statements(body, &mut |stmt| {
         visit_own(stmt, &mut |expr| {
-            crate::patterns::visit(expr, &mut |part| {
+            relax_semantics::tir::walk::visit(expr, &mut |part| {
                 reads |= matches!(part, TExpr::Load { buffer: other, .. } if *other == buffer);
             });
         });

@@ -8,8 +8,8 @@ mod checks;
 mod heap;
 
 use super::{
-    Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, constraint, optional,
-    required,
+    Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps, constraint,
+    optional, required,
 };
 use crate::stop::Stop;
 use crate::value::{ShapeHeap, Value};
@@ -25,6 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("size", Kind::Dim)],
         constraints: &[constraint("C1", "size is at least 0")],
         effect: Effect::Impure,
+        traps: Traps::Never,
         infer: infer_heap,
         eval: Evaluate::Values(heap::eval_alloc),
     },
@@ -47,6 +48,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: &[constraint("C1", "kind is one of these five")],
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_check,
         eval: Evaluate::Values(checks::eval_kind),
     },
@@ -67,6 +69,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_check,
         eval: Evaluate::Values(checks::eval_match),
     },
@@ -87,6 +90,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_slot,
         eval: Evaluate::Values(checks::eval_bound),
     },
@@ -102,6 +106,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_slot,
         eval: Evaluate::Values(checks::eval_extent),
     },
@@ -123,6 +128,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_slot,
         eval: Evaluate::Values(heap::eval_compute),
     },
@@ -134,6 +140,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("heap", Kind::Value), required("slot", Kind::Dim)],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_load,
         eval: Evaluate::Values(heap::eval_load),
     },
@@ -145,6 +152,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         params: &[required("heap", Kind::Value), required("codes", Kind::Value)],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_shape,
         eval: Evaluate::Values(heap::eval_shape),
     },
@@ -161,6 +169,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         ],
         constraints: HEAP_CONSTRAINTS,
         effect: Effect::Impure,
+        traps: Traps::OnState,
         infer: infer_annotation,
         eval: Evaluate::Values(heap::eval_annotation),
     },

@@ -1,7 +1,7 @@
 //! Average pooling to a given size of the result.
 
 use super::layout::{DATA, Layout};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Traps};
 use crate::ops::{Kind, Reject, constraint, optional, required, sum::Sum};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -34,6 +34,7 @@ pub(super) const ADAPTIVE_AVG_POOL2D: Operator = Operator {
         constraint("C5", "data has a height and width of at least 1"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

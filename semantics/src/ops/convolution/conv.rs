@@ -4,7 +4,9 @@ use super::layout::{DATA, KERNEL, Layout};
 use super::taps::{Axis, Direction, Taps};
 use super::window::{Window, for_each_dim};
 use crate::ops::nn::require_value;
-use crate::ops::{Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param};
+use crate::ops::{
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Traps,
+};
 use crate::ops::{Kind, Reject, constraint, optional, product, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -92,6 +94,7 @@ macro_rules! convolution {
             ],
             constraints: $constraints,
             effect: Effect::Pure,
+            traps: Traps::Never,
             infer: |infer| infer_along(infer, Direction::$direction, $spatial),
             eval: Evaluate::Values(|eval| run(eval, Direction::$direction, $spatial)),
         }

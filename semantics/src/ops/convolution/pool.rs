@@ -3,7 +3,9 @@
 use super::layout::{DATA, Layout};
 use super::taps::{Axis, Direction, Taps};
 use super::window::{Window, for_each_dim};
-use crate::ops::{Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param};
+use crate::ops::{
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Traps,
+};
 use crate::ops::{Kind, Reject, constraint, optional, product, required};
 use crate::round::integer_range;
 use crate::scalar;
@@ -65,6 +67,7 @@ macro_rules! pool {
             params: $params,
             constraints: $constraints,
             effect: Effect::Pure,
+            traps: Traps::Never,
             infer: $infer::<$spatial>,
             eval: Evaluate::Values($eval::<$spatial>),
         }

@@ -4,7 +4,7 @@ mod diagonal;
 mod fill;
 mod range;
 
-use super::{Effect, Literal, constraint, optional, required};
+use super::{Effect, Literal, Traps, constraint, optional, required};
 use super::{Evaluate, Family, Kind, Operator, Param};
 use crate::tensor::Number;
 
@@ -25,6 +25,7 @@ const fn row(
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [super::Constraint],
+    traps: Traps,
     infer: fn(&mut super::Infer) -> Result<relax_syntax::annotation::Annotation, super::Reject>,
     eval: fn(&super::Eval) -> Result<crate::value::Value, crate::stop::Stop>,
 ) -> Operator {
@@ -36,6 +37,7 @@ const fn row(
         params,
         constraints,
         effect: Effect::Pure,
+        traps,
         infer,
         eval: Evaluate::Values(eval),
     }
@@ -60,6 +62,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "start, end and step are finite, and the length fits i64"),
             constraint("C3", "dtype is not bool"),
         ],
+        Traps::OnScalars,
         range::infer,
         range::eval,
     ),
@@ -69,6 +72,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          a trap. The paper's operator; moving undefined elements is no read.",
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
+        Traps::Never,
         fill::infer_shaped,
         fill::eval_empty,
     ),
@@ -82,6 +86,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             optional("dtype", Kind::DType, Literal::Str("f32")),
         ],
         &[SHAPE],
+        Traps::Never,
         diagonal::infer_eye,
         diagonal::eval_eye,
     ),
@@ -90,6 +95,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "As eye, with the shape of x, and its dtype unless dtype says otherwise. Reads no element.",
         &[X, K, OPTIONAL_DTYPE],
         &[constraint("C1", "x has rank 2")],
+        Traps::Never,
         diagonal::infer_eye_like,
         diagonal::eval_eye,
     ),
@@ -100,6 +106,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          with a dtype is accepted too.",
         &[required("shape", Kind::Shape), required("fill_value", Kind::Value), OPTIONAL_DTYPE],
         &[SHAPE, FILL],
+        Traps::Never,
         fill::infer_full,
         fill::eval_full,
     ),
@@ -109,6 +116,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          of x.",
         &[X, required("fill_value", Kind::Value), OPTIONAL_DTYPE],
         &[constraint("C1", "fill_value is a scalar tensor (rank 0) or a number")],
+        Traps::Never,
         fill::infer_full_like,
         fill::eval_full,
     ),
@@ -117,6 +125,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "A tensor of that shape and dtype in which every element is 1 (True for bool).",
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
+        Traps::Never,
         fill::infer_shaped,
         |eval| fill::eval_same(eval, Number::Int(1)),
     ),
@@ -125,6 +134,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "As ones, with the shape of x, and its dtype unless dtype says otherwise. Reads no element.",
         &[X, OPTIONAL_DTYPE],
         &[],
+        Traps::Never,
         fill::infer_like,
         |eval| fill::eval_same(eval, Number::Int(1)),
     ),
@@ -134,6 +144,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          become 0.",
         &[X, K],
         &[constraint("C1", "x has rank at least 2")],
+        Traps::Never,
         diagonal::infer_triangle,
         |eval| diagonal::eval_triangle(eval, |distance, k| distance <= k),
     ),
@@ -143,6 +154,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          become 0.",
         &[X, K],
         &[constraint("C1", "x has rank at least 2")],
+        Traps::Never,
         diagonal::infer_triangle,
         |eval| diagonal::eval_triangle(eval, |distance, k| distance >= k),
     ),
@@ -151,6 +163,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "A tensor of that shape and dtype in which every element is 0 (False for bool).",
         &[required("shape", Kind::Shape), DTYPE],
         &[SHAPE],
+        Traps::Never,
         fill::infer_shaped,
         |eval| fill::eval_same(eval, Number::Int(0)),
     ),
@@ -159,6 +172,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "As zeros, with the shape of x, and its dtype unless dtype says otherwise. Reads no element.",
         &[X, OPTIONAL_DTYPE],
         &[],
+        Traps::Never,
         fill::infer_like,
         |eval| fill::eval_same(eval, Number::Int(0)),
     ),

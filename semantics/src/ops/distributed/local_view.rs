@@ -1,6 +1,6 @@
 //! `call_tir_local_view`: a tensor program that each worker runs on its own part.
 
-use crate::ops::{Effect, constraint, required};
+use crate::ops::{Effect, Traps, constraint, required};
 use crate::ops::{Eval, Evaluate, Family, Infer, Kind, Known, Machine, Operator, Reject};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
@@ -27,6 +27,7 @@ pub(super) const ROW: Operator = Operator {
         constraint("C3", "no dim of an output is negative, and each fits i64"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnState,
     infer,
     eval: Evaluate::Machine(eval),
 };

@@ -8,7 +8,7 @@ mod collective;
 mod local_view;
 mod sharding;
 
-use super::{Constraint, Effect, Literal, constraint, optional, required};
+use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Param, Reject};
 use crate::stop::Stop;
 use crate::value::Value;
@@ -37,6 +37,7 @@ const fn row(
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [Constraint],
+    traps: Traps,
     (infer, eval): Row,
 ) -> Operator {
     Operator {
@@ -47,6 +48,7 @@ const fn row(
         params,
         constraints,
         effect: Effect::Pure,
+        traps,
         infer,
         eval: Evaluate::Values(eval),
     }
@@ -71,6 +73,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "num_workers divides the dim at split_axis"),
             constraint("C4", "every dim of the result fits i64"),
         ],
+        Traps::Never,
         (collective::infer_all_to_all, collective::eval_all_to_all),
     ),
     row(
@@ -83,6 +86,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "x has rank at least 1"),
             constraint("C3", "every dim of the result fits i64"),
         ],
+        Traps::Never,
         (collective::infer_allgather, collective::eval_allgather),
     ),
     row(
@@ -91,6 +95,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          process, where there is one: x.",
         &[X, OP_TYPE, IN_GROUP],
         &[constraint("C1", "op_type is sum, prod, min, max or avg")],
+        Traps::Never,
         (collective::infer_allreduce, collective::eval_same),
     ),
     row(
@@ -99,6 +104,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          stays what it was until the distribution is propagated.",
         &[INPUT, MESH, PLACEMENT],
         LAYOUT,
+        Traps::Never,
         (sharding::infer_annotate, sharding::eval_same),
     ),
     row(
@@ -106,6 +112,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The x of worker 0, on every worker. In a single process: x.",
         &[X],
         &[],
+        Traps::Never,
         (collective::infer_same, collective::eval_same),
     ),
     local_view::ROW,
@@ -115,6 +122,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          plain one counts as one that every worker has.",
         &[INPUT, MESH, PLACEMENT],
         LAYOUT,
+        Traps::Never,
         (sharding::infer_redistribute, sharding::eval_same),
     ),
     row(
@@ -123,6 +131,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          In a single process: num_workers copies of x reduced, the first part of it.",
         &[X, WORKERS, OP_TYPE, optional("axis", Kind::Dim, Literal::Int(0)), IN_GROUP],
         &[ONE_WORKER, AXIS, DIVIDES, constraint("C4", "op_type is sum, prod, min, max or avg")],
+        Traps::Never,
         (collective::infer_reduce_scatter, collective::eval_reduce_scatter),
     ),
     row(
@@ -131,6 +140,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          a single process: the first part.",
         &[X, WORKERS, optional("axis", Kind::Dim, Literal::Int(0))],
         &[ONE_WORKER, AXIS, DIVIDES],
+        Traps::Never,
         (collective::infer_scatter, collective::eval_scatter),
     ),
 ];

@@ -3,7 +3,7 @@
 use super::addresses::{Negative, resolve, with_inner};
 use super::update::{Reduction, update};
 use crate::ops::broadcast::{broadcast_to, positions};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, strides};
@@ -26,6 +26,7 @@ pub(super) const INDEX_TENSOR: Operator = Operator {
         constraint("C4", "every index is in range"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_tensor,
     eval: Evaluate::Values(eval_tensor),
 };
@@ -53,6 +54,7 @@ pub(super) const INDEX_PUT: Operator = Operator {
         constraint("C6", "values broadcasts to what the indices index"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_put,
     eval: Evaluate::Values(eval_put),
 };

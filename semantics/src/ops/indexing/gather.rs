@@ -1,7 +1,7 @@
 //! `gather_elements` and `gather_nd`.
 
 use super::addresses::{Negative, require_indices, resolve, with_inner};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, strided_positions, strides};
@@ -29,6 +29,7 @@ pub(super) const GATHER_ELEMENTS: Operator = Operator {
         constraint("C4", "every index is in range"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_elements,
     eval: Evaluate::Values(eval_elements),
 };
@@ -54,6 +55,7 @@ pub(super) const GATHER_ND: Operator = Operator {
         constraint("C5", "every index is in range"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_nd,
     eval: Evaluate::Values(eval_nd),
 };

@@ -1,6 +1,6 @@
 //! `meshgrid`.
 
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::strided_positions;
@@ -27,6 +27,7 @@ pub(super) const MESHGRID: Operator = Operator {
         constraint("C3", "indexing is \"ij\" or \"xy\""),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

@@ -1,7 +1,7 @@
 //! `one_hot`.
 
 use super::addresses::require_indices;
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor, array};
@@ -33,6 +33,7 @@ pub(super) const ONE_HOT: Operator = Operator {
         constraint("C4", "axis is in range for the result, whose rank is one more than indices'"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

@@ -3,7 +3,7 @@
 use super::addresses::{Negative, require_indices, with_inner};
 use super::gather::{element_positions, require_elementwise, tuple_bases};
 use super::update::{Reduction, update};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -41,6 +41,7 @@ pub(super) const SCATTER_ELEMENTS: Operator = Operator {
         ),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_elements,
     eval: Evaluate::Values(eval_elements),
 };
@@ -71,6 +72,7 @@ pub(super) const SCATTER_ND: Operator = Operator {
         ),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_nd,
     eval: Evaluate::Values(eval_nd),
 };

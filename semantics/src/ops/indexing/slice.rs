@@ -1,7 +1,7 @@
 //! `strided_slice` and `dynamic_strided_slice`.
 
 use super::extent::{Slice, extent, extent_inbound, sliced_positions};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
@@ -38,6 +38,7 @@ pub(super) const STRIDED_SLICE: Operator = Operator {
         constraint("C4", "with assume_inbound, begin and end lie in the axis and do not cross"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };
@@ -61,6 +62,7 @@ pub(super) const DYNAMIC_STRIDED_SLICE: Operator = Operator {
         constraint("C3", "no stride is 0"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_dynamic,
     eval: Evaluate::Values(eval_dynamic),
 };

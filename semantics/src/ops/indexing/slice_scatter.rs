@@ -3,7 +3,7 @@
 use super::extent::{Slice, extent, sliced_positions};
 use super::slice::whole;
 use super::update::{Reduction, update};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::value::Value;
@@ -32,6 +32,7 @@ pub(super) const SLICE_SCATTER: Operator = Operator {
         constraint("C4", "src has the shape of the slice"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

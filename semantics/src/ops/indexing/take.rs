@@ -1,7 +1,7 @@
 //! `take`.
 
 use super::addresses::{Negative, require_indices, resolve};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
@@ -37,6 +37,7 @@ pub(super) const TAKE: Operator = Operator {
         ),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer,
     eval: Evaluate::Values(eval),
 };

@@ -4,7 +4,7 @@ mod einsum;
 pub mod subscripts;
 
 use super::dims::tensor;
-use super::{Effect, constraint, required};
+use super::{Effect, Traps, constraint, required};
 use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Reject};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -38,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C5", "the dims of `...` broadcast"),
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: einsum::infer,
         eval: Evaluate::Values(einsum::eval),
     },
@@ -53,6 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "x1 and x2 are vectors"),
         ],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: infer_outer,
         eval: Evaluate::Values(eval_outer),
     },

@@ -10,7 +10,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use super::{Constraint, Effect, Literal, constraint, optional, required};
+use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
 use super::{Evaluate, Family, Infer, Kind, Operator, Param, Reject};
 use crate::stop::Stop;
 use crate::value::Value;
@@ -31,6 +31,7 @@ const fn row(
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [Constraint],
+    traps: Traps,
     (infer, eval): Row,
 ) -> Operator {
     Operator {
@@ -41,6 +42,7 @@ const fn row(
         params,
         constraints,
         effect: Effect::Pure,
+        traps,
         infer,
         eval: Evaluate::Values(eval),
     }
@@ -56,6 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "the shape has at least the rank of x"),
             constraint("C3", "every dim of x is 1 or equals the shape's, aligned at the last"),
         ],
+        Traps::Never,
         (stretch::infer_broadcast, stretch::eval_broadcast),
     ),
     row(
@@ -63,6 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "As collapse_sum_to, to the shape of collapse_target, of which no element is read.",
         &[DATA, required("collapse_target", Kind::Tensor)],
         stretch::COLLAPSE_CONSTRAINTS,
+        Traps::Never,
         (stretch::infer_collapse_like, stretch::eval_collapse),
     ),
     row(
@@ -72,6 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          It reads every element.",
         &[DATA, SHAPE],
         stretch::COLLAPSE_CONSTRAINTS,
+        Traps::Never,
         (stretch::infer_collapse_to, stretch::eval_collapse),
     ),
     row(
@@ -87,6 +92,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C5", "all dims but the one at axis are equal"),
             constraint("C6", FITS),
         ],
+        Traps::Never,
         (join::infer_concat, join::eval_concat),
     ),
     row(
@@ -94,6 +100,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "x with dims of 1 put in at these axes of the result.",
         &[X, required("axis", Kind::Dims)],
         &[constraint("C1", "the axes are in -r..r of the result's rank r, and differ")],
+        Traps::Never,
         (view::infer_expand_dims, view::eval_view),
     ),
     row(
@@ -101,6 +108,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The elements of x as a vector, in row-major order.",
         &[X],
         &[constraint("C1", FITS)],
+        Traps::Never,
         (view::infer_flatten, view::eval_view),
     ),
     row(
@@ -108,6 +116,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "x with the order of elements along axis reversed.",
         &[DATA, required("axis", Kind::Dim)],
         &[AXIS],
+        Traps::Never,
         (order::infer_flip, order::eval_flip),
     ),
     Operator {
@@ -121,6 +130,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 "C1",
                 "axes name every dim of x exactly once; negative ones count from the end",
             )],
+            Traps::Never,
             (order::infer_permute, order::eval_permute),
         )
     },
@@ -130,6 +140,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          the flattened data.",
         &[DATA, required("repeats", Kind::Dim), optional("axis", Kind::OptionalDim, Literal::None)],
         &[AXIS, constraint("C2", "repeats is at least 0"), constraint("C3", FITS)],
+        Traps::Never,
         (stretch::infer_repeat, stretch::eval_repeat),
     ),
     row(
@@ -149,6 +160,7 @@ pub(super) static OPERATORS: &[Operator] = &[
                 "the product of the other dims divides the number of elements, for -1",
             ),
         ],
+        Traps::Never,
         (view::infer_reshape, view::eval_view),
     ),
     row(
@@ -167,6 +179,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "seq_lengths is a vector of integers"),
             constraint("C3", "seq_lengths is as long as the dim at batch_axis"),
         ],
+        Traps::Never,
         (order::infer_reverse_sequence, order::eval_reverse_sequence),
     ),
     row(
@@ -185,6 +198,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "the number of sections is in 1..=65536"),
             constraint("C3", "the sections before the last do not take more than the dim"),
         ],
+        Traps::Never,
         (join::infer_split, join::eval_split),
     ),
     row(
@@ -196,6 +210,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C1", "the axes are in -rank..rank, and differ"),
             constraint("C2", "the dims at the axes are 1"),
         ],
+        Traps::Never,
         (view::infer_squeeze, view::eval_view),
     ),
     row(
@@ -208,6 +223,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C3", "the tensors have the same shape"),
             constraint("C4", "axis is in -r..r of the result's rank r"),
         ],
+        Traps::Never,
         (join::infer_stack, join::eval_stack),
     ),
     row(
@@ -216,6 +232,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          by ones.",
         &[DATA, required("repeats", Kind::Dims)],
         &[constraint("C1", "every repeat is at least 0"), constraint("C2", FITS)],
+        Traps::Never,
         (stretch::infer_tile, stretch::eval_tile),
     ),
 ];

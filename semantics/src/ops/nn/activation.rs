@@ -1,7 +1,9 @@
 //! Activation functions of one operand: each is a function of one element.
 
 use super::{DATA, FLOAT_DATA, like_float_data};
-use crate::ops::{Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps,
+};
 use crate::ops::{Kind, constraint, optional};
 use crate::scalar;
 use crate::stop::Stop;
@@ -20,6 +22,7 @@ macro_rules! of_each_float {
             params: &[DATA],
             constraints: &[FLOAT_DATA],
             effect: Effect::Pure,
+            traps: Traps::Never,
             infer: like_float_data,
             eval: Evaluate::Values(|eval| map_floats(eval, $function)),
         }
@@ -62,6 +65,7 @@ pub(super) const RELU: Operator = Operator {
     params: &[DATA],
     constraints: &[],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: |infer| Ok(Annotation::Tensor(infer.tensor("data")?)),
     eval: Evaluate::Values(relu),
 };
@@ -74,6 +78,7 @@ pub(super) const LEAKY_RELU: Operator = Operator {
     params: &[DATA, optional("alpha", Kind::Float, Literal::Float(0.01))],
     constraints: &[FLOAT_DATA],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: |infer| {
         infer.float("alpha")?;
         like_float_data(infer)
@@ -99,6 +104,7 @@ pub(super) const SOFTPLUS: Operator = Operator {
     ],
     constraints: &[FLOAT_DATA, POSITIVE_BETA],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_softplus,
     eval: Evaluate::Values(|eval| {
         let (beta, threshold) = (eval.float("beta"), eval.float("threshold"));

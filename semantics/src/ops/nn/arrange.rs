@@ -1,7 +1,7 @@
 //! Movement of elements in the `nn` family: pad, pixel shuffle, batch flatten.
 
 use super::{DATA, result_dim};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional, required};
 use crate::round;
 use crate::stop::Stop;
@@ -36,6 +36,7 @@ pub(super) const PAD: Operator = Operator {
         ),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_pad,
     eval: Evaluate::Values(pad),
 };
@@ -53,6 +54,7 @@ pub(super) const PIXEL_SHUFFLE: Operator = Operator {
         constraint("C3", "the square of upscale_factor divides the number of channels"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_pixel_shuffle,
     eval: Evaluate::Values(pixel_shuffle),
 };
@@ -68,6 +70,7 @@ pub(super) const BATCH_FLATTEN: Operator = Operator {
         constraint("C2", "the product of the other dims fits in i64"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_batch_flatten,
     eval: Evaluate::Values(|eval| {
         let (_, shape) = eval.out_tensor()?;

@@ -2,7 +2,7 @@
 
 use super::statistics::{Groups, scale_and_shift};
 use super::{DATA, dims_at};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
@@ -50,6 +50,7 @@ pub(super) const GROUP_NORM: Operator = Operator {
         constraint("C4", "num_groups is at least 1 and divides the number of channels"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_group_norm,
     eval: Evaluate::Values(group_norm),
 };
@@ -73,6 +74,7 @@ pub(super) const INSTANCE_NORM: Operator = Operator {
     ],
     constraints: &[SAME_FLOAT, AXES_IN_RANGE, ONE_A_CHANNEL],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_instance_norm,
     eval: Evaluate::Values(instance_norm),
 };
@@ -106,6 +108,7 @@ pub(super) const BATCH_NORM: Operator = Operator {
         constraint("C4", "momentum is between 0 and 1"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_batch_norm,
     eval: Evaluate::Values(batch_norm),
 };

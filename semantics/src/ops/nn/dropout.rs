@@ -1,7 +1,7 @@
 //! Dropout, as it is at inference.
 
 use super::DATA;
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional};
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
@@ -17,6 +17,7 @@ pub(super) const DROPOUT: Operator = Operator {
     params: &[DATA, optional("rate", Kind::Float, Literal::Float(0.5))],
     constraints: &[constraint("C1", "rate is at least 0 and less than 1")],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

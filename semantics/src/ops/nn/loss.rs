@@ -1,6 +1,6 @@
 //! Losses.
 
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, optional, product, required};
 use crate::stop::Stop;
 use crate::tensor::array;
@@ -22,6 +22,7 @@ pub(super) const CROSS_ENTROPY: Operator = Operator {
         constraint("C2", "predictions and labels have the same shape"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_cross_entropy,
     eval: Evaluate::Values(cross_entropy),
 };
@@ -49,6 +50,7 @@ pub(super) const NLL_LOSS: Operator = Operator {
         constraint("C6", "a target is ignore_index, or at least 0 and less than C"),
     ],
     effect: Effect::Pure,
+    traps: Traps::OnElements,
     infer: infer_nll_loss,
     eval: Evaluate::Values(nll_loss),
 };

@@ -2,7 +2,7 @@
 
 use super::statistics::{Groups, positions_along, scale_and_shift};
 use super::{DATA, dims_at};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Tensor, array};
@@ -34,6 +34,7 @@ pub(super) const LAYER_NORM: Operator = Operator {
         constraint("C3", "gamma and beta have the shape of data at axes"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_layer_norm,
     eval: Evaluate::Values(layer_norm),
 };
@@ -57,6 +58,7 @@ pub(super) const RMS_NORM: Operator = Operator {
         constraint("C3", "weight has the shape of data at axes"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_rms_norm,
     eval: Evaluate::Values(rms_norm),
 };

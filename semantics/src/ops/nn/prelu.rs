@@ -1,7 +1,7 @@
 //! The parametric rectified linear unit: one slope a channel.
 
 use super::{DATA, require_one_or_equal};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{array, strided_positions};
@@ -23,6 +23,7 @@ pub(super) const PRELU: Operator = Operator {
         constraint("C4", "alpha has one element, or as many as data along axis"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

@@ -1,7 +1,7 @@
 //! Softmax and its logarithm along an axis.
 
 use super::{DATA, FLOAT_DATA, like_float_data};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Param, Reject, Traps};
 use crate::ops::{Kind, constraint, normalize_axis, optional, product};
 use crate::scalar;
 use crate::stop::Stop;
@@ -22,6 +22,7 @@ pub(super) const SOFTMAX: Operator = Operator {
     params: &[DATA, AXIS],
     constraints: &[FLOAT_DATA, AXIS_IN_RANGE],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(|eval| along_axis(eval, softmax)),
 };
@@ -35,6 +36,7 @@ pub(super) const LOG_SOFTMAX: Operator = Operator {
     params: &[DATA, AXIS],
     constraints: &[FLOAT_DATA, AXIS_IN_RANGE],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(|eval| along_axis(eval, log_softmax)),
 };

@@ -1,7 +1,7 @@
 //! `nonzero` and `bucketize`.
 
 use super::ranking::{Order, compare};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array, strides};
@@ -20,6 +20,7 @@ pub(super) const NONZERO: Operator = Operator {
     params: &[required("x", Kind::Tensor)],
     constraints: &[],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_nonzero,
     eval: Evaluate::Values(nonzero),
 };
@@ -42,6 +43,7 @@ pub(super) const BUCKETIZE: Operator = Operator {
         constraint("C2", "boundaries has rank 1"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_bucketize,
     eval: Evaluate::Values(bucketize),
 };

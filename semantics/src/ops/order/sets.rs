@@ -2,7 +2,7 @@
 
 use super::ranking::{Order, compare};
 use crate::ops::reduction::lanes::Lanes;
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -32,6 +32,7 @@ pub(super) const UNIQUE: Operator = Operator {
     ],
     constraints: &[constraint("C1", "axis is in range for x")],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer,
     eval: Evaluate::Values(eval),
 };

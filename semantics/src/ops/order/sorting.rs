@@ -2,7 +2,7 @@
 
 use super::ranking::{Order, ranked};
 use crate::ops::reduction::lanes::Lanes;
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Reject, Traps};
 use crate::ops::{constraint, normalize_axis, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -25,6 +25,7 @@ pub(super) const SORT: Operator = Operator {
     ],
     constraints: &[constraint("C1", "axis is in range for x")],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_sort,
     eval: Evaluate::Values(sort),
 };
@@ -46,6 +47,7 @@ pub(super) const ARGSORT: Operator = Operator {
         constraint("C2", "dtype is i32, i64, f32 or f64"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_argsort,
     eval: Evaluate::Values(argsort),
 };
@@ -74,6 +76,7 @@ pub(super) const TOPK: Operator = Operator {
         constraint("C4", "k is at most the extent of the axis"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_topk,
     eval: Evaluate::Values(topk),
 };

@@ -9,7 +9,9 @@ pub(super) mod lanes;
 
 pub(super) use fold::{greater, lesser};
 
-use super::{Constraint, Effect, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject};
+use super::{
+    Constraint, Effect, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject, Traps,
+};
 use super::{constraint, optional, required};
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
@@ -21,6 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          is 0. Integers wrap in their dtype, and of bools it is whether any is true, as in TVM; \
          NumPy widens both. Floats are summed in f64 with compensation and rounded once.",
         &[AXES],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Any, NonEmpty::Never),
         Evaluate::Values(|eval| fold::reduce(eval, fold::sum, |v| v.iter().sum())),
     ),
@@ -34,6 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "the dtype of x is not bool"),
             constraint("C3", "of integers, no reduced dim is 0"),
         ],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Numbers, NonEmpty::OfIntegers),
         Evaluate::Values(|eval| fold::reduce(eval, fold::mean, fold::truncated_mean)),
     ),
@@ -42,6 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The greatest element over `axis`. A NaN makes the result NaN, as in NumPy (TVM's result \
          then depends on its place); 0.0 is greater than -0.0. Of bools: whether any is true.",
         &[AXES, SOME],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Any, NonEmpty::Always),
         Evaluate::Values(|eval| {
             fold::reduce(
@@ -56,6 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The least element over `axis`. A NaN makes the result NaN, as in NumPy (TVM's result then \
          depends on its place); -0.0 is less than 0.0. Of bools: whether all are true.",
         &[AXES, SOME],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Any, NonEmpty::Always),
         Evaluate::Values(|eval| {
             fold::reduce(
@@ -71,6 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
          their dtype, and of bools it is whether all are true, as in TVM. Floats are multiplied in \
          f64 and rounded once.",
         &[AXES],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Any, NonEmpty::Never),
         Evaluate::Values(|eval| {
             fold::reduce(
@@ -85,6 +92,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The standard deviation over `axis`: the square root of `variance`; of nothing it is NaN. \
          Floats only (TVM's result for integers is not meaningful).",
         &[AXES, FLOATS],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Floats, NonEmpty::Never),
         Evaluate::Values(|eval| {
             fold::reduce(eval, |v| fold::variance(v).sqrt(), fold::no_integers)
@@ -95,6 +103,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The population variance over `axis`: the mean of the squared distances from the mean, in \
          f64; of nothing it is NaN. Floats only (TVM truncates for integers).",
         &[AXES, FLOATS],
+        Traps::Never,
         |infer| infer_fold(infer, Accepts::Floats, NonEmpty::Never),
         Evaluate::Values(|eval| fold::reduce(eval, fold::variance, fold::no_integers)),
     ),
@@ -113,6 +122,7 @@ const fn reduction(
     name: &'static str,
     doc: &'static str,
     constraints: &'static [Constraint],
+    traps: Traps,
     infer: fn(&mut Infer) -> Result<Annotation, Reject>,
     eval: Evaluate,
 ) -> Operator {
@@ -124,6 +134,7 @@ const fn reduction(
         params: PARAMS,
         constraints,
         effect: Effect::Pure,
+        traps,
         infer,
         eval,
     }

@@ -5,7 +5,7 @@ use super::fold::slice;
 use super::lanes::Lanes;
 use super::{AXES, PARAMS, SOME};
 use crate::ops::order::ranking::{Order, is_nan, ranked};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param};
+use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps};
 use crate::ops::{Reject, constraint, optional, required};
 use crate::stop::Stop;
 use crate::tensor::{Elements, Tensor, array};
@@ -29,6 +29,7 @@ const fn arg_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Opera
         params: ARG_PARAMS,
         constraints: &[AXES, SOME],
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer: infer_arg,
         eval,
     }
@@ -63,6 +64,7 @@ pub(super) const MEDIAN: Operator = Operator {
         constraint("C3", "the dtype of x is not bool"),
     ],
     effect: Effect::Pure,
+    traps: Traps::Never,
     infer: infer_median,
     eval: Evaluate::Values(median),
 };

@@ -3,7 +3,7 @@
 use super::fold::{RunningSum, slice};
 use super::lanes::Lanes;
 use crate::ops::{
-    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param,
+    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Traps,
 };
 use crate::ops::{Reject, constraint, normalize_axis, optional, required};
 use crate::round::wrap_to;
@@ -35,6 +35,7 @@ const fn scan_row(name: &'static str, doc: &'static str, eval: Evaluate) -> Oper
         params: PARAMS,
         constraints: CONSTRAINTS,
         effect: Effect::Pure,
+        traps: Traps::Never,
         infer,
         eval,
     }

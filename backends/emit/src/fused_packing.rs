@@ -1,0 +1,225 @@
+//! Fused packing: products with a factor that is computed while its blocks are packed, as in Vortex's fused prologues. A
+//! convolution reads the windows of its data so (implicit GEMM, im2col without the matrix), and quantized weights are decoded so.
+//! The prelude calls a function of the kernel for each block, which writes elements in the order in which tiles read them; the
+//! factor itself is never in memory.
+
+use crate::OUT_OF_MEMORY;
+use crate::multiply::{at_most_one_place, lone};
+use crate::printer::Printer;
+use relax_semantics::tir::walk::visit;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
+use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
+
+/// Which loops are which.
+struct Filled<'s> {
+    /// The matrix that lies in memory, and what the elements of the other one are, in f32.
+    left: At<'s>,
+    right: TExpr,
+    out: At<'s>,
+    /// All loops as they stand, outermost first.
+    all: Vec<&'s Loop>,
+    /// Around the call.
+    outer: Vec<&'s Loop>,
+    /// Over rows, columns and terms, outermost first, which together step evenly through what they go over.
+    rows: Vec<&'s Loop>,
+    columns: Vec<&'s Loop>,
+    along: Vec<&'s Loop>,
+}
+
+impl Printer<'_, '_> {
+    /// Prints a statement as such a product, if it is one; else nothing.
+    pub(crate) fn fill(&mut self, stmt: &Stmt) -> bool {
+        let Some(sum) = SumOfProducts::of(self.program, stmt) else { return false };
+        let [a, b] = sum.factors;
+        let Some(found) = self.filled(&sum, a, b).or_else(|| self.filled(&sum, b, a)) else {
+            return false;
+        };
+        let mark = self.mark();
+        let (outside, shared) = (self.learned.clone(), self.shared.len());
+        self.facts.push();
+        let printed = self.filled_product(&found);
+        self.facts.pop();
+        self.shared.truncate(shared);
+        self.learned = outside;
+        if !printed {
+            self.forget(mark);
+        }
+        self.multiplies |= printed;
+        printed
+    }
+
+    fn filled<'s>(
+        &self,
+        sum: &SumOfProducts<'s>,
+        left: &'s TExpr,
+        right: &'s TExpr,
+    ) -> Option<Filled<'s>> {
+        let (left, out) = (factor(left, sum.wide)?, sum.out);
+        let right = narrowed(&self.typing, right, sum.wide)?;
+        let is_f32 = |at: At| self.program.buffer(at.buffer).dtype == DType::F32;
+        let all: Vec<&Loop> = sum.loops.iter().chain(&sum.along).copied().collect();
+        let apart = left.buffer != out.buffer && !reads(&right, out.buffer);
+        let even = all.iter().all(|item| {
+            item.start == TExpr::Int(0)
+                && [left, out].iter().all(|at| at_most_one_place(*at, item.var))
+        });
+        // A product does not note which elements it wrote.
+        let is_watched = self.watched.contains_key(&out.buffer);
+        if sum.finish.is_some() || !is_f32(left) || !is_f32(out) || !apart || !even || is_watched {
+            return None;
+        }
+        let of_right = |item: &Loop| mentions(std::slice::from_ref(&right), item.var);
+        let of_left = |item: &Loop| mentions(left.indices, item.var);
+        let columns = self.chain(&sum.loops, &[out], &|item| of_right(item) && !of_left(item));
+        let last = lone(out.indices.last()?);
+        let rows = self.chain(&sum.loops, &[left, out], &|item| of_left(item) && !of_right(item));
+        let along = self.chain(&sum.along, &[left], &|item| of_left(item) && of_right(item));
+        let fits = columns.last().is_some_and(|item| Some(item.var) == last)
+            && along.len() == sum.along.len()
+            && sum.along.iter().all(|item| !mentions(out.indices, item.var))
+            && sum.loops.iter().all(|item| mentions(out.indices, item.var));
+        let inner = |item: &&&Loop| rows.iter().chain(&columns).any(|own| own.var == item.var);
+        let outer = sum.loops.iter().filter(|item| !inner(item)).copied().collect();
+        fits.then_some(Filled { left, right, out, all, outer, rows, columns, along })
+    }
+
+    /// The innermost loops of a kind that together step evenly through what is read and written at their variables.
+    fn chain<'s>(
+        &self,
+        loops: &[&'s Loop],
+        accesses: &[At],
+        of_kind: &dyn Fn(&Loop) -> bool,
+    ) -> Vec<&'s Loop> {
+        let mut chain: Vec<&Loop> = Vec::new();
+        for item in loops.iter().rev().filter(|item| of_kind(item)) {
+            if chain.first().is_none_or(|inner| self.follows(accesses, item, inner)) {
+                chain.insert(0, item);
+            }
+        }
+        chain
+    }
+
+    fn filled_product(&mut self, found: &Filled) -> bool {
+        let Filled { left, out, all, outer, rows, columns, along, .. } = found;
+        let Some(entered) = self.enter_all(all) else { return false };
+        let stop = |item: &&Loop| entered.stops[&item.var].clone();
+        for item in outer {
+            self.open(item.var, &stop(item));
+        }
+        let before = self.lines.len();
+        let inner: Vec<ScalarId> =
+            rows.iter().chain(columns).chain(along).map(|item| item.var).collect();
+        let (row, term) = (rows.last().map(|item| item.var), along.last().map(|item| item.var));
+        let matrix = self.matrix(*left, &inner, row, term);
+        let first = self.first_element(*out, &inner);
+        let out_row = row.map_or_else(|| "0".to_owned(), |var| self.stride(*out, var));
+        if self.lines.len() != before {
+            return false;
+        }
+        let extents = |loops: &[&Loop]| loops.iter().map(stop).collect::<Vec<String>>();
+        let count = |loops: &[&Loop]| crate::outline::total(&extents(loops));
+        let (m, n, depth) = (count(rows), count(columns), count(along));
+        let named = [extents(columns), extents(along)];
+        let Some((fill, frame)) = self.filling(found, &named) else { return false };
+        let threads = self.threads;
+        let call = format!(
+            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {first}, {out_row})"
+        );
+        let message = "a product of matrices takes more memory than there is".to_owned();
+        self.stop_if(&call, OUT_OF_MEMORY, message);
+        (0..outer.len() + entered.conditions).for_each(|_| self.close());
+        true
+    }
+
+    /// The function that fills a block, and its frame. `None` where something may stop it.
+    fn filling(
+        &mut self,
+        found: &Filled,
+        [columns, along]: &[Vec<String>; 2],
+    ) -> Option<(String, String)> {
+        let aside = self.leave();
+        let before = self.lines.len();
+        let value = self.expr(&found.right, DType::F32);
+        let plain = self.lines.len() == before;
+        let names = |loops: &[&Loop], printer: &Self| {
+            loops.iter().map(|item| printer.scalars[&item.var].clone()).collect::<Vec<String>>()
+        };
+        let (own, terms) = (names(&found.columns, self), names(&found.along, self));
+        let (inner, outer) = own.split_last()?;
+        let (extent, _) = columns.split_last()?;
+        let [at, run, begin, lines, term, lane] =
+            ["at", "run", "begin", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
+        self.line(&format!("for (int64_t {at} = 0, {run}; {at} < width; {at} += {run}) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {begin} = (c0 + {at}) % ({extent});"));
+        self.numbers(&format!("(c0 + {at}) / ({extent})"), "const int64_t", outer, columns);
+        self.line(&format!(
+            "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
+        ));
+        self.line(&format!(
+            "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
+        ));
+        self.line(&format!(
+            "float *restrict {lines} = to + {at} / RX_PANEL * RX_PANEL * deep + {at} % RX_PANEL;"
+        ));
+        self.numbers("k0", "int64_t", &terms, along);
+        self.line(&format!(
+            "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
+        ));
+        self.indent += 1;
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < {run}; {lane}++) {{"));
+        self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
+        self.line(&format!("    {lines}[{lane}] = {value};"));
+        self.line("}");
+        self.next(&terms, along);
+        self.close();
+        self.close();
+        self.line("const int64_t c1 = width % RX_PANEL;");
+        self.line("to += width / RX_PANEL * RX_PANEL * deep + c1;");
+        self.line("for (int64_t row = 0; row < deep && c1 > 0; row++, to += RX_PANEL) memset(to, 0, (size_t)(RX_PANEL - c1) * 4);");
+        let outlined = self.come_back(aside);
+        if !plain || !outlined.is_plain() {
+            return None;
+        }
+        let (name, used) = (self.part_name(), self.used(&outlined));
+        let number = |name| ("int64_t", name);
+        let given =
+            [number("k0"), number("deep"), number("c0"), number("width"), ("float *", "to")];
+        self.define_block(&name, &used, &given, &outlined);
+        let values: String = used.iter().map(|shared| format!("{}, ", shared.name)).collect();
+        let frame = self.names.fresh("frame");
+        self.line(&format!("const struct {name}_frame {frame} = {{{values}0}};"));
+        Some((format!("{name}_block"), format!("&{frame}")))
+    }
+
+    /// Variables of loops from the number of an iteration; the first one needs no extent.
+    fn numbers(&mut self, number: &str, of: &str, names: &[String], extents: &[String]) {
+        let mut rest = number.to_owned();
+        for (at, (name, extent)) in names.iter().zip(extents).enumerate().rev() {
+            let value = if at == 0 { rest.clone() } else { format!("({rest}) % ({extent})") };
+            self.line(&format!("{of} {name} = {value};"));
+            rest = format!("({rest}) / ({extent})");
+        }
+    }
+
+    /// To the next iteration.
+    fn next(&mut self, names: &[String], extents: &[String]) {
+        let (Some(first), carried) = (names.first(), names.iter().zip(extents).skip(1)) else {
+            return;
+        };
+        let mut text = format!("{first}++;");
+        for (name, extent) in carried {
+            text = format!("if (++{name} == {extent}) {{ {name} = 0; {text} }}");
+        }
+        self.line(&text);
+    }
+}
+
+fn reads(expr: &TExpr, buffer: BufferId) -> bool {
+    let mut reads = false;
+    visit(expr, &mut |part| {
+        reads |= matches!(part, TExpr::Load { buffer: own, .. } if *own == buffer);
+    });
+    reads
+}

@@ -1,0 +1,16 @@
+//! Floor 6: differential testing of the whole compiler with generated programs. An oracle is a property that every
+//! program must have; a program that violates it is shrunk. Equal seeds give equal programs and findings.
+
+mod case;
+mod coverage;
+mod oracles;
+mod session;
+mod shrink;
+mod times;
+
+pub use case::{Case, Finding};
+pub use coverage::Coverage;
+pub use oracles::{Backend, Oracle};
+pub use session::{Found, Plan, Statistics, program_of, run, try_one};
+pub use shrink::shrink;
+pub use times::Times;

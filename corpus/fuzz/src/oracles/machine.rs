@@ -1,0 +1,168 @@
+//! Oracle of the VM: P2.3, encoded as a module file and decoded, agrees with the interpreter.
+
+use super::inputs::{drawn, options};
+use super::{Backend, passes};
+use crate::case::{Case, Finding};
+use crate::session::Statistics;
+use relax_build::build_cpu;
+use relax_cpu::{Cache, Compiler};
+use relax_emit::Sums;
+use relax_lower::program::{Around, kernels, lower_program};
+use relax_program::compare::Relation;
+use relax_program::frontend;
+use relax_reference::{
+    Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
+};
+use relax_rewrite::pass::Target;
+use relax_rewrite::verify::{compare_values, relation_of_rounded};
+use relax_runtime as machine;
+use relax_runtime::file::Image;
+use relax_semantics::ops::Limits;
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+use relax_syntax::ir::{Function, Module};
+use relax_tir::analysis::bit_exact::is_bit_exact;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Calls of each function.
+const CALLS: usize = 4;
+
+pub(super) fn hold(
+    case: &Case,
+    backend: Backend,
+    statistics: &mut Statistics,
+) -> Result<(), Finding> {
+    let way = passes::down(Target::Cpu);
+    let (lowered, _) = passes::transformed(&case.checked, &way, statistics)?;
+    let loaded = load(case, &lowered, backend);
+    let module = match loaded {
+        Ok(module) => module,
+        Err(Refusal::Unsupported) => {
+            statistics.unsupported += 1;
+            return Ok(());
+        }
+        Err(Refusal::Broken(why)) => {
+            return Err(Finding::new("build", why, "build FILE -o OUT.rxm"));
+        }
+    };
+    // Functions of the C library are right within a unit, and so are the interpreter's: what comes of both is not alike.
+    let alike = backend == Backend::Reference || kernels(&lowered).into_iter().all(is_bit_exact);
+    let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
+    for function in case.checked.functions() {
+        for index in 0..CALLS {
+            call(case, (&lowered, &module, relation), function, index, statistics)?;
+        }
+    }
+    Ok(())
+}
+
+/// The machine against the interpreter on the very same text: what the passes change is another oracle's question.
+fn call(
+    case: &Case,
+    (lowered, module, relation): (&Module, &machine::Module, Relation),
+    function: &Function,
+    index: usize,
+    statistics: &mut Statistics,
+) -> Result<(), Finding> {
+    let Some((dims, arguments)) = drawn(case, function, index, statistics) else { return Ok(()) };
+    let want = frontend::run(lowered, &function.name, arguments.clone(), &options()).result;
+    if let Err(Stop::Exhausted { .. }) = want {
+        statistics.exhausted += 1;
+        return Ok(());
+    }
+    let got = perform(module, function, &arguments);
+    let found = |why: String| {
+        let why = format!("`{}` at {dims:?}, case {index}: {why}", function.name);
+        let command = format!("build FILE -o OUT.rxm; relax run OUT.rxm --entry {}", function.name);
+        Err(Finding::new("machine", why, command))
+    };
+    match (want, got) {
+        (Ok(want), Ok(got)) => {
+            let compared = compare_values(relation, &want, &got, &arguments);
+            statistics.compared += 1;
+            compared.or_else(found)
+        }
+        (Err(Stop::Trap(want)), Err(Stop::Trap(got))) => {
+            statistics.trapped += 1;
+            if want.id == got.id { Ok(()) } else { found(format!("{want}; on the machine {got}")) }
+        }
+        (_, Err(Stop::Exhausted { .. })) => {
+            statistics.exhausted += 1;
+            Ok(())
+        }
+        (_, Err(Stop::Unsupported(_))) | (Err(Stop::Unsupported(_)), _) => {
+            statistics.unsupported += 1;
+            Ok(())
+        }
+        (want, got) => found(format!("{want:?}; on the machine {got:?}")),
+    }
+}
+
+fn perform(
+    module: &machine::Module,
+    function: &Function,
+    arguments: &[Value],
+) -> Result<Value, Stop> {
+    let unsupported = |why: String| Stop::Unsupported(why);
+    let arguments: Result<Vec<_>, _> = arguments.iter().map(to_machine).collect();
+    let arguments = arguments.map_err(unsupported)?;
+    let callee = module.function(&function.name);
+    let callee = callee.ok_or_else(|| unsupported(format!("`{}`", function.name)))?;
+    let mut named =
+        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
+    match callee.call(&arguments) {
+        Ok(value) => to_semantics(&value, &mut named).map_err(unsupported),
+        Err(stop) => Err(stop_to_semantics(stop)),
+    }
+}
+
+enum Refusal {
+    /// The machine or the target has nothing for something: known, and told.
+    Unsupported,
+    /// The file cannot be made or loaded, and nobody said why it should not.
+    Broken(String),
+}
+
+/// The compiler of this system, and a cache that ends with the run.
+fn compiler() -> Option<&'static (Compiler, Cache)> {
+    static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("relax-fuzz-{}", std::process::id()));
+        let compiler = Compiler::of_system().ok()?.with_flag("-O1");
+        Some((compiler, Cache::at(folder)))
+    });
+    found.as_ref()
+}
+
+fn load(case: &Case, lowered: &Module, backend: Backend) -> Result<machine::Module, Refusal> {
+    let externals = BTreeMap::new();
+    let around = Around { externals: &externals, source: &case.source, signatures: &case.checked };
+    let limits = Limits::default();
+    let image = lower_program(lowered, &around);
+    let image = image.map_err(|_| Refusal::Unsupported)?;
+    let broken = |why: String| Refusal::Broken(why);
+    let mut module = match (backend, compiler()) {
+        (Backend::Cpu, Some((compiler, cache))) => {
+            let image = build_cpu(lowered, &around, Sums::Exact, compiler, cache);
+            let image = image.map_err(|error| match error {
+                relax_build::BuildError::Compiler(error) => broken(error.to_string()),
+                _ => Refusal::Unsupported,
+            })?;
+            machine::Module::load(&image.to_bytes()).map_err(|error| broken(error.to_string()))?
+        }
+        _ => {
+            let read = Image::from_bytes(&image.to_bytes());
+            let read = read.map_err(|error| broken(error.to_string()))?;
+            if read != image {
+                return Err(broken("the file does not read back".to_owned()));
+            }
+            let kernels =
+                ReferenceKernels::new(kernels(lowered), limits.clone()).map_err(broken)?;
+            machine::Module::new(read, Box::new(kernels))
+                .map_err(|error| broken(error.to_string()))?
+        }
+    };
+    register(&mut module, &limits, &Printed::default()).map_err(broken)?;
+    Ok(module)
+}

@@ -1,0 +1,199 @@
+//! Oracle of passes: a pass preserves the meaning, its output reads back, and no annotation becomes coarser. The
+//! whole pipeline is checked first, which is quick. Where it differs, and for some programs always, each pass is
+//! checked by itself, which names the wrong one.
+
+use crate::case::{Case, Finding};
+use crate::session::Statistics;
+use crate::times::Work;
+use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::print_and_parse;
+use relax_rewrite::pass::{Exactness, Pass, Settings, Target};
+use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
+use relax_rewrite::precision::coarsened;
+use relax_rewrite::verify::{Effort, Remembered, verify_again};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use std::collections::BTreeMap;
+
+/// Routes that passes are asked for by name.
+const NAMED: &[&str] = &[
+    "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
+     eliminate_dead_code",
+    "lift_lambdas,normalize,legalize_ops,stitch_rows,fuse_tir,inline_buffers,fuse_loops",
+    "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,lift_transform_params,\
+     outline_blocks",
+    "lift_lambdas,normalize,convert_layout,fold_constant,eliminate_dead_code",
+    "lift_lambdas,normalize,lower_to_library",
+    "lift_lambdas,normalize,fuse_ops_by_pattern,merge_composite_functions,run_codegen",
+    "lift_lambdas,normalize,legalize_ops,split_call_tir_by_pattern",
+    "lift_lambdas,normalize,legalize_ops,fuse_loops",
+    "lift_lambdas,normalize,to_mixed_precision",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
+     eliminate_dead_code,narrow_sums",
+];
+/// One program in so many is held after every pass.
+const CLOSELY: u64 = 8;
+/// Cases of a function, and of one that is held closely.
+const CASES: u32 = 6;
+
+/// A route with the command that runs it.
+pub(super) struct Way {
+    route: Route,
+    settings: Settings,
+    command: String,
+}
+
+impl Way {
+    /// What shows that it does not hold.
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
+}
+
+/// All the way down, for a processor or for a device with graphs.
+pub(super) fn down(target: Target) -> Way {
+    let settings = Settings { target, ..Settings::default() };
+    let name = if target == Target::Cuda { " --target cuda" } else { "" };
+    let command = format!("opt FILE --to P2.3{name} --verify -o OUT.rx");
+    Way { route: PIPELINE.to(Phase::P23), settings, command }
+}
+
+fn by_name(list: &str) -> Option<Way> {
+    let route = PIPELINE.named(list).ok()?;
+    let command = format!("opt FILE --passes {} --verify", list.replace(' ', ""));
+    Some(Way { route, settings: Settings::default(), command })
+}
+
+pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
+    // Every program goes down; each also takes one of the other ways.
+    let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 1);
+    let other = NAMED.get(other).map_or_else(|| Some(down(Target::Cuda)), |list| by_name(list));
+    let mut held = Held { case, statistics, remembered: Remembered::default() };
+    for way in [Some(down(Target::Cpu)), other].into_iter().flatten() {
+        if case.seed.is_multiple_of(CLOSELY) {
+            held.closely(&way)?;
+        } else if held.whole(&way).is_err() {
+            held.closely(&way)?;
+            // Only all of them together differ.
+            held.whole(&way)?;
+        }
+    }
+    Ok(())
+}
+
+/// A program and its outcome: it is run once for all comparisons.
+struct Held<'a> {
+    case: &'a Case,
+    statistics: &'a mut Statistics,
+    remembered: Remembered,
+}
+
+impl Held<'_> {
+    fn whole(&mut self, way: &Way) -> Result<(), Finding> {
+        let (after, exactness) = transformed(&self.case.checked, way, self.statistics)?;
+        self.against(&after, exactness)
+            .map_err(|difference| Finding::new("pipeline", difference, &way.command))
+    }
+
+    fn closely(&mut self, way: &Way) -> Result<(), Finding> {
+        let input = &self.case.checked;
+        let mut watch = Closely { held: self, exactness: Exactness::Exact };
+        run(input, &way.route, &way.settings, &mut Prover::new(), &mut watch)
+            .map(|_| ())
+            .map_err(|failed| of_failure(failed, way))
+    }
+
+    fn against(&mut self, after: &Module, exactness: Exactness) -> Result<(), String> {
+        let (before, values) = (&self.case.checked, BTreeMap::new());
+        let effort = Effort { cases: CASES, seed: self.case.seed };
+        let since = self.statistics.times.now();
+        let tally = verify_again(before, after, exactness, effort, &values, &mut self.remembered)
+            .map_err(|difference| difference.to_string())?;
+        self.statistics.times.spent(Work::Run, since);
+        self.statistics.add(&tally);
+        Ok(())
+    }
+}
+
+/// Counts, and nothing else.
+struct Noted<'a> {
+    statistics: &'a mut Statistics,
+    exactness: Exactness,
+    /// The moment up to which time has been counted.
+    since: u64,
+}
+
+impl Watch for Noted<'_> {
+    fn before(&mut self, _pass: &'static Pass) {
+        self.since = self.statistics.times.spent(Work::Check, self.since);
+    }
+
+    fn transformed(&mut self, _pass: &'static Pass) {
+        self.since = self.statistics.times.spent(Work::Transform, self.since);
+    }
+
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        self.statistics.times.spent(Work::Check, self.since);
+        if applied.changed() {
+            self.statistics.coverage.note(applied.after);
+            self.statistics.coverage.note_pass(applied.pass.name);
+            self.exactness = self.exactness.then(applied.pass.exactness);
+        }
+        self.since = self.statistics.times.now();
+        Ok(())
+    }
+}
+
+/// What comes out at the end of a way.
+pub(super) fn transformed(
+    input: &Module,
+    way: &Way,
+    statistics: &mut Statistics,
+) -> Result<(Module, Exactness), Finding> {
+    let since = statistics.times.now();
+    let mut noted = Noted { statistics, exactness: Exactness::Exact, since };
+    let after = run(input, &way.route, &way.settings, &mut Prover::new(), &mut noted);
+    let exactness = noted.exactness;
+    Ok((after.map_err(|failed| of_failure(failed, way))?, exactness))
+}
+
+/// Holds the module after each pass against the input.
+struct Closely<'a, 'b> {
+    held: &'a mut Held<'b>,
+    exactness: Exactness,
+}
+
+impl Watch for Closely<'_, '_> {
+    fn after(&mut self, applied: &Applied) -> Result<(), String> {
+        if !applied.changed() {
+            return Ok(());
+        }
+        let coverage = &mut self.held.statistics.coverage;
+        coverage.note(applied.after);
+        coverage.note_pass(applied.pass.name);
+        print_and_parse(applied.after)?;
+        // From P2.3 on annotations are code.
+        if applied.pass.to < Phase::P23 {
+            coarsened(applied.before, applied.after, &mut Prover::new()).map_or(Ok(()), Err)?;
+        }
+        self.exactness = self.exactness.then(applied.pass.exactness);
+        self.held.against(applied.after, self.exactness)
+    }
+}
+
+fn of_failure(failed: Failed, way: &Way) -> Finding {
+    let (kind, why) = match failed {
+        Failed::Refused { pass, diagnostics } => {
+            let first = diagnostics.first().map_or("", |found| found.message.as_str()).to_owned();
+            (format!("{pass} refuses"), first)
+        }
+        Failed::Broken { pass, diagnostics, .. } => {
+            let first = diagnostics.first().map_or("", |found| found.message.as_str()).to_owned();
+            (format!("{pass} makes what is not well-formed"), first)
+        }
+        Failed::Stopped { pass, why } => (pass.to_owned(), why),
+    };
+    Finding::new(kind, why, &way.command)
+}

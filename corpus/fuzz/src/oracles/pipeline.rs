@@ -1,0 +1,67 @@
+//! Oracle of the pipeline: one call of each function before and after the whole pipeline. It checks less of each
+//! program than `passes`, and more programs.
+
+use super::inputs::{drawn, options};
+use super::passes;
+use crate::case::{Case, Finding};
+use crate::session::Statistics;
+use crate::times::Work;
+use relax_program::compare::Relation;
+use relax_program::frontend::{Ran, run};
+use relax_rewrite::pass::Target;
+use relax_rewrite::verify::{compare_values, relation_of};
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+
+/// Kinds of inputs, one of which a program is called with.
+const KINDS: u64 = 6;
+
+pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
+    let way = passes::down(Target::Cpu);
+    let (lowered, exactness) = passes::transformed(&case.checked, &way, statistics)?;
+    let relation = relation_of(exactness, &case.checked);
+    let index = usize::try_from(case.seed % KINDS).unwrap_or(0);
+    let start = statistics.times.now();
+    for function in case.checked.functions() {
+        let Some((dims, arguments)) = drawn(case, function, index, statistics) else { continue };
+        let want = run(&case.checked, &function.name, arguments.clone(), &options());
+        let got = run(&lowered, &function.name, arguments.clone(), &options());
+        alike(relation, &arguments, (&want, &got), statistics).map_err(|why| {
+            let why = format!("`{}` at {dims:?}, case {index}: {why}", function.name);
+            Finding::new("pipeline", why, way.command())
+        })?;
+    }
+    statistics.times.spent(Work::Run, start);
+    Ok(())
+}
+
+/// The same value and the same lines, or the same trap.
+fn alike(
+    relation: Relation,
+    arguments: &[Value],
+    (want, got): (&Ran, &Ran),
+    statistics: &mut Statistics,
+) -> Result<(), String> {
+    match (&want.result, &got.result) {
+        (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
+            statistics.exhausted += 1;
+            return Ok(());
+        }
+        (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
+            statistics.unsupported += 1;
+            return Ok(());
+        }
+        (Ok(want), Ok(got)) => {
+            compare_values(relation, want, got, arguments)?;
+            statistics.compared += 1;
+        }
+        (Err(Stop::Trap(want)), Err(Stop::Trap(got))) if want.id == got.id => {
+            statistics.trapped += 1;
+        }
+        (want, got) => return Err(format!("{want:?}; through the pipeline {got:?}")),
+    }
+    if want.printed == got.printed {
+        return Ok(());
+    }
+    Err(format!("it printed {:?}, and prints {:?}", want.printed, got.printed))
+}

@@ -1,0 +1,180 @@
+//! Fuzzing session: generates programs from seeds, asks the oracles, counts the outcomes.
+
+use crate::case::{Case, Finding};
+use crate::coverage::Coverage;
+use crate::oracles::{Backend, Oracle};
+use crate::times::{Times, Work};
+use relax_generate::{bytes, module};
+use relax_rewrite::verify::Tally;
+use relax_semantics::random::Random;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes of choices for one program, at the most.
+const LENGTH: usize = 260;
+
+/// What shall be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Of the first program.
+    pub seed: u64,
+    /// What is held.
+    pub oracles: Vec<Oracle>,
+    /// What runs kernels.
+    pub backend: Backend,
+    /// Findings after which it ends.
+    pub findings: usize,
+}
+
+/// What became of programs and calls.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Programs that were generated.
+    pub programs: u64,
+    /// Those that the checker refuses.
+    pub refused: u64,
+    /// Calls whose values were compared.
+    pub compared: u64,
+    /// Calls that stopped alike.
+    pub trapped: u64,
+    /// Calls that gave up at a limit.
+    pub exhausted: u64,
+    /// What a side does not run.
+    pub unsupported: u64,
+    /// No inputs for the signature at the dims that were drawn.
+    pub unfit: u64,
+    /// Twins that the checker refuses where the program stops.
+    pub rejected: u64,
+    /// Calls of operators in those that were not refused.
+    pub calls: u64,
+    /// What was reached.
+    pub coverage: Coverage,
+    /// Where the time went, if there is a clock.
+    pub times: Times,
+    traps: BTreeMap<String, u64>,
+}
+
+/// A finding, and what it was found with.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The oracle.
+    pub oracle: Oracle,
+    /// Of the program.
+    pub seed: u64,
+    /// The program.
+    pub text: String,
+    /// What does not hold.
+    pub finding: Finding,
+}
+
+/// The text of the program of a seed.
+#[must_use]
+pub fn program_of(seed: u64) -> String {
+    let longest = Random::new(seed, "length").int(&(20..=260));
+    module(&bytes(seed, usize::try_from(longest).unwrap_or(LENGTH)))
+}
+
+/// Runs programs until `go_on`, asked before each with the number of those before, says no.
+pub fn run(
+    plan: &Plan,
+    go_on: &mut dyn FnMut(u64) -> bool,
+    statistics: &mut Statistics,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    while found.len() < plan.findings && go_on(statistics.programs) {
+        let seed = plan.seed.wrapping_add(statistics.programs);
+        statistics.programs += 1;
+        let start = statistics.times.now();
+        let text = program_of(seed);
+        let made = statistics.times.spent(Work::Generate, start);
+        let read = guarded(|| Case::read(&text, seed));
+        statistics.times.spent(Work::Read, made);
+        let case = match read {
+            Ok(Some(case)) => case,
+            Ok(None) => {
+                statistics.refused += 1;
+                continue;
+            }
+            Err(why) => {
+                let finding = Finding::new("panic", why, "check FILE");
+                found.push(Found { oracle: Oracle::Check, seed, text, finding });
+                continue;
+            }
+        };
+        statistics.calls += statistics.coverage.note(&case.checked);
+        for &oracle in &plan.oracles {
+            if let Err(finding) = try_one(oracle, &case, plan.backend, statistics) {
+                found.push(Found { oracle, seed, text: text.clone(), finding });
+            }
+        }
+    }
+    found
+}
+
+/// Holds one oracle; a panic is a finding.
+///
+/// # Errors
+/// What does not hold.
+pub fn try_one(
+    oracle: Oracle,
+    case: &Case,
+    backend: Backend,
+    statistics: &mut Statistics,
+) -> Result<(), Finding> {
+    match guarded(|| oracle.hold(case, backend, statistics)) {
+        Ok(held) => held,
+        Err(why) => Err(Finding::new("panic", why, "opt FILE --to P2.3 --verify -o OUT.rx")),
+    }
+}
+
+/// What a panic says instead of the panic.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        format!("a panic: {}", text.unwrap_or_default())
+    })
+}
+
+impl Statistics {
+    /// With an account of the time, by a clock of nanoseconds since some start.
+    #[must_use]
+    pub fn timed(clock: fn() -> u64) -> Self {
+        Self { times: Times::by(clock), ..Self::default() }
+    }
+
+    /// Adds what a verification compared.
+    pub fn add(&mut self, tally: &Tally) {
+        self.compared += u64::from(tally.compared);
+        self.trapped += u64::from(tally.trapped);
+        self.exhausted += u64::from(tally.exhausted);
+        self.unsupported += u64::from(tally.unsupported);
+        self.unfit += u64::from(tally.rejected);
+    }
+
+    pub(crate) fn note_trap(&mut self, id: &str) {
+        *self.traps.entry(id.to_owned()).or_default() += 1;
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} programs, {} of them refused by the checker, with {} calls of operators in the others\n\
+             {} compared, {} trapped alike, {} gave up \
+             at a limit, {} unsupported, {} without inputs, {} twins refused",
+            self.programs,
+            self.refused,
+            self.calls,
+            self.compared,
+            self.trapped,
+            self.exhausted,
+            self.unsupported,
+            self.unfit,
+            self.rejected
+        )?;
+        write!(f, "coverage: {}", self.coverage)
+    }
+}

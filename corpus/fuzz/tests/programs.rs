@@ -1,0 +1,86 @@
+//! Fuzzing in continuous integration: programs of one fixed seed, and of a fresh one, which is printed.
+
+use relax_fuzz::{Backend, Coverage, Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Programs of the fixed seed; the fresh one runs for some seconds.
+const PROGRAMS: u64 = 24;
+const SECONDS: u64 = 15;
+/// Recursion in the front end is limited by its own limits, not by the thread's.
+const STACK: usize = 256 << 20;
+
+fn plan(seed: u64) -> Plan {
+    Plan { seed, oracles: Oracle::ALL.to_vec(), backend: Backend::Reference, findings: 1 }
+}
+
+fn on_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(work);
+    thread.expect("a thread can be had").join().expect("the fuzzer does not panic")
+}
+
+fn nothing(found: &[Found]) {
+    if let Some(found) = found.first() {
+        let small = shrink(found, Backend::Reference);
+        let finding = &small.finding;
+        panic!(
+            "{} at seed {}: {}: {}\n{}",
+            small.oracle, small.seed, finding.kind, finding.why, small.text
+        );
+    }
+}
+
+#[test]
+fn programs_of_a_fixed_seed_hold() {
+    let (found, statistics) = on_stack(|| {
+        let mut statistics = Statistics::default();
+        let found = run(&plan(0), &mut |programs| programs < PROGRAMS, &mut statistics);
+        (found, statistics)
+    });
+    eprintln!("{statistics}");
+    nothing(&found);
+    assert!(statistics.compared > 20 * PROGRAMS, "{statistics}");
+    assert!(statistics.refused * 10 < PROGRAMS, "{statistics}");
+}
+
+#[test]
+fn programs_of_a_fresh_seed_hold() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.map_or(1, |since| since.as_secs()) << 20;
+    eprintln!("seed {seed}: relax fuzz --seed {seed}");
+    let found = on_stack(move || {
+        let start = Instant::now();
+        let mut go_on = |_| start.elapsed() < Duration::from_secs(SECONDS);
+        run(&plan(seed), &mut go_on, &mut Statistics::default())
+    });
+    nothing(&found);
+}
+
+#[test]
+fn a_seed_gives_the_same_program_and_the_same_counts() {
+    assert_eq!(program_of(7), program_of(7));
+    assert_ne!(program_of(7), program_of(8));
+    let counts = || {
+        on_stack(|| {
+            let mut statistics = Statistics::default();
+            let only = Plan { oracles: vec![Oracle::Check], ..plan(5) };
+            run(&only, &mut |programs| programs < 10, &mut statistics);
+            statistics.to_string()
+        })
+    };
+    assert_eq!(counts(), counts());
+}
+
+/// Operators that only lowering makes are reached by the passes, in the test of the fixed seed.
+#[test]
+fn programs_have_every_operator_that_people_write() {
+    let mut coverage = Coverage::default();
+    for seed in 0..1500 {
+        if let Some(case) = relax_fuzz::Case::read(&program_of(seed), seed) {
+            coverage.note(&case.checked);
+        }
+    }
+    let made = |name: &&&str| !name.starts_with("memory.") && !name.starts_with("builtin.");
+    let missing: Vec<&str> = coverage.missing().iter().filter(made).copied().collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(coverage.pairs() > 230, "{}", coverage.pairs());
+}

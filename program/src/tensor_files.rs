@@ -1,0 +1,15 @@
+//! Tensor files: `.npy`, `.npz`, safetensors. Every file may be hostile: the lengths that a header claims are
+//! checked against the bytes that are there before anything is allocated.
+//!
+//! Errors are sentences for the user.
+
+mod elements;
+mod npy;
+mod npz;
+mod weights;
+
+pub use npy::{read_npy, write_npy};
+pub use npz::{read_npz, write_npz};
+pub use weights::{
+    Entry, Stored, Weights, encode_safetensors, write_safetensors, write_safetensors_to,
+};

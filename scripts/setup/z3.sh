@@ -1,0 +1,25 @@
+# The part `z3` of setup.sh: the SMT solver, in .cache/z3/, where the build looks for it.
+
+platform=$(uname -s)-$(uname -m)
+# The checksum and the path of the library on this platform.
+line=$(grep -F "  $platform " "$root/symbolic/z3/library.sha256") \
+    || fail "z3 is not known for $platform: build with --no-default-features, or with a libz3 of your own (see .cargo/config.toml)" 4
+checksum=${line%% *}
+library=${line##* }
+# The name that the linker looks for.
+case $library in
+    *.dylib) link=libz3.dylib ;;
+    *) link=libz3.so ;;
+esac
+
+is_whole() {
+    [ -f "$1/$library" ] && [ -e "$1/lib/$link" ] || return 1
+    sum=$(sha256 "$1/$library")
+    [ "${sum%% *}" = "$checksum" ]
+}
+
+unpack() {
+    unpack_members "$1" "$2" z3/ "$library" 'include/*.h' && ln -s "${library##*/}" "$2/lib/$link"
+}
+
+fetch_package z3 "$root/.cache/z3" "$root/symbolic/z3/requirements.txt"

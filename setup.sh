@@ -1,0 +1,33 @@
+#!/bin/sh
+# Fetches what the build and the tests need beside the repository: ./setup.sh [PART ...]
+#
+# z3          the SMT solver that the prover links (39 MB); the default
+# minilm      the weights of the sentence encoder (84 MB)
+# nvrtc       the CUDA compiler, for Linux on x86_64 (25 MB); no device and no driver needed
+# onnx-tests  the backend tests of ONNX (18 MB)
+# webgpu      a Vulkan driver; installs Mesa's software device where the machine has none
+#
+# Packages come from PyPI with pinned hashes, are unpacked into .cache/, and are checked again on every run.
+# Exit codes: 0 everything is there, 2 wrong usage or a broken package, 4 the machine lacks something.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+. "$root/scripts/fetching.sh"
+
+if [ "$*" = --help ]; then
+    sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$root/setup.sh"
+    exit 0
+fi
+if [ $# -eq 0 ]; then
+    set -- z3
+fi
+for part; do
+    case $part in
+        z3 | minilm | nvrtc | onnx-tests | webgpu) ;;
+        *) fail "there is no part '$part': choose among z3, minilm, nvrtc, onnx-tests and webgpu" ;;
+    esac
+done
+for part; do
+    # A subshell each: parts define functions of the same names, and a trap that removes unfinished work.
+    (. "$root/scripts/setup/$part.sh")
+done

@@ -1,0 +1,478 @@
+//! Definite initialization: which buffers might be read where no element was written before. Kernels have an
+//! instrumented variant for those.
+//!
+//! A read is known to find a value after a statement that writes every element, after a store to the same
+//! indices on the way to it, and in a block whose `init` stores to the same indices at the first iteration. At a barrier
+//! threads know what all of them stored to the memory that they share, and after a launch what its threads stored.
+
+mod shared_elements;
+
+use super::access_summary::AccessSummary;
+use super::write_coverage::launches::{ScalarValues, When, stores_all};
+use super::write_coverage::{Slice, covered_where, initializes, written_slices};
+use crate::dims::as_expr;
+use crate::launches::{is_thread_loop, reads, thread_axis};
+use crate::products::flat;
+use crate::workspaces::is_workspace;
+use relax_semantics::tir::walk::visit;
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::TensorProgram;
+use relax_syntax::ir::tensor::{Axis, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The buffers of a program with a read that is not known to find a value.
+#[must_use]
+pub fn unproved(program: &TensorProgram) -> BTreeSet<BufferId> {
+    walked(program, DefiniteWrites::default())
+}
+
+/// The same with the parameters among them, as if nothing had been written to those before.
+#[must_use]
+pub fn unproved_with_parameters(program: &TensorProgram) -> BTreeSet<BufferId> {
+    walked(program, unwritten(program.buffer_params().collect()))
+}
+
+/// The workspaces of a program with such a read: whatever they are given lies in them.
+#[must_use]
+pub fn unproved_workspaces(program: &TensorProgram) -> BTreeSet<BufferId> {
+    let workspaces = program.buffer_params().filter(|buffer| is_workspace(program, *buffer));
+    let allocated: BTreeSet<BufferId> = workspaces.collect();
+    let mut found = walked(program, unwritten(allocated.clone()));
+    found.retain(|buffer| allocated.contains(buffer));
+    found
+}
+
+/// What a program does to the elements of each buffer among its parameters, in their order.
+#[must_use]
+pub fn summary_of_parameters(program: &TensorProgram) -> Vec<AccessSummary> {
+    let body = program.body.as_deref().unwrap_or(&[]);
+    let known = unwritten(program.buffer_params().collect());
+    let mut walk = InitAnalysis { program, known, unproved: BTreeSet::new() };
+    let whole = walk.body(body);
+    let elements = |buffer| AccessSummary {
+        are_read_first: walk.unproved.contains(&buffer),
+        are_written_where: match whole.contains(&buffer) {
+            true => Some(BTreeSet::new()),
+            false => covered_where(program, body, buffer),
+        },
+    };
+    program.buffer_params().map(elements).collect()
+}
+
+/// As if nothing had been written to some buffers before.
+fn unwritten(allocated: BTreeSet<BufferId>) -> DefiniteWrites {
+    DefiniteWrites { straight: allocated.clone(), allocated, ..DefiniteWrites::default() }
+}
+
+fn walked(program: &TensorProgram, known: DefiniteWrites) -> BTreeSet<BufferId> {
+    let mut walk = InitAnalysis { program, known, unproved: BTreeSet::new() };
+    walk.body(program.body.as_deref().unwrap_or(&[]));
+    walk.unproved
+}
+
+/// The writes that have happened on every way to a statement.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DefiniteWrites {
+    pub(super) allocated: BTreeSet<BufferId>,
+    /// Every element of these is written.
+    pub(super) whole: BTreeSet<BufferId>,
+    /// These elements are.
+    pub(super) elements: Vec<(BufferId, Vec<TExpr>)>,
+    /// The first threads along an axis stored to these, and no others did: nobody may read one before all have met.
+    pub(super) by_first: Vec<(BufferId, Vec<TExpr>)>,
+    /// All of these are.
+    pub(super) slices: Vec<(BufferId, Slice)>,
+    /// Buffers whose allocation is separated from here by loops with fixed bounds only.
+    pub(super) straight: BTreeSet<BufferId>,
+    /// Loops around.
+    pub(super) depth: usize,
+    /// AccessSummary of shared memory that threads wrote before they met.
+    pub(super) met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
+    /// Variables of loops over threads that are around, and of loops before that came to each of their stores, with their numbers.
+    pub(super) threads: BTreeMap<ScalarId, i64>,
+    /// What names stand for.
+    pub(super) values: ScalarValues,
+    /// Buffers of which launches wrote every element in some calls.
+    pub(super) chosen: Vec<(BufferId, When)>,
+}
+
+pub(super) struct InitAnalysis<'p> {
+    pub(super) program: &'p TensorProgram,
+    pub(super) known: DefiniteWrites,
+    pub(super) unproved: BTreeSet<BufferId>,
+}
+
+impl InitAnalysis<'_> {
+    /// What a body makes known holds to its end only; in the outer body it may not have run. Gives what is whole at its end.
+    fn body(&mut self, body: &[Stmt]) -> BTreeSet<BufferId> {
+        let outer = self.known.clone();
+        for stmt in body {
+            self.stmt(stmt);
+            let open = self.known.allocated.difference(&self.known.whole);
+            for buffer in open.copied().collect::<Vec<_>>() {
+                self.slices(stmt, buffer);
+                if initializes(self.program, stmt, buffer)
+                    || covers(self.program, stmt, buffer)
+                    || self.is_listed(buffer)
+                {
+                    self.known.whole.insert(buffer);
+                }
+            }
+            if is_thread_loop(stmt) && self.known.threads.is_empty() {
+                self.launched(stmt);
+            }
+        }
+        std::mem::replace(&mut self.known, outer).whole
+    }
+
+    /// Notes what a statement stored in whole loops.
+    fn slices(&mut self, stmt: &Stmt, buffer: BufferId) {
+        for slice in written_slices(self.program, stmt, buffer) {
+            if slice.iter().all(Option::is_none) {
+                self.known.whole.insert(buffer);
+            } else {
+                self.known.slices.push((buffer, slice));
+            }
+        }
+    }
+
+    /// What the threads of a launch stored is there for the next one.
+    fn launched(&mut self, stmt: &Stmt) {
+        let open = self.known.allocated.difference(&self.known.whole);
+        let open: Vec<BufferId> = open.copied().collect();
+        for buffer in open {
+            let Some(when) = stores_all(self.program, &self.known.values, stmt, buffer) else {
+                continue;
+            };
+            let completes =
+                |(other, at): &(BufferId, When)| *other == buffer && at.completes(&when);
+            if when == When::Always || self.known.chosen.iter().any(completes) {
+                self.known.whole.insert(buffer);
+            } else {
+                self.known.chosen.push((buffer, when));
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::For { loops, kind, body } => {
+                let outer = (self.known.straight.clone(), self.known.depth);
+                self.known.depth += loops.len();
+                for item in loops {
+                    self.read(&item.start);
+                    self.read(&item.stop);
+                    if !is_fixed(&item.start) || !is_fixed(&item.stop) {
+                        self.known.straight.clear();
+                    }
+                }
+                let counts: Option<Vec<i64>> = loops.iter().map(count).collect();
+                let threads = self.known.threads.clone();
+                if let ([item], Some([count])) = (loops.as_slice(), counts.as_deref())
+                    && thread_axis(kind).is_some()
+                {
+                    self.known.threads.insert(item.var, *count);
+                }
+                let whole = self.body(body);
+                if counts.as_ref().is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
+                    self.known.whole.extend(whole.intersection(&self.known.allocated));
+                }
+                self.known.threads = threads;
+                if let Some(counts) = counts.filter(|_| !is_thread_loop(stmt)) {
+                    self.ran(loops.iter().map(|item| item.var).zip(counts), body);
+                }
+                (self.known.straight, self.known.depth) = outer;
+            }
+            StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
+            StmtKind::Store { buffer, indices, update, value } => {
+                indices.iter().for_each(|index| self.read(index));
+                self.read(value);
+                if update.is_some() {
+                    self.load(*buffer, indices);
+                }
+                self.wrote(*buffer, indices);
+            }
+            StmtKind::Let { var, value } => {
+                self.read(value);
+                if !reads(value) {
+                    self.known.values.insert(*var, value.clone());
+                }
+            }
+            StmtKind::If { condition, then, otherwise } => {
+                self.read(condition);
+                let straight = std::mem::take(&mut self.known.straight);
+                self.body(then);
+                self.body(otherwise);
+                self.known.straight = straight;
+                self.first_wrote(condition, then);
+            }
+            StmtKind::Alloc(buffer) => self.fresh(*buffer),
+            StmtKind::Barrier => self.meet(),
+            StmtKind::Check(check) => self.read(&check.condition),
+        }
+    }
+
+    fn fresh(&mut self, buffer: BufferId) {
+        self.known.allocated.insert(buffer);
+        // In a loop that the block reduces along, it would be another buffer in each iteration.
+        if self.known.depth == 0 {
+            self.known.straight.insert(buffer);
+        }
+        self.known.whole.remove(&buffer);
+        self.known.met.remove(&buffer);
+        self.known.elements.retain(|(other, _)| *other != buffer);
+        self.known.by_first.retain(|(other, _)| *other != buffer);
+        self.known.slices.retain(|(other, _)| *other != buffer);
+        self.known.chosen.retain(|(other, _)| *other != buffer);
+    }
+
+    pub(super) fn wrote(&mut self, buffer: BufferId, indices: &[TExpr]) {
+        if indices.iter().all(|index| !reads(index)) {
+            self.known.elements.push((buffer, indices.to_vec()));
+        }
+    }
+
+    /// With implicit axes, `init` runs at the first iteration for each element: the loops between the
+    /// allocation and the block are the same for all of them.
+    fn block(&mut self, axes: &[Axis], init: &[Stmt], body: &[Stmt]) {
+        for axis in axes {
+            self.read(&axis.extent);
+            self.read(&axis.value);
+        }
+        let outer = self.known.clone();
+        self.body(init);
+        if axes.is_empty() {
+            for stmt in init {
+                if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
+                    && self.known.straight.contains(buffer)
+                {
+                    self.wrote(*buffer, indices);
+                }
+            }
+        }
+        self.body(body);
+        self.known = outer;
+        // A block is no loop: its plain stores have run when it ends.
+        for stmt in body {
+            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind {
+                let own_axes = axes.iter().any(|axis| {
+                    indices.iter().any(|index| mentions(index, &TExpr::Scalar(axis.var)))
+                });
+                if !own_axes {
+                    self.wrote(*buffer, indices);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, expr: &TExpr) {
+        visit(expr, &mut |part| {
+            if let TExpr::Load { buffer, indices } = part {
+                self.load(*buffer, indices);
+            }
+        });
+    }
+
+    fn load(&mut self, buffer: BufferId, indices: &[TExpr]) {
+        let known = &self.known;
+        let found = !known.allocated.contains(&buffer)
+            || known.whole.contains(&buffer)
+            || known.elements.iter().any(|(other, at)| *other == buffer && at == indices)
+            || known.slices.iter().any(|(other, slice)| *other == buffer && holds(slice, indices))
+            || self.is_met(buffer, indices);
+        if !found {
+            self.unproved.insert(buffer);
+        }
+    }
+}
+
+/// Whether an element is one of these.
+fn holds(slice: &Slice, indices: &[TExpr]) -> bool {
+    slice.iter().zip(indices).all(|(one, index)| one.as_ref().is_none_or(|one| one == index))
+}
+
+/// Whether a nest stores to every element of a buffer: its loops are those over the extents, and each
+/// iteration comes to such a store.
+fn covers(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bool {
+    let (loops, body) = flat(std::slice::from_ref(stmt));
+    let shape = &program.buffer(buffer).shape;
+    let whole = |index: &TExpr, extent: &Dim| {
+        loops.iter().any(|item| {
+            *index == TExpr::Scalar(item.var)
+                && item.start == TExpr::Int(0)
+                && item.stop == as_expr(extent)
+        })
+    };
+    loops.len() == shape.len()
+        && body.iter().any(|stmt| match &stmt.kind {
+            StmtKind::Store { buffer: to, indices, .. } => {
+                let places: BTreeSet<_> = indices
+                    .iter()
+                    .filter_map(
+                        |index| if let TExpr::Scalar(var) = index { Some(*var) } else { None },
+                    )
+                    .collect();
+                *to == buffer
+                    && places.len() == shape.len()
+                    && indices.iter().zip(shape).all(|(index, extent)| whole(index, extent))
+            }
+            _ => false,
+        })
+}
+
+/// How often a loop runs, where the text has it.
+fn count(item: &Loop) -> Option<i64> {
+    match (&item.start, &item.stop) {
+        (TExpr::Int(start), TExpr::Int(stop)) => stop.checked_sub(*start).filter(|_| *start == 0),
+        _ => None,
+    }
+}
+
+/// Whether a bound is the same in every iteration of all loops.
+fn is_fixed(bound: &TExpr) -> bool {
+    let mut fixed = true;
+    visit(bound, &mut |part| fixed &= !matches!(part, TExpr::Scalar(_) | TExpr::Load { .. }));
+    fixed
+}
+
+pub(super) fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {
+    let mut found = false;
+    visit(expr, &mut |part| found |= part == scalar);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{summary_of_parameters, unproved};
+    use relax_program::frontend::Program;
+    use relax_syntax::ir::{Definition, TensorProgram};
+    use relax_syntax::span::Source;
+
+    fn program(text: String) -> TensorProgram {
+        let module = Program::load(Source::new("program", text)).module;
+        let program = module.definitions.into_iter().find_map(|definition| match definition {
+            Definition::Tensor(program) => Some(program),
+            Definition::Graph(_) => None,
+        });
+        program.filter(|program| program.body.is_some()).expect("the text has one")
+    }
+
+    /// Names of the buffers that are watched in a block of four threads.
+    fn watched(body: &str) -> Vec<String> {
+        let lines: String = body.lines().map(|line| format!("            {line}\n")).collect();
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((8,), \"f32\"), Y: Buffer((8,), \"f32\")):\n    \
+                 for b in thread_binding(1, \"blockIdx.x\"):\n        \
+                     S = alloc_buffer((8,), \"f32\", \"shared\")\n        \
+                     for t in thread_binding(4, \"threadIdx.x\"):\n{lines}"
+        );
+        let program = program(text);
+        let found = unproved(&program);
+        found.into_iter().map(|id| program.buffer(id).name.to_string()).collect()
+    }
+
+    /// What is known of the output, in words, of a program with a matrix for input.
+    fn output(shape: &str, body: &str) -> String {
+        let lines: String = body.lines().map(|line| format!("    {line}\n")).collect();
+        let program = program(format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((\"n\", \"m\"), \"f32\"), Y: Buffer({shape}, \"f32\")):\n{lines}"
+        ));
+        let known = summary_of_parameters(&program);
+        assert_eq!(known[0].are_written_where, None);
+        let read = if known[1].are_read_first { "read, " } else { "" };
+        match &known[1].are_written_where {
+            None => format!("{read}open"),
+            Some(positive) => {
+                let dims: Vec<String> = positive.iter().map(ToString::to_string).collect();
+                format!("{read}written[{}]", dims.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_are_written_by_whole_loops() {
+        let matrix = "(\"n\", \"m\")";
+        let each = "for i, j in grid(n, m):\n    Y[i, j] = X[i, j]\n";
+        assert_eq!(output(matrix, each), "written[]");
+        assert_eq!(output(matrix, &each.replace("grid(n", "grid(n - 1")), "open");
+        assert_eq!(output(matrix, &each.replace("Y[i, j]", "Y[i, i]")), "open");
+        assert_eq!(output(matrix, &each.replace("= X", "+= X")), "read, written[]");
+        let behind = "for i, j in grid(n, m):\n    if i < 2:\n        Y[i, j] = X[i, j]\n";
+        assert_eq!(output(matrix, behind), "open");
+        let rows = "for i in grid(n):\n    for j in grid(m):\n        Y[i, j] = X[i, j]\n    \
+                    for j in grid(m):\n        Y[i, j] = Y[i, m - 1 - j] * 2.0\n";
+        assert_eq!(output(matrix, rows), "written[]");
+        assert_eq!(output(matrix, &rows.replace("grid", "parallel")), "written[]");
+        assert_eq!(output(matrix, &rows.replace("grid", "vectorized")), "read, open");
+        assert_eq!(output(matrix, &rows.replacen("grid(m)", "range(1, m)", 1)), "read, written[]");
+        assert_eq!(output(matrix, &rows.replace("Y[i, m", "Y[n - 1 - i, m")), "read, written[]");
+        assert_eq!(output("(2,)", "Y[0] = 1.0\nY[1] = 2.0\n"), "written[]");
+        assert_eq!(output("(3,)", "Y[0] = 1.0\nY[1] = 2.0\nY[1] = 3.0\n"), "open");
+    }
+
+    #[test]
+    fn sums_are_written_where_there_are_terms() {
+        let sum = "for i, j in grid(n, m):\n    with block():\n        with init():\n            Y[i] = 0.0\n        Y[i] += X[i, j]\n";
+        assert_eq!(output("(\"n\",)", sum), "written[m]");
+        let last = "for i, j in grid(n, m):\n    Y[i] = X[i, j]\n";
+        assert_eq!(output("(\"n\",)", last), "written[m]");
+        let first =
+            "for i in grid(n):\n    Y[i] = 0.0\n    for j in grid(m):\n        Y[i] += X[i, j]\n";
+        assert_eq!(output("(\"n\",)", first), "written[]");
+        let two = last.replace("grid(n, m)", "grid(n, 2)");
+        assert_eq!(output("(\"n\",)", &two), "written[]");
+        assert_eq!(output("(\"n\",)", &two.replace('2', "0")), "open");
+    }
+
+    #[test]
+    fn what_all_threads_stored_is_there_at_a_barrier() {
+        let both = "S[t] = X[t]\nS[t + 4] = X[t + 4]\n";
+        assert_eq!(watched(&format!("{both}barrier()\nY[t] = S[7 - t]\n")), [""; 0]);
+        assert_eq!(watched(&format!("{both}Y[t] = S[7 - t]\n")), ["S"]);
+        let after = "barrier()\nS[t] = X[t]\nS[t + 4] = X[t + 4]\nY[t] = S[7 - t]\n";
+        assert_eq!(watched(after), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nS[t + 3] = X[t]\nbarrier()\nY[t] = S[7 - t]\n"), ["S"]);
+    }
+
+    #[test]
+    fn what_threads_read_of_a_part_that_all_stored_is_there() {
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[3 - t]\n"), [""; 0]);
+        assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[t + 1]\n"), ["S"]);
+        assert_eq!(watched("S[t] = X[t]\nY[t] = S[3 - t]\n"), ["S"]);
+    }
+
+    #[test]
+    fn what_the_first_thread_stored_is_there_at_a_barrier() {
+        let first = "if t == 0:\n    S[0] = X[0]\n";
+        assert_eq!(watched(&format!("{first}barrier()\nY[t] = S[0]\n")), [""; 0]);
+        assert_eq!(watched(&format!("{first}Y[t] = S[0]\n")), ["S"]);
+        assert_eq!(watched(&format!("{first}barrier()\nY[t] = S[t]\n")), ["S"]);
+        // Nobody is that thread, all others store, or it may go another way.
+        let others = [("t == 0", "t == 4"), ("t == 0", "t != 0"), ("S[0] =", "S[t + 1] =")];
+        for (from, to) in others {
+            let other = first.replace(from, to);
+            assert_ne!(other, first);
+            assert_eq!(watched(&format!("{other}barrier()\nY[t] = S[0]\n")), ["S"], "{to}");
+        }
+        let inner = "if t == 0:\n    if X[0] < 1.0:\n        S[0] = X[0]\nbarrier()\nY[t] = S[0]\n";
+        assert_eq!(watched(inner), ["S"]);
+        // Each thread of its own place.
+        let own =
+            "for i in grid(8):\n    if t == 0:\n        S[i] = X[i]\nbarrier()\nY[t] = S[t]\n";
+        assert_eq!(watched(own), ["S"]);
+    }
+
+    #[test]
+    fn what_only_some_iterations_store_is_not() {
+        let some =
+            "for i in grid(4):\n    S[t * 2] = X[t]\n    S[t * 2 + 1] = X[t]\n    barrier()\n";
+        assert_eq!(watched(&format!("{some}Y[t] = S[7 - t]\n")), [""; 0]);
+        let none = some.replace("grid(4)", "range(t)");
+        assert_eq!(watched(&format!("{none}Y[t] = S[7 - t]\n")), ["S"]);
+        let behind = "if t < 2:\n    S[t] = X[t]\n    S[t + 4] = X[t]\nbarrier()\nY[t] = S[t]\n";
+        assert_eq!(watched(behind), ["S"]);
+    }
+}

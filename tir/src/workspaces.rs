@@ -1,0 +1,29 @@
+//! Workspaces: parameters of a tensor program that were buffers of its own before they were lifted: nothing reads them after the
+//! program, so what it leaves in them is nobody's business.
+
+use relax_syntax::Name;
+use relax_syntax::ir::tensor::{BufferId, Param};
+use relax_syntax::ir::{AttrValue, TensorProgram, attr};
+
+/// The attribute that names them.
+const WORKSPACES: &str = "workspaces";
+
+/// Says which parameters are workspaces: their names, with commas between them.
+pub fn declare_workspaces(program: &mut TensorProgram, buffers: &[BufferId]) {
+    let names = buffers.iter().map(|&id| program.buffer(id).name.as_str());
+    let names = Name::new(names.collect::<Vec<_>>().join(","));
+    program.attrs.push((Name::new(WORKSPACES), AttrValue::Str(names)));
+}
+
+/// Whether a buffer is declared to be a workspace.
+#[must_use]
+pub fn is_workspace(program: &TensorProgram, buffer: BufferId) -> bool {
+    let name = &program.buffer(buffer).name;
+    matches!(attr(&program.attrs, WORKSPACES), Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+}
+
+/// Whether nothing sees the elements of a buffer after the program.
+#[must_use]
+pub fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
+    !program.params.contains(&Param::Buffer(buffer)) || is_workspace(program, buffer)
+}
