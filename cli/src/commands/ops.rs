@@ -75,7 +75,7 @@ fn details(row: &Operator) -> String {
     if row.effect == Effect::Impure {
         text.push_str("\nImpure: it may not stand in a dataflow block.\n");
     }
-    let _ = writeln!(text, "\nTraps: {}.", row.traps.words());
+    let _ = writeln!(text, "\nTraps, constraints aside: {}.", row.traps.words());
     let _ = match why_it_stays(row) {
         None => writeln!(text, "\nTensor program: `legalize_ops` has one."),
         Some(why) => writeln!(text, "\nNo tensor program: {why}."),

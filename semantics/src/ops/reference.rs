@@ -73,7 +73,7 @@ fn entry(row: &Operator, text: &mut String) {
     if row.effect == Effect::Impure {
         text.push_str("\nImpure: it may not stand in a dataflow block.\n");
     }
-    let _ = writeln!(text, "\nTraps: {}.\n", row.traps.words());
+    let _ = writeln!(text, "\nTraps, constraints aside: {}.\n", row.traps.words());
     for param in row.params {
         let _ = writeln!(text, "- `{}`: {}", param.name, param.described());
     }
