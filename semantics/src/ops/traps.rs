@@ -21,6 +21,9 @@ pub enum Traps {
     /// On the value of a scalar operand that the text does not spell, such as a bound of `clip` that is
     /// a variable. `infer` decides literals.
     OnScalars,
+    /// On scalar operands from which `infer` deduces no extent of the result. Where the dims of the result
+    /// are known it never traps.
+    OnExtents,
     /// On elements of its operands: an index out of range, a stride of 0, a condition that is false.
     OnElements,
     /// On state that neither annotations nor elements show: a storage, a shape heap, the function or
@@ -36,6 +39,7 @@ impl Traps {
             Traps::Never => "never",
             Traps::OnIntegers => "on integer elements (never on floats)",
             Traps::OnScalars => "on a scalar operand that is no literal",
+            Traps::OnExtents => "on scalar operands, where no dims of the result are deduced",
             Traps::OnElements => "on elements of its operands",
             Traps::OnState => "on state that annotations do not show (memory, a callee)",
         }
@@ -53,6 +57,9 @@ impl Operator {
                 result.as_tensor().and_then(|tensor| tensor.dtype).is_some_and(DType::is_float)
             }
             Traps::OnScalars => operands.iter().all(is_decided),
+            Traps::OnExtents => {
+                result.as_tensor().is_some_and(|tensor| tensor.extents.dims().is_some())
+            }
             Traps::OnElements | Traps::OnState => false,
         }
     }

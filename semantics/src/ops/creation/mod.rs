@@ -62,7 +62,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             constraint("C2", "start, end and step are finite, and the length fits i64"),
             constraint("C3", "dtype is not bool"),
         ],
-        Traps::OnScalars,
+        Traps::OnExtents,
         range::infer,
         range::eval,
     ),
