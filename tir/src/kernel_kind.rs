@@ -42,7 +42,7 @@ pub enum KernelKind {
     /// Products of inputs are summed along reduction axes: what follows element by element can be done
     /// to each sum.
     OutputEwiseFusible,
-    /// Anything else.
+    /// Every other program: not one loop nest, or more than one output.
     Opaque,
 }
 
@@ -80,7 +80,7 @@ impl KernelKind {
 /// The result of the analysis of a tensor program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analysis {
-    /// Its kind.
+    /// The kind that loops and accesses tell.
     pub kind: KernelKind,
     /// How each input is read; of an opaque program nothing.
     pub reads: BTreeMap<BufferId, Read>,
@@ -107,7 +107,7 @@ impl Analysis {
     }
 }
 
-/// `None`: opaque.
+/// The analysis of a program; `None` if its kind is `Opaque`.
 fn analyse(program: &TensorProgram) -> Option<Analysis> {
     let nest = Nest::of(program).or_else(|| staged(program))?;
     let found = reads_of(program, &nest)?;

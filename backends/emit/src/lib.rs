@@ -16,6 +16,7 @@ mod accumulate;
 mod allocation;
 mod boundary;
 mod checks;
+mod conditions;
 pub mod cuda;
 mod dims;
 mod dtypes;

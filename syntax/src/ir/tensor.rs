@@ -9,6 +9,10 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::span::Span;
 
+mod loops;
+
+pub use loops::{Loop, LoopKind};
+
 /// A buffer of one tensor program: an index into [`TensorProgram::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
@@ -229,51 +233,6 @@ pub struct Check {
     pub message: Name,
     /// Integers.
     pub values: Vec<TExpr>,
-}
-
-/// One loop variable and its range.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loop {
-    /// An i64.
-    pub var: ScalarId,
-    /// First value.
-    pub start: TExpr,
-    /// One past the last.
-    pub stop: TExpr,
-}
-
-/// How a loop is scheduled.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LoopKind {
-    /// `grid(n, 4)`
-    Grid,
-    /// `range(n)`; `serial(n)` is the same.
-    Serial,
-    /// `parallel(n)`
-    Parallel,
-    /// `vectorized(n)`
-    Vectorized,
-    /// `unroll(n)`
-    Unroll,
-    /// `thread_binding(n, "blockIdx.x")`
-    Thread(Name),
-    /// `shard(2, "mesh[0]", mesh_dim=0)`
-    Shard {
-        /// The mesh.
-        mesh: Name,
-        /// Its axis.
-        mesh_dim: usize,
-    },
-}
-
-impl LoopKind {
-    /// Whether analyses and rewrites may take the loop for a plain sequential one. The meaning of `parallel` is that of
-    /// `serial`: it allows threads and asks for no order, so whether they are used is for a dependence analysis to decide.
-    /// The other kinds fix how the loop is run, and passes leave them as they are.
-    #[must_use]
-    pub fn is_sequential(&self) -> bool {
-        matches!(self, LoopKind::Grid | LoopKind::Serial | LoopKind::Parallel)
-    }
 }
 
 /// `vi = spatial(n, i)` or `vk = reduce(128, k)` at the head of a block.

@@ -84,7 +84,7 @@ pub(super) struct DefiniteWrites {
     pub(super) slices: Vec<(BufferId, Slice)>,
     /// Buffers whose allocation is separated from here by loops with fixed bounds only.
     pub(super) straight: BTreeSet<BufferId>,
-    /// Loops around.
+    /// How many loops enclose it.
     pub(super) depth: usize,
     /// AccessSummary of shared memory that threads wrote before they met.
     pub(super) met: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,

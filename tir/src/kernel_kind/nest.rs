@@ -25,7 +25,7 @@ enum First {
     Implicit,
 }
 
-/// One nest.
+/// One loop nest with its statements.
 #[derive(Debug)]
 pub struct Nest<'p> {
     /// The scalars that it binds.
@@ -55,7 +55,7 @@ pub struct Nest<'p> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Term<'p> {
     One(&'p TExpr),
-    /// Of `fma`.
+    /// The factors of an `fma`.
     Product(&'p TExpr, &'p TExpr),
     /// Some other function of the value so far.
     Whole(&'p TExpr),

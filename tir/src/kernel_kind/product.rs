@@ -7,9 +7,9 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, TExpr};
 /// `B[i, j] += X[i, k] * W[k, j]`, from 0 on, over whole matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatrixProduct {
-    /// `X`
+    /// The left factor, `X`.
     pub left: BufferId,
-    /// `W`
+    /// The right factor, `W`.
     pub right: BufferId,
 }
 

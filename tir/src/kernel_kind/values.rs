@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What an expression depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sources {
-    /// Loop variables.
+    /// Variables of the enclosing loops.
     pub(super) loops: BTreeSet<ScalarId>,
     /// Buffers that it loads from.
     pub(super) buffers: BTreeSet<BufferId>,

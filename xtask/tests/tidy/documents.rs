@@ -1,6 +1,7 @@
 //! Documents: the pages that people read first stay short, and no page names a file or a folder that is not there.
 
 use crate::project::{File, files_ending, report, root};
+use relax_semantics::traps::TRAPS;
 use std::path::{Path, PathBuf};
 
 /// The most lines of a page.
@@ -76,7 +77,8 @@ fn as_path<'a>(word: &'a str, top: &[String]) -> Option<&'a str> {
     let (first, _) = word.split_once('/')?;
     let is_named = word.ends_with('/') || SOURCES.iter().any(|ending| word.ends_with(ending));
     let is_generated = GENERATED.iter().any(|folder| word.starts_with(folder));
-    let is_other = word.starts_with(['/', '$', '~', '-', '<']) || word.contains('=');
+    let is_trap = TRAPS.iter().any(|trap| trap.id == word);
+    let is_other = is_trap || word.starts_with(['/', '$', '~', '-', '<']) || word.contains('=');
     let is_path = is_named || top.iter().any(|name| name == first) || first == "..";
     (is_path && !is_generated && !is_other).then_some(word)
 }

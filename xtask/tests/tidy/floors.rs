@@ -44,6 +44,9 @@ const BACKENDS: &str = "backends/";
 /// The crate of the programs of the corpus and their harness: a dev-dependency everywhere.
 const HARNESS: &str = "relax-corpus";
 
+/// The front end, which tests of every floor but the lowest load their programs with.
+const FRONT_END: &str = "relax-program";
+
 /// Third-party crates that a folder must not know.
 const STRANGERS: &[(&str, &[&str])] = &[
     ("syntax", &["ndarray", "egg", "z3", "z3-sys"]),
@@ -131,8 +134,9 @@ fn crates_depend_on_lower_floors_only() {
         };
         for dependency in &member.dependencies {
             let Some(other) = members.get(&dependency.name) else { continue };
-            // Tests of every floor may run corpus programs.
-            let harness = dependency.name == HARNESS && dependency.kind == "dev";
+            // Tests of every floor may load and run programs.
+            let harness =
+                [HARNESS, FRONT_END].contains(&&*dependency.name) && dependency.kind == "dev";
             let lower = floor(&other.folder).is_some_and(|floor| floor < own);
             if !lower && !harness {
                 let (folder, kind) = (&other.folder, &dependency.kind);

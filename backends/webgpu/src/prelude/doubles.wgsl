@@ -399,8 +399,9 @@ fn rx_ceil_f64(a: f64) -> f64 {
     return ceil(a);
 }
 
+// Where a driver has no instruction for it, `trunc` of f64 is 0.0 for -0.5: the sign is put back.
 fn rx_trunc_f64(a: f64) -> f64 {
-    return trunc(a);
+    return rx_signed_f64(floor(abs(a)), rx_is_minus_f64(a));
 }
 
 fn rx_fma_f64(a: f64, b: f64, c: f64) -> f64 {
