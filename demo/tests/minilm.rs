@@ -7,6 +7,7 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_demo::encoder::Encoder;
 use relax_demo::tokens::{Batch, Tokenizer};
+use relax_program::compare::largest_difference;
 use relax_program::tensor_files::read_npz;
 use relax_semantics::tensor::{Number, Tensor};
 use std::path::{Path, PathBuf};
@@ -93,20 +94,11 @@ fn agrees(model: &Model, (file, number, shape): (&str, usize, [usize; 2])) -> Re
     assert_eq!(ids.shape(), shape, "the case is of the size that its name says");
     let expected = reference(file, &format!("embedding{number}"))?;
     let found = model.encoder()?.embed(&Batch { ids, mask, cut: Vec::new() })?;
-    if found.shape() != expected.shape() || found.dtype() != expected.dtype() {
-        return Err(format!("{:?}, expected {:?}", found.shape(), expected.shape()).into());
-    }
-    let pairs = found.to_floats().into_iter().zip(expected.to_floats());
-    let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, nan_maximum);
-    if worst > TOLERANCE || worst.is_nan() {
+    let worst = largest_difference(&expected, &found);
+    if worst > TOLERANCE {
         return Err(format!("an entry is off by {worst:e}, more than {TOLERANCE:e}").into());
     }
     Ok(())
-}
-
-/// The greater one, or NaN: a result that is no number must not look like agreement.
-fn nan_maximum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
 /// The sentences that the tokens of the first reference were made from.

@@ -44,6 +44,24 @@ fn unit_in_last_place(dtype: DType, magnitude: f64) -> f64 {
     libm::ldexp(1.0, exponent.max(least_exponent) - digits)
 }
 
+/// The largest absolute difference of two elements at one place: infinite where shapes or dtypes differ, where NaN
+/// meets a number, or an infinity anything else than itself. Elements that are equal, or NaN both, differ by 0.
+#[must_use]
+pub fn largest_difference(want: &Tensor, got: &Tensor) -> f64 {
+    if want.shape() != got.shape() || want.dtype() != got.dtype() {
+        return f64::INFINITY;
+    }
+    let difference = |at: usize| {
+        let (want, got) = (want.number(at).as_f64(), got.number(at).as_f64());
+        if want == got || (want.is_nan() && got.is_nan()) {
+            return 0.0;
+        }
+        let difference = (want - got).abs();
+        if difference.is_nan() { f64::INFINITY } else { difference }
+    };
+    (0..want.len()).map(difference).fold(0.0, f64::max)
+}
+
 /// Holds `got` against `want`.
 ///
 /// # Errors
@@ -164,6 +182,33 @@ mod tests {
 
     fn agree(relation: Relation, want: &str, got: &str) -> bool {
         compare(relation, &value(want), &value(got)).is_ok()
+    }
+
+    fn apart(want: &str, got: &str) -> f64 {
+        match (value(want), value(got)) {
+            (Value::Tensor(want), Value::Tensor(got)) => largest_difference(&want, &got),
+            other => panic!("no tensors: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_largest_difference_is_not_fooled() {
+        assert_eq!(apart("[1.0, 2.0, -3.0]", "[1.0, 2.5, -4.0]"), 1.0);
+        assert_eq!(apart("[nan, inf, -inf, -0.0]", "[nan, inf, -inf, 0.0]"), 0.0);
+        for (want, got) in [
+            ("[1.0, 2.0]", "[1.0, nan]"),
+            ("[1.0, nan]", "[1.0, 2.0]"),
+            ("[inf, 2.0]", "[-inf, 2.0]"),
+            ("[inf, 2.0]", "[1.0, 2.0]"),
+            ("[1.0, 2.0]", "[1.0, inf]"),
+            ("[1.0, 2.0]", "[1.0]"),
+            ("[[1.0, 2.0]]", "[1.0, 2.0]"),
+            ("[1.0, 2.0]", "const([1.0, 2.0], \"f64\")"),
+            ("[nan]", "[0.0]"),
+        ] {
+            assert_eq!(apart(want, got), f64::INFINITY, "{want} and {got}");
+        }
+        assert_eq!(apart("zeros(0)", "zeros(0)"), 0.0);
     }
 
     #[test]

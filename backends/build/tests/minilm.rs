@@ -8,6 +8,7 @@ use relax_build::{build_cpu, lower_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::program::Around;
+use relax_program::compare::largest_difference;
 use relax_program::externals::constants;
 use relax_program::frontend::Program;
 use relax_program::tensor_files::{Weights, read_npz};
@@ -87,15 +88,8 @@ fn agrees(module: &Module, tolerance: f64) {
             let found = main.call(&[ids, mask]).unwrap_or_else(|stop| panic!("{stop}"));
             let found = to_semantics(&found, &mut |_| None).expect("a tensor");
             let Value::Tensor(found) = found else { panic!("expected a tensor") };
-            let worst = difference(&found, &named(format!("embedding{case}")));
+            let worst = largest_difference(&named(format!("embedding{case}")), &found);
             assert!(worst < tolerance, "{file} case {case}: {worst}");
         }
     }
-}
-
-/// The largest difference of two elements.
-fn difference(found: &Tensor, wanted: &Tensor) -> f64 {
-    assert_eq!(found.shape(), wanted.shape());
-    let pairs = found.to_floats().into_iter().zip(wanted.to_floats());
-    pairs.map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f64::max)
 }

@@ -6,6 +6,7 @@
 mod route;
 
 use relax_emit::Sums;
+use relax_program::compare::largest_difference;
 use relax_program::externals::constants;
 use relax_program::frontend::Program;
 use relax_program::tensor_files::{Weights, read_npz};
@@ -92,7 +93,7 @@ fn embeddings_are_those_of_the_reference() {
         let found = found.unwrap_or_else(|stop| panic!("{stop}"));
         let found = to_semantics(&found, &mut |_| None).expect("a tensor");
         let Value::Tensor(found) = found else { panic!("expected a tensor") };
-        let worst = difference(&found, &named(format!("embedding{case}")));
+        let worst = largest_difference(&named(format!("embedding{case}")), &found);
         assert!(worst < TOLERANCE, "case {case}: {worst}");
         let submitted = calls.submissions() - submitted;
         assert!(submitted <= SUBMISSIONS, "case {case}: {submitted} submissions");
@@ -101,11 +102,4 @@ fn embeddings_are_those_of_the_reference() {
     let counts = [Ran::Device, Ran::NotLaunched, Ran::Stopped].map(|ran| calls.count(ran));
     eprintln!("{counts:?} calls of kernels on the device, not launched, stopped");
     assert!(counts[0] > 0 && counts[1..] == [0, 0], "all kernels run on the device: {counts:?}");
-}
-
-/// The largest difference of two elements.
-fn difference(found: &Tensor, wanted: &Tensor) -> f64 {
-    assert_eq!(found.shape(), wanted.shape());
-    let pairs = found.to_floats().into_iter().zip(wanted.to_floats());
-    pairs.map(|(found, wanted)| (found - wanted).abs()).fold(0.0, f64::max)
 }

@@ -123,15 +123,27 @@ impl Checker<'_> {
     /// are left to run time.
     fn constraints(&mut self, row: &'static Operator, args: &[Atom]) {
         let operands: Vec<_> = args.iter().map(|arg| self.operand(arg).described()).collect();
-        let is_register = |(arg, operand): (&Atom, &Operand)| {
-            matches!(arg, Atom::Var(_)) && operand.annotation == Annotation::Object
-        };
-        if args.iter().zip(&operands).any(is_register) {
+        if args.iter().any(|arg| self.has_registers(arg)) {
             return;
         }
         match bind(row, operands, Vec::new(), &|default| Operand::of_known(default.known())) {
             Ok(operands) => _ = self.deduced(row, &operands),
             Err(error) => self.bad_arguments(row, &error),
+        }
+    }
+
+    /// Whether a value is a register, or a list with one: dims that a heap holds are computed then.
+    fn has_registers(&mut self, atom: &Atom) -> bool {
+        match atom {
+            Atom::Var(_) => self.operand(atom).annotation == Annotation::Object,
+            Atom::Tuple(items) | Atom::List(items) => items.iter().any(|item| match item {
+                Atom::Var(_) => matches!(
+                    self.operand(item).annotation,
+                    Annotation::Object | Annotation::Prim(_)
+                ),
+                _ => self.has_registers(item),
+            }),
+            _ => false,
         }
     }
 
