@@ -46,7 +46,13 @@ impl Reached {
     pub fn exists(&mut self, annotation: &Annotation) {
         match annotation {
             Annotation::Tensor(tensor) => {
-                self.shapes.extend(tensor.extents.dims().map(<[Dim]>::to_vec));
+                let Some(dims) = tensor.extents.dims() else { return };
+                let mut extents = dims.to_vec();
+                // A vector has less than 2^63 bytes. Of other tensors an extent may be 0, and the others as large as they like.
+                if let (1, Some(dtype)) = (dims.len(), tensor.dtype) {
+                    extents.push(Dim::Int(dtype.size() as i64));
+                }
+                self.shapes.insert(extents);
             }
             Annotation::Tuple(fields) => fields.iter().for_each(|field| self.exists(field)),
             _ => {}

@@ -99,8 +99,13 @@ impl Walk<'_> {
                 bindings.push(self.cast(param, vec![None; rank], dtype));
             }
         }
-        if !bindings.is_empty() {
-            body.blocks.insert(0, Block { kind: BlockKind::Plain, bindings });
+        match body.blocks.first_mut() {
+            _ if bindings.is_empty() => {}
+            // Bindings outside of dataflow blocks are one block in the text.
+            Some(first) if first.kind == BlockKind::Plain => {
+                first.bindings.splice(..0, bindings);
+            }
+            _ => body.blocks.insert(0, Block { kind: BlockKind::Plain, bindings }),
         }
     }
 

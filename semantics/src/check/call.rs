@@ -132,17 +132,15 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a value is a register, or a list with one: dims that a heap holds are computed then.
+    /// Whether a value is a register, or a list with one: the dims in it are computed when the program runs.
     fn has_registers(&mut self, atom: &Atom) -> bool {
         match atom {
-            Atom::Var(_) => self.operand(atom).annotation == Annotation::Object,
-            Atom::Tuple(items) | Atom::List(items) => items.iter().any(|item| match item {
-                Atom::Var(_) => matches!(
-                    self.operand(item).annotation,
-                    Annotation::Object | Annotation::Prim(_)
-                ),
-                _ => self.has_registers(item),
-            }),
+            Atom::Var(_) => {
+                matches!(self.operand(atom).annotation, Annotation::Object | Annotation::Prim(_))
+            }
+            Atom::Tuple(items) | Atom::List(items) => {
+                items.iter().any(|item| self.has_registers(item))
+            }
             _ => false,
         }
     }

@@ -96,11 +96,13 @@ impl<'m> Interpreter<'m> {
                     (row, args) = (named, &args[1..]);
                     values.remove(0);
                 }
+                if !checks {
+                    self.graphs.refuse(row)?;
+                }
+                refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 if checks {
                     return check_constraints(row, values, Some(self.module));
                 }
-                self.graphs.refuse(row)?;
-                refuse_computed_negatives(row, args, attrs, &values, &keywords)?;
                 let limits = self.options.limits.clone();
                 let (mut values, mut keywords) = (values, keywords);
                 if row.reads_elements() {
