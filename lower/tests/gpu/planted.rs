@@ -20,7 +20,7 @@ const TEXT: &str = include_str!("planted.rx");
 
 /// Files of the corpus, and of each a kernel of the pipeline in which threads of a block share memory once scheduled.
 const IN_CORPUS: [(&str, &str); 12] = [
-    ("models/attention", "stitched_fused_legal_broadcast_to_legal_greater_equal_legal_where"),
+    ("models/attention", "legal_softmax"),
     ("models/attention", "legal_matmul"),
     ("models/decode_q4_mlp", "fused_decode_q4_legal_matmul_legal_relu"),
     ("models/minilm", "legal_layer_norm"),
