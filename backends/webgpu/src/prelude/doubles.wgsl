@@ -399,8 +399,8 @@ fn rx_ceil_f64(a: f64) -> f64 {
     return ceil(a);
 }
 
-// Where a driver has no instruction for it, `trunc` of f64 is 0.0 for -0.5: the sign is put back.
 fn rx_trunc_f64(a: f64) -> f64 {
+    // Where a driver has no instruction for it, `trunc` of f64 is 0.0 for -0.5: the sign is put back.
     return rx_signed_f64(floor(abs(a)), rx_is_minus_f64(a));
 }
 
