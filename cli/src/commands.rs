@@ -14,6 +14,7 @@ mod fmt;
 mod fuzz;
 mod import;
 mod kept;
+mod kernel_check;
 mod nearest;
 mod ops;
 mod opt;

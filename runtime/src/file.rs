@@ -17,7 +17,7 @@
 mod sections;
 
 use crate::mapping::Mapping;
-use crate::program::{Metadata, Program};
+use crate::program::{KernelCheck, Metadata, Program};
 use sections::{Kind, read, write};
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +69,7 @@ pub(crate) struct Parts<'b> {
 pub struct ModuleFile {
     mapping: Arc<Mapping>,
     kernels: usize,
+    check: Option<KernelCheck>,
 }
 
 /// Why bytes are no module that can be run here.
@@ -170,8 +171,8 @@ impl ModuleFile {
     /// When it cannot be read, or is no whole, unchanged module file of this version.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let mapping = mapped(path)?;
-        let kernels = Parts::of(&mapping)?.program.kernels.len();
-        Ok(Self { mapping, kernels })
+        let Parts { program, metadata, .. } = Parts::of(&mapping)?;
+        Ok(Self { kernels: program.kernels.len(), check: metadata.kernel_check, mapping })
     }
 
     /// All of it.
@@ -184,6 +185,12 @@ impl ModuleFile {
     #[must_use]
     pub fn kernels(&self) -> usize {
         self.kernels
+    }
+
+    /// Results of the kernel check; `None` where there was none.
+    #[must_use]
+    pub fn kernel_check(&self) -> Option<&KernelCheck> {
+        self.check.as_ref()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Target;
 use clap::Args;
+use relax_build::KernelCheck;
 use std::path::PathBuf;
 
 /// Compile a program into a module file
@@ -34,6 +35,22 @@ pub(crate) struct BuildArgs {
     /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
+}
+
+/// Whether compiled kernels are checked.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct KernelCheckArgs {
+    /// Do not compare compiled kernels of this processor with the interpreter
+    #[arg(long)]
+    no_kernel_check: bool,
+}
+
+impl KernelCheckArgs {
+    pub(crate) fn policy(self) -> KernelCheck {
+        if self.no_kernel_check { KernelCheck::Off } else { KernelCheck::default() }
+    }
 }
 
 /// Autotune matrix products on this machine

@@ -4,6 +4,7 @@ use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
 use super::import;
 use super::kept::{Kept, Parameters};
+use super::kernel_check;
 use super::load;
 use super::opt::failed_run;
 use super::tune::given;
@@ -11,7 +12,7 @@ use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
 use crate::terminal::Terminal;
-use relax_build::{BuildError, build_cpu, lower_for_cpu, lower_packed_for_cpu};
+use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
@@ -25,6 +26,7 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
+use relax_runtime::program::KernelCheck as Results;
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
@@ -51,18 +53,25 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let kept = match args.certify {
         true => None,
         false => {
-            Kept::of(&program, Parameters::Bound, &Options { tiles: tiles.as_ref(), ..sums.into() })
+            let options = Options { tiles: tiles.as_ref(), ..sums.into() };
+            Kept::of(&program, Parameters::Bound, &options, args.kernel_check.policy())
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew.
     if let Some(file) = known.and_then(|path| ModuleFile::open(&path).ok()) {
         write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
-        return Ok(written(args, file.bytes().len(), file.kernels(), terminal));
+        return written(args, (file.bytes().len(), file.kernels()), file.kernel_check(), terminal);
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
-    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
+    let bound = Bound {
+        params: Arc::clone(&params),
+        binds: args.params.is_some(),
+        sums,
+        tiles,
+        check: args.kernel_check.policy(),
+    };
     let image = match made(args, &program, &bound, terminal)? {
         Ok(image) => image,
         Err(exit) => return Ok(exit),
@@ -82,7 +91,13 @@ fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = import::for_build(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
     let import::Loaded { program, externals, .. } = model;
-    let bound = Bound { params: Arc::new(externals), binds: true, sums, tiles };
+    let bound = Bound {
+        params: Arc::new(externals),
+        binds: true,
+        sums,
+        tiles,
+        check: args.kernel_check.policy(),
+    };
     match made(args, &program, &bound, terminal)? {
         Ok(image) => write(args, &image, terminal),
         Err(exit) => Ok(exit),
@@ -122,12 +137,20 @@ fn write(args: &BuildArgs, image: &Image, terminal: &mut Terminal) -> Outcome {
         length = image.write(to)?;
         Ok(())
     })?;
-    Ok(written(args, length, image.program.kernels.len(), terminal))
+    let counts = (length, image.program.kernels.len());
+    written(args, counts, image.metadata.kernel_check.as_ref(), terminal)
 }
 
-fn written(args: &BuildArgs, length: usize, kernels: usize, terminal: &mut Terminal) -> Exit {
+fn written(
+    args: &BuildArgs,
+    (length, kernels): (usize, usize),
+    check: Option<&Results>,
+    terminal: &mut Terminal,
+) -> Outcome {
+    kernel_check::warn(check, terminal);
     terminal.note(&format!("{}: {length} bytes, {kernels} kernels", args.output.display()));
-    Exit::Fine
+    kernel_check::summary(check, kernels, terminal)?;
+    Ok(Exit::Fine)
 }
 
 /// How a program is compiled, and which values are known then.
@@ -140,6 +163,8 @@ pub(super) struct Bound {
     pub(super) sums: Sums,
     /// What was measured of the machine that products are cut for.
     pub(super) tiles: Option<Table>,
+    /// Whether kernels are compared with the interpreter.
+    pub(super) check: KernelCheck,
 }
 
 /// The module file of a program for this processor; the inner error is that of a pass.
@@ -159,15 +184,16 @@ pub(super) fn image(
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let image =
-        build_cpu(&module, &around, options, &compiler, &cache).map_err(|error| match error {
+    let image = build_cpu(&module, &around, options, (&compiler, &cache), bound.check).map_err(
+        |error| match error {
             BuildError::Program(unsupported) => {
                 let (line, _) = program.source.line_column(unsupported.span.start);
                 let (name, line) = (&program.source.name, line);
                 Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
             }
             other => Failure::missing(other),
-        })?;
+        },
+    )?;
     Ok(Ok(image))
 }
 
