@@ -4,7 +4,7 @@ mod building;
 mod foreign;
 mod searching;
 
-pub(crate) use building::{BuildArgs, TuneArgs};
+pub(crate) use building::{BuildArgs, KernelCheckArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 
@@ -210,6 +210,8 @@ pub(crate) struct RunArgs {
     /// Write a trace of kernel launches with times and shapes, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
 }
 
 /// What can run a program.
@@ -266,6 +268,8 @@ pub(crate) struct BenchArgs {
     /// Write a trace of one call, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
 }
 
 /// Format programs in place
@@ -381,6 +385,8 @@ pub(crate) struct DiffArgs {
     /// Seed of dims and inputs
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
 }
 
 /// Decide a statement on integers

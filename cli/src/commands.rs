@@ -15,6 +15,7 @@ mod fmt;
 mod fuzz;
 mod import;
 mod kept;
+mod kernel_check;
 mod nearest;
 mod ops;
 mod opt;

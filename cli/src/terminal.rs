@@ -102,6 +102,23 @@ impl Terminal {
         }
     }
 
+    /// Whether more details are asked for.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbosity >= Verbosity::Verbose
+    }
+
+    /// A warning without a place in the program.
+    pub(crate) fn warn(&mut self, text: &str) {
+        let line = match self.format {
+            Format::Text => format!("warning: {text}\n"),
+            Format::Json => {
+                let object = serde_json::json!({ "type": "finding", "severity": "warning", "message": text });
+                format!("{object}\n")
+            }
+        };
+        self.message(line.as_bytes());
+    }
+
     /// A line of information for those who ask for it.
     pub(crate) fn detail(&mut self, text: &str) {
         if self.verbosity >= Verbosity::Verbose && self.format == Format::Text {

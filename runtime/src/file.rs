@@ -17,7 +17,7 @@
 mod sections;
 
 use crate::mapping::Mapping;
-use crate::program::{Metadata, Program};
+use crate::program::{KernelCheck, Metadata, Program};
 use sections::{Kind, read, write};
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,6 +70,7 @@ pub struct ModuleFile {
     mapping: Arc<Mapping>,
     kernels: usize,
     hosts: Vec<String>,
+    check: Option<KernelCheck>,
 }
 
 /// Why bytes are no module that can be run here.
@@ -171,10 +172,10 @@ impl ModuleFile {
     /// When it cannot be read, or is no whole, unchanged module file of this version.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let mapping = mapped(path)?;
-        let program = Parts::of(&mapping)?.program;
+        let Parts { program, metadata, .. } = Parts::of(&mapping)?;
         let hosts = program.host_functions().into_iter().map(str::to_owned).collect();
-        let kernels = program.kernels.len();
-        Ok(Self { mapping, kernels, hosts })
+        let (kernels, check) = (program.kernels.len(), metadata.kernel_check);
+        Ok(Self { mapping, kernels, hosts, check })
     }
 
     /// All of it.
@@ -193,6 +194,12 @@ impl ModuleFile {
     #[must_use]
     pub fn calls_host(&self, name: &str) -> bool {
         self.hosts.iter().any(|host| host == name)
+    }
+
+    /// Results of the kernel check; `None` where there was none.
+    #[must_use]
+    pub fn kernel_check(&self) -> Option<&KernelCheck> {
+        self.check.as_ref()
     }
 }
 

@@ -158,6 +158,20 @@ pub struct Metadata {
     pub programs: String,
     /// The name of the source.
     pub source_name: String,
+    /// Results of the kernel check; `None` where there was none.
+    pub kernel_check: Option<KernelCheck>,
+}
+
+/// Results of the kernel check: when kernels are compiled, each is compared with the interpreter of its tensor program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCheck {
+    /// How many agree.
+    pub agree: u64,
+    /// Kernels that were not compared, each with the reason.
+    pub unchecked: Vec<(String, String)>,
+    /// Kernels that the C compiler miscompiled, so that all were compiled with fewer optimizations: each with the first
+    /// difference and the compiler's version.
+    pub miscompiled: Vec<(String, String)>,
 }
 
 impl Program {

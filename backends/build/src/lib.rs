@@ -1,12 +1,17 @@
 //! Floor 5: a module of P2.3 and a target make a module file: the program, and the kernels of it as machine
-//! code with the places where each may stop.
+//! code with the places where each may stop. Kernels are compared with the interpreter before they enter use ([`check_kernel`]).
 
+mod checked_object;
+mod kernel_check;
 mod modules;
 mod route;
 
+pub use checked_object::KernelCheck;
+pub use kernel_check::{Budget, Verdict, check as check_kernel};
 pub use modules::{Digest, Key, Modules};
 pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
+use checked_object::Unit;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::{Options, Source, print_c};
 use relax_lower::maybe_uninit::maybe_uninitialized;
@@ -36,19 +41,32 @@ pub enum BuildError {
     /// There is no compiler, or it fails.
     #[error(transparent)]
     Compiler(#[from] relax_cpu::Error),
+    /// The kernel check finds a difference, also with fewer optimizations.
+    #[error(
+        "the kernel check fails: the compiled tensor program `{name}` differs from the interpreter, also with fewer \
+         optimizations ({compiler}): {difference}"
+    )]
+    Miscompiled {
+        /// The tensor program.
+        name: String,
+        /// The first line of the C compiler's `--version`.
+        compiler: String,
+        /// The extents, the element, both values.
+        difference: String,
+    },
 }
 
 /// A module file for the processor at hand. `options` say what its kernels may do with sums of floats, and how products
-/// are cut.
+/// are cut. The results of the kernel check stand in its metadata.
 ///
 /// # Errors
-/// What the machine or the target has no code for, or a compiler that is missing or fails.
+/// What the machine or the target has no code for; a compiler that is missing or fails; a kernel that fails the check.
 pub fn build_cpu<'t>(
     module: &Module,
     around: &Around<'_>,
     options: impl Into<Options<'t>>,
-    compiler: &Compiler,
-    cache: &Cache,
+    (compiler, cache): (&Compiler, &Cache),
+    check: KernelCheck,
 ) -> Result<Image, BuildError> {
     let mut image = lower_program(module, around).map_err(BuildError::Program)?;
     if image.program.kernels.is_empty() {
@@ -58,7 +76,13 @@ pub fn build_cpu<'t>(
     let options = Options { watched: Some(&watched), ..options.into() };
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source, module)?;
-    image.object = relax_cpu::object(&source.text, source.parts, compiler, cache)?;
+    let unit = Unit { module, source: &source, sums: options.sums, compiler, cache };
+    (image.object, image.metadata.kernel_check) = match check {
+        KernelCheck::Off => (unit.object(compiler)?.bytes()?, None),
+        KernelCheck::Within(budget) => {
+            unit.checked(budget).map(|(object, check)| (object, Some(check)))?
+        }
+    };
     image.target = host_target();
     Ok(image)
 }

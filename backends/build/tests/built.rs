@@ -1,7 +1,7 @@
 //! What a build knows of a module: weights that are bound are stored as products read them, once, with the same results for every
 //! number of rows, bit for bit, as the elements are small integers; and memory of a function with bounds is the same for all shapes.
 
-use relax_build::{build_cpu, lower_for_cpu, lower_packed_for_cpu};
+use relax_build::{KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::constants::Evaluated;
@@ -89,7 +89,13 @@ fn packed_weights_give_the_same() {
     let around = Around { externals: &all, source: &program.source, signatures: &bound };
     let compiler = Compiler::of_system().expect("a C compiler").with_flag("-DRX_GRAIN=1");
     let folder = tempfile::tempdir().expect("a folder for the cache");
-    let image = build_cpu(&module, &around, Sums::AnyOrder, &compiler, &Cache::at(folder.path()));
+    let image = build_cpu(
+        &module,
+        &around,
+        Sums::AnyOrder,
+        (&compiler, &Cache::at(folder.path())),
+        KernelCheck::default(),
+    );
     let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
     for threads in [1, 3] {
         let machine = Machine::load_with(&bytes, Limits { threads, ..Limits::default() });
@@ -155,7 +161,8 @@ fn bounded_functions_ask_for_memory_once() {
         let compiler = Compiler::of_system().expect("a C compiler");
         let folder = tempfile::tempdir().expect("a folder for the cache");
         let cache = Cache::at(folder.path());
-        let image = build_cpu(&lowered, &around, Sums::Exact, &compiler, &cache);
+        let image =
+            build_cpu(&lowered, &around, Sums::Exact, (&compiler, &cache), KernelCheck::default());
         let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
         let machine = Machine::load(&bytes).unwrap_or_else(|error| panic!("{error}"));
         let main = machine.function("main").expect("it is there");

@@ -4,7 +4,7 @@
 //! The weights are not part of the repository: `./setup.sh minilm` gets them; without them the test says that
 //! it was skipped, and with `RELAX_REQUIRE_WEIGHTS=1` it fails.
 
-use relax_build::{build_cpu, lower_for_cpu};
+use relax_build::{KernelCheck, build_cpu, lower_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::program::Around;
@@ -17,7 +17,6 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
 use relax_semantics::ops::Limits;
-use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;
 use std::path::{Path, PathBuf};
@@ -55,7 +54,8 @@ fn compiled(weights: &Path, folder: &Path, sums: Sums) -> Module {
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };
     let compiler = Compiler::of_system().expect("a C compiler");
-    let image = build_cpu(&lowered, &around, sums, &compiler, &Cache::at(folder));
+    let image =
+        build_cpu(&lowered, &around, sums, (&compiler, &Cache::at(folder)), KernelCheck::Off);
     let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
     let mut module = Module::load(&bytes).unwrap_or_else(|error| panic!("{error}"));
     // Operators that no tensor program stands for.

@@ -3,7 +3,7 @@
 //! program with tensor programs of its own (`scripts/models/quantize.py`).
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_build::{build_cpu, lower_packed_for_cpu};
+use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_onnx};
@@ -201,8 +201,14 @@ fn built(model: &Model) -> Result<(), Failed> {
         source: &model.program.source,
         signatures: &model.program.module,
     };
-    let image = build_cpu(&lowered, &around, Sums::AnyOrder, &compiler, &Cache::at(cache.path()))
-        .map_err(|error| error.to_string())?;
+    let image = build_cpu(
+        &lowered,
+        &around,
+        Sums::AnyOrder,
+        (&compiler, &Cache::at(cache.path())),
+        KernelCheck::Off,
+    )
+    .map_err(|error| error.to_string())?;
     let mut module = Module::load(&image.to_bytes())?;
     register(&mut module, &Limits::default(), &Printed::default())?;
     model.agrees(|entry, arguments| {

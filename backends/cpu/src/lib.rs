@@ -6,12 +6,14 @@ mod cache;
 mod compiler;
 mod hardware;
 mod library;
+mod object;
 mod tuning;
 
 pub use cache::Cache;
 pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
+pub use object::Object;
 pub use tuning::{Choices, choices, measure};
 
 use std::path::PathBuf;
@@ -58,18 +60,12 @@ pub enum Error {
     },
 }
 
-/// Compiles a text of so many parts, or finds what was made of it before; gives the bytes of the shared object.
+/// Compiles a text of so many parts, or finds what was made of it before.
 ///
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be read or written.
-pub fn object(
-    text: &str,
-    parts: u32,
-    compiler: &Compiler,
-    cache: &Cache,
-) -> Result<Vec<u8>, Error> {
-    let path = cache.object(text, parts, compiler)?;
-    std::fs::read(&path).map_err(|error| Error::Cache { path, why: error.to_string() })
+pub fn object(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Object, Error> {
+    Ok(Object::at(cache.object(text, parts, compiler)?))
 }
 
 /// Compiles a text of so many parts, or finds what was made of it before, and loads it.

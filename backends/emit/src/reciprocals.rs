@@ -16,11 +16,15 @@ impl Printer<'_, '_> {
             return;
         }
         for divisor in self.divisors_of(item, body) {
-            let (mark, within) = (self.mark(), self.learned.clone());
+            let (mark, shared, within) = (self.mark(), self.shared.len(), self.learned.clone());
+            self.facts.push();
             let text = self.narrow(&divisor);
+            self.facts.pop();
             self.learned = within;
             if self.lines.len() != mark.lines() {
+                // The checks that are dropped have shown nothing.
                 self.forget(mark);
+                self.shared.truncate(shared);
                 continue;
             }
             let name = self.names.fresh("by");

@@ -12,7 +12,6 @@ use relax_program::frontend::Program;
 use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime::Module;
-use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Formats, Ran};

@@ -2,6 +2,7 @@
 
 use super::Target;
 use clap::Args;
+use relax_build::KernelCheck;
 use std::path::PathBuf;
 
 /// Compile a program into a module file
@@ -37,6 +38,22 @@ pub(crate) struct BuildArgs {
     /// Refuse a program of which an operator stays with the reference library (RX0505)
     #[arg(long)]
     pub(crate) deny_fallback: bool,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
+}
+
+/// Whether compiled kernels are checked.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct KernelCheckArgs {
+    /// Do not compare compiled kernels of this processor with the interpreter
+    #[arg(long)]
+    no_kernel_check: bool,
+}
+
+impl KernelCheckArgs {
+    pub(crate) fn policy(self) -> KernelCheck {
+        if self.no_kernel_check { KernelCheck::Off } else { KernelCheck::default() }
+    }
 }
 
 /// Autotune matrix products on this machine

@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::import::is_model;
+use super::kernel_check;
 use super::load;
 use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
@@ -66,10 +67,12 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         lock_step: false,
         threads: args.threads,
         trace: None,
+        kernel_check: args.kernel_check,
     }
 }
 
 fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
+    kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
     // The first call also warms caches; what stops, stops here.
     if let Err(stop) = prepared.call()? {
         return stopped(&stop, &prepared, terminal);

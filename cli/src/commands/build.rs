@@ -5,6 +5,7 @@ use super::constants::{load_externals, of_passes, open};
 use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks};
 use super::import;
 use super::kept::{Kept, Parameters};
+use super::kernel_check;
 use super::load;
 use super::opt::failed_run;
 use super::tune::given;
@@ -12,7 +13,7 @@ use crate::args::{BuildArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
 use crate::terminal::Terminal;
-use relax_build::{BuildError, build_cpu, lower_for_cpu, lower_packed_for_cpu};
+use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
@@ -27,6 +28,7 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
+use relax_runtime::program::KernelCheck as Results;
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
@@ -53,7 +55,8 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let kept = match args.certify {
         true => None,
         false => {
-            Kept::of(&program, Parameters::Bound, &Options { tiles: tiles.as_ref(), ..sums.into() })
+            let options = Options { tiles: tiles.as_ref(), ..sums.into() };
+            Kept::of(&program, Parameters::Bound, &options, args.kernel_check.policy())
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
@@ -62,11 +65,17 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(file) = known.filter(|file| !file.calls_host(RUN_OPERATOR)) {
         write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
         let size = Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0 };
-        return Ok(written(args, &size, terminal));
+        return written(args, &size, file.kernel_check(), terminal);
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
-    let bound = Bound { params: Arc::clone(&params), binds: args.params.is_some(), sums, tiles };
+    let bound = Bound {
+        params: Arc::clone(&params),
+        binds: args.params.is_some(),
+        sums,
+        tiles,
+        check: args.kernel_check.policy(),
+    };
     let made = match made(args, &program, &bound, terminal)? {
         Ok(made) => made,
         Err(exit) => return Ok(exit),
@@ -86,7 +95,13 @@ fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = import::for_build(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
     let import::Loaded { program, externals, .. } = model;
-    let bound = Bound { params: Arc::new(externals), binds: true, sums, tiles };
+    let bound = Bound {
+        params: Arc::new(externals),
+        binds: true,
+        sums,
+        tiles,
+        check: args.kernel_check.policy(),
+    };
     match made(args, &program, &bound, terminal)? {
         Ok(made) => write(args, &made, terminal),
         Err(exit) => Ok(exit),
@@ -145,20 +160,27 @@ fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
         bytes = made.image.write(to)?;
         Ok(())
     })?;
-    let kernels = made.image.program.kernels.len();
-    Ok(written(args, &Size { bytes, kernels, fallbacks: made.fallbacks }, terminal))
+    let size = Size { bytes, kernels: made.image.program.kernels.len(), fallbacks: made.fallbacks };
+    written(args, &size, made.image.metadata.kernel_check.as_ref(), terminal)
 }
 
-fn written(args: &BuildArgs, size: &Size, terminal: &mut Terminal) -> Exit {
+fn written(
+    args: &BuildArgs,
+    size: &Size,
+    check: Option<&Results>,
+    terminal: &mut Terminal,
+) -> Outcome {
     let Size { bytes, kernels, fallbacks } = size;
     let interpreted = match fallbacks {
         0 => String::new(),
         1 => ", 1 call interpreted".to_owned(),
         more => format!(", {more} calls interpreted"),
     };
+    kernel_check::warn(check, terminal);
     let name = args.output.display();
     terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels{interpreted}"));
-    Exit::Fine
+    kernel_check::summary(check, *kernels, terminal)?;
+    Ok(Exit::Fine)
 }
 
 /// How a program is compiled, and which values are known then.
@@ -171,6 +193,8 @@ pub(super) struct Bound {
     pub(super) sums: Sums,
     /// What was measured of the machine that products are cut for.
     pub(super) tiles: Option<Table>,
+    /// Whether kernels are compared with the interpreter.
+    pub(super) check: KernelCheck,
 }
 
 /// The module file of a program for this processor; the inner error is that of a pass.
@@ -190,15 +214,16 @@ pub(super) fn image(
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let image =
-        build_cpu(&module, &around, options, &compiler, &cache).map_err(|error| match error {
+    let image = build_cpu(&module, &around, options, (&compiler, &cache), bound.check).map_err(
+        |error| match error {
             BuildError::Program(unsupported) => {
                 let (line, _) = program.source.line_column(unsupported.span.start);
                 let (name, line) = (&program.source.name, line);
                 Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
             }
             other => Failure::missing(other),
-        })?;
+        },
+    )?;
     Ok(Ok(image))
 }
 

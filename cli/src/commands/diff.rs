@@ -3,6 +3,7 @@
 //! A case draws dims for the variables of the signature, then data. Both routes must give the same
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
+use super::kernel_check;
 use super::load;
 use super::nearest::unknown;
 use super::opt::failed_run;
@@ -78,8 +79,11 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     };
     let compiled = match args.backend.filter(|backend| *backend != Backend::Interp) {
         None => None,
-        Some(backend) => match compiled(&program, backend)? {
-            Ok(module) => Some(module),
+        Some(backend) => match compiled(&program, backend, args.kernel_check.policy())? {
+            Ok(module) => {
+                kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
+                Some(module)
+            }
             Err(failed) => return failed_run(&failed, &program, terminal),
         },
     };

@@ -1,7 +1,7 @@
 //! Programs that were compiled before: their module files are kept beside compiled kernels, under all that decides
 //! what they are. Where something of that cannot be told, nothing is kept.
 
-use relax_build::{Digest, Key, Modules};
+use relax_build::{Digest, KernelCheck, Key, Modules};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Options;
 use relax_emit::tiles::Table;
@@ -33,6 +33,7 @@ impl Kept {
         program: &Program,
         parameters: Parameters,
         options: &Options<'_>,
+        check: KernelCheck,
     ) -> Option<Self> {
         let cache = Cache::of_user()?;
         let source = &program.source;
@@ -40,6 +41,7 @@ impl Kept {
             .with("made by", producer()?.as_bytes())
             .with("compiler", Compiler::of_system().ok()?.key().as_bytes())
             .with("options", format!("{parameters:?} {:?}", options.sums).as_bytes())
+            .with("kernel check", format!("{check:?}").as_bytes())
             .with("tiles", options.tiles.map(Table::to_text).unwrap_or_default().as_bytes())
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());

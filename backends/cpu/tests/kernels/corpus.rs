@@ -2,8 +2,9 @@
 //! up to P2.3 make of the corpus, on random elements at sizes around those of tiles and vectors. Results are
 //! equal bit for bit where no function of the C library is called; traps have the same id and place.
 
-use super::cases::{Case, cases, programs};
+use super::cases::{Case, cases};
 use super::native::{All, Built, build_all};
+use super::programs::programs;
 use relax_emit::{OUT_OF_MEMORY, Sums};
 use relax_program::compare::{Relation, compare};
 use relax_semantics::stop::Stop;

@@ -6,4 +6,5 @@ mod filled;
 mod functions;
 mod native;
 mod products;
+mod programs;
 mod tiles;

@@ -1,7 +1,7 @@
 //! Every kernel of the corpus, compiled by NVRTC for two architectures. What is left out, and what one thread runs
 //! alone though it has loops bound to threads, stands in `tests/left_out.txt` with the reasons: it may change only when somebody looks.
 
-use super::cases::programs;
+use super::programs::programs;
 use super::{each, printed, printed_with, scheduled};
 use relax_cuda::{Error, Nvrtc};
 use relax_emit::cuda::CudaSource;

@@ -4,6 +4,8 @@
 mod cases;
 mod compile;
 mod cores;
+#[path = "../../../cpu/tests/kernels/programs.rs"]
+mod programs;
 mod run;
 mod shim;
 mod versions;

@@ -1,7 +1,8 @@
 //! The printed text on the processor against the interpreter, on random elements at small sizes: with the first thread
 //! first, and with the last one.
 
-use super::cases::{Case, cases, is_workspace, programs};
+use super::cases::{Case, cases, is_workspace};
+use super::programs::programs;
 use super::shim::{Shim, compiler};
 use super::{printed, scheduled};
 use relax_cuda::Device;

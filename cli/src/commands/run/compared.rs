@@ -6,6 +6,7 @@ use super::compiled::loaded;
 use super::is_built;
 use crate::args::Backend;
 use crate::exit::Failure;
+use relax_build::KernelCheck;
 use relax_emit::Sums;
 use relax_program::frontend::Program;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 pub(in crate::commands) fn compiled(
     program: &Program,
     backend: Backend,
+    check: KernelCheck,
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
@@ -29,7 +31,7 @@ pub(in crate::commands) fn compiled(
         }
         _ => {
             let params = Arc::new(BTreeMap::new());
-            let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None };
+            let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None, check };
             match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {
                     let module = machine::Module::load_with(&image.to_bytes(), Limits::default());

@@ -6,6 +6,7 @@ use super::super::constants::{
     Constants, from, load as load_constants, load_externals, of_parameters, open,
 };
 use super::super::kept::{Kept, Parameters};
+use super::super::kernel_check;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
 use crate::args::RunArgs;
@@ -50,7 +51,7 @@ pub(super) fn prepare_with(
     constants: Constants,
     sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
-    let made = match compile(program, constants, sums)? {
+    let made = match compile(args, program, constants, sums)? {
         Ok(made) => made,
         Err(failed) => return Ok(Err(failed)),
     };
@@ -61,6 +62,7 @@ pub(super) fn prepare_with(
 }
 
 pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
+    kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
     let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
     if let Some((_, calls)) = &calls {
         prepared.module.watch(Box::new(calls.clone()));
@@ -96,7 +98,7 @@ pub(in crate::commands) fn prepare_program(
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
     load_externals(&program.module, path)?;
-    let kept = Kept::of(program, Parameters::Free, &sums.into());
+    let kept = Kept::of(program, Parameters::Free, &sums.into(), args.kernel_check.policy());
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let limits = limits(args)?;
     // What is damaged there is made anew.
@@ -108,7 +110,7 @@ pub(in crate::commands) fn prepare_program(
     }
     let weights = open(path)?;
     let constants = from(&program.module, function, weights.as_ref())?;
-    let made = match compile(program, constants, sums)? {
+    let made = match compile(args, program, constants, sums)? {
         Ok(made) => made,
         Err(failed) => return Ok(Err(failed)),
     };
@@ -127,12 +129,14 @@ struct Made {
 }
 
 fn compile(
+    args: &RunArgs,
     program: &Program,
     constants: Constants,
     sums: Sums,
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
-    let bound = Bound { params: Arc::new(externals), binds: false, sums, tiles: None };
+    let check = args.kernel_check.policy();
+    let bound = Bound { params: Arc::new(externals), binds: false, sums, tiles: None, check };
     Ok(image(program, &bound, &mut Unwatched)?.map(|image| Made { image, parameters }))
 }
 

@@ -4,7 +4,7 @@ use super::inputs::{drawn, options};
 use super::{Backend, passes};
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
-use relax_build::build_cpu;
+use relax_build::{KernelCheck, build_cpu};
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program};
@@ -144,7 +144,8 @@ fn load(case: &Case, lowered: &Module, backend: Backend) -> Result<machine::Modu
     let broken = |why: String| Refusal::Broken(why);
     let mut module = match (backend, compiler()) {
         (Backend::Cpu, Some((compiler, cache))) => {
-            let image = build_cpu(lowered, &around, Sums::Exact, compiler, cache);
+            let image =
+                build_cpu(lowered, &around, Sums::Exact, (compiler, cache), KernelCheck::Off);
             let image = image.map_err(|error| match error {
                 relax_build::BuildError::Compiler(error) => broken(error.to_string()),
                 _ => Refusal::Unsupported,

@@ -1,0 +1,163 @@
+//! Shared objects that pass the kernel check. What was found lies beside the object in the cache, so that it is checked once.
+//! Where a kernel differs from the interpreter, all are compiled again with fewer optimizations and checked again.
+
+use crate::BuildError;
+use crate::kernel_check::{Budget, Verdict, check};
+use relax_cpu::{Cache, Compiler, Object};
+use relax_emit::{Kernel, Source, Sums};
+use relax_runtime::program::KernelCheck as Results;
+use relax_syntax::ir::Module;
+use std::fmt::Write;
+
+/// Changes where verdicts may change for the same kernels.
+const VERSION: u32 = 1;
+/// The kind of note beside an object.
+const NOTE: &str = "checks";
+
+/// Whether kernels are compared with the interpreter when they are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelCheck {
+    /// They are not.
+    Off,
+    /// They are, each within this budget.
+    Within(Budget),
+}
+
+impl Default for KernelCheck {
+    fn default() -> Self {
+        Self::Within(Budget::default())
+    }
+}
+
+/// The tensor programs of a module and their C text.
+pub(crate) struct Unit<'u> {
+    pub(crate) module: &'u Module,
+    pub(crate) source: &'u Source,
+    pub(crate) sums: Sums,
+    pub(crate) compiler: &'u Compiler,
+    pub(crate) cache: &'u Cache,
+}
+
+impl Unit<'_> {
+    /// The object, compiled or found in the cache.
+    pub(crate) fn object(&self, compiler: &Compiler) -> Result<Object, relax_cpu::Error> {
+        relax_cpu::object(&self.source.text, self.source.parts, compiler, self.cache)
+    }
+
+    /// The bytes of an object whose kernels agree with the interpreter as far as they were compared.
+    pub(crate) fn checked(&self, budget: Budget) -> Result<(Vec<u8>, Results), BuildError> {
+        let object = self.object(self.compiler)?;
+        let verdicts = self.verdicts(&object, budget)?;
+        let miscompiled = self.miscompiled(&verdicts);
+        if miscompiled.is_empty() {
+            return Ok((object.bytes()?, self.results(verdicts, miscompiled)));
+        }
+        let object = self.object(&self.compiler.with_few_optimizations())?;
+        let verdicts = self.verdicts(&object, budget)?;
+        if let Some((name, difference)) = self.differing(&verdicts).next() {
+            let compiler = self.compiler.version().to_owned();
+            let (name, difference) = (name.to_owned(), difference.to_owned());
+            return Err(BuildError::Miscompiled { name, compiler, difference });
+        }
+        Ok((object.bytes()?, self.results(verdicts, miscompiled)))
+    }
+
+    /// One for each kernel, in their order.
+    fn verdicts(&self, object: &Object, budget: Budget) -> Result<Vec<Verdict>, BuildError> {
+        let heading = self.heading(budget);
+        let known = object.note(NOTE).and_then(|note| read(&note, &heading, &self.source.kernels));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let library = object.load()?;
+        let verdict = |kernel: &Kernel| {
+            let program = self.module.tensor_program(&kernel.name);
+            let program = program.expect("invariant: kernels are printed from tensor programs");
+            check(program, (kernel, &library), self.sums, budget)
+        };
+        let verdicts: Vec<Verdict> = self.source.kernels.iter().map(verdict).collect();
+        object.write_note(NOTE, &written(&verdicts, &heading, &self.source.kernels))?;
+        Ok(verdicts)
+    }
+
+    /// All that decides verdicts on an object.
+    fn heading(&self, budget: Budget) -> String {
+        let programs =
+            self.source.kernels.iter().map(|kernel| self.module.tensor_program(&kernel.name));
+        let programs = blake3::hash(format!("{:?}", programs.collect::<Vec<_>>()).as_bytes());
+        let (steps, relax) = (budget.steps, env!("CARGO_PKG_VERSION"));
+        format!(
+            "kernel check {VERSION} of relax {relax}, {steps} steps, programs {}",
+            programs.to_hex()
+        )
+    }
+
+    fn differing<'v>(
+        &'v self,
+        verdicts: &'v [Verdict],
+    ) -> impl Iterator<Item = (&'v str, &'v str)> {
+        self.source.kernels.iter().zip(verdicts).filter_map(|(kernel, verdict)| match verdict {
+            Verdict::Differs { difference } => Some((kernel.name.as_str(), difference.as_str())),
+            _ => None,
+        })
+    }
+
+    fn miscompiled(&self, verdicts: &[Verdict]) -> Vec<(String, String)> {
+        let version = self.compiler.version();
+        let differing = self.differing(verdicts);
+        differing
+            .map(|(name, why)| (name.to_owned(), format!("{why} (compiler: {version})")))
+            .collect()
+    }
+
+    fn results(&self, verdicts: Vec<Verdict>, miscompiled: Vec<(String, String)>) -> Results {
+        let mut results = Results { miscompiled, ..Results::default() };
+        for (kernel, verdict) in self.source.kernels.iter().zip(verdicts) {
+            match verdict {
+                Verdict::Unchecked { reason } => {
+                    results.unchecked.push((kernel.name.to_string(), reason))
+                }
+                _ => results.agree += 1,
+            }
+        }
+        results
+    }
+}
+
+/// A heading, then a line for each kernel: its name, the verdict, and a detail.
+fn written(verdicts: &[Verdict], heading: &str, kernels: &[Kernel]) -> String {
+    let mut text = format!("{heading}\n");
+    for (kernel, verdict) in kernels.iter().zip(verdicts) {
+        let (what, detail) = match verdict {
+            Verdict::Agrees { cases } => ("agrees", cases.to_string()),
+            Verdict::Unchecked { reason } => ("unchecked", reason.replace('\n', " ")),
+            Verdict::Differs { difference } => ("differs", difference.replace('\n', " ")),
+        };
+        let _ = writeln!(text, "{}\t{what}\t{detail}", kernel.symbol);
+    }
+    text
+}
+
+/// `None` for a note on other kernels, another check, or one that is damaged.
+fn read(note: &str, heading: &str, kernels: &[Kernel]) -> Option<Vec<Verdict>> {
+    let mut lines = note.lines();
+    let is_of_these = lines.next() == Some(heading) && note.ends_with('\n');
+    let lines: Vec<&str> = lines.collect();
+    if !is_of_these || lines.len() != kernels.len() {
+        return None;
+    }
+    let verdict = |(line, kernel): (&&str, &Kernel)| {
+        let mut fields = line.splitn(3, '\t');
+        let is_of_it = fields.next() == Some(kernel.symbol.as_str());
+        let (what, detail) = (fields.next().filter(|_| is_of_it)?, fields.next()?.to_owned());
+        match what {
+            "agrees" => {
+                Some(Verdict::Agrees { cases: detail.parse().ok().filter(|cases| *cases > 0)? })
+            }
+            "unchecked" => Some(Verdict::Unchecked { reason: detail }),
+            "differs" => Some(Verdict::Differs { difference: detail }),
+            _ => None,
+        }
+    };
+    lines.iter().zip(kernels).map(verdict).collect()
+}

@@ -1,0 +1,161 @@
+//! Comparison of a kernel's results with the interpreter's: bit for bit where the C text promises it, within a bound on
+//! rounding errors where float sums are reassociated or library functions round.
+
+use relax_emit::Sums;
+use relax_program::compare::tolerance;
+use relax_semantics::show::show_number;
+use relax_semantics::tensor::{Number, Tensor, strides};
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::TensorProgram;
+use relax_tir::analysis::bit_exact::is_bit_exact;
+use relax_tir::workspaces::is_workspace;
+
+/// Terms of the longest sums that the bound allows for, in units of f32 at the largest magnitude. Errors of indexing
+/// are of the order of the elements.
+const TERMS: f64 = 1024.0;
+/// Allowed multiple of the change that perturbed inputs cause.
+const PERTURBED: f64 = 64.0;
+
+/// How the results of one program are compared.
+#[derive(Clone, Debug)]
+pub(super) struct Agreement {
+    is_reassociated: bool,
+    /// Whether it calls functions that are right only within some units in the last place.
+    is_rounded: bool,
+    /// Whether it has floats narrower than f64.
+    is_mixed: bool,
+    /// Of each parameter buffer: nothing reads it after the program.
+    is_workspace: Vec<bool>,
+}
+
+impl Agreement {
+    pub(super) fn of(program: &TensorProgram, sums: Sums) -> Self {
+        let is_narrower = |dtype: DType| dtype.is_float() && dtype != DType::F64;
+        Self {
+            is_reassociated: sums == Sums::AnyOrder,
+            is_rounded: !is_bit_exact(program),
+            is_mixed: program.buffers.iter().any(|buffer| is_narrower(buffer.dtype)),
+            is_workspace: program
+                .buffer_params()
+                .map(|buffer| is_workspace(program, buffer))
+                .collect(),
+        }
+    }
+
+    pub(super) fn is_reassociated(&self) -> bool {
+        self.is_reassociated
+    }
+
+    /// Whether results are the interpreter's bit for bit.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.is_reassociated && !self.is_rounded
+    }
+
+    /// Compares all buffers after a run, but for elements that are undefined in `wanted`. Where there are `perturbed` results,
+    /// the interpreter's for inputs that are off by a rounding error, an ill-conditioned element may be as far off.
+    ///
+    /// # Errors
+    /// The buffer's position and the first difference: element, both values.
+    pub(super) fn compare(
+        &self,
+        wanted: &[Tensor],
+        perturbed: Option<&[Tensor]>,
+        found: &[Tensor],
+    ) -> Result<(), (usize, String)> {
+        let scale = wanted.iter().map(largest_magnitude).fold(0.0, f64::max);
+        for (at, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+            let is_ignored = self.is_reassociated && self.is_workspace[at];
+            if is_ignored && wanted.dtype().is_float() {
+                continue;
+            }
+            let change = perturbed.map_or(0.0, |perturbed| change(wanted, &perturbed[at]));
+            let bound = self.bound(wanted.dtype(), scale).max(PERTURBED * change);
+            self.compare_buffer(wanted, found, bound).map_err(|why| (at, why))?;
+        }
+        Ok(())
+    }
+
+    /// The greatest difference that rounding explains in a buffer of this dtype, beside some units in the last place.
+    fn bound(&self, dtype: DType, scale: f64) -> f64 {
+        if !dtype.is_float() {
+            return 0.0;
+        }
+        if self.is_reassociated {
+            return scale * (TERMS * f64::powi(2.0, -24) + half_unit(dtype));
+        }
+        if self.is_rounded && dtype == DType::F64 {
+            let unit = if self.is_mixed { f64::from(f32::EPSILON) } else { f64::EPSILON };
+            return scale * 16.0 * unit;
+        }
+        0.0
+    }
+
+    fn compare_buffer(&self, wanted: &Tensor, found: &Tensor, bound: f64) -> Result<(), String> {
+        let scale = largest_magnitude(wanted);
+        let is_far = |at: &usize| {
+            !self.is_near((wanted.number(*at), found.number(*at)), wanted.dtype(), (bound, scale))
+        };
+        // Of a slice the other elements were not computed.
+        let undefined = wanted.undefined_elements();
+        let is_compared = |at: &usize| undefined.is_none_or(|undefined| !undefined[*at]);
+        let far: Vec<usize> = (0..wanted.len()).filter(is_compared).filter(is_far).collect();
+        far.first().map_or(Ok(()), |&at| Err(difference(wanted, found, (at, far.len()))))
+    }
+
+    fn is_near(
+        &self,
+        (wanted, found): (Number, Number),
+        dtype: DType,
+        (bound, scale): (f64, f64),
+    ) -> bool {
+        let (a, b) = (wanted.as_f64(), found.as_f64());
+        match (wanted, found) {
+            (Number::Float(_), Number::Float(_)) if self.is_exact() => {
+                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+            }
+            (Number::Float(_), Number::Float(_)) => {
+                let near = bound.max(tolerance(dtype, a, scale));
+                a == b || (a.is_nan() && b.is_nan()) || (a.is_finite() && (a - b).abs() <= near)
+            }
+            _ => wanted == found || (a - b).abs() < bound,
+        }
+    }
+}
+
+/// Neighbours on either side of a tie round apart when a sum is reassociated.
+fn half_unit(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f64::powi(2.0, -10),
+        DType::BF16 => f64::powi(2.0, -7),
+        _ => 0.0,
+    }
+}
+
+/// The greatest difference of two results; infinite where one is NaN or infinite and the other is not.
+fn change(wanted: &Tensor, perturbed: &Tensor) -> f64 {
+    let distance = |at: usize| {
+        let (a, b) = (wanted.number(at).as_f64(), perturbed.number(at).as_f64());
+        let is_same = a == b || (a.is_nan() && b.is_nan());
+        let distance = if is_same { 0.0 } else { (a - b).abs() };
+        if distance.is_nan() { f64::INFINITY } else { distance }
+    };
+    (0..wanted.len()).map(distance).fold(0.0, f64::max)
+}
+
+/// Of the finite elements; 0 when there is none.
+fn largest_magnitude(tensor: &Tensor) -> f64 {
+    let magnitudes = (0..tensor.len()).map(|at| tensor.number(at).as_f64().abs());
+    magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
+}
+
+fn difference(wanted: &Tensor, found: &Tensor, (at, count): (usize, usize)) -> String {
+    let shape = wanted.shape().iter().zip(strides(wanted.shape()));
+    let index: Vec<usize> = shape.map(|(&extent, step)| at / step % extent.max(1)).collect();
+    let text = |tensor: &Tensor| show_number(tensor.dtype(), tensor.number(at));
+    let more = if count > 1 {
+        format!(" ({count} of {} elements differ)", wanted.len())
+    } else {
+        String::new()
+    };
+    format!("at {index:?}: expected {}, found {}{more}", text(wanted), text(found))
+}

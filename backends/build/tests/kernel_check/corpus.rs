@@ -1,0 +1,89 @@
+//! Kernels of the corpus: each agrees with the interpreter or is unchecked.
+
+use super::programs::programs;
+use relax_build::{Budget, Verdict, check_kernel};
+use relax_cpu::{Cache, Compiler};
+use relax_emit::{Sums, print_c};
+use relax_symbolic::Prover;
+use relax_syntax::ir::{Definition, Module, TensorProgram};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Programs of one C file.
+const CHUNK: usize = 80;
+/// A sample takes one program of so many; `RELAX_WHOLE=1` takes all.
+const STRIDE: usize = 12;
+
+#[derive(Debug, Default)]
+struct Tally {
+    agree: usize,
+    cases: usize,
+    /// How many, by reason.
+    unchecked: BTreeMap<String, usize>,
+    /// Names, with reasons.
+    names: Vec<String>,
+    differ: Vec<String>,
+    checking: Duration,
+}
+
+fn sample() -> Vec<TensorProgram> {
+    let is_whole = std::env::var("RELAX_WHOLE").is_ok_and(|whole| whole == "1");
+    programs().into_iter().step_by(if is_whole { 1 } else { STRIDE }).collect()
+}
+
+fn check_all(programs: &[TensorProgram], sums: Sums) -> Tally {
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
+    let mut tally = Tally::default();
+    for chunk in programs.chunks(CHUNK) {
+        let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
+        let module = Module { definitions, ..Module::default() };
+        let source = print_c(&module, &mut Prover::new(), sums);
+        let library = relax_cpu::build(&source.text, source.parts, &compiler, &cache);
+        let library = library.unwrap_or_else(|error| panic!("{error}"));
+        let start = Instant::now();
+        for kernel in &source.kernels {
+            let program = module.tensor_program(&kernel.name).expect("it was printed");
+            match check_kernel(program, (kernel, &library), sums, Budget::default()) {
+                Verdict::Agrees { cases } => {
+                    tally.agree += 1;
+                    tally.cases += cases;
+                }
+                Verdict::Unchecked { reason } => {
+                    tally.names.push(format!("{}: {reason}", kernel.name));
+                    *tally.unchecked.entry(reason).or_default() += 1;
+                }
+                Verdict::Differs { difference } => {
+                    tally.differ.push(format!("{}: {difference}", kernel.name));
+                }
+            }
+        }
+        tally.checking += start.elapsed();
+    }
+    tally
+}
+
+fn no_false_alarm(sums: Sums) {
+    let programs = sample();
+    let tally = check_all(&programs, sums);
+    let unchecked: usize = tally.unchecked.values().sum();
+    eprintln!(
+        "{sums:?}: {} agree in {} cases, {unchecked} unchecked: {:?}; {:?}",
+        tally.agree, tally.cases, tally.unchecked, tally.checking
+    );
+    eprintln!("{}", tally.names.join("\n"));
+    assert!(tally.differ.is_empty(), "{} differ:\n{}", tally.differ.len(), tally.differ.join("\n"));
+    assert!(unchecked * 20 <= tally.agree, "{unchecked} unchecked: {:?}", tally.unchecked);
+    assert!(tally.cases >= 5 * tally.agree, "{} cases", tally.cases);
+}
+
+#[test]
+fn exact_kernels_of_the_corpus_agree() {
+    no_false_alarm(Sums::Exact);
+}
+
+#[test]
+fn reassociated_kernels_of_the_corpus_agree() {
+    no_false_alarm(Sums::AnyOrder);
+}

@@ -1,0 +1,7 @@
+//! The kernel check: no false alarms on the corpus, a known miscompilation, and planted mistakes.
+
+mod corpus;
+mod known_pad;
+mod planted;
+#[path = "../../../cpu/tests/kernels/programs.rs"]
+mod programs;
