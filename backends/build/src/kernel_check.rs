@@ -62,7 +62,7 @@ pub enum Verdict {
     },
     /// No case could be compared.
     Unchecked {
-        /// Why.
+        /// What is in the way of a comparison.
         reason: String,
     },
     /// It gave something else.
