@@ -11,6 +11,8 @@ use std::fmt::Write;
 
 /// Changes where verdicts may change for the same kernels.
 const VERSION: u32 = 1;
+/// Kernels that are checked at a time.
+const THREADS: usize = 4;
 /// The kind of note beside an object.
 const NOTE: &str = "checks";
 
@@ -70,14 +72,33 @@ impl Unit<'_> {
             return Ok(known);
         }
         let library = object.load()?;
-        let verdict = |kernel: &Kernel| {
+        let verdicts = self.in_threads(&|kernel| {
             let program = self.module.tensor_program(&kernel.name);
             let program = program.expect("invariant: kernels are printed from tensor programs");
             check(program, (kernel, &library), self.sums, budget)
-        };
-        let verdicts: Vec<Verdict> = self.source.kernels.iter().map(verdict).collect();
+        });
         object.write_note(NOTE, &written(&verdicts, &heading, &self.source.kernels))?;
         Ok(verdicts)
+    }
+
+    /// A verdict for each kernel, in their order.
+    fn in_threads(&self, verdict: &(dyn Fn(&Kernel) -> Verdict + Sync)) -> Vec<Verdict> {
+        let kernels = &self.source.kernels;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(THREADS).min(kernels.len()).max(1);
+        let share = |first: usize| kernels.iter().skip(first).step_by(threads).map(verdict);
+        let mut shares: Vec<std::vec::IntoIter<Verdict>> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|first| scope.spawn(move || share(first).collect::<Vec<_>>()))
+                .collect();
+            let mut all = vec![share(0).collect::<Vec<_>>()];
+            all.extend(others.into_iter().map(|other| match other.join() {
+                Ok(verdicts) => verdicts,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }));
+            all.into_iter().map(IntoIterator::into_iter).collect()
+        });
+        (0..kernels.len()).filter_map(|at| shares[at % threads].next()).collect()
     }
 
     /// All that decides verdicts on an object.

@@ -167,13 +167,13 @@ impl Check<'_> {
         let wanted = run(&self.compiled, arguments, &mut steps);
         self.steps -= most - steps;
         match wanted {
-            Ok(wanted) => match call(self.code.0, self.code.1, arguments) {
+            Ok(wanted) => match self.call(arguments) {
                 Ok(found) => {
                     let perturbed = || {
                         let mut steps = most;
                         run(&self.compiled, &arguments.perturbed(), &mut steps).ok()
                     };
-                    self.compare(&wanted, &found, &perturbed)
+                    self.compare(&wanted, &found, (arguments.magnitude, &perturbed))
                 }
                 Err(fault) => Err(unexpected(fault, "a value")),
             },
@@ -183,7 +183,7 @@ impl Check<'_> {
             {
                 Err(Why::Skipped("it reads uninitialized elements".to_owned()))
             }
-            Err(Stop::Trap(trap)) => match call(self.code.0, self.code.1, arguments) {
+            Err(Stop::Trap(trap)) => match self.call(arguments) {
                 Err(Fault::Trap(site)) if is_same_trap(&site, &trap) => Ok(1),
                 Err(fault) => Err(unexpected(fault, &format!("the trap {}", trap.id))),
                 Ok(_) => Err(Why::Differs(format!("expected the trap {}, found a value", trap.id))),
@@ -214,7 +214,7 @@ impl Check<'_> {
             };
             let found = match &found {
                 Some(found) => found,
-                None => match call(self.code.0, self.code.1, arguments) {
+                None => match self.call(arguments) {
                     Ok(values) => found.insert(values),
                     Err(Fault::Broken(why)) => return Err(Why::Differs(why)),
                     // Another iteration may trap.
@@ -227,7 +227,7 @@ impl Check<'_> {
                 let mut steps = *most;
                 run(&compiled, &self.blank(&arguments.perturbed()), &mut steps).ok()
             };
-            compared += self.compare(&wanted, found, &perturbed)?;
+            compared += self.compare(&wanted, found, (arguments.magnitude, &perturbed))?;
         }
         reason.filter(|_| compared == 0).map_or(Ok(compared), |why| Err(Why::Skipped(why)))
     }
@@ -241,19 +241,29 @@ impl Check<'_> {
                 tensor.clone()
             }
         });
-        Arguments { tensors: tensors.collect(), ints: arguments.ints.clone() }
+        Arguments {
+            tensors: tensors.collect(),
+            ints: arguments.ints.clone(),
+            magnitude: arguments.magnitude,
+        }
+    }
+
+    fn call(&self, arguments: &Arguments) -> Result<Vec<Option<Tensor>>, Fault> {
+        call(self.code.0, self.code.1, (arguments, &self.writes))
     }
 
     fn compare(
         &self,
         wanted: &[Tensor],
-        found: &[Tensor],
-        perturbed: &dyn Fn() -> Option<Vec<Tensor>>,
+        found: &[Option<Tensor>],
+        (inputs, perturbed): (f64, &dyn Fn() -> Option<Vec<Tensor>>),
     ) -> Result<usize, Why> {
-        let Err(first) = self.agreement.compare(wanted, None, found) else { return Ok(1) };
+        let Err(first) = self.agreement.compare((wanted, None), found, inputs) else {
+            return Ok(1);
+        };
         let second = (!self.agreement.is_exact()).then(perturbed).flatten();
-        let second =
-            second.map(|perturbed| self.agreement.compare(wanted, Some(&perturbed), found));
+        let second = second
+            .map(|perturbed| self.agreement.compare((wanted, Some(&perturbed)), found, inputs));
         let (at, why) = match second {
             // Rounding errors of the inputs change as much: the case tells nothing.
             Some(Ok(())) => return Err(Why::Skipped("its results are ill-conditioned".to_owned())),

@@ -54,6 +54,7 @@ fn compiled(weights: &Path, folder: &Path, sums: Sums) -> Module {
     let around =
         Around { externals: &externals, source: &program.source, signatures: &program.module };
     let compiler = Compiler::of_system().expect("a C compiler");
+    // Results are compared with recorded ones.
     let image =
         build_cpu(&lowered, &around, sums, (&compiler, &Cache::at(folder)), KernelCheck::Off);
     let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();

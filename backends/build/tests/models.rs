@@ -201,6 +201,7 @@ fn built(model: &Model) -> Result<(), Failed> {
         source: &model.program.source,
         signatures: &model.program.module,
     };
+    // Results are compared with the interpreter's.
     let image = build_cpu(
         &lowered,
         &around,

@@ -221,6 +221,9 @@ pub(super) fn image(
                 let (name, line) = (&program.source.name, line);
                 Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
             }
+            failed @ BuildError::Miscompiled { .. } => Failure::missing(format!(
+                "{failed}\nTry another C compiler (CC), and report this. `--no-kernel-check` builds without the check."
+            )),
             other => Failure::missing(other),
         },
     )?;

@@ -60,7 +60,7 @@ pub(super) fn warn(check: Option<&KernelCheck>, terminal: &mut Terminal) {
     for (name, difference) in miscompiled {
         terminal.warn(&format!(
             "the C compiler miscompiles the tensor program `{name}`: {difference}; all kernels were compiled with fewer \
-             optimizations, which may be slower, and agree with the interpreter"
+             optimizations, which may be slower, and none differs from the interpreter"
         ));
     }
 }

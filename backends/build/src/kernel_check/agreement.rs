@@ -51,21 +51,25 @@ impl Agreement {
         !self.is_reassociated && !self.is_rounded
     }
 
-    /// Compares all buffers after a run, but for elements that are undefined in `wanted`. Where there are `perturbed` results,
-    /// the interpreter's for inputs that are off by a rounding error, an ill-conditioned element may be as far off.
+    /// Compares the buffers that were `found` after a run, but for elements that are undefined in `wanted`. `inputs` is the largest
+    /// magnitude in the arguments. Where there are `perturbed` results, the interpreter's for inputs that are off by a
+    /// rounding error, an ill-conditioned element may be as far off.
     ///
     /// # Errors
     /// The buffer's position and the first difference: element, both values.
     pub(super) fn compare(
         &self,
-        wanted: &[Tensor],
-        perturbed: Option<&[Tensor]>,
-        found: &[Tensor],
+        (wanted, perturbed): (&[Tensor], Option<&[Tensor]>),
+        found: &[Option<Tensor>],
+        inputs: f64,
     ) -> Result<(), (usize, String)> {
-        let scale = wanted.iter().map(largest_magnitude).fold(0.0, f64::max);
-        for (at, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-            let is_ignored = self.is_reassociated && self.is_workspace[at];
-            if is_ignored && wanted.dtype().is_float() {
+        let pairs = wanted.iter().zip(found).enumerate();
+        let pairs = pairs.filter_map(|(at, (wanted, found))| Some((at, wanted, found.as_ref()?)));
+        let pairs: Vec<_> = pairs.collect();
+        let scale =
+            pairs.iter().map(|(_, wanted, _)| largest_magnitude(wanted)).fold(inputs, f64::max);
+        for (at, wanted, found) in pairs {
+            if self.is_reassociated && self.is_workspace[at] && wanted.dtype().is_float() {
                 continue;
             }
             let change = perturbed.map_or(0.0, |perturbed| change(wanted, &perturbed[at]));
@@ -143,7 +147,7 @@ fn change(wanted: &Tensor, perturbed: &Tensor) -> f64 {
 }
 
 /// Of the finite elements; 0 when there is none.
-fn largest_magnitude(tensor: &Tensor) -> f64 {
+pub(super) fn largest_magnitude(tensor: &Tensor) -> f64 {
     let magnitudes = (0..tensor.len()).map(|at| tensor.number(at).as_f64().abs());
     magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
 }

@@ -1,5 +1,6 @@
 //! Arguments of checked kernels: extents at and around those of vectors and tiles, and elements.
 
+use super::agreement::largest_magnitude;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -57,6 +58,8 @@ pub(super) struct Arguments {
     pub(super) tensors: Vec<Tensor>,
     /// One for each other parameter.
     pub(super) ints: Vec<i64>,
+    /// The largest magnitude of a finite element.
+    pub(super) magnitude: f64,
 }
 
 /// In the order of their names.
@@ -112,42 +115,46 @@ pub(super) fn arguments_at(
     }
     // Small integers are valid indices more often.
     let ints = if seed.is_multiple_of(3) { 0..=2 } else { -3..=6 };
-    let (mut tensors, mut others) = (Vec::new(), Vec::new());
+    let (mut tensors, mut others, mut magnitude) = (Vec::new(), Vec::new(), 0.0_f64);
     for param in &program.params {
         match param {
             Param::Buffer(id) => {
                 let info = program.buffer(*id);
                 let shape = shape_at(info, extents)?;
-                tensors.push(tensor(&mut random, info.dtype, &shape, &ints));
+                let (elements, largest) = tensor(&mut random, info.dtype, &shape, &ints);
+                tensors.push(elements);
+                magnitude = magnitude.max(largest);
             }
             Param::Scalar(_) => others.push(random.int(&(-1..=5))),
             Param::Dim(name) => others.push(extents.of(name).unwrap_or(0)),
         }
     }
-    Some(Arguments { tensors, ints: others })
+    Some(Arguments { tensors, ints: others, magnitude })
 }
 
-/// Random elements; those of a large tensor repeat.
+/// Random elements, which repeat in a large tensor, and their largest magnitude.
 fn tensor(
     random: &mut Random,
     dtype: DType,
     shape: &[usize],
     ints: &std::ops::RangeInclusive<i64>,
-) -> Tensor {
+) -> (Tensor, f64) {
     let count: usize = shape.iter().product();
     if count <= DISTINCT {
-        return random.tensor(dtype, shape, ints);
+        let tensor = random.tensor(dtype, shape, ints);
+        let largest = largest_magnitude(&tensor);
+        return (tensor, largest);
     }
     let distinct = random.tensor(dtype, &[DISTINCT], ints);
     let positions: Vec<usize> = (0..count).map(|at| at % DISTINCT).collect();
-    distinct.select(shape, &positions)
+    (distinct.select(shape, &positions), largest_magnitude(&distinct))
 }
 
 impl Arguments {
     /// The same with each finite float off by about a rounding error, up or down.
     pub(super) fn perturbed(&self) -> Self {
         let tensors = self.tensors.iter().map(perturbed).collect();
-        Self { tensors, ints: self.ints.clone() }
+        Self { tensors, ints: self.ints.clone(), magnitude: self.magnitude }
     }
 }
 

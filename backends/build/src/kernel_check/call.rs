@@ -72,6 +72,16 @@ impl Guarded {
         guards.into_iter().all(|&byte| byte == self.guard)
     }
 
+    /// Whether the elements are those of the tensor that was copied.
+    fn is_like(&self, tensor: &Tensor) -> bool {
+        let (from, bytes) = bytes_of!(
+            tensor.data(), as_slice, as_ptr, F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool
+        );
+        // SAFETY: the elements of the tensor are initialized bytes.
+        let original = unsafe { std::slice::from_raw_parts(from, bytes) };
+        original == &self.all_bytes()[GUARD..GUARD + self.bytes]
+    }
+
     /// The elements as a tensor like the one that was copied.
     fn tensor(&mut self, like: &Tensor) -> Result<Tensor, String> {
         let elements = &self.all_bytes()[GUARD..GUARD + self.bytes];
@@ -86,15 +96,15 @@ impl Guarded {
     }
 }
 
-/// The buffers after a run of a kernel.
+/// The buffers that the program stores to, after a run of its kernel; `None` for the others.
 ///
 /// # Errors
 /// A trap, or a kernel that does what none may do.
 pub(super) fn call(
     kernel: &Kernel,
     library: &Library,
-    arguments: &Arguments,
-) -> Result<Vec<Tensor>, Fault> {
+    (arguments, writes): (&Arguments, &[bool]),
+) -> Result<Vec<Option<Tensor>>, Fault> {
     let mut guarded: Vec<Guarded> = arguments.tensors.iter().map(Guarded::new).collect();
     let lent = guarded.iter_mut().map(|tensor| {
         let data = tensor.elements().cast();
@@ -108,11 +118,18 @@ pub(super) fn call(
     if let Some(at) = guarded.iter().position(|tensor| !tensor.is_intact()) {
         return Err(Fault::Broken(format!("it stored beyond the bounds of buffer {at}")));
     }
+    let mut buffers = guarded.iter().zip(&arguments.tensors).zip(writes);
+    if let Some(at) = buffers.position(|((found, like), writes)| !writes && !found.is_like(like)) {
+        return Err(Fault::Broken(format!("it changed buffer {at}, which is an input")));
+    }
     if status != 0 {
         let site = usize::try_from(status).ok().and_then(|status| kernel.sites.get(status - 1));
         let unknown = || Fault::Broken(format!("it returned the unknown status {status}"));
         return Err(site.cloned().map_or_else(unknown, Fault::Trap));
     }
-    let values = guarded.iter_mut().zip(&arguments.tensors);
-    values.map(|(found, like)| found.tensor(like)).collect::<Result<_, _>>().map_err(Fault::Broken)
+    let values = guarded.iter_mut().zip(&arguments.tensors).zip(writes);
+    let value = |((found, like), writes): ((&mut Guarded, _), &bool)| {
+        writes.then(|| found.tensor(like)).transpose()
+    };
+    values.map(value).collect::<Result<_, _>>().map_err(Fault::Broken)
 }

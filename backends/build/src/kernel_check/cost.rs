@@ -41,7 +41,7 @@ fn of_statement(stmt: &Stmt, extents: &Extents) -> Option<u64> {
 
 pub(super) fn value(expr: &TExpr, extents: &Extents) -> Option<i64> {
     match expr {
-        TExpr::Int(value) => i64::try_from(*value).ok(),
+        TExpr::Int(value) => Some(*value),
         TExpr::Dim(name) => extents.of(name),
         TExpr::Binary(op, operands) => {
             let (a, b) = (value(&operands.0, extents)?, value(&operands.1, extents)?);

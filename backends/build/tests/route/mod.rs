@@ -87,6 +87,7 @@ pub(super) fn load(
         Device::Cpu | Device::Fast => {
             let sums = if device == Device::Fast { Sums::AnyOrder } else { Sums::Exact };
             let (compiler, cache) = compiler().ok_or("there is no C compiler")?;
+            // Every expectation is compared with the interpreter's value.
             let image = build_cpu(&lowered, &around, sums, (compiler, cache), KernelCheck::Off);
             let image = image.map_err(|error| match error {
                 BuildError::Kernel { reason, .. } => format!("a kernel has no code: {reason}"),

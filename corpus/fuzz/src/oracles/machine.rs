@@ -144,6 +144,7 @@ fn load(case: &Case, lowered: &Module, backend: Backend) -> Result<machine::Modu
     let broken = |why: String| Refusal::Broken(why);
     let mut module = match (backend, compiler()) {
         (Backend::Cpu, Some((compiler, cache))) => {
+            // The oracle compares whole programs with the interpreter.
             let image =
                 build_cpu(lowered, &around, Sums::Exact, (compiler, cache), KernelCheck::Off);
             let image = image.map_err(|error| match error {
