@@ -6,7 +6,6 @@ use relax_semantics::check::Checked;
 use relax_semantics::ops::{Literal, Operator, bind};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{Atom, Callee, Expr, VarId};
 use std::collections::BTreeMap;
@@ -52,7 +51,7 @@ pub fn constraint_check(
     // Defaults are told apart from operands only to leave out the last ones.
     let given = bind(row, positional, keywords, &|_| None).ok()?;
     let positional = args.to_vec();
-    let all = bind(row, positional, attrs.to_vec(), &spelled).ok()?;
+    let all = bind(row, positional, attrs.to_vec(), &Literal::atom).ok()?;
     let last = given.iter().rposition(Option::is_some)?;
     let mut operands = vec![Atom::Str(Name::new(row.name))];
     operands.extend(all[..=last].iter().map(|atom| described(atom, annotations)));
@@ -76,17 +75,5 @@ fn described(atom: &Atom, annotations: &[Annotation]) -> Atom {
             tensor(&Annotation::tensor(dims, constant.dtype))
         }
         _ => atom.clone(),
-    }
-}
-
-fn spelled(literal: Literal) -> Atom {
-    let integer = |value: i64| Atom::Dim(Dim::Int(value));
-    match literal {
-        Literal::None => Atom::None,
-        Literal::Int(value) => integer(value),
-        Literal::Float(value) => Atom::Float(value),
-        Literal::Bool(value) => Atom::Bool(value),
-        Literal::Str(text) => Atom::Str(Name::new(text)),
-        Literal::Ints(values) => Atom::Tuple(values.iter().map(|&value| integer(value)).collect()),
     }
 }

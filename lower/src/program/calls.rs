@@ -9,7 +9,6 @@ use relax_runtime::instruction::{
 use relax_semantics::ops::{self, Family, Literal, Operator, called_by_name, lookup, only_checks};
 use relax_syntax::Name;
 use relax_syntax::ast::{self, ExprKind};
-use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Callee, VarId};
 use relax_syntax::parse::parse_expression;
 
@@ -70,7 +69,7 @@ impl Code<'_, '_> {
         if [RUN_OPERATOR, "builtin.call_operator"].contains(&row.name) || only_checks(row) {
             return self.by_name(var, row, args, attrs);
         }
-        let bound = ops::bind(row, args.to_vec(), attrs.to_vec(), &written)
+        let bound = ops::bind(row, args.to_vec(), attrs.to_vec(), &Literal::atom)
             .map_err(|error| self.unsupported(format!("`{name}`: {error}")))?;
         match row.family {
             Family::Builtins => self.built_in(var, row, &bound),
@@ -351,18 +350,5 @@ impl Code<'_, '_> {
             "ceildiv" => DimOp::CeilDiv,
             other => return Err(self.unsupported(format!("there is no operation `{other}`"))),
         })
-    }
-}
-
-/// What stands for an operand that was left out.
-fn written(default: Literal) -> Atom {
-    let integer = |value: i64| Atom::Dim(Dim::Int(value));
-    match default {
-        Literal::None => Atom::None,
-        Literal::Int(value) => integer(value),
-        Literal::Float(value) => Atom::Float(value),
-        Literal::Bool(value) => Atom::Bool(value),
-        Literal::Str(text) => Atom::Str(Name::new(text)),
-        Literal::Ints(values) => Atom::Tuple(values.iter().map(|&value| integer(value)).collect()),
     }
 }

@@ -65,6 +65,20 @@ impl Literal {
         }
     }
 
+    /// The default as an atom of the text.
+    #[must_use]
+    pub fn atom(self) -> Atom {
+        let integer = |value: i64| Atom::Dim(Dim::Int(value));
+        match self {
+            Literal::None => Atom::None,
+            Literal::Int(value) => integer(value),
+            Literal::Float(value) => Atom::Float(value),
+            Literal::Bool(value) => Atom::Bool(value),
+            Literal::Str(text) => Atom::Str(Name::new(text)),
+            Literal::Ints(values) => Atom::Tuple(values.iter().map(|&v| integer(v)).collect()),
+        }
+    }
+
     /// The default as a value.
     #[must_use]
     pub fn value(self) -> Value {

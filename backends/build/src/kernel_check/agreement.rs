@@ -2,7 +2,7 @@
 //! rounding errors where float sums are reassociated or library functions round.
 
 use relax_emit::Sums;
-use relax_program::compare::tolerance;
+use relax_program::compare::{largest_difference, tolerance};
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::{Number, Tensor, strides};
 use relax_syntax::dtype::DType;
@@ -72,7 +72,8 @@ impl Agreement {
             if self.is_reassociated && self.is_workspace[at] && wanted.dtype().is_float() {
                 continue;
             }
-            let change = perturbed.map_or(0.0, |perturbed| change(wanted, &perturbed[at]));
+            let change =
+                perturbed.map_or(0.0, |perturbed| largest_difference(wanted, &perturbed[at]));
             let bound = self.bound(wanted.dtype(), scale).max(PERTURBED * change);
             self.compare_buffer(wanted, found, bound).map_err(|why| (at, why))?;
         }
@@ -133,17 +134,6 @@ fn half_unit(dtype: DType) -> f64 {
         DType::BF16 => f64::powi(2.0, -7),
         _ => 0.0,
     }
-}
-
-/// The greatest difference of two results; infinite where one is NaN or infinite and the other is not.
-fn change(wanted: &Tensor, perturbed: &Tensor) -> f64 {
-    let distance = |at: usize| {
-        let (a, b) = (wanted.number(at).as_f64(), perturbed.number(at).as_f64());
-        let is_same = a == b || (a.is_nan() && b.is_nan());
-        let distance = if is_same { 0.0 } else { (a - b).abs() };
-        if distance.is_nan() { f64::INFINITY } else { distance }
-    };
-    (0..wanted.len()).map(distance).fold(0.0, f64::max)
 }
 
 /// Of the finite elements; 0 when there is none.
