@@ -35,16 +35,8 @@ impl Printer<'_, '_> {
         let Some(found) = self.filled(&sum, a, b).or_else(|| self.filled(&sum, b, a)) else {
             return false;
         };
-        let mark = self.mark();
-        let (outside, shared) = (self.learned.clone(), self.shared.len());
-        self.facts.push();
-        let printed = self.filled_product(&found);
-        self.facts.pop();
-        self.shared.truncate(shared);
-        self.learned = outside;
-        if !printed {
-            self.forget(mark);
-        }
+        let printed = self.attempt(|printer| printer.filled_product(&found).then_some(()));
+        let printed = printed.is_some();
         self.multiplies |= printed;
         printed
     }

@@ -14,6 +14,7 @@
 
 mod accumulate;
 mod allocation;
+mod attempt;
 mod boundary;
 mod checks;
 mod conditions;

@@ -2,7 +2,6 @@
 //! far apart elements are. Only where every access is proved to be in bounds; else the loops stay loops.
 
 use crate::OUT_OF_MEMORY;
-use crate::checks::Checks;
 use crate::expressions::grouped;
 use crate::parallelize::{Plain, is_whole};
 use crate::printer::Printer;
@@ -51,44 +50,7 @@ pub(crate) struct Entered {
     pub(crate) conditions: usize,
 }
 
-/// Where a printer was, to go back to when something does not work.
-pub(crate) struct Mark {
-    lines: usize,
-    indent: usize,
-    sites: usize,
-    checks: Checks,
-    may_stop: bool,
-    functions: usize,
-    parts: usize,
-}
-
-impl Mark {
-    pub(crate) fn lines(&self) -> usize {
-        self.lines
-    }
-}
-
 impl Printer<'_, '_> {
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            lines: self.lines.len(),
-            indent: self.indent,
-            sites: self.sites.len(),
-            checks: self.checks,
-            may_stop: self.may_stop,
-            functions: self.functions.len(),
-            parts: self.parts,
-        }
-    }
-
-    pub(crate) fn forget(&mut self, mark: Mark) {
-        self.lines.truncate(mark.lines);
-        self.indent = mark.indent;
-        self.sites.truncate(mark.sites);
-        self.functions.truncate(mark.functions);
-        (self.checks, self.may_stop, self.parts) = (mark.checks, mark.may_stop, mark.parts);
-    }
-
     /// Prints a statement as a call, if it is a product; else nothing.
     pub(crate) fn multiply(&mut self, stmt: &Stmt) -> bool {
         self.try_multiply(stmt, &[])
@@ -129,17 +91,8 @@ impl Printer<'_, '_> {
     fn try_multiply(&mut self, stmt: &Stmt, followers: &[Plain]) -> bool {
         let Some(product) = Product::of(self.program, stmt) else { return false };
         let Some(roles) = self.roles(&product) else { return false };
-        let mark = self.mark();
-        let outside = self.learned.clone();
-        let shared = self.shared.len();
-        self.facts.push();
-        let printed = self.product(&product, &roles, followers);
-        self.facts.pop();
-        self.shared.truncate(shared);
-        self.learned = outside;
-        if !printed {
-            self.forget(mark);
-        }
+        let print = |printer: &mut Self| printer.product(&product, &roles, followers).then_some(());
+        let printed = self.attempt(print).is_some();
         self.multiplies |= printed;
         printed
     }

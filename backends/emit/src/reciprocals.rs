@@ -16,17 +16,9 @@ impl Printer<'_, '_> {
             return;
         }
         for divisor in self.divisors_of(item, body) {
-            let (mark, shared, within) = (self.mark(), self.shared.len(), self.learned.clone());
-            self.facts.push();
-            let text = self.narrow(&divisor);
-            self.facts.pop();
-            self.learned = within;
-            if self.lines.len() != mark.lines() {
-                // The checks that are dropped have shown nothing.
-                self.forget(mark);
-                self.shared.truncate(shared);
-                continue;
-            }
+            // Checks that are given up have shown nothing.
+            let text = self.attempt_inline(|printer| Some(printer.narrow(&divisor)));
+            let Some(text) = text else { continue };
             let name = self.names.fresh("by");
             self.line(&format!("const rx_divisor {name} = rx_by({text});"));
             self.divisors.push((divisor, name));

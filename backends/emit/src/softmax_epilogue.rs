@@ -36,17 +36,8 @@ impl Printer<'_, '_> {
             return false;
         }
         let Some(found) = self.find_shares(first, second) else { return false };
-        let mark = self.mark();
-        let within = self.learned.clone();
-        self.facts.push();
-        let text = self.shared_sum(&found);
-        self.facts.pop();
-        self.learned = within;
-        let plain = self.mark().lines() == mark.lines();
-        let Some(text) = text.filter(|_| plain) else {
-            self.forget(mark);
-            return false;
-        };
+        let text = self.attempt_inline(|printer| printer.shared_sum(&found));
+        let Some(text) = text else { return false };
         text.iter().for_each(|line| self.line(line));
         true
     }

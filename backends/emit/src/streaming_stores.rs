@@ -37,20 +37,14 @@ impl Printer<'_, '_> {
         {
             return false;
         }
-        let mark = self.mark();
-        let within = self.learned.clone();
-        self.facts.push();
-        self.ranges.enter(self.facts, item);
-        self.sources.bind_loop(item);
-        let values = self.indices(indices);
-        let value = self.expr(value, DType::F32);
-        let at = self.element(buffer, indices, values);
-        self.facts.pop();
-        self.learned = within;
-        if self.mark().lines() != mark.lines() {
-            self.forget(mark);
-            return false;
-        }
+        let printed = self.attempt_inline(|printer| {
+            printer.ranges.enter(printer.facts, item);
+            printer.sources.bind_loop(item);
+            let values = printer.indices(indices);
+            let value = printer.expr(value, DType::F32);
+            Some((printer.element(buffer, indices, values), value))
+        });
+        let Some((at, value)) = printed else { return false };
         let (var, name) = (self.scalars[&item.var].clone(), self.buffers[&buffer].clone());
         let extents: Vec<String> =
             self.extent_names(buffer).iter().map(|extent| format!("(double)({extent})")).collect();
