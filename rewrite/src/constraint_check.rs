@@ -2,12 +2,14 @@
 //! `builtin.check_operator("matmul", Tensor((n, k), "f32"), …)` checks the operands' annotations as the operator does, and
 //! its traps are the operator's.
 
+use crate::names::Names;
 use relax_semantics::check::Checked;
 use relax_semantics::ops::{Literal, Operator, bind};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::{Atom, Callee, Expr, VarId};
+use relax_syntax::ir::{Atom, Binding, Callee, Expr, VarId, VarInfo};
+use relax_syntax::span::Span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,4 +78,16 @@ fn described(atom: &Atom, annotations: &[Annotation]) -> Atom {
         }
         _ => atom.clone(),
     }
+}
+
+/// A check as a binding of its own, to stand before the call at `span`.
+pub fn check_binding(
+    check: Expr,
+    (names, vars): (&mut Names, &mut Vec<VarInfo>),
+    span: Span,
+) -> Binding {
+    let var = VarId(u32::try_from(vars.len()).expect("ids are u32"));
+    let name = names.fresh("checked");
+    vars.push(VarInfo { name, annotation: None, span });
+    Binding { var, expr: check }
 }

@@ -2,7 +2,9 @@
 //!
 //! Where a constraint is left to run time, the operator's check stands before the view.
 
-use relax_rewrite::constraint_check::{Left, assume_checked, constraint_check, left_claims};
+use relax_rewrite::constraint_check::{
+    Left, assume_checked, check_binding, constraint_check, left_claims,
+};
 use relax_rewrite::dims::assume_declared;
 use relax_rewrite::names::{Defined, Names};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
@@ -93,7 +95,10 @@ impl Walk<'_> {
         self.found += 1;
         let Some((check, view)) = self.view(row, binding) else { return };
         binding.expr = view;
-        before.extend(check.map(|expr| self.checked(expr, binding.var)));
+        if let Some(check) = check {
+            let span = self.vars[binding.var.0 as usize].span;
+            before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));
+        }
         self.done += 1;
     }
 
@@ -104,13 +109,6 @@ impl Walk<'_> {
         self.body(body);
         self.facts.pop();
         self.reached = before;
-    }
-
-    fn checked(&mut self, expr: Expr, of: VarId) -> Binding {
-        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
-        let (name, span) = (self.names.fresh("checked"), self.vars[of.0 as usize].span);
-        self.vars.push(VarInfo { name, annotation: None, span });
-        Binding { var, expr }
     }
 
     /// The view, and the check before it where a constraint is left to run time.

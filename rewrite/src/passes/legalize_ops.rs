@@ -10,7 +10,7 @@ mod results;
 
 use super::map_functions;
 use super::normalize::broadcasts;
-use crate::constraint_check::{Left, assume_checked, constraint_check, left_claims};
+use crate::constraint_check::{Left, assume_checked, check_binding, constraint_check, left_claims};
 use crate::dims::assume_declared;
 use crate::fallback::{Fallback, Reason};
 use crate::kernels::remaining::why_it_stays;
@@ -173,19 +173,14 @@ impl Walk<'_> {
         let span = self.vars[binding.var.0 as usize].span;
         match made {
             Ok(Made { check, call }) => {
-                before.extend(check.map(|expr| self.checked(expr, span)));
+                if let Some(check) = check {
+                    before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));
+                }
                 binding.expr = call;
                 self.done += 1;
             }
             Err(reason) => self.stays.push((span, row.short_name(), reason)),
         }
-    }
-
-    fn checked(&mut self, expr: Expr, span: Span) -> Binding {
-        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
-        let name = self.names.fresh("checked");
-        self.vars.push(VarInfo { name, annotation: None, span });
-        Binding { var, expr }
     }
 
     /// The elements of a constant stay the same where it is only moved.
