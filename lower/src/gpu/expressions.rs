@@ -1,7 +1,5 @@
 //! Index arithmetic as it is written in scheduled programs, folded where it is plain.
 
-use relax_semantics::tir::ranges::dim_op;
-use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use relax_syntax::span::Span;
 
@@ -60,18 +58,6 @@ pub(super) fn extent(item: &Loop) -> TExpr {
             };
             binary(BinOp::Max, length, TExpr::Int(0))
         }
-    }
-}
-
-/// The expression as a dim, where it is made of dims and literals.
-pub(super) fn as_dim(expr: &TExpr) -> Option<Dim> {
-    match expr {
-        TExpr::Int(value) => Some(Dim::Int(*value)),
-        TExpr::Dim(name) => Some(Dim::Var(name.clone())),
-        TExpr::Binary(op, operands) => {
-            Some(Dim::op(dim_op(*op)?, as_dim(&operands.0)?, as_dim(&operands.1)?))
-        }
-        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@
 
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
-use super::expressions::{as_dim, binary, extent, multiply};
+use super::expressions::{binary, extent, multiply};
 use super::program::Writer;
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
@@ -26,6 +26,7 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
 use relax_tir::analysis::dependence::loops::independent_loops;
+use relax_tir::dims::as_dim;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows that are known to be shorter are not worth more than a thread each.

@@ -6,7 +6,7 @@
 
 use super::Limits;
 use super::bind::{flattened, named};
-use super::expressions::{add, as_dim, binary, extent, multiply};
+use super::expressions::{add, binary, extent, multiply};
 use super::program::Writer;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{accesses, loaded, mentions, stored};
@@ -16,6 +16,7 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::DimVar;
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::span::Span;
+use relax_tir::dims::as_dim;
 use std::collections::BTreeSet;
 
 /// Bytes that a thread loads at once.

@@ -2,7 +2,8 @@
 
 use super::arguments::Extents;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{Stmt, StmtKind, TExpr};
+use relax_tir::dims::as_dim;
 
 /// `None` where a bound of a loop depends on more than extents.
 pub(super) fn steps(program: &TensorProgram, extents: &Extents) -> Option<u64> {
@@ -40,22 +41,5 @@ fn of_statement(stmt: &Stmt, extents: &Extents) -> Option<u64> {
 }
 
 pub(super) fn value(expr: &TExpr, extents: &Extents) -> Option<i64> {
-    match expr {
-        TExpr::Int(value) => Some(*value),
-        TExpr::Dim(name) => extents.of(name),
-        TExpr::Binary(op, operands) => {
-            let (a, b) = (value(&operands.0, extents)?, value(&operands.1, extents)?);
-            match op {
-                BinOp::Add => a.checked_add(b),
-                BinOp::Sub => a.checked_sub(b),
-                BinOp::Mul => a.checked_mul(b),
-                BinOp::FloorDiv if b > 0 => Some(a.div_euclid(b)),
-                BinOp::Mod if b > 0 => Some(a.rem_euclid(b)),
-                BinOp::Min => Some(a.min(b)),
-                BinOp::Max => Some(a.max(b)),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
+    as_dim(expr)?.eval(&|name| extents.of(name)).ok()
 }
