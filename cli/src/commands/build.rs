@@ -114,7 +114,7 @@ struct Made {
     fallbacks: usize,
 }
 
-/// What is told of a module file.
+/// The size of a module file, for the summary.
 struct Size {
     bytes: usize,
     kernels: usize,

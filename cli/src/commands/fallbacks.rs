@@ -46,7 +46,7 @@ pub(super) fn of_build(program: &Program) -> Vec<Fallback> {
     }
     let mut unwatched = Unwatched;
     let mut watch = Fallbacks::before(&mut unwatched);
-    // A program that a pass refuses is told of by `relax build`.
+    // `relax build` reports a program that a pass refuses.
     let _ = lower_for_cpu(&program.module, &Settings::default(), &mut watch);
     watch.found
 }
