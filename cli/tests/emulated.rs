@@ -14,9 +14,10 @@ use tempfile::TempDir;
 const PROGRAM: &str = r#"
 def main(x: Tensor(("n", 4), "f32")):
     n = sym_var(upper_bound=64)
-    a: Tensor((n, 4), "f32") = permute_dims(permute_dims(negative(x)))
-    b = permute_dims(abs(permute_dims(a)))
-    return nn.softmax(permute_dims(b), axis=0)
+    a: Tensor((4, n), "f32") = cumsum(permute_dims(x), axis=0)
+    b = cumsum(cumsum(a, axis=0), axis=0)
+    c = cumsum(cumsum(b, axis=0), axis=0)
+    return nn.softmax(cumsum(c, axis=0), axis=0)
 
 def dense(x: Tensor(("n", 16), "f32"), w: Tensor((16, 8), "f32"), b: Tensor((8,), "f32")):
     n = sym_var(lower_bound=2, upper_bound=64)

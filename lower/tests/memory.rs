@@ -70,19 +70,21 @@ def main(c: Tensor((), "bool"), x: Tensor(("n",), "f32")):
         r = {then}
     else:
         r = {otherwise}
-    a = call_tir(double, [x], Tensor((n,), "f32"))
+    a = call_tir(sums_before, [x], Tensor((n,), "f32"))
     s = call_tir(sum_of, [a], Tensor((), "f32"))
     return (r, s)
 
 def total(x: Tensor(("n",), "f32")):
     n = sym_var()
-    a = call_tir(double, [x], Tensor((n,), "f32"))
+    a = call_tir(sums_before, [x], Tensor((n,), "f32"))
     return call_tir(sum_of, [a], Tensor((), "f32"))
 
 @tensorir_function
-def double(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+def sums_before(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
     for i in range(n):
-        Y[i] = X[i] * 2.0
+        Y[i] = X[i]
+        if i > 0:
+            Y[i] += Y[i - 1]
 
 @tensorir_function
 def sum_of(X: Buffer(("n",), "f32"), Y: Buffer((), "f32")):

@@ -1,7 +1,8 @@
 //! Blocks of a body: the way to those that a pass works on, and what they look like after bindings were
 //! taken out.
 
-use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr};
+use relax_syntax::ir::{Binding, Block, BlockKind, Body, Expr, VarId};
+use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::BTreeSet;
 
 /// Puts the blocks of a body in order, none empty, no two plain ones adjacent; bodies within it are left to whoever changed them.
@@ -28,6 +29,22 @@ pub fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
             BlockKind::Dataflow { .. } => visit(block),
             BlockKind::Plain => for_each_branch(block, &mut |body| for_each_dataflow(body, visit)),
         }
+    }
+}
+
+/// Makes outputs of what dataflow blocks bind and something after them uses, in a body and in the branches of it.
+pub fn export_used(body: &mut Body) {
+    let mut used = BTreeSet::new();
+    atom_uses(&body.result, &mut used);
+    for block in body.blocks.iter_mut().rev() {
+        if let BlockKind::Dataflow { outputs } = &mut block.kind {
+            let bound = block.bindings.iter().map(|binding| binding.var);
+            let missing = bound.filter(|var| used.contains(var) && !outputs.contains(var));
+            let missing: Vec<VarId> = missing.collect();
+            outputs.extend(missing);
+        }
+        block.bindings.iter().for_each(|binding| expr_uses(&binding.expr, &mut used));
+        for_each_branch(block, &mut export_used);
     }
 }
 

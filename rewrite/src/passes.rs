@@ -5,6 +5,7 @@ pub mod bind_params;
 pub mod canonicalize_bindings;
 pub mod combine_parallel_matmul;
 pub mod convert_layout;
+pub mod convert_to_dataflow;
 pub mod drop_unit_loops;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;

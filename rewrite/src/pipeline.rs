@@ -5,7 +5,7 @@ use crate::fallback::Fallback;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
-    convert_layout, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
+    convert_layout, convert_to_dataflow, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
     eliminate_common_subexpr, eliminate_dead_code, fold_constant, fuse_ops, fuse_ops_by_pattern,
     fuse_tir, guard_constraints, inline_buffers, inline_private_functions, legalize_ops,
     lift_lambdas, lift_transform_params, lower_to_library, merge_composite_functions, name_dims,
@@ -55,6 +55,7 @@ pub static INGESTION: Stage = Stage {
     steps: &[&[
         Step::Once(&lift_lambdas::PASS),
         Step::Once(&normalize::PASS),
+        Step::Once(&convert_to_dataflow::PASS),
         Step::Once(&rewrite_dataflow_reshape::PASS),
     ]],
 };

@@ -4,6 +4,7 @@
 //! where the first does not, when its dims are written so that a step leaves i64: then it stays.
 
 use super::map_functions;
+use crate::blocks::export_used;
 use crate::dims::{atom_dims, evaluates_when_it_fits, say_the_same};
 use crate::in_place::{mentions, updated_in_place};
 use crate::pass::{Exactness, Pass, PassContext};
@@ -13,7 +14,7 @@ use relax_semantics::ops::{Effect, Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::ir::{Atom, Binding, BlockKind, Body, Callee, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId};
 use relax_syntax::resolve::expr_uses;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +36,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let available = Available { known: BTreeMap::new(), log: Vec::new() };
         let first = BTreeMap::new();
         let mut walk = Walk { module, function, context, updated, available, first };
-        walk.body(rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped"));
+        let body = rebuilt.lambda.body.as_mut().expect("invariant: only such are mapped");
+        walk.body(body);
         merged += walk.first.len();
+        // The first result of a call may have been hidden in the dataflow block that made it.
+        export_used(body);
         rebuilt
     });
     context.count("merged", merged, "calls");
@@ -68,12 +72,11 @@ impl Available {
         self.known.entry(key).or_default().push(known);
     }
 
-    /// Forgets what was inserted since the log had `length` entries, but for variables of `seen`.
-    fn forget(&mut self, length: usize, seen: &BTreeSet<VarId>) {
-        for key in self.log.split_off(length).into_iter().rev() {
-            let Some(known) = self.known.get_mut(&key).and_then(Vec::pop) else { continue };
-            if seen.contains(&known.var) {
-                self.insert(key, known);
+    /// Forgets what was inserted since the log had `length` entries.
+    fn forget(&mut self, length: usize) {
+        for key in self.log.split_off(length) {
+            if let Some(known) = self.known.get_mut(&key) {
+                known.pop();
             }
         }
     }
@@ -92,12 +95,8 @@ struct Walk<'a, 'c> {
 impl Walk<'_, '_> {
     fn body(&mut self, body: &mut Body) {
         for block in &mut body.blocks {
-            let before = self.available.log.len();
             for binding in &mut block.bindings {
                 self.binding(binding);
-            }
-            if let BlockKind::Dataflow { outputs } = &block.kind {
-                self.available.forget_hidden(before, outputs);
             }
         }
     }
@@ -105,7 +104,7 @@ impl Walk<'_, '_> {
     fn branch(&mut self, body: &mut Body) {
         let before = self.available.log.len();
         self.body(body);
-        self.available.forget(before, &BTreeSet::new());
+        self.available.forget(before);
     }
 
     fn binding(&mut self, binding: &mut Binding) {
@@ -211,13 +210,6 @@ impl Walk<'_, '_> {
                 )
         });
         found.map(|known| known.var)
-    }
-}
-
-impl Available {
-    /// Forgets variables of a dataflow block that are not seen after it.
-    fn forget_hidden(&mut self, length: usize, outputs: &[VarId]) {
-        self.forget(length, &outputs.iter().copied().collect());
     }
 }
 

@@ -5,7 +5,7 @@ use super::fit::Misfit;
 use super::function::Checker;
 use super::signature::Matching;
 use crate::ops::{
-    BindError, Effect, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name,
+    BindError, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name,
     is_deduced_by_name, lookup, only_checks,
 };
 use relax_syntax::Name;
@@ -40,7 +40,6 @@ impl Checker<'_> {
         match self.annotations[var.0 as usize].clone() {
             Annotation::Callable(Some(signature)) => self.value_call(&signature, operands),
             Annotation::Callable(None) | Annotation::Object => {
-                self.forbid_in_dataflow("a call of a function of which nothing is known");
                 self.leave("call: it is a function, and the arguments fit it".to_owned());
                 Annotation::Object
             }
@@ -101,9 +100,6 @@ impl Checker<'_> {
                 self.operand(atom);
             });
             return Annotation::Object;
-        }
-        if row.effect == Effect::Impure {
-            self.forbid_in_dataflow(&format!("`{}`, which has an effect,", row.name));
         }
         let positional = args.iter().map(|arg| self.operand(arg)).collect();
         let keywords =
@@ -209,12 +205,8 @@ impl Checker<'_> {
         let operands: Vec<_> = args.iter().map(|arg| self.atom(arg)).collect();
         let Some(callee) = self.module.function(name) else {
             // A tensor program in destination-passing style: its own boundary checks the buffers.
-            self.forbid_in_dataflow("a call in destination-passing style");
             return Annotation::Tuple(Vec::new());
         };
-        if self.effects.has_effect(name) {
-            self.forbid_in_dataflow(&format!("`{name}`, which has an effect,"));
-        }
         let params: Vec<_> =
             callee.lambda.params.iter().map(|&p| callee.param_annotation(p).clone()).collect();
         let result = self.results.get(name).cloned().unwrap_or(Annotation::Object);
@@ -228,9 +220,6 @@ impl Checker<'_> {
     }
 
     fn value_call(&mut self, signature: &Signature, operands: &[Annotation]) -> Annotation {
-        if !signature.pure {
-            self.forbid_in_dataflow("a call with an effect");
-        }
         let own = |name: &Name| name.starts_with(OWN);
         let matching = self.matched(&signature.params, operands, &own);
         matching.map_or(Annotation::Object, |matching| {

@@ -2,6 +2,7 @@
 
 use super::effects::{Effects, is_declared};
 use super::fit::{Fit, coarsen, fits, join, limited, more_precise};
+use super::purity::forbidden_in_dataflow;
 use super::signature::own_signature;
 use super::{Cast, Left, codes};
 use relax_syntax::Name;
@@ -276,6 +277,9 @@ impl Checker<'_> {
     }
 
     fn expr(&mut self, var: VarId, expr: &Expr) -> Annotation {
+        if self.in_dataflow {
+            self.require_dataflow(expr);
+        }
         match expr {
             Expr::Atom(atom) => {
                 let exact = match atom {
@@ -292,7 +296,6 @@ impl Checker<'_> {
             Expr::Get(atom, index) => self.get(atom, *index),
             Expr::MatchCast(atom, annotation) => self.match_cast(var, atom, annotation),
             Expr::If { condition, then, otherwise } => {
-                self.forbid_in_dataflow("an `if`");
                 self.condition(condition);
                 let then = self.branch(then);
                 let otherwise = self.branch(otherwise);
@@ -301,15 +304,19 @@ impl Checker<'_> {
                     dim.vars_all(&|name| self.bound.contains(name) || name.starts_with(OWN))
                 })
             }
-            Expr::Closure(lambda) => {
-                self.forbid_in_dataflow("a nested function");
-                self.closure(var, lambda)
-            }
+            Expr::Closure(lambda) => self.closure(var, lambda),
         }
     }
 
-    pub(super) fn forbid_in_dataflow(&mut self, what: &str) {
-        if self.in_dataflow {
+    /// A dataflow block holds what has no effect and no control flow.
+    fn require_dataflow(&mut self, expr: &Expr) {
+        let forbidden = forbidden_in_dataflow(
+            self.module,
+            &|name| self.effects.has_effect(name),
+            &|var| &self.annotations[var.0 as usize],
+            expr,
+        );
+        if let Some(what) = forbidden {
             let message = format!("{what} stands in a dataflow block");
             self.error(codes::DATAFLOW_CONTENT, self.span, message);
         }

@@ -14,10 +14,12 @@ mod function;
 mod known;
 mod order;
 mod phase;
+mod purity;
 pub(crate) mod signature;
 
 pub use cast::Cast;
 pub use phase::Phase;
+pub use purity::forbidden_in_dataflow;
 
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
