@@ -142,7 +142,9 @@ impl Printer<'_, '_> {
     }
 
     pub(crate) fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {
-        let Some(dim) = dim else { return false };
+        let Some(dim) = dim else {
+            return self.ranges.is_integer_within(self.facts, index, extent);
+        };
         let known = (dim.clone(), extent.clone());
         if self.learned.within.contains(&known) {
             return true;

@@ -106,6 +106,11 @@ impl Printer<'_, '_> {
         let is_index = self.typing.is_index(&operands.0) && self.typing.is_index(&operands.1);
         let a = self.expr(&operands.0, dtype);
         let b = self.expr(&operands.1, dtype);
+        if matches!(op, BinOp::ShiftLeft | BinOp::ShiftRight) {
+            let bits = i64::try_from(dtype.size() * 8).expect("invariant: a dtype has few bits");
+            let fits = self.ranges.is_integer_within(self.facts, &operands.1, &Dim::Int(bits));
+            return self.shift(op, dtype, &a, &b, if fits { Elided::Yes } else { Elided::No });
+        }
         if is_index && dtype == DType::I64 && !comparison {
             return self.index_operation(op, expr, operands, &a, &b);
         }
@@ -193,7 +198,9 @@ impl Printer<'_, '_> {
                 return cast(DType::F64, dtype, &call);
             }
             BinOp::FloorDiv | BinOp::Mod => return self.division(op, dtype, a, b),
-            BinOp::ShiftLeft | BinOp::ShiftRight => return self.shift(op, dtype, a, b),
+            BinOp::ShiftLeft | BinOp::ShiftRight => {
+                return self.shift(op, dtype, a, b, Elided::No);
+            }
             BinOp::Min | BinOp::Max => {
                 let name = if op == BinOp::Min { "min" } else { "max" };
                 return format!("rx_{name}_{}({a}, {b})", suffix(dtype));
@@ -216,10 +223,14 @@ impl Printer<'_, '_> {
     }
 
     fn division(&mut self, op: BinOp, dtype: DType, a: &str, b: &str) -> String {
-        let a = self.temporary(held(dtype), a);
-        let b = self.temporary(held(dtype), b);
-        self.counted(Elided::No);
-        self.not_zero(&b);
+        let is_positive = b.parse::<i64>().is_ok_and(|divisor| divisor > 0);
+        self.counted(if is_positive { Elided::Yes } else { Elided::No });
+        let (mut a, mut b) = (a.to_owned(), b.to_owned());
+        if !is_positive {
+            a = self.temporary(held(dtype), &a);
+            b = self.temporary(held(dtype), &b);
+            self.not_zero(&b);
+        }
         let (name, sign) = division(op);
         if dtype.class() == Class::Unsigned {
             return narrowed(dtype, format!("({a} {sign} {b})"));
@@ -227,12 +238,12 @@ impl Printer<'_, '_> {
         narrowed(dtype, format!("rx_{name}_i64({a}, {b})"))
     }
 
-    fn shift(&mut self, op: BinOp, dtype: DType, a: &str, b: &str) -> String {
-        let bits = dtype.size() * 8;
-        let known = b.parse::<usize>().is_ok_and(|count| count < bits);
-        self.counted(if known { Elided::Yes } else { Elided::No });
-        let count = if known { b.to_owned() } else { self.temporary(held(dtype), b) };
-        if !known {
+    fn shift(&mut self, op: BinOp, dtype: DType, a: &str, b: &str, check: Elided) -> String {
+        self.counted(check);
+        let mut count = grouped(b);
+        if check == Elided::No {
+            let bits = dtype.size() * 8;
+            count = self.temporary(held(dtype), b);
             let message = format!("shifts {dtype} by a count outside of 0 to {}", bits - 1);
             self.stop_if(&format!("(uint64_t){count} >= {bits}"), "tir/shift", message);
         }

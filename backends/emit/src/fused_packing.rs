@@ -5,10 +5,11 @@
 
 use crate::OUT_OF_MEMORY;
 use crate::multiply::{at_most_one_place, lone};
+use crate::outline::Outlined;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, TExpr};
 use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
 
 /// Which loops are which.
@@ -26,6 +27,9 @@ struct Filled<'s> {
     columns: Vec<&'s Loop>,
     along: Vec<&'s Loop>,
 }
+
+/// Terms of a row of a product that are added at once, so that the row is read and written once for all of them.
+const TERMS: i64 = 8;
 
 impl Printer<'_, '_> {
     /// Prints a statement as such a product, if it is one; else nothing.
@@ -114,9 +118,11 @@ impl Printer<'_, '_> {
         let (m, n, depth) = (count(rows), count(columns), count(along));
         let named = [extents(columns), extents(along)];
         let Some((fill, frame)) = self.filling(found, &named) else { return false };
+        let none = || ("NULL".to_owned(), "NULL".to_owned());
+        let (weigh, weights) = self.weighing(found).unwrap_or_else(none);
         let threads = self.threads;
         let call = format!(
-            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {first}, {out_row})"
+            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {first}, {out_row})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
@@ -174,15 +180,83 @@ impl Printer<'_, '_> {
         if !plain || !outlined.is_plain() {
             return None;
         }
-        let (name, used) = (self.part_name(), self.used(&outlined));
-        let number = |name| ("int64_t", name);
-        let given =
-            [number("k0"), number("deep"), number("c0"), number("width"), ("float *", "to")];
-        self.define_block(&name, &used, &given, &outlined);
+        Some(self.framed(&outlined, &[("float *", "to")]))
+    }
+
+    /// A function over terms and columns and its frame, as arguments; `more` are its other parameters.
+    fn framed(&mut self, outlined: &Outlined, more: &[(&str, &str)]) -> (String, String) {
+        let (name, used) = (self.part_name(), self.used(outlined));
+        let mut given = ["k0", "deep", "c0", "width"].map(|name| ("int64_t", name)).to_vec();
+        given.extend(more);
+        self.define_block(&name, &used, &given, outlined);
         let values: String = used.iter().map(|shared| format!("{}, ", shared.name)).collect();
         let frame = self.names.fresh("frame");
         self.line(&format!("const struct {name}_frame {frame} = {{{values}0}};"));
-        Some((format!("{name}_block"), format!("&{frame}")))
+        (format!("{name}_block"), format!("&{frame}"))
+    }
+
+    /// The function that adds terms of a single row of the product to it, and its frame: each element of the computed
+    /// factor is used once, so it goes through no block. For one loop over columns, along which elements lie side by side.
+    fn weighing(&mut self, found: &Filled) -> Option<(String, String)> {
+        let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
+            return None;
+        };
+        let mut side_by_side = true;
+        visit(&found.right, &mut |part| {
+            if let TExpr::Load { indices, .. } = part
+                && let Some((last, before)) = indices.split_last()
+            {
+                let own = std::slice::from_ref(last);
+                side_by_side &= !mentions(before, column.var)
+                    && (lone(last) == Some(column.var) || !mentions(own, column.var));
+            }
+        });
+        if !side_by_side {
+            return None;
+        }
+        let aside = self.leave();
+        let before = self.lines.len();
+        // `x * (q * s) + y * (r * s)` is `(x * q + y * r) * s`, where `s` stays for all terms that are added at once.
+        let (each, shared) = match &found.right {
+            TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.1, along.var) => {
+                (&both.0, Some(&both.1))
+            }
+            TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.0, along.var) => {
+                (&both.1, Some(&both.0))
+            }
+            whole => (whole, None),
+        };
+        let value = self.expr(each, DType::F32);
+        let shared = shared.map(|shared| self.expr(shared, DType::F32));
+        let plain = self.lines.len() == before;
+        let (inner, own) = (self.scalars[&column.var].clone(), self.scalars[&along.var].clone());
+        let wishes = ["term", "lane", "sum", "x", "step", "y"];
+        let [term, lane, sum, x, step, y] = wishes.map(|wish| self.names.fresh(wish));
+        self.line(&format!("int64_t {term} = 0;"));
+        for terms in [TERMS, 1] {
+            self.line(&format!("for (; {term} + {terms} <= deep; {term} += {terms})"));
+            self.line(&format!("    for (int64_t {lane} = 0; {lane} < width; {lane}++) {{"));
+            self.line(&format!("        const int64_t {inner} = c0 + {lane};"));
+            self.line(&format!("        float {sum} = 0;"));
+            for at in 0..terms {
+                self.line(&format!(
+                    "        {{ const int64_t {own} = k0 + {term} + {at}; {sum} += {x}[({term} + {at}) * {step}] * {value}; }}"
+                ));
+            }
+            if let Some(shared) = &shared {
+                self.line(&format!("        const int64_t {own} = k0 + {term};"));
+                self.line(&format!("        {sum} *= {shared};"));
+            }
+            self.line(&format!("        {y}[{lane}] += {sum};"));
+            self.line("    }");
+        }
+        let outlined = self.come_back(aside);
+        let more = [
+            ("const float *restrict", x.as_str()),
+            ("int64_t", step.as_str()),
+            ("float *restrict", y.as_str()),
+        ];
+        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
     }
 
     /// Variables of loops from the number of an iteration; the first one needs no extent.
@@ -205,6 +279,23 @@ impl Printer<'_, '_> {
             text = format!("if (++{name} == {extent}) {{ {name} = 0; {text} }}");
         }
         self.line(&text);
+    }
+}
+
+/// Whether an expression is the same for [`TERMS`] terms that follow a multiple of it.
+fn stays_for_terms(expr: &TExpr, term: ScalarId) -> bool {
+    match expr {
+        TExpr::Scalar(var) => *var != term,
+        TExpr::Binary(BinOp::FloorDiv, both)
+            if both.0 == TExpr::Scalar(term) && matches!(both.1, TExpr::Int(1..)) =>
+        {
+            matches!(both.1, TExpr::Int(by) if by % TERMS == 0)
+        }
+        TExpr::Binary(_, both) => stays_for_terms(&both.0, term) && stays_for_terms(&both.1, term),
+        TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for_terms(index, term)),
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => stays_for_terms(operand, term),
+        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) => true,
+        TExpr::Select(_) | TExpr::Call(..) => false,
     }
 }
 

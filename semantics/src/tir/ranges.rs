@@ -2,11 +2,11 @@
 
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::dtype::DType;
+use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::DimVar;
 use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, TExpr, UnOp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Far from the ends of i64: what stays within these leaves room for a few more steps.
 const SAFE: i64 = 1 << 62;
@@ -39,8 +39,8 @@ pub fn assume_declared(facts: &mut dyn Facts, dims: &[DimVar]) {
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     dims: BTreeMap<ScalarId, Dim>,
-    /// Names of what is no index arithmetic.
-    data: BTreeSet<ScalarId>,
+    /// Names of what is no index arithmetic, and what they stand for.
+    data: BTreeMap<ScalarId, TExpr>,
 }
 
 impl Ranges {
@@ -73,7 +73,7 @@ impl Ranges {
                 self.dims.insert(var, dim);
             }
         } else if !self.is_index(value) {
-            self.data.insert(var);
+            self.data.insert(var, value.clone());
         }
     }
 
@@ -87,9 +87,71 @@ impl Ranges {
             TExpr::Scalar(id) => self.dims.get(id).cloned(),
             TExpr::Unary(UnOp::Negate, operand) => op(DimOp::Sub, &TExpr::Int(0), operand),
             TExpr::Cast(DType::I64, operand) => self.dim(operand),
-            TExpr::Binary(binary, operands) => op(dim_op(*binary)?, &operands.0, &operands.1),
+            TExpr::Binary(binary, operands) => {
+                let (op, right) = integer_op(*binary, &operands.1)?;
+                let right = right.map_or_else(|| self.dim(&operands.1), Some)?;
+                Some(Dim::op(op, self.dim(&operands.0)?, right))
+            }
             _ => None,
         }
+    }
+
+    /// An integer of any dtype as a dim, with that dtype where it is no index arithmetic: what casts and operations
+    /// make of indices where it is proved that none of them wraps, and lowest bits of anything. Of those only the
+    /// range is known; as it is assumed, the caller opens a scope of facts.
+    fn integer(&self, facts: &mut dyn Facts, expr: &TExpr) -> Option<(Dim, Option<DType>)> {
+        if let Some(dim) = self.dim(expr) {
+            return Some((dim, None));
+        }
+        let (dim, dtype) = match expr {
+            TExpr::Scalar(id) => return self.integer(facts, self.data.get(id)?),
+            TExpr::Cast(dtype, operand) => (self.integer(facts, operand)?.0, *dtype),
+            TExpr::Binary(binary, operands) => {
+                let Some((left, left_dtype)) = self.integer(facts, &operands.0) else {
+                    return Some((lowest_bits(facts, expr)?, None));
+                };
+                let (op, right) = integer_op(*binary, &operands.1)?;
+                let (right, right_dtype) = match right {
+                    Some(right) => (right, None),
+                    None => self.integer(facts, &operands.1)?,
+                };
+                let divides = matches!(op, DimOp::FloorDiv | DimOp::FloorMod);
+                let positive = Claim::new(0, Relation::Less, right.clone());
+                if divides && !is_proved(facts, &positive) {
+                    return None;
+                }
+                (Dim::op(op, left, right), left_dtype.or(right_dtype)?)
+            }
+            _ => return None,
+        };
+        let (least, most) = integer_limits(dtype)?;
+        let holds = is_proved(facts, &Claim::new(least, Relation::AtMost, dim.clone()))
+            && is_proved(facts, &Claim::new(dim.clone(), Relation::AtMost, most));
+        holds.then_some((dim, Some(dtype)))
+    }
+
+    /// Whether a count of bits is proved to be one that its dtype has, or any has where it is index arithmetic.
+    pub fn is_shift_count(&self, facts: &mut dyn Facts, count: &TExpr) -> bool {
+        facts.push();
+        let known = self.integer(facts, count);
+        let fits = known.is_some_and(|(dim, dtype)| {
+            let bits = dtype.map_or(8, |dtype| i64::try_from(dtype.size() * 8).unwrap_or(8));
+            is_proved(facts, &Claim::new(0, Relation::AtMost, dim.clone()))
+                && is_proved(facts, &Claim::new(dim, Relation::Less, bits))
+        });
+        facts.pop();
+        fits
+    }
+
+    /// Whether an integer of any dtype is proved to be at least 0 and less than an extent.
+    pub fn is_integer_within(&self, facts: &mut dyn Facts, integer: &TExpr, extent: &Dim) -> bool {
+        facts.push();
+        let within = self.integer(facts, integer).is_some_and(|(dim, _)| {
+            is_proved(facts, &Claim::new(0, Relation::AtMost, dim.clone()))
+                && is_proved(facts, &Claim::new(dim, Relation::Less, extent.clone()))
+        });
+        facts.pop();
+        within
     }
 
     /// Whether an expression is index arithmetic, which traps where it leaves i64.
@@ -97,7 +159,7 @@ impl Ranges {
     pub fn is_index(&self, expr: &TExpr) -> bool {
         match expr {
             TExpr::Int(_) | TExpr::Dim(_) => true,
-            TExpr::Scalar(id) => !self.data.contains(id),
+            TExpr::Scalar(id) => !self.data.contains_key(id),
             TExpr::Unary(UnOp::Negate | UnOp::Invert, operand)
             | TExpr::Cast(DType::I64, operand) => self.is_index(operand),
             TExpr::Binary(op, operands) => {
@@ -148,6 +210,43 @@ impl Ranges {
         let mut limits = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
         is_proved(facts, &Claim::new(-SAFE, Relation::AtMost, dim.clone()))
             && limits.any(|claim| is_proved(facts, &claim))
+    }
+}
+
+/// The operation on dims that an operation on integers is, and its right operand where that is another one: the
+/// lowest bits are a remainder, a shift to the right is a quotient, of negative integers too.
+fn integer_op(op: BinOp, right: &TExpr) -> Option<(DimOp, Option<Dim>)> {
+    let power = |bits: i64| (0..62).contains(&bits).then(|| Dim::Int(1 << bits));
+    match (op, right) {
+        (BinOp::BitAnd, TExpr::Int(mask)) => Some((DimOp::FloorMod, Some(after_mask(*mask)?))),
+        (BinOp::ShiftRight, TExpr::Int(bits)) => Some((DimOp::FloorDiv, Some(power(*bits)?))),
+        _ => Some((dim_op(op)?, None)),
+    }
+}
+
+/// The power of two after a mask of lowest bits.
+fn after_mask(mask: i64) -> Option<Dim> {
+    let next = mask.checked_add(1)?;
+    (next > 0 && next.count_ones() == 1).then_some(Dim::Int(next))
+}
+
+/// `x & m` of any integer `x`, as a dim of which no more is known than that it is in range.
+fn lowest_bits(facts: &mut dyn Facts, expr: &TExpr) -> Option<Dim> {
+    let TExpr::Binary(BinOp::BitAnd, operands) = expr else { return None };
+    let TExpr::Int(mask @ 0..) = operands.1 else { return None };
+    let own = Dim::Var(Name::new(format!("value {expr:?}")));
+    facts.assume(Claim::new(0, Relation::AtMost, own.clone()));
+    facts.assume(Claim::new(own.clone(), Relation::AtMost, mask));
+    Some(own)
+}
+
+/// The least and the greatest value of an integer dtype, of those that an i64 holds.
+fn integer_limits(dtype: DType) -> Option<(i64, i64)> {
+    let bits = u32::try_from(dtype.size() * 8).ok()?;
+    match dtype.class() {
+        Class::Signed => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
+        Class::Unsigned => Some((0, if bits == 64 { i64::MAX } else { (1 << bits) - 1 })),
+        Class::Bool | Class::Float => None,
     }
 }
 

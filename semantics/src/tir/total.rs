@@ -69,7 +69,9 @@ impl<'p, 'f> Total<'p, 'f> {
     }
 
     fn is_within(&mut self, ranges: &Ranges, index: &TExpr, extent: &Dim) -> bool {
-        let Some(dim) = ranges.dim(index) else { return false };
+        let Some(dim) = ranges.dim(index) else {
+            return ranges.is_integer_within(self.facts, index, extent);
+        };
         let known = (dim, extent.clone());
         if self.within.contains(&known) {
             return true;
@@ -90,7 +92,7 @@ impl<'p, 'f> Total<'p, 'f> {
             _ if !self.has_value(ranges, b) => return false,
             _ if is_comparison(op) => return true,
             BinOp::FloorDiv | BinOp::Mod if !self.is_positive(ranges, b) => return false,
-            BinOp::ShiftLeft | BinOp::ShiftRight => return self.is_count(ranges, b),
+            BinOp::ShiftLeft | BinOp::ShiftRight => return ranges.is_shift_count(self.facts, b),
             _ => {}
         }
         !ranges.is_index(expr) || self.stays(ranges, expr)
@@ -103,15 +105,5 @@ impl<'p, 'f> Total<'p, 'f> {
     fn is_positive(&mut self, ranges: &Ranges, divisor: &TExpr) -> bool {
         let Some(dim) = ranges.dim(divisor) else { return false };
         is_proved(self.facts, &Claim::new(0, Relation::Less, dim))
-    }
-
-    /// A count of bits that the dtype which it has been given has, or any has.
-    fn is_count(&mut self, ranges: &Ranges, count: &TExpr) -> bool {
-        let (inner, bits) = match count {
-            TExpr::Cast(dtype, inner) => (&**inner, dtype.size() * 8),
-            other => (other, 8),
-        };
-        let bits = Dim::Int(i64::try_from(bits).expect("invariant: a dtype has few bits"));
-        ranges.is_within(self.facts, inner, &bits)
     }
 }

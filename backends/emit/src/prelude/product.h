@@ -4,8 +4,12 @@ typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c
 /* Where B is computed: its terms k0 to k0 + deep of columns c0 to c0 + width, as panels, zeros beyond the width. */
 typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, float *to);
 
+/* The same for a single row of A: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
+typedef void (*rx_weigh)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, const float *x,
+                         int64_t step, float *y);
+
 /* A product, C with rows c_row apart, and how it is cut into parts. Where `fill` is not NULL it gives the elements of B, and
-   `first` is the number of the first term. */
+   `first` is the number of the first term; `weigh` may be NULL. */
 typedef struct rx_job {
     int64_t m, n, depth;
     rx_matrix a, b;
@@ -18,6 +22,8 @@ typedef struct rx_job {
     rx_fill fill;
     const void *filler;
     int64_t first;
+    rx_weigh weigh;
+    const void *weigher;
 } rx_job;
 
 static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
@@ -122,6 +128,9 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     return 0;
 }
 
+/* Columns of a single row that stay in the first cache while all terms are added to them. */
+#define RX_WIDE 4096
+
 /* Rows that are in the order of tiles at once. */
 #define RX_GROUP 1024
 
@@ -134,6 +143,14 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
+    if (job->m == 1 && job->weigh) {
+        for (int64_t j = c0; j < c1; j += RX_WIDE) {
+            const int64_t width = c1 - j < RX_WIDE ? c1 - j : RX_WIDE;
+            memset(job->c + j, 0, (size_t)width * 4);
+            job->weigh(job->weigher, job->first, job->depth, j, width, job->a.data, job->a.column, job->c + j);
+        }
+        return 0;
+    }
     if ((job->m > 1 || job->fill) && job->depth > 0) {
         int status = 0;
         for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
@@ -276,10 +293,10 @@ static __attribute__((noinline, unused)) int rx_product(
 /* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. */
 static __attribute__((noinline, unused)) int rx_product_filled(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
-    float *c, int64_t c_row) {
+    rx_weigh weigh, const void *weigher, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;
     /* What is not read has no steps. */
     const rx_matrix none = {a.data, 0, 0, 0};
-    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0};
+    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0, weigh, weigher};
     return rx_run(threads, &job);
 }
