@@ -6,6 +6,7 @@
 mod emulator;
 
 use emulator::{Emulator, Report};
+use relax_corpus::requirement;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -131,7 +132,7 @@ fn without_a_device_or_a_compiler_it_says_so() {
 fn the_measurements_go_through() {
     let Some(folder) = Folder::new() else { return };
     if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no python3");
+        requirement::skip("RELAX_REQUIRE_PYTHON", "there is no python3");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/gpu/run.py");

@@ -5,4 +5,6 @@ pub mod directive;
 pub mod files;
 pub mod harness;
 pub mod par_map;
+pub mod requirement;
+pub mod sample;
 pub mod structure;

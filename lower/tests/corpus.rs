@@ -5,6 +5,7 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::files;
 use relax_corpus::harness::{Mode, Rewrites, run_file_with};
+use relax_corpus::sample::Sample;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print, print_and_parse};
 use relax_program::well_formed_part::well_formed_part;
@@ -50,6 +51,11 @@ fn main() {
     let files = files::programs();
     let all = files.clone();
     let ratchet = Trial::test("calls_that_stay_operators", move || legalized(&all));
+    let saturated = saturated(&files);
+    let trial = |path: PathBuf| {
+        let is_saturated = saturated.contains(&path);
+        trial(path, is_saturated)
+    };
     let trials = files.into_iter().map(trial).chain([ratchet]).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -104,27 +110,34 @@ fn count(module: &Module, counts: &mut BTreeMap<&'static str, usize>) {
     bodies.for_each(|body| of_body(body, counts));
 }
 
-fn trial(path: PathBuf) -> Trial {
+fn trial(path: PathBuf, is_saturated: bool) -> Trial {
     Trial::test(files::name(&path), move || {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || hold(&path))?;
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn(move || hold(&path, is_saturated))?;
         thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
     })
 }
 
-/// Saturation takes longer than all other routes together: of the operators' files it is tried on every fourth,
-/// or with `RELAX_WHOLE=1` on all.
-fn is_saturated(path: &Path) -> bool {
-    let name = files::name(path);
-    let chosen = name.bytes().map(u32::from).sum::<u32>() % 4 == 0;
-    let is_quick = !name.starts_with("suite/ops/") && !name.starts_with("models/");
-    chosen || is_quick || std::env::var_os("RELAX_WHOLE").is_some()
+/// Saturation takes longer than all other routes together: of operators' files and models it is tried on one in so many.
+const SATURATED_STRIDE: usize = 4;
+
+/// The files on which saturation is tried.
+fn saturated(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let is_slow = |path: &&PathBuf| {
+        let name = files::name(path);
+        name.starts_with("suite/ops/") || name.starts_with("models/")
+    };
+    let (slow, quick): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(is_slow);
+    let slow = Sample::of("programs on which saturation is tried", SATURATED_STRIDE).take(slow);
+    slow.chain(quick).cloned().collect()
 }
 
-fn hold(path: &Path) -> Result<(), Failed> {
+fn hold(path: &Path, is_saturated: bool) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
     let mut routes =
         vec!["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
-    if is_saturated(path) {
+    if is_saturated {
         routes.push(SATURATED);
     }
     let known = RefCell::default();

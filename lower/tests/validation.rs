@@ -3,6 +3,7 @@
 
 use relax_corpus::files;
 use relax_corpus::par_map::par_map_chunks;
+use relax_corpus::sample::{Sample, is_whole};
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
 use relax_program::well_formed_part::well_formed_part;
@@ -53,13 +54,12 @@ const BREAKS: [(&str, &str); 16] = [
     (" += ", " = "),
     ("f64(", "f64(-"),
 ];
-/// Every so many programs on passes are broken, and how often one module is; with `RELAX_WHOLE=1` all of them, and
-/// many times as often.
-const MUTATED: (usize, usize) = (3, 12);
-const WHOLE: (usize, usize) = (1, 100);
+/// One in so many programs on passes is broken.
+const STRIDE: usize = 3;
 
-fn extent() -> (usize, usize) {
-    if std::env::var_os("RELAX_WHOLE").is_some() { WHOLE } else { MUTATED }
+/// How often one module is broken.
+fn most_mutants() -> usize {
+    if is_whole() { 100 } else { 12 }
 }
 
 /// Keeps what passes made of a program.
@@ -94,7 +94,8 @@ fn broken_results_of_passes_are_not_proved() {
         let name = files::name(path);
         name.starts_with("suite/passes") || name.starts_with("paper/")
     };
-    let paths = files::programs().into_iter().filter(of_passes).step_by(extent().0);
+    let sample = Sample::of("programs on passes that are broken", STRIDE);
+    let paths = sample.take(files::programs().into_iter().filter(of_passes));
     let mut all = Mutants::default();
     for share in par_map_chunks(paths.collect(), of_files) {
         all.refused += share.refused;
@@ -147,7 +148,7 @@ fn mutants(module: &Module) -> Vec<Module> {
     let text = print(module);
     let mut found = Vec::new();
     for (from, to) in BREAKS {
-        for (at, _) in text.match_indices(from).take(extent().1 / 4) {
+        for (at, _) in text.match_indices(from).take(most_mutants() / 4) {
             let broken = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
             let program = Program::load(Source::new("mutant", broken.as_str()));
             if !program.has_errors() && program.module != *module {
@@ -155,7 +156,7 @@ fn mutants(module: &Module) -> Vec<Module> {
             }
         }
     }
-    let step = found.len().div_ceil(extent().1).max(1);
+    let step = found.len().div_ceil(most_mutants()).max(1);
     found.into_iter().step_by(step).collect()
 }
 

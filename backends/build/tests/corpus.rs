@@ -8,6 +8,8 @@ mod route;
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
+use relax_corpus::requirement;
+use relax_corpus::sample::Sample;
 use relax_program::compare::compare;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
@@ -23,11 +25,8 @@ const STACK: usize = 256 << 20;
 /// Functions whose squares are beyond f32, so that their norms are infinite where sums are formed in f32.
 const BEYOND_F32: [&str; 2] = ["layer_norm: special", "rms_norm: special"];
 
-/// Of how many files one is held with sums in f32: all of them, if `RELAX_FAST_STRIDE` says nothing else.
-fn stride() -> usize {
-    let said = std::env::var("RELAX_FAST_STRIDE").ok().and_then(|text| text.parse().ok());
-    said.filter(|stride| *stride > 0).unwrap_or(1)
-}
+/// Of so many files one is run with sums in f32.
+const FAST: usize = 3;
 
 /// How many expectations were held on each device.
 static HELD: Mutex<BTreeMap<Device, usize>> = Mutex::new(BTreeMap::new());
@@ -35,16 +34,17 @@ static HELD: Mutex<BTreeMap<Device, usize>> = Mutex::new(BTreeMap::new());
 fn main() {
     let arguments = Arguments::from_args();
     let files = files::programs();
-    let mut devices = vec![(Device::Reference, 1)];
+    let mut devices = vec![(Device::Reference, files.clone())];
     if Device::Cpu.is_here() {
-        devices.extend([(Device::Cpu, 1), (Device::Fast, stride())]);
+        let fast = Sample::of("programs with sums in f32", FAST).take(files.clone());
+        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, files)]);
     } else {
-        eprintln!("there is no C compiler: {} files are not held on the cpu", files.len());
+        requirement::skip("RELAX_REQUIRE_CC", "no file is run on the cpu without a C compiler");
     }
-    let trials = devices.iter().flat_map(|&(device, stride)| {
-        files.iter().step_by(stride).map(move |path| {
-            let (name, path) = (files::name(path), path.clone());
-            Trial::test(format!("{device:?}/{name}"), move || on_stack(path, device))
+    let trials = devices.into_iter().flat_map(|(device, files)| {
+        files.into_iter().map(move |path| {
+            let name = format!("{device:?}/{}", files::name(&path));
+            Trial::test(name, move || on_stack(path, device))
         })
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());

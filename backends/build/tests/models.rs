@@ -4,6 +4,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
+use relax_corpus::requirement;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_onnx};
@@ -184,7 +185,7 @@ fn interpreted(model: &Model) -> Result<(), Failed> {
 
 fn built(model: &Model) -> Result<(), Failed> {
     let Ok(compiler) = Compiler::of_system() else {
-        eprintln!("SKIPPED: no C compiler");
+        requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
         return Ok(());
     };
     let cache = tempfile::tempdir()?;

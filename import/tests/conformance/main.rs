@@ -2,8 +2,8 @@
 //! against the outputs that come with it.
 //!
 //! `RELAX_ONNX_TESTS` names the folder that `./setup.sh onnx-tests` fetches; without it nothing is run, and
-//! said so. Every `RELAX_ONNX_STRIDE`-th test is run, by default all. `RELAX_BLESS=1` writes the table of
-//! `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
+//! said so. A sample of the tests is run; `RELAX_WHOLE=1` runs all of them, and `RELAX_BLESS=1` with it
+//! writes the table of `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
 
 #![allow(clippy::print_stdout)] // it tells what it found
 
@@ -11,17 +11,17 @@ mod case;
 mod table;
 
 use case::{Case, Outcome};
+use relax_corpus::sample::Sample;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// One test in so many is run.
+const STRIDE: usize = 3;
+
 /// The folder of the project.
 fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn number(variable: &str) -> Option<usize> {
-    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Runs the cases on all processors; the results are in the order of the cases.
@@ -54,13 +54,19 @@ fn main() {
         return;
     };
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let stride = number("RELAX_ONNX_STRIDE").unwrap_or(1).max(1);
     let mut cases = case::read(Path::new(&folder));
     assert!(!cases.is_empty(), "there are no tests in {}", folder.to_string_lossy());
-    if let Some(wanted) = &wanted {
-        cases.retain(|case| case.name.contains(wanted.as_str()));
-    }
-    let cases: Vec<Case> = cases.into_iter().step_by(stride).collect();
+    let is_whole = match &wanted {
+        Some(wanted) => {
+            cases.retain(|case| case.name.contains(wanted.as_str()));
+            false
+        }
+        None => {
+            let sample = Sample::of("tests of ONNX", STRIDE);
+            cases = sample.take(cases).collect();
+            sample.is_whole()
+        }
+    };
     let outcomes = run(&cases);
     let rows: Vec<_> = cases.iter().zip(&outcomes).collect();
     if wanted.is_some() {
@@ -68,7 +74,8 @@ fn main() {
     }
     println!("{}", table::summary(&rows));
     let page = project().join("docs/ONNX.md");
-    if std::env::var_os("RELAX_BLESS").is_some() && wanted.is_none() && stride == 1 {
+    if std::env::var_os("RELAX_BLESS").is_some() {
+        assert!(is_whole, "the table is written of all tests: RELAX_WHOLE=1");
         table::write(&page, &rows);
         return;
     }

@@ -2,6 +2,7 @@
 
 use super::programs::programs;
 use relax_build::{Budget, Verdict, check_kernel};
+use relax_corpus::sample::Sample;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::{Sums, print_c};
 use relax_symbolic::Prover;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Programs of one C file.
 const CHUNK: usize = 80;
-/// A sample takes one program of so many; `RELAX_WHOLE=1` takes all.
+/// A sample takes one program of so many.
 const STRIDE: usize = 12;
 
 #[derive(Debug, Default)]
@@ -27,8 +28,7 @@ struct Tally {
 }
 
 fn sample() -> Vec<TensorProgram> {
-    let is_whole = std::env::var("RELAX_WHOLE").is_ok_and(|whole| whole == "1");
-    programs().into_iter().step_by(if is_whole { 1 } else { STRIDE }).collect()
+    Sample::of("kernels that are checked", STRIDE).take(programs()).collect()
 }
 
 fn check_all(programs: &[TensorProgram], sums: Sums) -> Tally {

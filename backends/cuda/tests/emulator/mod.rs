@@ -4,6 +4,7 @@
 //! What such a process did wrong ends it; what it was refused, left behind and asked for stands in a [`Report`].
 #![allow(dead_code)] // each test uses a part of it
 
+use relax_corpus::requirement;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ impl Emulator {
         }
         let works = |name: &&str| Command::new(name).arg("--version").output().is_ok();
         let Some(compiler) = ["c++", "g++", "clang++"].into_iter().find(works) else {
-            eprintln!("skipped: there is no C++ compiler to emulate CUDA with");
+            requirement::skip("RELAX_REQUIRE_CC", "no C++ compiler to emulate CUDA with");
             return None;
         };
         // Tests of one process wait for the first that compiles it.

@@ -19,6 +19,7 @@ mod shim;
 
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
+use relax_corpus::requirement;
 use relax_cuda::{Built, Device, DeviceKernels, Error, Products, build, lower_for_cuda};
 use relax_lower::program::Around;
 use relax_program::compare::compare;
@@ -59,7 +60,10 @@ struct Counts {
 #[test]
 fn the_processor_runs_the_text() {
     if compiler().is_none() {
-        eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
+        requirement::skip(
+            "RELAX_REQUIRE_CC",
+            "no C++ compiler to run CUDA source on the processor",
+        );
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -125,7 +129,7 @@ fn the_corpus_passes_on_a_device() {
 fn the_measurements_want_a_device() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/gpu/run.py");
     let Ok(output) = std::process::Command::new("python3").arg(script).output() else {
-        eprintln!("skipped: there is no python3");
+        requirement::skip("RELAX_REQUIRE_PYTHON", "there is no python3");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,6 +3,7 @@
 
 use super::programs::programs;
 use super::{each, printed, printed_with, scheduled};
+use relax_corpus::sample::Sample;
 use relax_cuda::{Error, Nvrtc};
 use relax_emit::cuda::CudaSource;
 use relax_lower::gpu::{Limits, Order};
@@ -14,6 +15,8 @@ use std::path::Path;
 
 /// Programs of one text.
 const CHUNK: usize = 120;
+/// One text in so many is compiled.
+const TEXTS: usize = 12;
 /// What is asked is whether there is code, not how quick it is.
 const QUICKLY: [&str; 1] = ["--ptxas-options=-O0"];
 const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
@@ -53,9 +56,9 @@ fn every_kernel_compiles() {
         |at| programs.iter().skip(at).step_by(number).cloned().collect::<Vec<TensorProgram>>();
     hold_all(&each((0..number).collect(), |at| printed_with(&chunk(at), &mut Concrete)));
     let Some(nvrtc) = nvrtc() else { return };
+    let texts = Sample::of("texts that NVRTC compiles", TEXTS);
     // Which checks are left is asked of the prover, which takes most of the time: of what is compiled only.
-    let sources: Vec<String> =
-        each((0..number).step_by(stride()).collect(), |at| printed(&chunk(at)).text);
+    let sources: Vec<String> = each(texts.take(0..number).collect(), |at| printed(&chunk(at)).text);
     std::thread::scope(|scope| {
         for architecture in ARCHITECTURES {
             let (sources, nvrtc) = (&sources, &nvrtc);
@@ -89,12 +92,6 @@ fn hold_all(sources: &[CudaSource]) {
     }
     assert!(count > 2000, "{count} kernels");
     hold_reasons(&reasons);
-}
-
-/// Of how many texts one is compiled: all of them, if `RELAX_NVRTC_STRIDE` says nothing else.
-fn stride() -> usize {
-    let said = std::env::var("RELAX_NVRTC_STRIDE").ok().and_then(|text| text.parse().ok());
-    said.unwrap_or(1).max(1)
 }
 
 fn hold_reasons(reasons: &BTreeMap<String, Vec<String>>) {

@@ -6,6 +6,7 @@ use super::compile::nvrtc;
 use super::run::{near, run};
 use super::shim::{Shim, compiler};
 use super::{printed, programs_of, scheduled};
+use relax_corpus::requirement;
 use relax_emit::cuda::{CudaKernel, CudaSource};
 use relax_lower::gpu::{Limits, Order};
 use relax_semantics::ops;
@@ -92,7 +93,10 @@ fn difference(
 #[test]
 fn tensor_cores_do_what_the_loops_say() {
     if compiler().is_none() {
-        eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
+        requirement::skip(
+            "RELAX_REQUIRE_CC",
+            "no C++ compiler to run CUDA source on the processor",
+        );
         return;
     }
     let programs = programs(LIMITS);

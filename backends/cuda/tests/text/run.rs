@@ -5,6 +5,8 @@ use super::cases::{Case, cases, is_workspace};
 use super::programs::programs;
 use super::shim::{Shim, compiler};
 use super::{printed, scheduled};
+use relax_corpus::requirement;
+use relax_corpus::sample::Sample;
 use relax_cuda::Device;
 use relax_emit::Site;
 use relax_emit::cuda::{Begins, CudaKernel, Refused};
@@ -20,8 +22,7 @@ use relax_syntax::ir::tensor::{LoopKind, StmtKind};
 
 /// Programs of one text. With `RELAX_PROGRAM=NAME` only those are run that have this in their names.
 const CHUNK: usize = 80;
-/// One of so many programs is run, of those that have no loops bound to threads as they are written; with
-/// `RELAX_WHOLE=1` all of them.
+/// One of so many programs is run, of those that have no loops bound to threads as they are written.
 const SAMPLE: usize = 12;
 /// Few threads, so that small tensors take several blocks, and several turns.
 const LIMITS: Limits = Limits { threads: 4, blocks: 3 };
@@ -38,16 +39,19 @@ struct Tally {
 #[test]
 fn the_text_does_what_the_interpreter_does() {
     if compiler().is_none() {
-        eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
+        requirement::skip(
+            "RELAX_REQUIRE_CC",
+            "no C++ compiler to run CUDA source on the processor",
+        );
         return;
     }
     let only = std::env::var("RELAX_PROGRAM").ok();
     let is_wanted =
         |program: &TensorProgram| only.as_ref().is_none_or(|name| program.name.contains(&**name));
-    let sample = if std::env::var_os("RELAX_WHOLE").is_some() { 1 } else { SAMPLE };
+    let sample = Sample::of("programs whose CUDA text the processor runs", SAMPLE);
     let (with, without): (Vec<_>, Vec<_>) = programs().into_iter().partition(has_threads);
     let chosen: Vec<TensorProgram> =
-        with.into_iter().chain(without.into_iter().step_by(sample)).filter(is_wanted).collect();
+        with.into_iter().chain(sample.take(without)).filter(is_wanted).collect();
     let bound = scheduled(&chosen, LIMITS, Order::Kept);
     let free = scheduled(&chosen, LIMITS, Order::Free);
     // In another order a program is held against the scheduled one, which says which order that is.

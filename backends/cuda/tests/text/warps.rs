@@ -5,6 +5,7 @@ use super::cases::case;
 use super::cores::{Wanted, first_difference, wanted};
 use super::shim::compiler;
 use super::{printed, programs_of, scheduled};
+use relax_corpus::requirement;
 use relax_lower::gpu::{Limits, Order};
 use relax_syntax::ir::TensorProgram;
 
@@ -33,7 +34,10 @@ fn programs(limits: Limits) -> Vec<TensorProgram> {
 #[test]
 fn warps_that_meet_on_their_own_do_what_all_threads_do() {
     if compiler().is_none() {
-        eprintln!("skipped: there is no C++ compiler to run the text of CUDA on the processor");
+        requirement::skip(
+            "RELAX_REQUIRE_CC",
+            "no C++ compiler to run CUDA source on the processor",
+        );
         return;
     }
     let programs = programs(LIMITS);
