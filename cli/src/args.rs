@@ -15,7 +15,8 @@ use std::path::PathBuf;
 /// A compiler for machine-learning models with dynamic shapes.
 ///
 /// Exit codes: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run-time check failed or a limit was reached;
-/// 4 a device, a tool or a feature of this build is missing; 70 a bug in relax.
+/// 4 a device, a tool or a feature of this build is missing; 5 a comparison compared nothing; 6 a certificate leaves
+/// obligations open; 70 a bug in relax.
 #[derive(Debug, Parser)]
 #[command(name = "relax", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -85,7 +86,8 @@ pub(crate) enum Command {
 
 /// Check programs: text, names, annotations, well-formedness
 ///
-/// Every error is shown at its place; the exit code is 1 when there is one.
+/// Every error is shown at its place; the exit code is 1 when there is one. Run-time checks that fail for all sizes
+/// are errors, those that hold for sizes of 0 alone are warnings.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Programs; `-` is the standard input
@@ -94,6 +96,15 @@ pub(crate) struct CheckArgs {
     /// The phase to check against; by default the one that the program records, else P0
     #[arg(long, value_enum)]
     pub(crate) phase: Option<Phase>,
+    /// Exit with code 1 on warnings too
+    #[arg(long, value_enum)]
+    pub(crate) deny: Option<Denied>,
+}
+
+/// What `--deny` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Denied {
+    Warnings,
 }
 
 /// Languages of compilers for devices.
@@ -365,7 +376,8 @@ pub(crate) enum MemoryFormat {
 /// Compare programs or backends on random dims and inputs
 ///
 /// Without --against, compares the program with its printed form parsed again, or with a --backend. Floats are
-/// compared within the tolerance of their dtype with --against or --backend, bit for bit without.
+/// compared within the tolerance of their dtype with --against or --backend, bit for bit without. Constants
+/// `param(...)` get random values. The exit code is 1 for a difference, and 5 when no values were compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program
@@ -407,7 +419,7 @@ pub(crate) struct ProveArgs {
     /// A statement to assume
     #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) assume: Vec<String>,
-    /// Cases as JSON lines: id, assume, query, expect
+    /// Cases as JSON lines: id, assume, query, expect; a line that cannot be read is answered with `error`
     #[arg(long, value_name = "FILE", group = "question", conflicts_with = "assume")]
     pub(crate) file: Option<PathBuf>,
     /// Print an equal term in canonical form
@@ -468,7 +480,9 @@ pub(crate) struct ExplainArgs {
 
 /// Verify certificates of proofs and compilations
 ///
-/// The checker shares no code with the prover. Exit code 1 when a certificate is refused.
+/// The checker shares no code with the prover. Not covered: the VM's code, the C source, the C compiler and the
+/// machine code that are made of the last program. Exit code 1 when a certificate is refused or, with --no-trust,
+/// trusted; 6 when it holds and leaves obligations open, which are listed.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// Files with one or more certificates, or module files that embed one; `-` is the standard input

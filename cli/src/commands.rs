@@ -23,6 +23,7 @@ mod prove;
 mod rewrite;
 mod rules;
 mod run;
+mod static_failures;
 mod tune;
 mod verify;
 mod versions;

@@ -16,6 +16,10 @@ pub(crate) enum Exit {
     Stopped,
     /// 4: a device, a tool or a part of this version is missing.
     Missing,
+    /// 5: a comparison compared nothing.
+    Vacuous,
+    /// 6: a certificate holds and leaves obligations open.
+    Partial,
     /// 70, as `EX_SOFTWARE` of sysexits: a mistake in this program. 101 is never used.
     Internal,
 }
@@ -29,6 +33,8 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Stopped => 3,
             Exit::Missing => 4,
+            Exit::Vacuous => 5,
+            Exit::Partial => 6,
             Exit::Internal => 70,
         }
     }

@@ -1,6 +1,9 @@
 //! The command as a user meets it: help, results and errors, each held against a transcript in
 //! `tests/cmd/`. `TRYCMD=overwrite cargo test -p relax-cli --test command` rewrites them.
 
+#[path = "command/verdicts.rs"]
+mod verdicts;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -34,10 +34,14 @@ fn cell(counts: &Counts, kind: Kind, column: &str, tested: u64) -> usize {
 /// Those that ended otherwise than proved by rules, a line each.
 #[must_use]
 pub fn unproved(obligations: &[Obligation]) -> Vec<String> {
-    let open = obligations.iter().filter(|obligation| obligation.outcome != Outcome::Proved);
-    let line = |obligation: &Obligation| match obligation.why() {
+    obligations.iter().filter(|each| each.outcome != Outcome::Proved).map(line).collect()
+}
+
+/// An obligation, how it ended, and why.
+#[must_use]
+pub fn line(obligation: &Obligation) -> String {
+    match obligation.why() {
         "" => format!("{obligation}: {}", obligation.outcome.word()),
         why => format!("{obligation}: {}: {why}", obligation.outcome.word()),
-    };
-    open.map(line).collect()
+    }
 }

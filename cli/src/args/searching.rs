@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 /// Fuzz the compiler with generated programs
 ///
-/// A finding is shrunk and written as a program with the command that reproduces it; the exit code is then 1. With
-/// --programs a seed always gives the same programs.
+/// A finding is shrunk and written as a program with the command that reproduces it; the exit code is then 1, and
+/// 5 when nothing was compared. With --programs a seed always gives the same programs.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzArgs {
     /// For how long [default: 60]

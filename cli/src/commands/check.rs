@@ -1,9 +1,11 @@
 //! `relax check`: everything that is wrong with programs, in one run.
 
 use super::fallbacks::{Policy, of_build, show_fallbacks};
+use super::static_failures::static_failures;
 use super::{at_most_one_stdin, load_for};
 use crate::args::CheckArgs;
 use crate::exit::{Exit, Outcome};
+use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_program::frontend::Program;
 use relax_semantics::check::Phase;
@@ -15,11 +17,27 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     let mut exit = Exit::Fine;
     for path in &args.files {
         match load_for(path, phase, terminal)? {
-            Some(program) => tell(path, &program, terminal),
+            Some(program) => {
+                if failures(&program, args.deny.is_some(), terminal) != Exit::Fine {
+                    exit = Exit::Wrong;
+                    continue;
+                }
+                tell(path, &program, terminal);
+            }
             None => exit = Exit::Wrong,
         }
     }
     Ok(exit)
+}
+
+/// Reports checks that fail whenever they are reached; `Wrong` when one of them is an error, or a warning that is denied.
+fn failures(program: &Program, are_warnings_denied: bool, terminal: &mut Terminal) -> Exit {
+    let found = static_failures(&program.module, &program.left);
+    let all = program.diagnostics.len() + found.len();
+    match show_diagnostics(terminal, &program.source, &found) {
+        Exit::Fine if are_warnings_denied && all > 0 => Exit::Wrong,
+        exit => exit,
+    }
 }
 
 fn tell(path: &Path, program: &Program, terminal: &mut Terminal) {

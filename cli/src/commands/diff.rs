@@ -77,9 +77,11 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
             }
         },
     };
-    let compiled = match args.backend.filter(|backend| *backend != Backend::Interp) {
+    let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
+    let backend = args.backend.filter(|backend| *backend != Backend::Interp);
+    let compiled = match backend.map(|backend| (backend, args.kernel_check.policy())) {
         None => None,
-        Some(backend) => match compiled(&program, backend, args.kernel_check.policy())? {
+        Some((backend, check)) => match compiled(&program, backend, &externals, check)? {
             Ok(module) => {
                 kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
                 Some(module)
@@ -89,7 +91,6 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     };
     let relation = if compiled.is_some() { Relation::Close } else { relation };
     let names = functions(&program.module, &right, args.entry.as_deref())?;
-    let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
     let (seed, cases) = (args.seed, args.cases);
     let wide = match relation {
         Relation::Close => widened(&program.module).zip(widened(&right)),
@@ -105,7 +106,7 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     terminal.result(&tally.text())?;
-    Ok(Exit::Fine)
+    Ok(if tally.compared == 0 { Exit::Vacuous } else { Exit::Fine })
 }
 
 /// The functions that both have.
@@ -252,8 +253,9 @@ impl Tally {
                 " ({count} of them beyond last digits, and in f64 within what rounding explains)"
             ),
         };
+        let verdict = if self.compared == 0 { "nothing compared" } else { "the same" };
         format!(
-            "the same: {} compared{as_reals}, {} trapped alike, {} gave up at a limit, {} unsupported, \
+            "{verdict}: {} compared{as_reals}, {} trapped alike, {} gave up at a limit, {} unsupported, \
              {} rejected (no inputs for the signature)\n",
             self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
         )

@@ -39,6 +39,10 @@ pub(super) fn fuzz(args: &FuzzArgs, terminal: &mut Terminal) -> Outcome {
     terminal
         .note(&format!("{:.0} programs a second", statistics.programs as f64 / seconds.max(1e-9)));
     terminal.detail(&statistics.times.account(statistics.programs, seconds));
+    if paths.is_empty() && statistics.compared == 0 {
+        terminal.result("nothing compared\n")?;
+        return Ok(Exit::Vacuous);
+    }
     if paths.is_empty() {
         terminal.result("nothing found\n")?;
         return Ok(Exit::Fine);

@@ -12,9 +12,9 @@ use relax_proofs::{Checked, Refused, check_all};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_syntax::span::Source;
 use relax_validation::certificate::Header;
-use relax_validation::check::is_compilation;
+use relax_validation::check::{Verified, is_compilation};
 use relax_validation::derive::Counts;
-use relax_validation::obligation::{Kind, Outcome as Ended};
+use relax_validation::obligation::{Kind, Obligation, Outcome as Ended};
 use relax_validation::report;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,22 +23,21 @@ use std::path::Path;
 /// The text of the rules that certificates may use.
 const RULES: Option<&str> = Some(relax_symbolic::RULES);
 
+/// What comes after the last program of a certificate, and is trusted.
+const NOT_COVERED: [&str; 4] = ["the VM's code", "the C source", "the C compiler", "machine code"];
+
 pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
     let mut exit = Exit::Fine;
     for path in &args.files {
         let name = shown_name(path);
         if is_module(path)? {
-            if of_module(&name, path, args, terminal)? != Exit::Fine {
-                exit = Exit::Wrong;
-            }
+            exit = worse(exit, of_module(&name, path, args, terminal)?);
             continue;
         }
         let text = read_text(path)?;
         if is_compilation(&text) {
-            if compilation(&name, &text, None, args, terminal)? != Exit::Fine {
-                exit = Exit::Wrong;
-            }
+            exit = worse(exit, compilation(&name, &text, None, args, terminal)?);
             continue;
         }
         for result in check_all(&text, RULES) {
@@ -56,6 +55,15 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     Ok(exit)
+}
+
+/// Of several files the worst counts: what is refused, then what is partial.
+fn worse(left: Exit, right: Exit) -> Exit {
+    match (left, right) {
+        (Exit::Fine, other) | (other, Exit::Fine) => other,
+        (Exit::Partial, Exit::Partial) => Exit::Partial,
+        _ => Exit::Wrong,
+    }
 }
 
 /// The certificate in a module file, which is about the source in it.
@@ -102,6 +110,28 @@ fn compilation(
         }
     };
     let counts = Counts::of(&verified.obligations);
+    let is_open = |each: &&Obligation| !matches!(each.outcome, Ended::Proved | Ended::Trusted);
+    let open: Vec<_> = verified.obligations.iter().filter(is_open).collect();
+    tell(name, &verified, &open, terminal)?;
+    let trusts = Kind::ALL.into_iter().any(|kind| counts.count(kind, Ended::Trusted.word()) > 0);
+    if args.no_trust && trusts {
+        terminal
+            .message(format!("error: {name}: trusted only, which --no-trust refuses\n").as_bytes());
+        return Ok(Exit::Wrong);
+    }
+    Ok(if open.is_empty() { Exit::Fine } else { Exit::Partial })
+}
+
+/// The verdict on a certificate that holds, and its open obligations.
+fn tell(
+    name: &str,
+    verified: &Verified,
+    open: &[&Obligation],
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let counts = Counts::of(&verified.obligations);
+    let all: usize = Kind::ALL.into_iter().map(|kind| counts.all(kind)).sum();
+    let verdict = if open.is_empty() { "verified" } else { "partial" };
     let Header { route, target, tested } = &verified.header;
     if terminal.format == Format::Json {
         let of = |kind: Kind| {
@@ -111,29 +141,34 @@ fn compilation(
         let obligations: BTreeMap<_, _> = Kind::ALL.into_iter().map(of).collect();
         let line = json!({
             "file": name,
-            "verdict": "verified",
+            "verdict": verdict,
+            "proved": all - open.len(),
+            "of": all,
+            "open": open.iter().map(|each| report::line(each)).collect::<Vec<_>>(),
+            "not_covered": NOT_COVERED,
             "route": route,
             "target": target,
             "tested": tested,
             "claims": verified.claims,
             "obligations": obligations,
         });
-        terminal.result(&format!("{line}\n"))?;
-    } else {
-        let claims = verified.claims;
-        let head = format!("verified: {route} for {target}, by {claims} proofs on dims\n");
-        terminal.result(&format!("{head}{}", report::table(&counts, *tested)))?;
-        for line in report::unproved(&verified.obligations) {
-            terminal.detail(&line);
-        }
+        return terminal.result(&format!("{line}\n"));
     }
-    let trusts = Kind::ALL.into_iter().any(|kind| counts.count(kind, Ended::Trusted.word()) > 0);
-    if args.no_trust && trusts {
-        terminal
-            .message(format!("error: {name}: trusted only, which --no-trust refuses\n").as_bytes());
-        return Ok(Exit::Wrong);
+    let claims = verified.claims;
+    let extent = match open.len() {
+        0 => String::new(),
+        open => format!("{} of {all}, ", all - open),
+    };
+    let head = format!("{verdict}: {extent}{route} for {target}, by {claims} proofs on dims\n");
+    terminal.result(&format!("{head}{}", report::table(&counts, *tested)))?;
+    for each in open {
+        terminal.result(&format!("{}\n", report::line(each)))?;
     }
-    Ok(Exit::Fine)
+    terminal.result(&format!("not covered: {}\n", NOT_COVERED.join(", ")))?;
+    for each in verified.obligations.iter().filter(|each| matches!(each.outcome, Ended::Trusted)) {
+        terminal.detail(&report::line(each));
+    }
+    Ok(())
 }
 
 type Replayed = Result<Checked, Refused>;

@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 use relax_symbolic::claims::Formula;
 use relax_symbolic::{StageStatistics, Statistics};
 use relax_syntax::facts::Answer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,8 +20,8 @@ struct Case {
     expected: String,
 }
 
-/// Decides every case and counts; `Wrong` when an answer contradicts what the case expects. Not
-/// decided is no contradiction.
+/// Decides every case and counts; `Wrong` when an answer contradicts what the case expects, else `Usage` when a line
+/// cannot be read. Not decided is no contradiction.
 pub(super) fn prove(
     path: &Path,
     stages: Stages,
@@ -31,10 +31,16 @@ pub(super) fn prove(
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
     let mut statistics = Statistics::default();
-    let (mut contradictions, mut uncertified) = (0, 0);
+    let (mut contradictions, mut uncertified, mut unread) = (0, 0, 0);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let case = case_of(line)
-            .map_err(|why| Failure::usage(format!("{}:{}: {why}", path.display(), index + 1)))?;
+        let case = match case_of(line) {
+            Ok(case) => case,
+            Err(why) => {
+                unread += 1;
+                show_unread(index + 1, line, &why, terminal)?;
+                continue;
+            }
+        };
         let mut asked = Asked::knowing(case.known, stages);
         let verdict = asked.judge(&case.query);
         let elapsed = asked.start.elapsed();
@@ -62,11 +68,34 @@ pub(super) fn prove(
         for ((expected, found), count) in &counts {
             terminal.result(&format!("expected {expected}: {count} {found}\n"))?;
         }
+        if unread > 0 {
+            terminal.result(&format!("not read: {unread} error\n"))?;
+        }
     }
     if uncertified > 0 {
         terminal.note(&format!("note: no certificate was found for {uncertified} that are proved"));
     }
-    Ok((if contradictions > 0 { Exit::Wrong } else { Exit::Fine }, statistics))
+    let exit = match (contradictions, unread) {
+        (0, 0) => Exit::Fine,
+        (0, _) => Exit::Usage,
+        _ => Exit::Wrong,
+    };
+    Ok((exit, statistics))
+}
+
+/// Answers `error` for a line that cannot be read, with its number, and its `id` where there is one.
+fn show_unread(
+    number: usize,
+    line: &str,
+    why: &str,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    if terminal.format == Format::Text {
+        return terminal.result(&format!("line {number}: error: {why}\n"));
+    }
+    let id = serde_json::from_str(line).map_or(Value::Null, |case: Value| case["id"].clone());
+    let object = json!({ "answer": "error", "line": number, "id": id, "why": why });
+    terminal.result(&format!("{object}\n"))
 }
 
 /// Reads a line; the error says what is wrong with it.

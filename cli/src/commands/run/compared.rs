@@ -14,23 +14,26 @@ use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
+use relax_syntax::Name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The program for a backend; the inner error is that of a pass.
+/// The program for a backend, with values of its `param(...)` constants; the inner error is that of a pass.
 pub(in crate::commands) fn compiled(
     program: &Program,
     backend: Backend,
+    externals: &Arc<BTreeMap<Name, Tensor>>,
     check: KernelCheck,
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
         Backend::Cuda | Backend::Wgpu => {
-            accelerated::compiled(program, backend, BTreeMap::new(), Sums::Exact)?
+            accelerated::compiled(program, backend, (**externals).clone(), Sums::Exact)?
         }
         _ => {
-            let params = Arc::new(BTreeMap::new());
+            let params = Arc::clone(externals);
             let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None, check };
             match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {

@@ -1,0 +1,124 @@
+//! Checks that fail whenever they are reached: for all sizes that the declarations admit, or for all but empty tensors.
+//!
+//! `relax check` reports them on the text that people write. Passes do not ask: a program that traps is a program, and
+//! what passes make of it traps too. Nothing is reported in a branch or a nested function, which need not be reached.
+
+use relax_semantics::check::{Left, Phase, codes};
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::annotation::OWN;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Answer, Claim, Facts, Relation};
+use relax_syntax::ir::{Atom, Expr, Function, Module, VarId};
+use relax_syntax::span::Span;
+use std::collections::BTreeSet;
+
+/// What fails in a program of the surface phase, in the order of the text: an error where it fails for all sizes, a
+/// warning where it holds for a dim of 0 alone. Other phases have none.
+pub(super) fn static_failures(module: &Module, left: &[Left]) -> Vec<Diagnostic> {
+    if Phase::of_module(module) != Ok(Phase::Surface) {
+        return Vec::new();
+    }
+    let mut found: Vec<Diagnostic> =
+        module.functions().flat_map(|function| of_function(function, left)).collect();
+    found.sort_by_key(|diagnostic| diagnostic.primary.span);
+    found
+}
+
+fn of_function(function: &Function, left: &[Left]) -> Vec<Diagnostic> {
+    let Some(body) = &function.lambda.body else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut reached = BTreeSet::new();
+    for binding in body.blocks.iter().flat_map(|block| &block.bindings) {
+        reached.insert(binding.var);
+        for dim in dims_of(&binding.expr) {
+            let claim = Claim::new(0, Relation::AtMost, dim.clone());
+            let what = format!("a shape has no negative dim, and `{dim}` is one");
+            let span = function.var(binding.var).span;
+            found.extend(failure(function, &claim, &what).map(|failure| failure.at(span)));
+        }
+    }
+    let is_reached = |var: &Option<VarId>| var.is_some_and(|var| reached.contains(&var));
+    for left in left.iter().filter(|left| left.function == function.name && is_reached(&left.var)) {
+        let Some(claim) = &left.claim else { continue };
+        found.extend(failure(function, claim, &left.text).map(|failure| failure.at(left.span)));
+    }
+    found
+}
+
+/// Dims of the shape values of an expression.
+fn dims_of(expr: &Expr) -> Vec<&Dim> {
+    match expr {
+        Expr::Atom(atom) => dims_of_atom(atom),
+        Expr::Call { args, attrs, .. } => {
+            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).flat_map(dims_of_atom).collect()
+        }
+        Expr::Get(..) | Expr::MatchCast(..) | Expr::If { .. } | Expr::Closure(_) => Vec::new(),
+    }
+}
+
+fn dims_of_atom(atom: &Atom) -> Vec<&Dim> {
+    match atom {
+        Atom::Shape(dims) => dims.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A check that fails.
+enum Failure {
+    Always(String),
+    /// Wherever no dim is 0.
+    UnlessEmpty(String),
+}
+
+impl Failure {
+    fn at(self, span: Span) -> Diagnostic {
+        match self {
+            Failure::Always(what) => Diagnostic::error(
+                codes::CONSTRAINT,
+                span,
+                format!("this fails for all sizes: {what}"),
+            ),
+            Failure::UnlessEmpty(what) => {
+                let message = format!("this fails for all sizes that are not 0: {what}");
+                Diagnostic::error(codes::CONSTRAINT, span, message).as_warning()
+            }
+        }
+    }
+}
+
+fn failure(function: &Function, claim: &Claim, what: &str) -> Option<Failure> {
+    let vars = claim.vars();
+    if vars.iter().any(|name| name.starts_with(OWN)) {
+        return None;
+    }
+    let mut prover = Prover::new();
+    for &name in &vars {
+        declare(function, name, &mut prover);
+    }
+    let fails = claim.opposite();
+    if prover.decide(&fails) == Answer::Proved {
+        return Some(Failure::Always(what.to_owned()));
+    }
+    for &name in &vars {
+        prover.assume(Claim::new(1, Relation::AtMost, Dim::Var(name.clone())));
+    }
+    (prover.decide(&fails) == Answer::Proved).then(|| Failure::UnlessEmpty(what.to_owned()))
+}
+
+/// Assumes what is declared of a variable.
+fn declare(function: &Function, name: &Name, prover: &mut Prover) {
+    let var = Dim::Var(name.clone());
+    prover.assume(Claim::new(0, Relation::AtMost, var.clone()));
+    let Some(declared) = function.dim(name) else { return };
+    if let Some(lower) = declared.lower {
+        prover.assume(Claim::new(lower, Relation::AtMost, var.clone()));
+    }
+    if let Some(upper) = declared.upper {
+        prover.assume(Claim::new(var.clone(), Relation::AtMost, upper));
+    }
+    if let Some(step) = declared.multiple_of {
+        prover.assume(Claim::new(step, Relation::Divides, var));
+    }
+}

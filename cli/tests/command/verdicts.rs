@@ -1,0 +1,127 @@
+//! Verdicts and their exit codes: what was not compared or not proved is no success.
+
+use super::relax;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// What a command wrote to both streams, and its exit code.
+fn ended(arguments: &[&str]) -> (String, Option<i32>) {
+    let output = relax(arguments).output().expect("the command runs");
+    let both = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&both).into_owned(), output.status.code())
+}
+
+fn file(folder: &TempDir, name: &str, text: &str) -> String {
+    let path: PathBuf = folder.path().join(name);
+    std::fs::write(&path, text).expect("the file is written");
+    path.to_str().expect("a path of the test").to_owned()
+}
+
+const DOUBLED: &str = "def main(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
+/// Traps for every n.
+const TRAPS: &str = "def main(x: Tensor((\"n\", 4), \"f32\")):\n    n = sym_var()\n    return reshape(x, shape(n, -1))\n";
+
+#[test]
+fn a_comparison_of_nothing_fails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let doubled = file(&folder, "doubled.rx", DOUBLED);
+    let traps = file(&folder, "traps.rx", TRAPS);
+    let out = folder.path().to_str().expect("a path of the test");
+    for arguments in [
+        &["diff", &doubled, "--cases", "0"][..],
+        &["diff", &traps],
+        &["fuzz", "--programs", "0", "--out", out],
+    ] {
+        let (said, code) = ended(arguments);
+        assert_eq!(code, Some(5), "{arguments:?}: {said}");
+        assert!(said.contains("nothing compared") && !said.contains("the same"), "{said}");
+    }
+    let (said, code) = ended(&["diff", &doubled]);
+    assert!(code == Some(0) && said.starts_with("the same: "), "{said}");
+}
+
+/// `relax diff` had left constants of the compiled side without values.
+#[test]
+fn diff_gives_constants_values_on_both_sides() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "def main(x: Tensor((\"n\", 4), \"f32\")):\n    w = param(\"w\", Tensor((4, 2), \"f32\"))\n    return matmul(x, w)\n";
+    let path = file(&folder, "param.rx", text);
+    let (said, code) = ended(&["diff", &path, "--backend", "cpu", "--cases", "5"]);
+    assert!(code == Some(0) && said.starts_with("the same: 5 compared"), "{said}");
+}
+
+#[test]
+fn checks_that_always_fail_are_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let traps = file(&folder, "traps.rx", TRAPS);
+    let (said, code) = ended(&["check", &traps]);
+    assert!(code == Some(1) && said.contains("error[RX0501]"), "{said}");
+    assert!(said.contains("this fails for all sizes"), "{said}");
+    let empty = TRAPS.replace("-1", "5");
+    let empty = file(&folder, "empty.rx", &empty);
+    let (said, code) = ended(&["check", &empty]);
+    assert!(code == Some(0) && said.contains("warning[RX0501]"), "{said}");
+    assert!(said.contains("all sizes that are not 0"), "{said}");
+    assert_eq!(ended(&["check", "--deny", "warnings", &empty]).1, Some(1));
+    // Passes take what traps: so does what they make of it.
+    assert_eq!(ended(&["opt", &traps, "--to", "P2.1"]).1, Some(0));
+    let doubled = file(&folder, "doubled.rx", DOUBLED);
+    assert_eq!(ended(&["check", "--deny", "warnings", &doubled]), (String::new(), Some(0)));
+}
+
+/// What need not be reached need not hold, and neither does what another size makes right.
+#[test]
+fn checks_that_may_hold_are_not_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let behind = "def main(x: Tensor((\"n\", 4), \"f32\"), c: Tensor((), \"bool\")):\n    n = sym_var()\n    \
+                  if c:\n        y = reshape(x, shape(n, 5))\n    else:\n        y = reshape(x, shape(n, -1))\n    \
+                  return y\n";
+    let may = "def main(x: Tensor((\"n\", 4), \"f32\"), k: Tensor((\"m\",), \"f32\")):\n    n = sym_var()\n    \
+               m = sym_var()\n    return reshape(x, shape(m, 4))\n";
+    for (name, text) in [("behind.rx", behind), ("may.rx", may)] {
+        let path = file(&folder, name, text);
+        assert_eq!(ended(&["check", "--deny", "warnings", &path]), (String::new(), Some(0)));
+    }
+}
+
+#[test]
+fn a_certificate_with_open_obligations_is_partial() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/suite/probes/if_temps.rx");
+    let certificate = folder.path().join("certificate");
+    let certificate = certificate.to_str().expect("a path of the test");
+    let made = ["--to", "P2.1", "--certify", "--certificate", certificate, "--output", "/dev/null"];
+    assert_eq!(ended(&[&["opt", program], &made[..]].concat()).1, Some(0));
+    let (said, code) = ended(&["verify", certificate]);
+    assert_eq!(code, Some(6), "{said}");
+    assert!(said.starts_with("partial: 42 of 43, P2.1 for cpu"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(": unproved")).count(), 1, "{said}");
+    assert!(
+        said.ends_with("not covered: the VM's code, the C source, the C compiler, machine code\n")
+    );
+    let (said, code) = ended(&["verify", "--format", "json", certificate]);
+    assert_eq!(code, Some(6), "{said}");
+    assert!(said.contains("\"verdict\":\"partial\"") && said.contains("\"proved\":42"), "{said}");
+}
+
+#[test]
+fn lines_of_cases_that_cannot_be_read_are_answered_with_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cases = "{\"id\": 1, \"query\": \"n +\", \"expect\": \"proved\"}\nno JSON\n\
+                 {\"id\": 3, \"query\": \"9223372036854775808 > 0\", \"expect\": \"proved\"}\n\
+                 {\"id\": 4, \"query\": \"n + 1 > n\", \"expect\": \"proved\"}\n";
+    let path = file(&folder, "cases.jsonl", cases);
+    let (said, code) = ended(&["prove", "--file", &path, "--json"]);
+    assert_eq!(code, Some(2), "{said}");
+    let answers: Vec<&str> = said.lines().collect();
+    assert_eq!(answers.len(), 4, "{said}");
+    assert!(answers[..3].iter().all(|line| line.contains("\"answer\":\"error\"")), "{said}");
+    assert!(answers[2].contains("\"id\":3"), "{said}");
+    assert!(answers[3].contains("\"answer\":\"proved\""), "{said}");
+    let (said, code) = ended(&["prove", "--file", &path]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("line 2: error: ") && said.contains("expected proved: 1 proved"),
+        "{said}"
+    );
+}
