@@ -2,6 +2,7 @@
 
 mod branch;
 mod map;
+pub(crate) mod recurrent;
 mod recursion;
 mod repeat;
 mod scan;

@@ -11,6 +11,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 
 use super::elementwise::convert;
+use super::shape::{cancel, factors};
 
 pub(super) const OPERATORS: &[(&str, Importer)] = &[
     ("Add", |node| two(node, "add")),
@@ -81,6 +82,11 @@ fn on_dims(node: &mut Node, operator: &str, x: V, y: V) -> Option<V> {
 }
 
 fn computed(node: &mut Node, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
+    if operator == "divide"
+        && let Some(quotient) = whole_quotient(node, a, b)
+    {
+        return Some(quotient);
+    }
     let op = match operator {
         "add" => DimOp::Add,
         "subtract" => DimOp::Sub,
@@ -89,10 +95,27 @@ fn computed(node: &mut Node, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
         "maximum" => DimOp::Max,
         // Towards zero and towards minus infinity are the same where nothing is negative.
         "divide" if node.at_least(a, 0) && node.at_least(b, 1) => DimOp::FloorDiv,
+        // A quotient between -1 and 0 is 0, so that x - 1 may be divided, which is negative where x is 0.
+        "divide" if b.as_int().is_some_and(|b| b >= 1 && node.at_least(a, 1 - b)) => {
+            let a = node.dim(DimOp::Max, a, &Dim::Int(0));
+            return Some(node.dim(DimOp::FloorDiv, &a, b));
+        }
         "floor_mod" | "mod" if node.at_least(a, 0) && node.at_least(b, 1) => DimOp::FloorMod,
         _ => return None,
     };
     Some(node.dim(op, a, b))
+}
+
+/// `x` of `x * batch` and `batch`, whose other factors all cancel. So a batch of 0 divides nothing.
+fn whole_quotient(node: &mut Node, a: &Dim, b: &Dim) -> Option<Dim> {
+    if b.as_int().is_some() {
+        return None;
+    }
+    let (mut rest, mut divisors) = (Vec::new(), Vec::new());
+    factors(a, &mut rest);
+    factors(b, &mut divisors);
+    cancel(&mut rest, &mut divisors, |own, dim| node.same(own, dim));
+    divisors.is_empty().then(|| node.simplified(&Dim::product(&rest)))
 }
 
 fn decided(node: &mut Node, operator: &str, a: Dim, b: Dim) -> Option<bool> {
@@ -133,11 +156,28 @@ fn sharpen(node: &mut Node, result: V, lists: &[Vec<Dim>]) {
         let number = aligned.iter().find(|dim| dim.as_int().is_some());
         let first = aligned.first().cloned().unwrap_or(Dim::Int(1));
         let all_same = aligned.iter().all(|dim| node.same(dim, &first));
-        if let Some(known) = number.cloned().or(all_same.then_some(first)) {
+        if let Some(known) =
+            number.cloned().or(all_same.then_some(first)).or_else(|| limit_of(node, &aligned))
+        {
             let V(index) = result;
             node.builder.values[index].dims[axis] = known;
         }
     }
+}
+
+/// `n` of `n` and `min(n, 64)`: where they differ and neither is 1, the broadcast is a trap. Both are 0 or neither.
+fn limit_of(node: &mut Node, dims: &[Dim]) -> Option<Dim> {
+    let [a, b] = dims else { return None };
+    let mut limits = |limited: &Dim, whole: &Dim| match limited {
+        Dim::Op(DimOp::Min, operands) => [(&operands.0, &operands.1), (&operands.1, &operands.0)]
+            .into_iter()
+            .any(|(own, limit)| node.same(own, whole) && node.at_least(limit, 1)),
+        _ => false,
+    };
+    if limits(b, a) {
+        return Some(a.clone());
+    }
+    limits(a, b).then(|| b.clone())
 }
 
 fn many(node: &mut Node, operator: &str) -> Done<Vec<V>> {

@@ -110,6 +110,9 @@ fn masked(node: &mut Node, scores: V, past: Option<Dim>) -> Done<V> {
             pair(node, "add", y, mask)?
         };
     }
+    if let Some(lengths) = node.optional(6) {
+        y = within(node, y, lengths, infinite)?;
+    }
     if node.int("is_causal", 0) != 0 {
         let dims = node.dims(y);
         let square = Arg::Shape(dims[2..].to_vec());
@@ -119,6 +122,16 @@ fn masked(node: &mut Node, scores: V, past: Option<Dim>) -> Done<V> {
         y = broadcast_call(node, "where", &[seen, y, infinite])?;
     }
     Ok(y)
+}
+
+/// Scores of keys that are no padding: so many for each batch, since operator set 24.
+fn within(node: &mut Node, scores: V, lengths: V, infinite: V) -> Done<V> {
+    let dims = node.dims(scores);
+    let places = node.call("arange", &[dims[3].clone().into(), key("dtype", DType::I64)])?;
+    let one = Dim::Int(1);
+    let lengths = reshape(node, lengths, vec![dims[0].clone(), one.clone(), one.clone(), one])?;
+    let kept = node.call("less", &[places.into(), lengths.into()])?;
+    broadcast_call(node, "where", &[kept, scores, infinite])
 }
 
 /// The elements from `begin` to `end` of the last axis, every `stride`-th.

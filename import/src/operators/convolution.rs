@@ -4,6 +4,7 @@ use super::arithmetic::pair;
 use super::elementwise::convert;
 use super::linear::{Rows, centered, requantized};
 use super::shape::reshape;
+use super::slice::pad_open;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::node::{Importer, Node};
@@ -19,6 +20,7 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 ];
 
 /// Attributes that windows over space have.
+#[derive(Clone)]
 pub(super) struct Windows {
     pub(super) kernel: Vec<Dim>,
     pub(super) strides: Vec<i64>,
@@ -63,6 +65,19 @@ pub(super) fn windows(node: &mut Node, space: &[Dim], kernel: Vec<Dim>) -> Done<
     Ok(Windows { kernel, strides, dilations, pads })
 }
 
+/// x with its padding around it where that is symbolic; then the windows have none.
+pub(super) fn padded(node: &mut Node, x: V, windows: &mut Windows, value: V) -> Done<V> {
+    if windows.pads.iter().all(|pad| pad.as_int().is_some()) {
+        return Ok(x);
+    }
+    let count = windows.strides.len();
+    let mut widths = vec![Dim::Int(0); 4];
+    let (before, after) = windows.pads.split_at(count);
+    widths.extend(before.iter().zip(after).flat_map(|(a, b)| [a.clone(), b.clone()]));
+    windows.pads = vec![Dim::Int(0); 2 * count];
+    pad_open(node, x, &widths, "constant", value)
+}
+
 /// `max((ceildiv(n, s) - 1) * s + (k - 1) * d + 1 - n, 0)`
 fn same_padding(node: &mut Node, extent: &Dim, kernel: &Dim, stride: i64, dilation: i64) -> Dim {
     let count = node.dim(DimOp::CeilDiv, extent, &Dim::Int(stride));
@@ -87,7 +102,10 @@ fn convolved(node: &mut Node, x: V, w: V) -> Done<V> {
     if kernel.len() != space.len() {
         return invalid("the weight does not have the rank of the data");
     }
-    let windows = windows(node, &space[2..], kernel[2..].to_vec())?;
+    let mut windows = windows(node, &space[2..], kernel[2..].to_vec())?;
+    let dtype = node.dtype(x);
+    let zero = node.scalar(dtype, 0.0);
+    let x = padded(node, x, &mut windows, zero)?;
     let groups = node.int("group", 1);
     let args = [
         x.into(),
@@ -213,17 +231,22 @@ fn transposed_windows(
         return invalid("an attribute or a dim is out of range");
     }
     for axis in 0..count {
-        let (Some(extent), Some(kernel)) = (space[axis].as_int(), windows.kernel[axis].as_int())
-        else {
-            return unsupported("a result of given shape where dims are symbolic");
+        let Some(kernel) = windows.kernel[axis].as_int() else {
+            return unsupported("a symbolic kernel");
         };
         let stride = windows.strides[axis];
-        let target = match &wanted {
-            Some(shape) => shape[shape.len() - count..][axis],
-            None => extent * stride,
-        };
         let reach = (kernel - 1) * windows.dilations[axis] + 1;
-        let total = stride * (extent - 1) + added[axis] + reach - target;
+        let total = match (&wanted, space[axis].as_int()) {
+            (Some(shape), Some(extent)) => {
+                let target = shape[shape.len() - count..][axis];
+                stride * (extent - 1) + added[axis] + reach - target
+            }
+            (Some(_), None) => {
+                return unsupported("a result of given shape where dims are symbolic");
+            }
+            // The result has so many times the stride elements, whatever the extent is.
+            (None, _) => added[axis] + reach - stride,
+        };
         if total < 0 {
             added[axis] -= total;
         }

@@ -17,6 +17,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod resize_open;
 mod scatter;
 mod sequence;
 mod shape;
@@ -27,6 +28,8 @@ use crate::control;
 use crate::node::Importer;
 use crate::proto;
 use crate::reason::Reason;
+
+pub(crate) use recurrent::MOST_STEPS;
 
 type Table = &'static [(&'static str, Importer)];
 

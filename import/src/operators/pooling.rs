@@ -2,7 +2,7 @@
 //! and an average of averages, since the number of elements in a window is a product too.
 
 use super::activation::scaled;
-use super::convolution::{Windows, windows};
+use super::convolution::{Windows, padded, windows};
 use super::shape::reshape;
 use crate::argument::{Arg, key};
 use crate::builder::V;
@@ -28,6 +28,9 @@ fn window(node: &mut Node, x: V) -> Done<Windows> {
 
 /// One of the pools of the language, over one or two spatial dims.
 fn pooled(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg]) -> Done<V> {
+    if windows.pads.iter().any(|pad| pad.as_int().is_none()) {
+        return pooled_open(node, family, x, windows, flags);
+    }
     let count = windows.strides.len();
     let mut args = vec![
         x.into(),
@@ -42,6 +45,32 @@ fn pooled(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg])
         3 => pooled_in_space(node, family, x, windows, flags),
         _ => unsupported(format!("data of rank {}", count + 2)),
     }
+}
+
+/// Windows whose padding is symbolic: around x before it is pooled. Where padding does not count, averages are divided
+/// by those of ones.
+fn pooled_open(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg]) -> Done<V> {
+    let dtype = node.dtype(x);
+    if !dtype.is_float() {
+        return unsupported("integers within symbolic padding");
+    }
+    let mut free = windows.clone();
+    if family == "max_pool" {
+        let least = node.scalar(dtype, f64::NEG_INFINITY);
+        let x = padded(node, x, &mut free, least)?;
+        return pooled(node, family, x, &free, flags);
+    }
+    let counts = |arg: &Arg| matches!(arg, Arg::Key("count_include_pad", arg) if matches!(**arg, Arg::Bool(true)));
+    let zero = node.scalar(dtype, 0.0);
+    let inner = padded(node, x, &mut free, zero)?;
+    let sums = pooled(node, family, inner, &free, flags)?;
+    if flags.iter().any(counts) {
+        return Ok(sums);
+    }
+    let ones = node.call("ones_like", &[x.into()])?;
+    let ones = padded(node, ones, &mut windows.clone(), zero)?;
+    let shares = pooled(node, family, ones, &free, flags)?;
+    node.call("divide", &[sums.into(), shares.into()])
 }
 
 fn pooled_in_space(node: &mut Node, family: &str, x: V, w: &Windows, flags: &[Arg]) -> Done<V> {

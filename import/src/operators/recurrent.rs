@@ -1,4 +1,4 @@
-//! Recurrent networks, a step after the other: the number of steps must be a number.
+//! Recurrent networks of a few steps, one after the other. Sequences that are symbolic or longer are scans of these.
 
 use super::activation::scaled;
 use super::arithmetic::pair;
@@ -15,8 +15,8 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
     ("LSTM", |node| recurrent(node, Cell::Long)),
 ];
 
-/// More steps would make a program that nobody reads.
-const MOST_STEPS: i64 = 256;
+/// Steps that are unrolled.
+pub(crate) const MOST_STEPS: i64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {

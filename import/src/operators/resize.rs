@@ -1,13 +1,16 @@
 //! `Resize`. Along one axis the result is a product with a matrix of weights, or elements by index for
-//! `nearest`; both are constants, since the dims that change must be numbers.
+//! `nearest`; both are constants where extents and scale are numbers. Of other axes the program computes them.
 
+use super::elementwise::convert;
 use super::order::axis_last;
+use super::resize_open::{self, Open};
 use crate::argument::key;
 use crate::builder::V;
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use ndarray::{ArrayD, IxDyn};
 use relax_semantics::tensor::Tensor;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
 pub(super) const OPERATORS: &[(&str, Importer)] = &[("Resize", resize)];
@@ -27,14 +30,28 @@ struct Axis {
 }
 
 /// How positions become positions, and weights.
-struct Manner {
-    mode: String,
-    nearest: String,
-    coordinates: String,
-    cubic: f64,
-    exclude_outside: bool,
-    antialias: bool,
-    extrapolation: f64,
+pub(super) struct Manner {
+    pub(super) mode: String,
+    pub(super) nearest: String,
+    pub(super) coordinates: String,
+    pub(super) cubic: f64,
+    pub(super) exclude_outside: bool,
+    pub(super) antialias: bool,
+    pub(super) extrapolation: f64,
+}
+
+/// An axis that changes.
+enum Change {
+    Known(Axis),
+    Open(Open),
+}
+
+/// What the model gives: one for each axis.
+enum Wanted {
+    Scales(Vec<f64>),
+    /// Scales that the run computes: a vector of f64.
+    Computed(V),
+    Sizes(Vec<Dim>),
 }
 
 fn resize(node: &mut Node) -> Done<Vec<V>> {
@@ -48,67 +65,191 @@ fn resize(node: &mut Node) -> Done<Vec<V>> {
         antialias: node.int("antialias", 0) != 0,
         extrapolation: node.float("extrapolation_value", 0.0),
     };
-    for axis in axes(node, x)? {
-        let crops = manner.coordinates == "tf_crop_and_resize";
-        if axis.from == axis.to && axis.scale == 1.0 && !(crops && axis.region != (0.0, 1.0)) {
-            continue;
-        }
-        x = along(node, x, &axis, &manner)?;
+    let crops = manner.coordinates == "tf_crop_and_resize";
+    for change in changes(node, x)? {
+        x = match change {
+            Change::Known(axis) => {
+                let cropped = crops && axis.region != (0.0, 1.0);
+                if axis.from == axis.to && axis.scale == 1.0 && !cropped {
+                    continue;
+                }
+                along(node, x, &axis, &manner)?
+            }
+            Change::Open(open) => resize_open::along(node, x, &open, &manner)?,
+        };
     }
     Ok(vec![x])
 }
 
-/// The axes that change, by scales or by sizes.
-fn axes(node: &mut Node, x: V) -> Done<Vec<Axis>> {
+/// The axes that may change, by scales or by sizes.
+fn changes(node: &mut Node, x: V) -> Done<Vec<Change>> {
     let rank = node.rank(x);
     let given = node.ints("axes").unwrap_or_else(|| (0..rank as i64).collect());
     let axes = node.axes(&given, rank)?;
-    let mut from = Vec::new();
-    let scales = floats(node, 2, "scales")?;
-    let sizes = node.optional(3).map(|sizes| node.known_ints(sizes, "sizes")).transpose()?;
-    let region = floats(node, 1, "roi")?;
-    let mut kept = Vec::new();
-    for (place, &axis) in axes.iter().enumerate() {
-        let same = scales.as_ref().is_some_and(|scales| scales.get(place) == Some(&1.0));
-        match node.dims(x)[axis].as_int() {
-            Some(extent) => {
-                from.push(extent);
-                kept.push(place);
-            }
-            None if same => {}
-            None => return unsupported("a symbolic dim that changes"),
+    let wanted = wanted(node, axes.len())?;
+    let regions = floats(node, 1, "roi")?.unwrap_or_default();
+    let policy = node.string("keep_aspect_ratio_policy", "stretch")?;
+    let own = node.dims(x);
+    if let (Wanted::Sizes(sizes), true) = (&wanted, policy != "stretch") {
+        let froms: Vec<Dim> = axes.iter().map(|&axis| own[axis].clone()).collect();
+        let numbers = |dims: &[Dim]| dims.iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
+        if numbers(&froms).is_none() || numbers(sizes).is_none() {
+            return same_scale(node, &axes, &froms, sizes, &policy);
         }
     }
-    let length = axes.len();
-    if [scales.as_ref().map(Vec::len), sizes.as_ref().map(Vec::len)]
-        .iter()
-        .flatten()
-        .any(|&l| l != length)
-    {
+    let mut changes = Vec::new();
+    for (place, &axis) in axes.iter().enumerate() {
+        let region = regions.get(place).zip(regions.get(place + axes.len()));
+        let region = region.map_or((0.0, 1.0), |(&start, &end)| (start, end));
+        changes.extend(change(node, axis, &own[axis], place, &wanted, region)?);
+    }
+    if matches!(wanted, Wanted::Sizes(_)) && policy != "stretch" {
+        let known = changes.iter_mut().filter_map(|change| match change {
+            Change::Known(axis) => Some(axis),
+            Change::Open(_) => None,
+        });
+        one_scale(known.collect(), &policy)?;
+    }
+    Ok(changes)
+}
+
+fn wanted(node: &mut Node, axes: usize) -> Done<Wanted> {
+    let computed = node.optional(2).filter(|&scales| node.tensor(scales).is_none());
+    let wanted = match (computed, floats(node, 2, "scales"), node.optional(3)) {
+        (Some(scales), _, None) => Wanted::Computed(convert(node, scales, DType::F64)?),
+        (_, Ok(Some(scales)), None) => Wanted::Scales(scales),
+        (None, Ok(None), Some(sizes)) => Wanted::Sizes(node.extents(sizes, "sizes")?),
+        _ => return invalid("there must be scales or sizes"),
+    };
+    let count = match &wanted {
+        Wanted::Scales(scales) => Some(scales.len()),
+        Wanted::Sizes(sizes) => Some(sizes.len()),
+        Wanted::Computed(scales) => match node.dims(*scales).as_slice() {
+            [dim] => dim.as_int().and_then(|count| usize::try_from(count).ok()),
+            _ => None,
+        },
+    };
+    if count != Some(axes) {
         return invalid("there is not one scale or size an axis");
     }
-    let mut result = Vec::new();
-    let policy = node.string("keep_aspect_ratio_policy", "stretch")?;
-    for (&place, &from) in kept.iter().zip(&from) {
-        let (to, scale) = match (&scales, &sizes) {
-            (Some(scales), None) => ((from as f64 * scales[place]).floor() as i64, scales[place]),
-            (None, Some(sizes)) => (sizes[place], sizes[place] as f64 / from as f64),
-            _ => return invalid("there must be scales or sizes"),
-        };
-        let region = region
-            .as_ref()
-            .and_then(|region| Some((*region.get(place)?, *region.get(place + length)?)));
-        let region = region.unwrap_or((0.0, 1.0));
-        result.push(Axis { axis: axes[place], from, to, scale, region });
+    Ok(wanted)
+}
+
+/// What becomes of one axis; nothing where it keeps a symbolic extent.
+fn change(
+    node: &mut Node,
+    axis: usize,
+    from: &Dim,
+    place: usize,
+    wanted: &Wanted,
+    region: (f64, f64),
+) -> Done<Option<Change>> {
+    let whole = region == (0.0, 1.0);
+    let number = from.as_int();
+    Ok(match wanted {
+        Wanted::Scales(scales) => {
+            let scale = scales[place];
+            match number {
+                Some(from) => {
+                    let to = (from as f64 * scale).floor() as i64;
+                    Some(Change::Known(Axis { axis, from, to, scale, region }))
+                }
+                None if scale == 1.0 && whole => None,
+                None => {
+                    let to = scaled(node, from, scale)?;
+                    let scale = node.scalar(DType::F64, scale);
+                    Some(Change::Open(Open { axis, from: from.clone(), to, scale, region }))
+                }
+            }
+        }
+        Wanted::Computed(scales) => {
+            let at = node.vector(&[place as i64]);
+            let scale = node.call("take", &[(*scales).into(), at.into(), key("axis", 0_i64)])?;
+            let scale = super::shape::reshape(node, scale, Vec::new())?;
+            let to = product(node, from, scale)?;
+            Some(Change::Open(Open { axis, from: from.clone(), to, scale, region }))
+        }
+        Wanted::Sizes(sizes) => match (number, sizes[place].as_int()) {
+            (Some(from), Some(to)) => {
+                let scale = to as f64 / from as f64;
+                Some(Change::Known(Axis { axis, from, to, scale, region }))
+            }
+            _ if whole && node.same(from, &sizes[place]) => None,
+            _ => {
+                let to = sizes[place].clone();
+                let (before, after) =
+                    (resize_open::wide(node, from)?, resize_open::wide(node, &to)?);
+                let scale = node.call("divide", &[after.into(), before.into()])?;
+                Some(Change::Open(Open { axis, from: from.clone(), to, scale, region }))
+            }
+        },
+    })
+}
+
+/// `floor(from * scale)`. A scale is an f32, so it is a fraction whose denominator is a power of two.
+fn scaled(node: &mut Node, from: &Dim, scale: f64) -> Done<Dim> {
+    let (mut numerator, mut denominator) = (scale, 1_i64);
+    while numerator.fract() != 0.0 && denominator < 1 << 30 {
+        (numerator, denominator) = (numerator * 2.0, denominator * 2);
     }
-    if sizes.is_some() && policy != "stretch" {
-        one_scale(&mut result, &policy)?;
+    if numerator.fract() != 0.0 || !(0.0..=f64::from(1 << 30)).contains(&numerator) {
+        let scale = node.scalar(DType::F64, scale);
+        return product(node, from, scale);
     }
-    Ok(result)
+    let product = node.dim(DimOp::Mul, from, &Dim::Int(numerator as i64));
+    Ok(node.dim(DimOp::FloorDiv, &product, &Dim::Int(denominator)))
+}
+
+/// `floor(from * scale)` as the run computes it.
+fn product(node: &mut Node, from: &Dim, scale: V) -> Done<Dim> {
+    let from = resize_open::wide(node, from)?;
+    let to = node.call("multiply", &[from.into(), scale.into()])?;
+    let to = node.call("floor", &[to.into()])?;
+    let to = convert(node, to, DType::I64)?;
+    let to = node.extents(to, "scales")?;
+    to.first().cloned().ok_or_else(|| Reason::Invalid("there is no scale".to_owned()))
+}
+
+/// The same scale for all axes, of which some have symbolic extents: the least or the greatest.
+fn same_scale(
+    node: &mut Node,
+    axes: &[usize],
+    froms: &[Dim],
+    sizes: &[Dim],
+    policy: &str,
+) -> Done<Vec<Change>> {
+    let operator = match policy {
+        "not_larger" => "minimum",
+        "not_smaller" => "maximum",
+        other => return invalid(format!("keep_aspect_ratio_policy {other:?}")),
+    };
+    let mut scale = None;
+    for (from, size) in froms.iter().zip(sizes) {
+        let (before, after) = (resize_open::wide(node, from)?, resize_open::wide(node, size)?);
+        let own = node.call("divide", &[after.into(), before.into()])?;
+        scale = Some(match scale {
+            None => own,
+            Some(other) => node.call(operator, &[V::into(other), own.into()])?,
+        });
+    }
+    let Some(scale) = scale else { return Ok(Vec::new()) };
+    let mut changes = Vec::new();
+    for (&axis, from) in axes.iter().zip(froms) {
+        let before = resize_open::wide(node, from)?;
+        let exact = node.call("multiply", &[before.into(), scale.into()])?;
+        let half = node.scalar(DType::F64, 0.5);
+        let exact = node.call("add", &[exact.into(), half.into()])?;
+        let to = node.call("floor", &[exact.into()])?;
+        let to = convert(node, to, DType::I64)?;
+        let to = node.extents(to, "sizes")?.first().cloned().unwrap_or(Dim::Int(0));
+        let (from, region) = (from.clone(), (0.0, 1.0));
+        changes.push(Change::Open(Open { axis, from, to, scale, region }));
+    }
+    Ok(changes)
 }
 
 /// The same scale for all axes.
-fn one_scale(axes: &mut [Axis], policy: &str) -> Done<()> {
+fn one_scale(axes: Vec<&mut Axis>, policy: &str) -> Done<()> {
     let scales = axes.iter().map(|axis| axis.scale);
     let scale = match policy {
         "not_larger" => scales.fold(f64::INFINITY, f64::min),
@@ -206,7 +347,7 @@ fn weighed(node: &mut Node, x: V, axis: &Axis, manner: &Manner, places: &[f64]) 
     let matrix = ArrayD::from_shape_vec(IxDyn(&[from, to]), weights)
         .map_err(|error| Reason::Invalid(error.to_string()))?;
     let matrix = node.constant(Tensor::from_floats(dtype, matrix));
-    let wide = super::elementwise::convert(node, x, dtype)?;
+    let wide = convert(node, x, dtype)?;
     let last = axis_last(node, wide, axis.axis)?;
     let mut y = node.call("matmul", &[last.into(), matrix.into()])?;
     if places.iter().any(|&at| outside(at)) {
@@ -220,7 +361,7 @@ fn weighed(node: &mut Node, x: V, axis: &Axis, manner: &Manner, places: &[f64]) 
     let mut back: Vec<i64> = (0..node.rank(x) as i64 - 1).collect();
     back.insert(axis.axis, node.rank(x) as i64 - 1);
     let y = super::shape::permuted(node, y, &back)?;
-    super::elementwise::convert(node, y, own)
+    convert(node, y, own)
 }
 
 /// Elements, some of them beyond the edges, and how much each counts.

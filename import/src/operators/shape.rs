@@ -102,7 +102,7 @@ fn left_over(node: &mut Node, own: &[Dim], dims: &[Dim]) -> Option<Vec<Dim>> {
 }
 
 /// The factors of a product, those of its factors included.
-fn factors(dim: &Dim, found: &mut Vec<Dim>) {
+pub(super) fn factors(dim: &Dim, found: &mut Vec<Dim>) {
     match dim {
         Dim::Op(DimOp::Mul, operands) => {
             factors(&operands.0, found);
@@ -113,7 +113,7 @@ fn factors(dim: &Dim, found: &mut Vec<Dim>) {
 }
 
 /// Takes out of both lists what they share.
-fn cancel(
+pub(super) fn cancel(
     rest: &mut Vec<Dim>,
     divisors: &mut Vec<Dim>,
     mut is_same: impl FnMut(&Dim, &Dim) -> bool,

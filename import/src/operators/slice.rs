@@ -126,7 +126,16 @@ fn pad(node: &mut Node) -> Done<Vec<V>> {
     if widths.iter().all(|width| *width == Dim::Int(0)) {
         return Ok(vec![x]);
     }
-    let mode = match node.string("mode", "constant")?.as_str() {
+    let mode = node.string("mode", "constant")?;
+    if widths.iter().any(|width| width.as_int().is_none()) {
+        let dtype = node.dtype(x);
+        let value = match (node.optional_float("value"), node.optional(2)) {
+            (None, Some(value)) => super::shape::reshape(node, value, Vec::new())?,
+            (value, _) => node.scalar(dtype, value.unwrap_or(0.0)),
+        };
+        return Ok(vec![pad_open(node, x, &widths, &mode, value)?]);
+    }
+    let mode = match mode.as_str() {
         "constant" => return constant_pad(node, x, widths),
         "reflect" => "reflect",
         "edge" => "replicate",
@@ -134,6 +143,66 @@ fn pad(node: &mut Node) -> Done<Vec<V>> {
         other => return unsupported(format!("mode {other:?}")),
     };
     Ok(vec![node.call("pad", &[x.into(), Arg::Dims(widths), key("pad_mode", mode)])?])
+}
+
+/// Widths of which some are symbolic: parts beside x, or elements of x by index, an axis after the other.
+pub(super) fn pad_open(node: &mut Node, mut x: V, widths: &[Dim], mode: &str, value: V) -> Done<V> {
+    for axis in 0..node.rank(x) {
+        let (before, after) = (&widths[2 * axis], &widths[2 * axis + 1]);
+        if *before == Dim::Int(0) && *after == Dim::Int(0) {
+            continue;
+        }
+        x = match mode {
+            "constant" => beside(node, x, axis, [before, after], value)?,
+            mode => by_index(node, x, axis, [before, after], mode)?,
+        };
+    }
+    Ok(x)
+}
+
+fn beside(node: &mut Node, x: V, axis: usize, widths: [&Dim; 2], value: V) -> Done<V> {
+    let mut parts = Vec::new();
+    for width in widths {
+        let mut dims = node.dims(x);
+        dims[axis] = width.clone();
+        parts.push(node.call("broadcast_to", &[value.into(), Arg::Shape(dims)])?);
+    }
+    node.call("concat", &[vec![parts[0], x, parts[1]].into(), key("axis", axis)])
+}
+
+/// Positions from `-before` to the extent and `after` more, as indices into x.
+fn by_index(node: &mut Node, x: V, axis: usize, widths: [&Dim; 2], mode: &str) -> Done<V> {
+    let extent = node.dims(x)[axis].clone();
+    let count = node.dim(DimOp::Add, &extent, widths[0]);
+    let count = node.dim(DimOp::Add, &count, widths[1]);
+    let dim = |node: &mut Node, dim: Dim| node.integers(vec![dim], 0, DType::I64);
+    let places = node.call("arange", &[count.into(), key("dtype", DType::I64)])?;
+    let before = dim(node, widths[0].clone());
+    let places = node.call("subtract", &[places.into(), before.into()])?;
+    let last = node.dim(DimOp::Sub, &extent, &Dim::Int(1));
+    let indices = match mode {
+        "edge" => {
+            let zero = Arg::Scalar(DType::I64, Number::Int(0));
+            let places = node.call("maximum", &[places.into(), zero])?;
+            let last = dim(node, last);
+            node.call("minimum", &[places.into(), last.into()])?
+        }
+        "wrap" => {
+            let extent = dim(node, extent);
+            node.call("floor_mod", &[places.into(), extent.into()])?
+        }
+        "reflect" => {
+            // There and back again; a single element is its own reflection.
+            let period = node.dim(DimOp::Mul, &last, &Dim::Int(2));
+            let period = node.dim(DimOp::Max, &period, &Dim::Int(1));
+            let period = dim(node, period);
+            let there = node.call("floor_mod", &[places.into(), period.into()])?;
+            let back = node.call("subtract", &[period.into(), there.into()])?;
+            node.call("minimum", &[there.into(), back.into()])?
+        }
+        other => return unsupported(format!("mode {other:?}")),
+    };
+    node.call("take", &[x.into(), indices.into(), key("axis", axis)])
 }
 
 /// Without what negative widths take away.
