@@ -25,7 +25,8 @@ pub(crate) struct Importer<'m> {
     pub(crate) options: &'m Options,
     functions: BTreeMap<(String, String), &'m proto::Function>,
     pub(crate) opset: i64,
-    pub(crate) missing: BTreeMap<(String, String), Vec<String>>,
+    /// Nodes by operator, reason, and whether they break the format.
+    pub(crate) missing: BTreeMap<(String, String, bool), Vec<String>>,
     pub(crate) needs: BTreeSet<String>,
     /// Inputs of which the model does not say enough.
     untyped: BTreeSet<String>,
@@ -70,10 +71,13 @@ impl<'m> Importer<'m> {
             .map_err(|reason| ImportError::Malformed(message(&reason)))?;
         if !self.missing.is_empty() {
             let missing = std::mem::take(&mut self.missing);
-            let missing = missing.into_iter();
-            return Err(ImportError::Unsupported(
-                missing.map(|((operator, why), nodes)| Missing { operator, why, nodes }).collect(),
-            ));
+            let missing = missing.into_iter().map(|((operator, why, is_invalid), nodes)| Missing {
+                operator,
+                why,
+                nodes,
+                is_invalid,
+            });
+            return Err(ImportError::Unsupported(missing.collect()));
         }
         if !self.untyped.is_empty() {
             return Err(ImportError::Untyped(self.untyped.iter().cloned().collect()));
@@ -117,7 +121,8 @@ impl<'m> Importer<'m> {
     pub(crate) fn initializers(&mut self, graph: &proto::Graph, scope: &mut Scope) -> Done<()> {
         if !graph.sparse_initializer.is_empty() {
             let tensors = vec!["sparse initializers".to_owned()];
-            self.missing.insert(("initializer".to_owned(), "sparse tensors".to_owned()), tensors);
+            let what = ("initializer".to_owned(), "sparse tensors".to_owned(), false);
+            self.missing.insert(what, tensors);
         }
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
@@ -145,11 +150,13 @@ impl<'m> Importer<'m> {
     }
 
     fn note(&mut self, operator: &str, node: &str, reason: Reason) {
+        let is_invalid = matches!(reason, Reason::Invalid(_));
         match reason {
             Reason::Needs(input) => drop(self.needs.insert(input)),
             Reason::Untyped(input) => drop(self.untyped.insert(input)),
             Reason::Unsupported(why) | Reason::Invalid(why) => {
-                self.missing.entry((operator.to_owned(), why)).or_default().push(node.to_owned());
+                let what = (operator.to_owned(), why, is_invalid);
+                self.missing.entry(what).or_default().push(node.to_owned());
             }
         }
     }
@@ -269,6 +276,9 @@ impl<'m> Importer<'m> {
         operators::check_ranks(node, &|index| {
             inputs.get(index).copied().flatten().map(|v| self.builder.rank(v))
         })?;
+        if control::recurrent::is_long(self, node, inputs) {
+            return self.recurrent(node, inputs);
+        }
         let importer = operators::importer(node)
             .ok_or_else(|| Reason::Unsupported("this operator is not imported".to_owned()))?;
         let mut node = Node {

@@ -37,6 +37,8 @@ pub struct Missing {
     pub why: String,
     /// The nodes, by name or by their first output.
     pub nodes: Vec<String>,
+    /// Whether the model breaks the rules of its format there.
+    pub is_invalid: bool,
 }
 
 /// Why a model does not become a program.
@@ -54,6 +56,14 @@ pub enum ImportError {
     /// These inputs are lists, optionals, or of unknown rank: their types must be given to the import.
     #[error("the model does not say how long or of what rank {} are: give their types with --type", .0.join(", "))]
     Untyped(Vec<String>),
+}
+
+impl ImportError {
+    /// Whether the model is fine, and all that it lacks is support here.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, ImportError::Unsupported(missing) if missing.iter().all(|m| !m.is_invalid))
+    }
 }
 
 /// How many nodes are named in a message.

@@ -102,7 +102,7 @@ fn message(graph: &[Vec<u8>], opset: u8) -> String {
 
 #[test]
 fn errors_say_what_is_wrong() {
-    assert!(message(&positions(), 99).contains("operator set 99; 7 to 23 are read"));
+    assert!(message(&positions(), 99).contains("operator set 99; 7 to 24 are read"));
     let mut cyclic = positions();
     cyclic.swap(0, 3);
     assert!(message(&cyclic, 17).contains("which nothing before it computes"));

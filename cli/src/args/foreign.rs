@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Import a model of another format
 ///
-/// Reads ONNX, operator sets 7 to 23, and the text that TVM prints (`.py`). Named dims become symbolic variables;
+/// Reads ONNX, operator sets 7 to 24, and the text that TVM prints (`.py`). Named dims become symbolic variables;
 /// small constants stand in the program, all others go to the file of --params. Everything that is not supported is
 /// listed, and the exit code is 1.
 #[derive(Debug, Args)]

@@ -55,7 +55,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
     importing(&args.file, &bytes, terminal);
     let imported = match import_onnx(bytes, &options) {
         Ok(imported) => imported,
-        Err(error) => return refused(&args.file, &error, terminal),
+        Err(error) => return Err(refused(&args.file, &error)),
     };
     if terminal.verbosity > Verbosity::Quiet {
         for note in &imported.notes {
@@ -185,10 +185,7 @@ pub(super) fn for_run(
                     options.types.insert(name, given);
                 }
             }
-            Err(error) => {
-                refused(&args.file, &error, terminal)?;
-                return Ok((None, bound));
-            }
+            Err(error) => return Err(refused(&args.file, &error)),
         }
     };
     Ok((loaded(&args.file, imported, terminal), bound))
@@ -204,10 +201,7 @@ pub(super) fn for_build(path: &Path, terminal: &mut Terminal) -> Result<Option<L
         Err(ImportError::Untyped(names)) => {
             ("has no type that a tensor has", "--type NAME=ANNOTATION", names)
         }
-        Err(error) => {
-            refused(path, &error, terminal)?;
-            return Ok(None);
-        }
+        Err(error) => return Err(refused(path, &error)),
     };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Err(Failure::usage(format!(
@@ -232,9 +226,10 @@ fn importing(path: &Path, bytes: &Bytes, terminal: &mut Terminal) {
     terminal.doing(format!("importing {}, {megabytes:.1} MB", path.display()));
 }
 
-fn refused(path: &Path, error: &ImportError, terminal: &mut Terminal) -> Outcome {
-    terminal.note(&format!("error: {}: {error}", path.display()));
-    Ok(Exit::Wrong)
+/// A model that is wrong, or that is fine and needs what this version lacks.
+fn refused(path: &Path, error: &ImportError) -> Failure {
+    let exit = if error.is_unsupported() { Exit::Missing } else { Exit::Wrong };
+    Failure::Message { exit, text: format!("{}: {error}", path.display()) }
 }
 
 fn read(path: &Path) -> Result<Bytes, Failure> {

@@ -80,7 +80,7 @@ fn operator(case: &Case, rows: &Rows) -> String {
 const HEAD: &str = "# ONNX
 
 `relax import MODEL.onnx -o model.rx --params model.safetensors` makes a program of a model, and
-`relax run MODEL.onnx` runs one directly. Operator sets 7 to 23 are read.
+`relax run MODEL.onnx` runs one directly. Operator sets 7 to 24 are read.
 
 ";
 
