@@ -109,7 +109,18 @@ PAD = """g (float[n,h] x) => (float[p,q] y) {{
   y = Pad <mode = "{mode}"> (x, pads, {value})
 }}"""
 
+# Lengths without padding, of operator set 24; the last query sees all keys of its batch.
+LENGTHS = """g (float[b,1,q,2] x, float[b,1,k,2] keys, int64[b] lengths) => (float[b,1,q,2] y) {{
+  y = Attention <is_causal = 1> (x, keys, keys, , , , lengths)
+}}"""
+# An operator that is not imported.
+MISSING = """g (float[n,2,2] x) => (float[n] y) {{
+  y = Det (x)
+}}"""
+
 MODELS = {
+    "lengths": LENGTHS.format(),
+    "missing": MISSING.format(),
     **{f"pad_{mode}": PAD.format(mode=mode, value="value" if mode == "constant" else "")
        for mode in ("constant", "edge", "reflect", "wrap")},
     "limited": LIMITED.format(),

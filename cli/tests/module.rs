@@ -403,4 +403,8 @@ fn a_model_is_built_as_its_import() {
     let broken = folder.build("broken.onnx", "broken.rxm", &[]);
     assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
     assert!(!folder.path("rank.rxm").exists() && !folder.path("broken.rxm").exists());
+    // An operator that is not imported is what is missing here; the model is fine.
+    let missing = folder.build(&model("../extents/missing.onnx"), "missing.rxm", &[]);
+    assert_eq!(missing.status.code(), Some(4), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("Det: this operator is not imported"));
 }

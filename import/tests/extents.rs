@@ -219,3 +219,31 @@ fn widths_of_padding_may_be_symbolic() {
         }
     }
 }
+
+/// Query i of q, in a batch with so many keys that are no padding, sees keys up to `length - q + i`; none where that is
+/// negative.
+#[test]
+fn attention_ends_where_the_padding_begins() {
+    let open = program("lengths", &[]);
+    let (q, k) = (3, 5);
+    let (x, keys) = (floats(&[2, 1, q, 2], 1), floats(&[2, 1, k, 2], 2));
+    let lengths = [4, 1];
+    let array = ArrayD::from_shape_vec(IxDyn(&[2]), lengths.iter().map(|&l| l as i128).collect());
+    let given = Tensor::from_ints(DType::I64, array.expect("two"));
+    let got = &results(&open, &[x.clone(), keys.clone(), given])[0];
+    let at = |tensor: &Tensor, place: usize| tensor.number(place).as_f64();
+    for b in 0..2 {
+        for i in 0..q {
+            let end = (lengths[b] + i + 1).saturating_sub(q);
+            let key = |j: usize, c: usize| at(&keys, (b * k + j) * 2 + c);
+            let query = |c: usize| at(&x, (b * q + i) * 2 + c);
+            let score = |j: usize| (query(0) * key(j, 0) + query(1) * key(j, 1)) / f64::sqrt(2.0);
+            let sum: f64 = (0..end).map(|j| score(j).exp()).sum();
+            for c in 0..2 {
+                let parts = (0..end).map(|j| score(j).exp() / sum * key(j, c));
+                let (seen, expected) = (at(got, (b * q + i) * 2 + c), parts.sum::<f64>());
+                assert!((seen - expected).abs() < 1e-5, "{b} {i} {c}: {seen}, not {expected}");
+            }
+        }
+    }
+}

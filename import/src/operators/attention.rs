@@ -58,6 +58,7 @@ fn attention(node: &mut Node) -> Done<Vec<V>> {
     let wide = convert(node, masked, precise)?;
     let weights = node.call("softmax", &[wide.into(), key("axis", -1_i64)])?;
     let weights = convert(node, weights, own)?;
+    let weights = seen(node, weights)?;
     let shown = match node.int("qk_matmul_output_mode", 0) {
         0 => scores,
         1 => capped,
@@ -111,7 +112,11 @@ fn masked(node: &mut Node, scores: V, past: Option<Dim>) -> Done<V> {
         };
     }
     if let Some(lengths) = node.optional(6) {
-        y = within(node, y, lengths, infinite)?;
+        let dims = node.dims(y);
+        let ends = key_ends(node, lengths, &dims)?;
+        let places = node.call("arange", &[dims[3].clone().into(), key("dtype", DType::I64)])?;
+        let kept = node.call("less", &[places.into(), ends.into()])?;
+        return broadcast_call(node, "where", &[kept, y, infinite]);
     }
     if node.int("is_causal", 0) != 0 {
         let dims = node.dims(y);
@@ -124,14 +129,32 @@ fn masked(node: &mut Node, scores: V, past: Option<Dim>) -> Done<V> {
     Ok(y)
 }
 
-/// Scores of keys that are no padding: so many for each batch, since operator set 24.
-fn within(node: &mut Node, scores: V, lengths: V, infinite: V) -> Done<V> {
-    let dims = node.dims(scores);
-    let places = node.call("arange", &[dims[3].clone().into(), key("dtype", DType::I64)])?;
+/// Before which key each query ends, where lengths without padding are given (operator set 24): `(b, 1, q or 1, 1)`. The
+/// last query of a causal product sees all keys of its batch.
+fn key_ends(node: &mut Node, lengths: V, scores: &[Dim]) -> Done<V> {
     let one = Dim::Int(1);
-    let lengths = reshape(node, lengths, vec![dims[0].clone(), one.clone(), one.clone(), one])?;
-    let kept = node.call("less", &[places.into(), lengths.into()])?;
-    broadcast_call(node, "where", &[kept, scores, infinite])
+    let lengths =
+        reshape(node, lengths, vec![scores[0].clone(), one.clone(), one.clone(), one.clone()])?;
+    if node.int("is_causal", 0) == 0 {
+        return Ok(lengths);
+    }
+    let queries = node.call("arange", &[scores[2].clone().into(), key("dtype", DType::I64)])?;
+    let queries = reshape(node, queries, vec![scores[2].clone(), one])?;
+    let before = node.dim(DimOp::Sub, &Dim::Int(1), &scores[2]);
+    let before = node.integers(vec![before], 0, DType::I64);
+    let after = node.call("add", &[queries.into(), before.into()])?;
+    node.call("add", &[lengths.into(), after.into()])
+}
+
+/// Weights of queries that see no key are 0.
+fn seen(node: &mut Node, weights: V) -> Done<V> {
+    let Some(lengths) = node.optional(6) else { return Ok(weights) };
+    let dims = node.dims(weights);
+    let ends = key_ends(node, lengths, &dims)?;
+    let some = node.call("greater", &[ends.into(), Arg::Scalar(DType::I64, Number::Int(0))])?;
+    let dtype = node.dtype(weights);
+    let zero = node.scalar(dtype, 0.0);
+    broadcast_call(node, "where", &[some, weights, zero])
 }
 
 /// The elements from `begin` to `end` of the last axis, every `stride`-th.
