@@ -232,9 +232,9 @@ fn attention_ends_where_the_padding_begins() {
     let given = Tensor::from_ints(DType::I64, array.expect("two"));
     let got = &results(&open, &[x.clone(), keys.clone(), given])[0];
     let at = |tensor: &Tensor, place: usize| tensor.number(place).as_f64();
-    for b in 0..2 {
+    for (b, length) in lengths.into_iter().enumerate() {
         for i in 0..q {
-            let end = (lengths[b] + i + 1).saturating_sub(q);
+            let end = (length + i + 1).saturating_sub(q);
             let key = |j: usize, c: usize| at(&keys, (b * k + j) * 2 + c);
             let query = |c: usize| at(&x, (b * q + i) * 2 + c);
             let score = |j: usize| (query(0) * key(j, 0) + query(1) * key(j, 1)) / f64::sqrt(2.0);
