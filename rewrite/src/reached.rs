@@ -79,6 +79,25 @@ impl Reached {
         atoms.for_each(|atom| atom_dims(atom, &mut |dim| self.evaluate(dim)));
     }
 
+    /// Whether a dim is made of extents of tensors that exist, and multiplies and divides them by no more than literals: then
+    /// its evaluation leaves i64 only where one of them is near its end, which stands beside an extent of 0.
+    #[must_use]
+    pub fn is_of_extents(&self, dim: &Dim) -> bool {
+        match dim {
+            Dim::Int(_) => true,
+            Dim::Var(_) => self.is_extent(dim),
+            Dim::Op(op, operands) => {
+                let (a, b) = (&operands.0, &operands.1);
+                let is_linear = match op {
+                    DimOp::Mul => a.as_int().is_some() || b.as_int().is_some(),
+                    DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv => is_positive(b),
+                    DimOp::Add | DimOp::Sub | DimOp::Min | DimOp::Max => true,
+                };
+                is_linear && self.is_of_extents(a) && self.is_of_extents(b)
+            }
+        }
+    }
+
     fn evaluate(&mut self, dim: &Dim) {
         if let Dim::Op(_, operands) = dim
             && self.evaluated.insert(dim.clone())

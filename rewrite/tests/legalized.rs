@@ -18,7 +18,7 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_symbolic::Prover;
-use relax_syntax::annotation::Annotation;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::ir::{Atom, Callee, Expr, Module};
 use relax_syntax::span::Source;
 use std::collections::BTreeSet;
@@ -170,7 +170,11 @@ fn one(
             fits(annotation, &got, dims)?;
             compare(Relation::Close, &want, &got)
         }
-        (Err(Stop::Trap(want)), Err(Stop::Trap(got))) if want.id == got.id => Ok(()),
+        (Err(Stop::Trap(want)), Err(Stop::Trap(got)))
+            if want.id == got.id && want.message == got.message =>
+        {
+            Ok(())
+        }
         (want, got) => Err(format!("expected {want:?}, found {got:?}")),
     }
 }
@@ -182,6 +186,10 @@ fn fits(annotation: &Annotation, value: &Value, dims: &Dims) -> Result<(), Strin
             fields.iter().zip(items).try_for_each(|(field, item)| fits(field, item, dims))
         }
         (Annotation::Tensor(tensor), Value::Tensor(found)) => {
+            if tensor.extents == Extents::Rank(found.rank()) && tensor.dtype == Some(found.dtype())
+            {
+                return Ok(());
+            }
             let known = tensor.extents.dims().ok_or("the dims are not deduced")?;
             let deduced = known.iter().map(|dim| dim.eval(&|name| dims.get(name).copied()).ok());
             let shape = found.shape().iter().map(|&extent| i64::try_from(extent).ok());
@@ -204,18 +212,28 @@ fn equal_calls_share_a_program() {
                 case.call.replace("DT", &format!("\"{}\"", case.dtypes[0]))
             ),
         );
-        let program = Program::load(Source::new("case", twice.as_str()));
-        let after = legal(&program.module).expect("it goes through");
-        let bodies = after.functions().filter_map(|function| function.lambda.body.as_ref());
-        let mut programs = BTreeSet::new();
-        for binding in bodies.flat_map(|body| body.bindings()) {
-            if let Expr::Call { args, .. } = &binding.expr
-                && let Some(Atom::Global(name)) = args.first()
-                && name.contains(case.row.trim_start_matches("nn."))
-            {
-                programs.insert(name.clone());
-            }
-        }
-        assert!(programs.len() <= 1, "{}: {programs:?}", case.call);
+        let (of_one, of_two) = (programs(case, &once), programs(case, &twice));
+        // Where elements decide extents, a program counts them before another one.
+        let is_counted = ["dynamic_strided_slice", "nonzero"].contains(&case.row);
+        let most = if is_counted { 2 } else { 1 };
+        assert!(of_one.len() <= most, "{}: {of_one:?}", case.call);
+        assert_eq!(of_one, of_two, "{}", case.call);
     }
+}
+
+/// The tensor programs of the operator that a module calls.
+fn programs(case: &Case, text: &str) -> BTreeSet<relax_syntax::Name> {
+    let program = Program::load(Source::new("case", text));
+    let after = legal(&program.module).expect("it goes through");
+    let bodies = after.functions().filter_map(|function| function.lambda.body.as_ref());
+    let mut programs = BTreeSet::new();
+    for binding in bodies.flat_map(|body| body.bindings()) {
+        if let Expr::Call { args, .. } = &binding.expr
+            && let Some(Atom::Global(name)) = args.first()
+            && name.contains(case.row.trim_start_matches("nn."))
+        {
+            programs.insert(name.clone());
+        }
+    }
+    programs
 }

@@ -350,4 +350,11 @@ pub enum Instruction {
         /// The function.
         function: Operand,
     },
+    /// The elements of an integer vector as a shape.
+    ReadShape {
+        /// Where it goes.
+        to: Register,
+        /// The vector.
+        tensor: Operand,
+    },
 }

@@ -185,6 +185,7 @@ pub(crate) fn keeps(name: &Name, args: &[Atom]) -> bool {
             | "call_dps_library"
             | "call_packed"
             | "call_pure_packed"
+            | "builtin.read_shape"
     );
     let concerns_memory = matches!(row.family, Family::Memory | Family::Builtins | Family::Calls);
     concerns_memory && !is_library && !gives_new

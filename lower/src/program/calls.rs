@@ -294,6 +294,10 @@ impl Code<'_, '_> {
                 let keywords = Box::default();
                 Instruction::CallHost { to: self.register(var), name, args, keywords }
             }
+            ("builtin.read_shape", [tensor]) => {
+                let tensor = self.operand(tensor)?;
+                Instruction::ReadShape { to: self.register(var), tensor }
+            }
             ("print", _) => {
                 let (name, args) = (self.text("print"), self.operands(all)?);
                 let keywords = Box::default();

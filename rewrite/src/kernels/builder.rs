@@ -217,6 +217,44 @@ impl Builder {
         self.push(StmtKind::Check(Box::new(Check { condition: holds.0, trap, message, values })));
     }
 
+    /// A check whose message shows elements of integer dtypes. A message holds numbers of i64: of an element
+    /// beyond them it has the last digit after the others, in a check of its own.
+    pub(super) fn check_elements(
+        &mut self,
+        holds: &Scalar,
+        trap: &str,
+        message: &str,
+        elements: &[(Scalar, DType)],
+    ) {
+        let wide: Vec<usize> =
+            (0..elements.len()).filter(|&at| elements[at].1 == DType::U64).collect();
+        for chosen in (0..1_usize << wide.len()).rev() {
+            let is_beyond = |at: usize| {
+                wide.iter().position(|&own| own == at).is_some_and(|k| (chosen >> k) & 1 == 1)
+            };
+            let (mut condition, mut texts, mut values) = (holds.clone(), Vec::new(), Vec::new());
+            for (at, (element, dtype)) in elements.iter().enumerate() {
+                if is_beyond(at) {
+                    let most = Scalar::from(i64::MAX).into_dtype(DType::U64);
+                    condition = condition.or(element.at_most(most));
+                    let (tens, ones) = (element.clone().floor_div(10), element.clone() % 10);
+                    values.extend([tens, ones].map(|part| part.into_dtype(DType::I64)));
+                    texts.push("{}{}");
+                } else {
+                    values.push(element.clone().cast(*dtype, DType::I64));
+                    texts.push("{}");
+                }
+            }
+            let mut parts = message.split("{}");
+            let mut shown = parts.next().unwrap_or_default().to_owned();
+            for (text, part) in texts.into_iter().zip(parts) {
+                shown.push_str(text);
+                shown.push_str(part);
+            }
+            self.check(condition, trap, &shown, &values);
+        }
+    }
+
     /// A name for a value.
     pub(super) fn bind(&mut self, value: Scalar) -> Scalar {
         let bound = self.program.scalars.iter().filter(|scalar| scalar.dtype.is_none());

@@ -126,7 +126,11 @@ fn of_integer(name: &str, dtype: DType, x: Scalar) -> Option<Scalar> {
 /// An operator of [`BINARY`].
 pub(super) fn binary(request: &Request) -> Option<Builder> {
     let (name, dtype) = (request.row.name, request.data()?.dtype);
-    let has_values = dtype.is_float() || has_values(request, dtype);
+    if let Some(relation) = relation(name).filter(|_| !dtype.is_float())
+        && (name == "power" || !has_values(request, dtype))
+    {
+        return partial(request, relation);
+    }
     map(request, |x| {
         let [a, b] = x else { return None };
         if let Some(op) = plain(name) {
@@ -146,18 +150,12 @@ pub(super) fn binary(request: &Request) -> Option<Builder> {
             "logical_and" => truth(a).and(truth(b)),
             "logical_or" => truth(a).or(truth(b)),
             "logical_xor" => truth(a).differs(truth(b)),
-            _ if !has_values => return None,
-            "left_shift" => Scalar::pair(BinOp::ShiftLeft, a, b),
-            "right_shift" => Scalar::pair(BinOp::ShiftRight, a, b),
+            _ if !dtype.is_float() => of_integers(name, a, b)?,
             "floor_divide" => a.clone().floor_div(b),
             "floor_mod" => a.clone() % b,
-            "divide" if dtype.is_float() => a.clone() / b,
-            "divide" => truncated(a, b),
-            "mod" if dtype.is_float() => truncated_remainder(a, b),
-            "mod" => a.clone() - truncated(a, b) * b,
-            "power" if dtype.is_float() => {
-                a.clone().call_with(Intrinsic::Pow, std::slice::from_ref(b))
-            }
+            "divide" => a.clone() / b,
+            "mod" => truncated_remainder(a, b),
+            "power" => a.clone().call_with(Intrinsic::Pow, std::slice::from_ref(b)),
             "atan2" => a.clone().call_with(Intrinsic::Atan2, std::slice::from_ref(b)),
             "log_add_exp" => log_add_exp(dtype, a, b),
             _ => return None,
@@ -199,18 +197,96 @@ fn compared(op: BinOp, dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
     }
 }
 
-/// Whether an integer operation has a value for the second operand's elements: otherwise the operator
-/// stops with a code of its own. They must be spelled in the text.
+/// What an operation that some integers have no value of says of those: the one stands to the other so.
+fn relation(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "divide" | "floor_divide" => "has no quotient by",
+        "floor_mod" | "mod" => "has no remainder by",
+        "left_shift" | "right_shift" => "cannot be shifted by",
+        "power" => "has no integer power of exponent",
+        _ => return None,
+    })
+}
+
+/// Whether the second operand's elements are spelled, and the operation has a value for all of them.
 fn has_values(request: &Request, dtype: DType) -> bool {
     let bits = i128::try_from(dtype.size() * 8).unwrap_or(i128::MAX);
     match request.row.name {
         "left_shift" | "right_shift" => request.lies_in("x2", 0, bits - 1),
-        // Of -1 the quotient of the least integer wraps, which is left to the operator.
-        "divide" | "floor_divide" | "floor_mod" | "mod" => {
-            request.lies_in("x2", 1, i128::MAX) || request.lies_in("x2", i128::MIN, -2)
-        }
-        _ => false,
+        _ => request.lies_in("x2", 1, i128::MAX) || request.lies_in("x2", i128::MIN, -1),
     }
+}
+
+/// An operation on integers that has a value for them.
+fn of_integers(name: &str, a: &Scalar, b: &Scalar) -> Option<Scalar> {
+    Some(match name {
+        "left_shift" => Scalar::pair(BinOp::ShiftLeft, a, b),
+        "right_shift" => Scalar::pair(BinOp::ShiftRight, a, b),
+        "floor_divide" => a.clone().floor_div(b),
+        "floor_mod" => a.clone() % b,
+        "divide" => truncated(a, b),
+        "mod" => a.clone() - truncated(a, b) * b,
+        _ => return None,
+    })
+}
+
+/// An operation on integers that some have no value of: those stop the program, with the place in the result.
+fn partial(request: &Request, relation: &str) -> Option<Builder> {
+    let (name, dtype) = (request.row.name, request.data()?.dtype);
+    let bits = i64::try_from(dtype.size() * 8).ok()?;
+    let trap = format!("{}/C3", request.row.short_name());
+    let mut builder = Builder::new(request);
+    let (x1, x2, output) = (builder.input("x1")?, builder.input("x2")?, builder.output());
+    let squares = (name == "power").then(|| builder.allocate("S", &output.dims, dtype));
+    let message = message(relation, output.rank());
+    let mut is_known = true;
+    builder.nest(&output.dims, |builder, at| {
+        let operand = |x: &Buffer| Some(x.at(&broadcast_index(&x.dims, &output.dims, at)?));
+        let Some((a, b)) = operand(&x1).zip(operand(&x2)) else {
+            is_known = false;
+            return;
+        };
+        let (a, b) = (builder.bind(a), builder.bind(b));
+        let holds = match name {
+            "left_shift" | "right_shift" => b.at_least(0).and(b.less(bits)),
+            "power" => b.at_least(0),
+            _ => b.differs(0),
+        };
+        let mut values = vec![(a.clone(), dtype), (b.clone(), dtype)];
+        values.extend(at.iter().map(|index| (index.clone(), DType::I64)));
+        builder.check_elements(&holds, &trap, &message, &values);
+        match (&squares, of_integers(name, &a, &b)) {
+            (Some(squares), _) => power(builder, (&output, squares), at, (a, b, bits)),
+            (None, Some(value)) => builder.store(&output, at, value),
+            (None, None) => is_known = false,
+        }
+    });
+    is_known.then_some(builder)
+}
+
+/// `{} has no quotient by {}, at element [{}, {}] of the result`
+fn message(relation: &str, rank: usize) -> String {
+    let index = vec!["{}"; rank].join(", ");
+    format!("{{}} {relation} {{}}, at element [{index}] of the result")
+}
+
+/// The power of an integer by an exponent of at least 0: a factor for each bit of that.
+fn power(
+    builder: &mut Builder,
+    (result, squares): (&Buffer, &Buffer),
+    at: &[Scalar],
+    (base, exponent, bits): (Scalar, Scalar, i64),
+) {
+    builder.store(result, at, 1);
+    builder.store(squares, at, base);
+    builder.nest(&[Dim::Int(bits)], |builder, bit| {
+        let bit = bit[0].clone().cast(DType::I64, result.dtype);
+        let is_set = Scalar::pair(BinOp::ShiftRight, &exponent, bit) % 2;
+        builder.when(is_set.equals(1), |builder| {
+            builder.update(result, at, BinOp::Mul, squares.at(at));
+        });
+        builder.store(squares, at, squares.at(at) * squares.at(at));
+    });
 }
 
 /// The quotient towards zero of integers, by one that is not 0.

@@ -21,6 +21,7 @@ mod ranking;
 mod reduction;
 mod scalar;
 mod scan;
+mod scatter;
 mod slices;
 mod total;
 
@@ -62,11 +63,21 @@ pub(crate) struct Input {
     pub(crate) is_passed: bool,
 }
 
+/// What a program of a call gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// The result of the operator.
+    Result,
+    /// The extents of the result that only elements decide, as a vector.
+    Extents,
+}
+
 /// A call for which a program is wanted. Every constraint of the operator is proved.
 #[derive(Clone)]
 pub(crate) struct Request {
     /// The operator.
     pub(crate) row: &'static Operator,
+    pub(crate) gives: Gives,
     /// Its tensors, in the order of the parameters.
     pub(crate) inputs: Vec<Input>,
     /// What it gives: one tensor, or the fields of a tuple.
@@ -80,8 +91,8 @@ pub(crate) struct Request {
 impl Request {
     /// Equal for requests that get the same program: floats are told apart as their text tells them.
     pub(crate) fn key(&self) -> String {
-        let Self { row, inputs, outs, attrs, scalars } = self;
-        format!("{} {inputs:?} {outs:?} {attrs:?} {scalars:?}", row.name)
+        let Self { row, gives, inputs, outs, attrs, scalars } = self;
+        format!("{} {gives:?} {inputs:?} {outs:?} {attrs:?} {scalars:?}", row.name)
     }
 
     /// The first tensor.
@@ -209,7 +220,16 @@ static FAMILIES: &[(&[&str], Build)] = &[
     (&["strided_slice"], slices::slice),
     (&["slice_scatter"], slices::slice_scatter),
     (&["nn.pad"], slices::pad),
+    (&["dynamic_strided_slice"], slices::dynamic),
+    (&["nonzero"], indexing::nonzero),
     (&["take"], indexing::take),
+    (&["gather_elements"], indexing::gather_elements),
+    (&["gather_nd"], indexing::gather_nd),
+    (&["index_tensor"], indexing::index_tensor),
+    (&["nn.nll_loss"], indexing::nll_loss),
+    (&["scatter_elements"], scatter::scatter_elements),
+    (&["scatter_nd"], scatter::scatter_nd),
+    (&["index_put"], scatter::index_put),
     (&["one_hot"], indexing::one_hot),
     (&["bucketize"], indexing::bucketize),
     (&["matmul"], product::matmul),
@@ -237,6 +257,12 @@ static FAMILIES: &[(&[&str], Build)] = &[
     (&["quantize", "dequantize"], quantization::quantization),
 ];
 
+/// The operators of whose results elements decide extents: which.
+static EXTENTS: &[(&[&str], Build)] = &[
+    (&["dynamic_strided_slice"], slices::dynamic_extents),
+    (&["nonzero"], indexing::nonzero_count),
+];
+
 /// The operators that have a program for some calls.
 #[must_use]
 pub fn has_kernels(row: &Operator) -> bool {
@@ -253,7 +279,11 @@ pub(crate) struct Made {
 
 /// The program of a call. It gets no operand that it does not read, unless a dim of it is needed.
 pub(crate) fn kernel(request: &Request) -> Option<Made> {
-    let (_, build) = FAMILIES.iter().find(|(names, _)| names.contains(&request.row.name))?;
+    let families = match request.gives {
+        Gives::Result => FAMILIES,
+        Gives::Extents => EXTENTS,
+    };
+    let (_, build) = families.iter().find(|(names, _)| names.contains(&request.row.name))?;
     let (mut program, unread) = build(request)?.finish();
     let mut request = request.clone();
     for at in unread {

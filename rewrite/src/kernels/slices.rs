@@ -1,12 +1,13 @@
 //! Slices of axes, and padding around them.
 
 use super::Request;
-use super::builder::Builder;
+use super::builder::{Buffer, Builder};
 use super::creation::number;
 use super::movement::{moved, with};
 use super::scalar::{Scalar, select};
 use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::TExpr;
 
 /// Where a slice of an axis begins, and how far each element is from the one before.
@@ -123,6 +124,77 @@ pub(super) fn pad(request: &Request) -> Option<Builder> {
             });
         }
         select(inside, data.at(&source), value)
+    });
+    Some(builder)
+}
+
+/// The slices of every axis that the elements of three vectors describe.
+struct Described {
+    begin: Buffer,
+    end: Buffer,
+    strides: Buffer,
+}
+
+impl Described {
+    fn of(builder: &Builder) -> Option<Self> {
+        let [begin, end, strides] = ["begin", "end", "strides"].map(|param| builder.input(param));
+        Some(Self { begin: begin?, end: end?, strides: strides? })
+    }
+
+    /// An index of an axis, counted from its end where it is negative, and limited to the axis: the stride's sign says to
+    /// which part of it.
+    fn limited(&self, vector: &Buffer, axis: &Scalar, n: &Scalar) -> Scalar {
+        let index = vector.at(&[axis.clone()]);
+        let index = select(index.less(0), index.clone() + n, index);
+        let forward = index.clone().clamped(0, n);
+        let backward = index.clamped(-1, n.clone() - 1);
+        select(self.strides.at(&[axis.clone()]).greater(0), forward, backward)
+    }
+}
+
+/// `dynamic_strided_slice`: how many elements of each axis it takes.
+pub(super) fn dynamic_extents(request: &Request) -> Option<Builder> {
+    let dims = request.data()?.dims.clone();
+    let mut builder = Builder::new(request);
+    let (described, output) = (Described::of(&builder)?, builder.output());
+    let axes = || (0_i64..).zip(&dims);
+    builder.nest(&[], |builder, _| {
+        for (axis, _) in axes() {
+            let message = format!("the stride of axis {axis} is 0");
+            let holds = described.strides.at(&[axis.into()]).differs(0);
+            builder.check(holds, "dynamic_strided_slice/C3", &message, &[]);
+        }
+        for (axis, dim) in axes() {
+            let (axis, n) = (Scalar::from(axis), Scalar::from(dim));
+            let stride = builder.bind(described.strides.at(&[axis.clone()]));
+            let begin = builder.bind(described.limited(&described.begin, &axis, &n));
+            let end = builder.bind(described.limited(&described.end, &axis, &n));
+            let is_forward = stride.greater(0);
+            let distance = select(is_forward.clone(), end.clone() - &begin, begin - end);
+            let distance = builder.bind(distance);
+            // The size of the least integer is none of i64.
+            let step = select(is_forward, &stride, -stride.clone()).into_dtype(DType::U64);
+            let after = (distance.clone() - 1).into_dtype(DType::U64).floor_div(step);
+            let count = after.into_dtype(DType::I64) + 1;
+            builder.store(&output, &[axis], select(distance.greater(0), count, 0));
+        }
+    });
+    Some(builder)
+}
+
+/// `dynamic_strided_slice`: its vectors say where it begins, the dims of the result how far it goes.
+pub(super) fn dynamic(request: &Request) -> Option<Builder> {
+    let mut builder = Builder::new(request);
+    let (described, x) = (Described::of(&builder)?, builder.input("x")?);
+    let output = builder.output();
+    builder.nest(&output.dims, |builder, at| {
+        let mut source = Vec::with_capacity(at.len());
+        for ((axis, index), dim) in (0_i64..).zip(at).zip(&x.dims) {
+            let (axis, n) = (Scalar::from(axis), Scalar::from(dim));
+            let begin = builder.bind(described.limited(&described.begin, &axis, &n));
+            source.push(begin + index.clone() * described.strides.at(&[axis]));
+        }
+        builder.store(&output, at, x.at(&source));
     });
     Some(builder)
 }

@@ -5,6 +5,7 @@
 //! uninitialized elements, and where dims, dtypes or axes are not all known: [`Reason`] lists it.
 
 mod checks;
+mod counted;
 mod programs;
 mod results;
 
@@ -15,7 +16,7 @@ use crate::dims::assume_declared;
 use crate::fallback::{Fallback, Reason};
 use crate::kernels::remaining::why_it_stays;
 use crate::kernels::renaming::Renaming;
-use crate::kernels::{Input, Request, TensorSpec};
+use crate::kernels::{Gives, Input, Request, TensorSpec};
 use crate::known::{Given, known_atom};
 use crate::maybe_uninit::maybe_uninitialized;
 use crate::names::{Defined, Names};
@@ -27,11 +28,14 @@ use programs::{Answered, Programs};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use relax_syntax::ir::{Atom, Binding, Body, Callee, Definition, Expr, Module, VarId, VarInfo};
+use relax_syntax::ir::{
+    Atom, Binding, Body, Callee, Definition, DimVar, Expr, Module, VarId, VarInfo,
+};
 use relax_syntax::span::Span;
 use results::{Results, range, spec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +71,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             programs: &mut programs,
             names: defined.seen_from(function),
             vars: &mut rebuilt.vars,
+            dims: &mut rebuilt.dims,
             ranges: BTreeMap::new(),
             reached: Reached::of(function),
             facts,
@@ -108,6 +113,7 @@ struct Walk<'a> {
     programs: &'a mut Programs,
     names: Names,
     vars: &'a mut Vec<VarInfo>,
+    dims: &'a mut Vec<DimVar>,
     /// Variables whose elements lie between two integers.
     ranges: BTreeMap<VarId, (i128, i128)>,
     reached: Reached,
@@ -172,10 +178,11 @@ impl Walk<'_> {
         };
         let span = self.vars[binding.var.0 as usize].span;
         match made {
-            Ok(Made { check, call }) => {
+            Ok(Made { check, counts, call }) => {
                 if let Some(check) = check {
                     before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));
                 }
+                before.extend(counts);
                 binding.expr = call;
                 self.done += 1;
             }
@@ -223,9 +230,22 @@ impl Walk<'_> {
         let left = left.map_err(Reason::Constraint)?;
         let check = if left.is_empty() { None } else { Some(self.check(row, args, attrs, &call)?) };
         assume_checked(&left, self.facts);
-        let result = self.results(row, &call, var)?;
-        let call = self.call(row, call, result, &Equalities::of(left.iter()))?;
-        Ok(Made { check, call })
+        let same = Equalities::of(left.iter());
+        let (mut counts, span) = (Vec::new(), self.vars[var.0 as usize].span);
+        let result = match (row.name, counted::number(row, &call)) {
+            ("tensor_to_shape" | "shape_of", _) => {
+                let call = self.shape(row, &call)?;
+                return Ok(Made { check, counts, call });
+            }
+            (_, Some(number)) => {
+                let extents = self.counts(row, &call, number, span, &mut counts)?;
+                counted::results(row, &call, &extents).ok_or(Reason::Result)?
+            }
+            _ => self.results(row, &call, var)?,
+        };
+        self.all_evaluate(result.specs.iter().flat_map(|spec| &spec.dims))?;
+        let call = self.call(row, (call, Gives::Result), result, &same)?;
+        Ok(Made { check, counts, call })
     }
 
     fn check(
@@ -242,7 +262,7 @@ impl Walk<'_> {
     fn call(
         &mut self,
         row: &'static Operator,
-        mut call: Call,
+        (mut call, gives): (Call, Gives),
         result: Results,
         same: &Equalities,
     ) -> Result<Expr, Reason> {
@@ -262,7 +282,7 @@ impl Walk<'_> {
         let attrs = call.attrs.iter();
         let attrs = attrs.map(|(name, known)| (*name, names.known(&same.known(known)))).collect();
         let (scalars, values) = names.unknown();
-        let request = Request { row, inputs: call.inputs, outs, attrs, scalars };
+        let request = Request { row, gives, inputs: call.inputs, outs, attrs, scalars };
         let chosen = |passed: &[bool]| -> Vec<Atom> {
             let tensors = call.tensors.iter().zip(passed).filter(|(_, passed)| **passed);
             tensors.map(|(atom, _)| atom.clone()).collect()
@@ -299,9 +319,63 @@ impl Walk<'_> {
         let annotation = &self.annotations[var.0 as usize];
         let result = Results::of(annotation);
         let result = result.or_else(|| self.broadcast(row, call, annotation));
-        let result = result.ok_or(Reason::Result)?;
-        self.all_evaluate(result.specs.iter().flat_map(|spec| &spec.dims))?;
-        Ok(result)
+        result.ok_or(Reason::Result)
+    }
+
+    /// A call that gives a shape: an instruction reads it from a vector, or the text spells the dims.
+    fn shape(&mut self, row: &Operator, call: &Call) -> Result<Expr, Reason> {
+        let (Some(tensor), Some(input)) = (call.tensors.first(), call.inputs.first()) else {
+            return Err(Reason::Case);
+        };
+        if row.name == "shape_of" {
+            self.all_evaluate(input.spec.dims.iter())?;
+            return Ok(Expr::Atom(Atom::Shape(input.spec.dims.clone())));
+        }
+        // Of other vectors not even the rank of the shape is known.
+        if !matches!(*input.spec.dims, [Dim::Int(_)]) {
+            return Err(Reason::Result);
+        }
+        if may_be_uninitialized(self.maybe_uninit, tensor) {
+            return Err(Reason::Uninitialized);
+        }
+        Ok(read_shape(tensor.clone()))
+    }
+
+    /// Names for so many extents of the result, which a first program counts.
+    fn counts(
+        &mut self,
+        row: &'static Operator,
+        call: &Call,
+        number: usize,
+        span: Span,
+        before: &mut Vec<Binding>,
+    ) -> Result<Vec<Dim>, Reason> {
+        let vector = Dim::Int(i64::try_from(number).map_err(|_| Reason::Case)?);
+        let vector = Results::one(TensorSpec { dims: vec![vector], dtype: DType::I64 });
+        let program = (call.clone(), Gives::Extents);
+        let counts = self.call(row, program, vector, &Equalities::default())?;
+        let counts = self.bound("counts", counts, span, before);
+        let extents = self.bound("extents", read_shape(Atom::Var(counts)), span, before);
+        let names: Vec<Dim> = (0..number)
+            .map(|_| {
+                let name = self.names.fresh("d");
+                self.dims.push(DimVar::new(name.clone(), span));
+                let dim = Dim::Var(name);
+                self.facts.assume(Claim::new(0, Relation::AtMost, dim.clone()));
+                dim
+            })
+            .collect();
+        let shape = Annotation::Shape(Extents::Known(names.clone()));
+        self.bound("extents", Expr::MatchCast(Atom::Var(extents), shape), span, before);
+        Ok(names)
+    }
+
+    /// A binding before the call.
+    fn bound(&mut self, name: &str, expr: Expr, span: Span, before: &mut Vec<Binding>) -> VarId {
+        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        self.vars.push(VarInfo { name: self.names.fresh(name), annotation: None, span });
+        before.push(Binding { var, expr });
+        var
     }
 
     /// The result of an elementwise call whose dims broadcast as only the run knows.
@@ -318,7 +392,10 @@ impl Walk<'_> {
     }
 
     fn all_evaluate<'d>(&mut self, mut dims: impl Iterator<Item = &'d Dim>) -> Result<(), Reason> {
-        match dims.find(|dim| !self.reached.evaluates(dim, self.facts)) {
+        let leaves = |dim: &&Dim| {
+            !self.reached.evaluates(dim, self.facts) && !self.reached.is_of_extents(dim)
+        };
+        match dims.find(leaves) {
             Some(dim) => Err(Reason::Overflow(dim.clone())),
             None => Ok(()),
         }
@@ -406,14 +483,22 @@ const MOVES: &[&str] = &[
     "tile",
 ];
 
+/// The elements of a vector as a shape.
+fn read_shape(vector: Atom) -> Expr {
+    let callee = Callee::Operator("builtin.read_shape".into());
+    Expr::Call { callee, args: vec![vector], attrs: Vec::new() }
+}
+
 /// What stands for a call of an operator.
 struct Made {
     check: Option<Expr>,
+    /// Bindings of the extents that only elements decide.
+    counts: Vec<Binding>,
     call: Expr,
 }
 
 /// The arguments of a call, sorted.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Call {
     inputs: Vec<Input>,
     /// For each input.

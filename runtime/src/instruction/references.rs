@@ -20,7 +20,9 @@ impl Instruction {
             | I::Call { args: all, .. }
             | I::CallKernel { args: all, .. } => all.iter().for_each(|operand| visit(*operand)),
             I::Branch { condition, .. } | I::Assert { condition, .. } => visit(*condition),
-            I::KeepMemory { function, .. } => visit(*function),
+            I::KeepMemory { function: value, .. } | I::ReadShape { tensor: value, .. } => {
+                visit(*value)
+            }
             I::CallValue { function, args, .. } | I::RunGraph { function, args, .. } => {
                 visit(*function);
                 args.iter().for_each(|operand| visit(*operand));
@@ -77,7 +79,8 @@ impl Instruction {
             | I::AllocTensor { to, .. }
             | I::View { to, .. }
             | I::RunGraph { to, .. }
-            | I::KeepMemory { to, .. } => Some(*to),
+            | I::KeepMemory { to, .. }
+            | I::ReadShape { to, .. } => Some(*to),
             _ => None,
         }
     }

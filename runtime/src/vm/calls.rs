@@ -184,6 +184,37 @@ impl Run<'_> {
         Err(Stop::trap("if/kind", message))
     }
 
+    /// The elements of an integer vector as a shape.
+    pub(super) fn read_shape(&self, tensor: Operand) -> Result<Value, Stop> {
+        let value = self.lent(tensor)?;
+        let Value::Tensor(tensor) = &value else {
+            let message = format!("expected a tensor, found {}", value.kind());
+            return Err(Stop::trap("tensor_to_shape/kind", message));
+        };
+        let unwritten = match tensor.written_elements() {
+            Some(map) => map.iter().position(|&written| written == 0),
+            None => (!tensor.is_written() && !tensor.bytes().is_empty()).then_some(0),
+        };
+        if let Some(element) = unwritten {
+            let message = format!(
+                "`tensor_to_shape` reads element {element} of `expr`, which nothing has written"
+            );
+            return Err(Stop::trap("undefined/read", message));
+        }
+        let elements = tensor.bytes().chunks_exact(tensor.dtype.size());
+        let dims = elements.map(|bytes| {
+            let element = integer(tensor.dtype, bytes).ok_or_else(|| {
+                let message = format!("a dim is an integer, found {}", tensor.dtype);
+                Stop::trap("tensor_to_shape/C2", message)
+            })?;
+            i64::try_from(element).ok().filter(|&dim| dim >= 0).ok_or_else(|| {
+                let message = format!("{element} is no dim of a shape");
+                Stop::trap("tensor_to_shape/C3", message)
+            })
+        });
+        Ok(Value::Shape(dims.collect::<Result<_, _>>()?))
+    }
+
     pub(super) fn assert(&self, condition: Operand, message: Text) -> Result<(), Stop> {
         let holds = self.truth(condition).map_err(|stop| match stop {
             Stop::Trap(trap) if trap.id == "if/kind" => {
@@ -247,4 +278,20 @@ pub(super) fn freed(value: &Value, run: &Run<'_>) -> Result<Value, Stop> {
             Err(Stop::Unsupported(message))
         }
     }
+}
+
+/// An element of an integer dtype, in the machine's byte order.
+fn integer(dtype: DType, bytes: &[u8]) -> Option<i128> {
+    let found = match dtype {
+        DType::I8 => i8::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::I16 => i16::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::I32 => i32::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::I64 => i64::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::U8 => u8::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::U16 => u16::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::U32 => u32::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::U64 => u64::from_ne_bytes(bytes.try_into().ok()?).into(),
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::Bool => return None,
+    };
+    Some(found)
 }

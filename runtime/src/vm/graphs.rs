@@ -109,7 +109,7 @@ impl Run<'_> {
             I::CallHost { name, .. } => {
                 self.graphs.refuse(&format!("`{}` is called", self.text(*name)))
             }
-            I::Assert { .. } => self.graphs.refuse("elements are read"),
+            I::Assert { .. } | I::ReadShape { .. } => self.graphs.refuse("elements are read"),
             I::Branch { condition, .. } if self.value(*condition).as_tensor().is_some() => {
                 self.graphs.refuse("a branch depends on elements")
             }

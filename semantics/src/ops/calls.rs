@@ -137,6 +137,19 @@ pub(super) static OPERATORS: &[Operator] = &[
         eval: Evaluate::Values(functions::eval_by_name),
     },
     Operator {
+        name: "builtin.read_shape",
+        aliases: &[],
+        family: Family::Calls,
+        doc: "`tensor_to_shape` as an instruction of the virtual machine, with its traps: where the \
+              length of the vector is known.",
+        params: &[required("expr", Kind::Tensor).also("x")],
+        constraints: super::shapes::VECTOR_OF_DIMS,
+        effect: Effect::Pure,
+        traps: Traps::OnElements,
+        infer: super::shapes::infer_tensor_to_shape,
+        eval: Evaluate::Values(super::shapes::eval_tensor_to_shape),
+    },
+    Operator {
         name: "make_closure",
         aliases: &[],
         family: Family::Calls,

@@ -70,16 +70,19 @@ pub(super) static OPERATORS: &[Operator] = &[
         "tensor_to_shape",
         "The elements of an integer vector as the dims of a shape. Its rank is the vector's length.",
         &[TENSOR],
-        &[
-            constraint("C1", "the tensor is a vector"),
-            constraint("C2", "its dtype is an integer dtype"),
-            constraint("C3", "no element is negative, and each fits i64"),
-            constraint("C4", "a shape has at most 65536 dims"),
-        ],
+        VECTOR_OF_DIMS,
         Traps::OnElements,
         infer_tensor_to_shape,
         eval_tensor_to_shape,
     ),
+];
+
+/// What a vector must be of which a shape is made.
+pub(super) const VECTOR_OF_DIMS: &[Constraint] = &[
+    constraint("C1", "the tensor is a vector"),
+    constraint("C2", "its dtype is an integer dtype"),
+    constraint("C3", "no element is negative, and each fits i64"),
+    constraint("C4", "a shape has at most 65536 dims"),
 ];
 
 /// The most dims that a shape made at run time may have.
@@ -121,7 +124,7 @@ fn eval_size(eval: &Eval) -> Result<Value, Stop> {
     Ok(Value::Tensor(Tensor::scalar(DType::I64, Number::Int(size as i128))))
 }
 
-fn infer_tensor_to_shape(infer: &mut Infer) -> Result<Annotation, Reject> {
+pub(super) fn infer_tensor_to_shape(infer: &mut Infer) -> Result<Annotation, Reject> {
     infer.require_dtype("C2", "expr", DType::is_integer)?;
     let extents = infer.tensor("expr")?.extents;
     if let Some(rank) = extents.rank().filter(|&rank| rank != 1) {
@@ -137,11 +140,12 @@ fn infer_tensor_to_shape(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Shape(rank.map_or(Extents::Unknown, Extents::Rank)))
 }
 
-fn eval_tensor_to_shape(eval: &Eval) -> Result<Value, Stop> {
+pub(super) fn eval_tensor_to_shape(eval: &Eval) -> Result<Value, Stop> {
     let elements = eval.tensor("expr")?.to_ints();
     let dim = |element: &i128| {
         let dim = i64::try_from(*element).ok().filter(|&dim| dim >= 0);
-        dim.ok_or_else(|| eval.trap("C3", format!("{element} is no dim of a shape")))
+        let message = || format!("{element} is no dim of a shape");
+        dim.ok_or_else(|| Stop::trap("tensor_to_shape/C3", message()))
     };
     Ok(Value::Shape(elements.iter().map(dim).collect::<Result<_, Stop>>()?))
 }

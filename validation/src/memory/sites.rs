@@ -272,7 +272,11 @@ impl Walk<'_> {
                     || !matches!(row.family, Family::Memory | Family::Builtins | Family::Calls)
                     || matches!(
                         row.name,
-                        "call_tir" | "call_dps_library" | "call_packed" | "call_pure_packed"
+                        "call_tir"
+                            | "call_dps_library"
+                            | "call_packed"
+                            | "call_pure_packed"
+                            | "builtin.read_shape"
                     );
                 let points = self.given(all);
                 if makes_new { Points::default() } else { points }
