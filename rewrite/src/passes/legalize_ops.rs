@@ -338,7 +338,7 @@ impl Walk<'_> {
         if may_be_uninitialized(self.maybe_uninit, tensor) {
             return Err(Reason::Uninitialized);
         }
-        Ok(read_shape(tensor.clone()))
+        Ok(counted::read_shape(tensor.clone()))
     }
 
     /// Names for so many extents of the result, which a first program counts.
@@ -355,7 +355,7 @@ impl Walk<'_> {
         let program = (call.clone(), Gives::Extents);
         let counts = self.call(row, program, vector, &Equalities::default())?;
         let counts = self.bound("counts", counts, span, before);
-        let extents = self.bound("extents", read_shape(Atom::Var(counts)), span, before);
+        let extents = self.bound("extents", counted::read_shape(Atom::Var(counts)), span, before);
         let names: Vec<Dim> = (0..number)
             .map(|_| {
                 let name = self.names.fresh("d");
@@ -370,7 +370,6 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    /// A binding before the call.
     fn bound(&mut self, name: &str, expr: Expr, span: Span, before: &mut Vec<Binding>) -> VarId {
         let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
         self.vars.push(VarInfo { name: self.names.fresh(name), annotation: None, span });
@@ -482,12 +481,6 @@ const MOVES: &[&str] = &[
     "repeat",
     "tile",
 ];
-
-/// The elements of a vector as a shape.
-fn read_shape(vector: Atom) -> Expr {
-    let callee = Callee::Operator("builtin.read_shape".into());
-    Expr::Call { callee, args: vec![vector], attrs: Vec::new() }
-}
 
 /// What stands for a call of an operator.
 struct Made {

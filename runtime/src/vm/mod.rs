@@ -220,10 +220,6 @@ impl<'m> Run<'m> {
                     return Ok(Flow::Enter);
                 }
             }
-            I::ReadShape { to, tensor } => {
-                let shape = self.read_shape(*tensor)?;
-                self.set(*to, shape);
-            }
             I::Assert { condition, message } => self.assert(*condition, *message)?,
             I::AllocStorage { .. }
             | I::AllocTensor { .. }

@@ -47,6 +47,10 @@ impl Run<'_> {
                     Value::Output(Arc::new(Output { dtype: *dtype, dims: dims.to_vec() })),
                 );
             }
+            I::ReadShape { to, tensor } => {
+                let shape = self.read_shape(*tensor)?;
+                self.set(*to, shape);
+            }
             other => return Err(Stop::Unsupported(format!("the instruction {other:?}"))),
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::kernels::TensorSpec;
 use relax_semantics::ops::Operator;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::{Atom, Callee, Expr};
 
 /// How many extents of the result elements decide.
 pub(super) fn number(row: &Operator, call: &Call) -> Option<usize> {
@@ -29,4 +30,10 @@ pub(super) fn results(row: &Operator, call: &Call, extents: &[Dim]) -> Option<Re
         }
         _ => Results::one(TensorSpec { dims: extents.to_vec(), dtype: data.dtype }),
     })
+}
+
+/// The elements of a vector as a shape.
+pub(super) fn read_shape(vector: Atom) -> Expr {
+    let callee = Callee::Operator("builtin.read_shape".into());
+    Expr::Call { callee, args: vec![vector], attrs: Vec::new() }
 }
