@@ -94,14 +94,20 @@ fn a_certificate_with_open_obligations_is_partial() {
     assert_eq!(ended(&[&["opt", program], &made[..]].concat()).1, Some(0));
     let (said, code) = ended(&["verify", certificate]);
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.starts_with("partial: 42 of 43, P2.1 for cpu"), "{said}");
-    assert_eq!(said.lines().filter(|line| line.contains(": unproved")).count(), 1, "{said}");
+    let counts = said.strip_prefix("partial: ").and_then(|rest| rest.split_once(", P2.1 for cpu"));
+    let (proved, all) = counts.and_then(|(counts, _)| counts.split_once(" of ")).expect(&said);
+    let [proved, all] = [proved, all].map(|count| count.parse::<usize>().expect(&said));
+    assert!(0 < proved && proved < all, "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(": unproved")).count(), all - proved);
     assert!(
         said.ends_with("not covered: the VM's code, the C source, the C compiler, machine code\n")
     );
     let (said, code) = ended(&["verify", "--format", "json", certificate]);
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.contains("\"verdict\":\"partial\"") && said.contains("\"proved\":42"), "{said}");
+    assert!(
+        said.contains("\"verdict\":\"partial\"") && said.contains(&format!("\"proved\":{proved}")),
+        "{said}"
+    );
 }
 
 #[test]

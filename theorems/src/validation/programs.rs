@@ -108,12 +108,15 @@ impl Plain {
             }
         }
         for id in &self.allocated {
-            let Some(at) = self.numbers.buffers.iter().position(|other| other == id) else {
-                continue;
-            };
             let shape = &program.buffer(*id).shape;
+            // An allocation that nothing uses may stop the program, where an extent is negative.
+            let may_stop = shape.iter().any(|dim| !matches!(dim, Dim::Var(_) | Dim::Int(0..)));
             let shape: Vec<Dim> = shape.iter().map(|dim| dim.substitute(&dims)).collect();
-            parts.push(part(at, None, &shape));
+            match self.numbers.buffers.iter().position(|other| other == id) {
+                Some(at) => parts.push(part(at, None, &shape)),
+                None if may_stop => parts.push(format!("allocates {shape:?}")),
+                None => {}
+            }
         }
         parts.sort();
         Some(parts.join(", "))

@@ -321,6 +321,9 @@ impl Machine<'_> {
                 Ok(())
             }
             StmtKind::Alloc(id) => {
+                for extent in self.shape(*id) {
+                    self.needs("shape/negative", Relation::AtMost, &Dim::Int(0), &extent);
+                }
                 self.contents[id.0 as usize] = Content::unwritten();
                 Ok(())
             }
