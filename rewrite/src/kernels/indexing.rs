@@ -357,7 +357,7 @@ pub(super) fn nll_loss(request: &Request) -> Option<Builder> {
     let each = |builder: &mut Builder, at: &[Scalar]| {
         let class = builder.bind(targets.at(at).cast(targets.dtype, DType::I64));
         let is_ignored = class.equals(&ignored);
-        let weight = weights.as_ref().map(|weights| weights.wide(&[class.clone()]));
+        let weight = weights.as_ref().map(|weights| weights.wide(std::slice::from_ref(&class)));
         let mut place = at.to_vec();
         place.insert(axis, class);
         let loss = -predictions.wide(&place);

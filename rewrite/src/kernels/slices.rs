@@ -144,11 +144,11 @@ impl Described {
     /// An index of an axis, counted from its end where it is negative, and limited to the axis: the stride's sign says to
     /// which part of it.
     fn limited(&self, vector: &Buffer, axis: &Scalar, n: &Scalar) -> Scalar {
-        let index = vector.at(&[axis.clone()]);
+        let index = vector.at(std::slice::from_ref(axis));
         let index = select(index.less(0), index.clone() + n, index);
         let forward = index.clone().clamped(0, n);
         let backward = index.clamped(-1, n.clone() - 1);
-        select(self.strides.at(&[axis.clone()]).greater(0), forward, backward)
+        select(self.strides.at(std::slice::from_ref(axis)).greater(0), forward, backward)
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn dynamic_extents(request: &Request) -> Option<Builder> {
         }
         for (axis, dim) in axes() {
             let (axis, n) = (Scalar::from(axis), Scalar::from(dim));
-            let stride = builder.bind(described.strides.at(&[axis.clone()]));
+            let stride = builder.bind(described.strides.at(std::slice::from_ref(&axis)));
             let begin = builder.bind(described.limited(&described.begin, &axis, &n));
             let end = builder.bind(described.limited(&described.end, &axis, &n));
             let is_forward = stride.greater(0);
