@@ -1,5 +1,6 @@
 //! What is known of the indices of a tensor program: each as a dim, with the ranges of loops as facts.
 
+use super::walk::visit;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::{Class, DType};
@@ -104,7 +105,11 @@ impl Ranges {
             return Some((dim, None));
         }
         let (dim, dtype) = match expr {
-            TExpr::Scalar(id) => return self.integer(facts, self.data.get(id)?),
+            TExpr::Scalar(id) => {
+                // What it has read may have been written again since.
+                let value = self.data.get(id).filter(|value| !reads(value))?;
+                return self.integer(facts, value);
+            }
             TExpr::Cast(dtype, operand) => (self.integer(facts, operand)?.0, *dtype),
             TExpr::Binary(binary, operands) => {
                 let Some((left, left_dtype)) = self.integer(facts, &operands.0) else {
@@ -228,6 +233,12 @@ fn integer_op(op: BinOp, right: &TExpr) -> Option<(DimOp, Option<Dim>)> {
 fn after_mask(mask: i64) -> Option<Dim> {
     let next = mask.checked_add(1)?;
     (next > 0 && next.count_ones() == 1).then_some(Dim::Int(next))
+}
+
+fn reads(expr: &TExpr) -> bool {
+    let mut reads = false;
+    visit(expr, &mut |part| reads |= matches!(part, TExpr::Load { .. }));
+    reads
 }
 
 /// `x & m` of any integer `x`, as a dim of which no more is known than that it is in range.
