@@ -6,8 +6,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::{Callee, Expr, Module, VarId};
 
 /// What a dataflow block may not hold, as the subject of a sentence; none where `expr` may stand in one.
-/// `has_effect` tells of each function of the module whether calls of it have an effect, `annotation` what is
-/// deduced of a variable.
+/// `has_effect` is whether calls of a function of the module have an effect, `annotation` the one deduced of a variable.
 pub fn forbidden_in_dataflow<'a>(
     module: &Module,
     has_effect: &dyn Fn(&Name) -> bool,

@@ -137,26 +137,28 @@ impl Ranges {
 
     /// Whether a count of bits is proved to be one that its dtype has, or any has where it is index arithmetic.
     pub fn is_shift_count(&self, facts: &mut dyn Facts, count: &TExpr) -> bool {
-        facts.push();
-        let known = self.integer(facts, count);
-        let fits = known.is_some_and(|(dim, dtype)| {
-            let bits = dtype.map_or(8, |dtype| i64::try_from(dtype.size() * 8).unwrap_or(8));
-            is_proved(facts, &Claim::new(0, Relation::AtMost, dim.clone()))
-                && is_proved(facts, &Claim::new(dim, Relation::Less, bits))
-        });
-        facts.pop();
-        fits
+        let bits = |dtype: DType| i64::try_from(dtype.size() * 8).unwrap_or(8);
+        self.is_integer_below(facts, count, |dtype| Dim::Int(dtype.map_or(8, bits)))
     }
 
     /// Whether an integer of any dtype is proved to be at least 0 and less than an extent.
     pub fn is_integer_within(&self, facts: &mut dyn Facts, integer: &TExpr, extent: &Dim) -> bool {
+        self.is_integer_below(facts, integer, |_| extent.clone())
+    }
+
+    fn is_integer_below(
+        &self,
+        facts: &mut dyn Facts,
+        integer: &TExpr,
+        limit: impl FnOnce(Option<DType>) -> Dim,
+    ) -> bool {
         facts.push();
-        let within = self.integer(facts, integer).is_some_and(|(dim, _)| {
+        let below = self.integer(facts, integer).is_some_and(|(dim, dtype)| {
             is_proved(facts, &Claim::new(0, Relation::AtMost, dim.clone()))
-                && is_proved(facts, &Claim::new(dim, Relation::Less, extent.clone()))
+                && is_proved(facts, &Claim::new(dim, Relation::Less, limit(dtype)))
         });
         facts.pop();
-        within
+        below
     }
 
     /// Whether an expression is index arithmetic, which traps where it leaves i64.
