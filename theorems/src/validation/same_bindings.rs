@@ -5,13 +5,14 @@ use relax_syntax::Name;
 use relax_syntax::ir::references::texts_from;
 use relax_syntax::ir::{Block, BlockKind, Body, Definition, Expr, Module};
 
-/// Whether a function of one module, and all that it reaches, is that of another module but for dataflow blocks.
-pub(super) fn same_bindings(before: &Module, after: &Module, name: &Name) -> bool {
-    let bindings = |module| -> Vec<Option<Definition>> {
-        let definitions = texts_from(module, name).into_iter();
-        definitions.map(|definition| definition.map(without_blocks)).collect()
+/// Whether a function of one module, with all that it reaches, differs from that of another module, and in dataflow blocks
+/// alone. Whether a function is compared at all shows where it is compared with itself, so that is not answered here.
+pub(super) fn differs_in_blocks_alone(before: &Module, after: &Module, name: &Name) -> bool {
+    let (before, after) = (texts_from(before, name), texts_from(after, name));
+    let bindings = |texts: &[Option<&Definition>]| -> Vec<Option<Definition>> {
+        texts.iter().map(|definition| definition.map(without_blocks)).collect()
     };
-    bindings(before) == bindings(after)
+    before != after && bindings(&before) == bindings(&after)
 }
 
 fn without_blocks(definition: &Definition) -> Definition {
