@@ -3,9 +3,9 @@
 //! `relax check` reports them on the text that people write. Passes do not ask: a program that traps is a program, and
 //! what passes make of it traps too. Nothing is reported in a branch or a nested function, which need not be reached.
 
+use relax_rewrite::dims::assume_declared;
 use relax_semantics::check::{Left, Phase, codes};
 use relax_symbolic::Prover;
-use relax_syntax::Name;
 use relax_syntax::annotation::OWN;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
@@ -95,8 +95,9 @@ fn failure(function: &Function, claim: &Claim, what: &str) -> Option<Failure> {
     }
     let mut prover = Prover::new();
     for &name in &vars {
-        declare(function, name, &mut prover);
+        prover.assume(Claim::new(0, Relation::AtMost, Dim::Var(name.clone())));
     }
+    assume_declared(&mut prover, &function.dims);
     let fails = claim.opposite();
     if prover.decide(&fails) == Answer::Proved {
         return Some(Failure::Always(what.to_owned()));
@@ -105,20 +106,4 @@ fn failure(function: &Function, claim: &Claim, what: &str) -> Option<Failure> {
         prover.assume(Claim::new(1, Relation::AtMost, Dim::Var(name.clone())));
     }
     (prover.decide(&fails) == Answer::Proved).then(|| Failure::UnlessEmpty(what.to_owned()))
-}
-
-/// Assumes what is declared of a variable.
-fn declare(function: &Function, name: &Name, prover: &mut Prover) {
-    let var = Dim::Var(name.clone());
-    prover.assume(Claim::new(0, Relation::AtMost, var.clone()));
-    let Some(declared) = function.dim(name) else { return };
-    if let Some(lower) = declared.lower {
-        prover.assume(Claim::new(lower, Relation::AtMost, var.clone()));
-    }
-    if let Some(upper) = declared.upper {
-        prover.assume(Claim::new(var.clone(), Relation::AtMost, upper));
-    }
-    if let Some(step) = declared.multiple_of {
-        prover.assume(Claim::new(step, Relation::Divides, var));
-    }
 }
