@@ -286,10 +286,8 @@ impl Printer<'_, '_> {
 fn stays_for_terms(expr: &TExpr, term: ScalarId) -> bool {
     match expr {
         TExpr::Scalar(var) => *var != term,
-        TExpr::Binary(BinOp::FloorDiv, both)
-            if both.0 == TExpr::Scalar(term) && matches!(both.1, TExpr::Int(1..)) =>
-        {
-            matches!(both.1, TExpr::Int(by) if by % TERMS == 0)
+        TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(term) => {
+            matches!(both.1, TExpr::Int(by) if by > 0 && by % TERMS == 0)
         }
         TExpr::Binary(_, both) => stays_for_terms(&both.0, term) && stays_for_terms(&both.1, term),
         TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for_terms(index, term)),
