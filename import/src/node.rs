@@ -61,7 +61,7 @@ impl Node<'_> {
     }
 
     pub(crate) fn attribute(&self, name: &str) -> Option<&proto::Attribute> {
-        self.message.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
+        self.message.named(name)
     }
 
     pub(crate) fn int(&self, name: &str, default: i64) -> i64 {

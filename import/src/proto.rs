@@ -55,6 +55,13 @@ pub(crate) struct Node {
     pub(crate) domain: Option<String>,
 }
 
+impl Node {
+    /// The attribute of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Attribute> {
+        self.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
+    }
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Attribute {
     #[prost(string, optional, tag = "1")]

@@ -1,6 +1,8 @@
 //! Operators over extents that only the run knows: one program with symbolic dims gives what programs for each extent
 //! give. `scripts/extents_onnx.py` made the models.
 
+mod outputs;
+
 use ndarray::{ArrayD, IxDyn};
 use relax_import::{Bytes, Imported, Options, import_onnx};
 use relax_program::frontend::{Program, RunOptions, parameters, run};
@@ -39,14 +41,7 @@ fn program(model: &str, dims: &[(&str, usize)]) -> Loaded {
 fn results(loaded: &Loaded, arguments: &[Tensor]) -> Vec<Tensor> {
     let arguments = arguments.iter().cloned().map(Value::Tensor).collect();
     let ran = run(&loaded.program.module, "main", arguments, &loaded.options);
-    let tensor = |value| match value {
-        Value::Tensor(tensor) => tensor,
-        other => panic!("a {}", other.kind()),
-    };
-    match ran.result.expect("it runs") {
-        Value::Tuple(items) => items.into_iter().map(tensor).collect(),
-        one => vec![tensor(one)],
-    }
+    outputs::tensors(ran.result.expect("it runs"))
 }
 
 /// Elements between -1 and 1, of which no two neighbours are the same.

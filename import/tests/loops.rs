@@ -1,6 +1,8 @@
 //! Loops, scans and lists: one program for every number of iterations, and errors that say which node.
 //! `scripts/loops_onnx.py` made the models.
 
+mod outputs;
+
 use ndarray::{ArrayD, IxDyn};
 use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx};
 use relax_program::frontend::{Program, RunOptions, run};
@@ -27,14 +29,7 @@ fn program(model: &str) -> Program {
 
 fn results(program: &Program, arguments: Vec<Value>) -> Vec<Tensor> {
     let ran = run(&program.module, "main", arguments, &RunOptions::default());
-    let tensor = |value| match value {
-        Value::Tensor(tensor) => tensor,
-        other => panic!("a {}", other.kind()),
-    };
-    match ran.result.expect("it runs") {
-        Value::Tuple(items) => items.into_iter().map(tensor).collect(),
-        one => vec![tensor(one)],
-    }
+    outputs::tensors(ran.result.expect("it runs"))
 }
 
 fn floats(shape: &[usize], values: Vec<f64>) -> Value {

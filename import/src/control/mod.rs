@@ -35,8 +35,7 @@ pub(crate) fn importer(node: &proto::Node) -> Option<Control> {
 
 /// The graph of that name.
 fn graph<'n>(node: &'n proto::Node, name: &str) -> Done<&'n proto::Graph> {
-    let attribute = node.attribute.iter().find(|a| a.name.as_deref() == Some(name));
-    let graph = attribute.and_then(|attribute| attribute.g.as_ref());
+    let graph = node.named(name).and_then(|attribute| attribute.g.as_ref());
     graph.ok_or_else(|| Reason::Invalid(format!("`{name}` is missing")))
 }
 

@@ -27,12 +27,8 @@ pub(crate) fn is_long(importer: &Importer, node: &proto::Node, inputs: &[Option<
         && dims[axis].as_int().is_none_or(|steps| steps > MOST_STEPS)
 }
 
-fn attribute<'n>(node: &'n proto::Node, name: &str) -> Option<&'n proto::Attribute> {
-    node.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
-}
-
 fn int(node: &proto::Node, name: &str) -> i64 {
-    attribute(node, name).and_then(|attribute| attribute.i).unwrap_or(0)
+    node.named(name).and_then(|attribute| attribute.i).unwrap_or(0)
 }
 
 impl Importer<'_> {
@@ -42,7 +38,7 @@ impl Importer<'_> {
             return unsupported("lengths of sequences where a sequence is symbolic or long");
         }
         let batch_first = int(node, "layout") == 1;
-        let direction = attribute(node, "direction").and_then(|attribute| attribute.s.as_deref());
+        let direction = node.named("direction").and_then(|attribute| attribute.s.as_deref());
         let directions: &[bool] = match direction {
             None | Some(b"forward") => &[false],
             Some(b"reverse") => &[true],
@@ -156,7 +152,7 @@ fn body(node: &proto::Node, kept: &[usize]) -> proto::Graph {
     };
     cell.attribute.retain(|attribute| !outer(attribute));
     // The usual activations, or those that the operator refuses: of one direction either way.
-    cell.attribute.extend(attribute(node, "activations").cloned());
+    cell.attribute.extend(node.named("activations").cloned());
     nodes.push(cell);
     for name in states {
         nodes.push(along_first("Squeeze", &format!("last.{name}"), &format!("next.{name}")));

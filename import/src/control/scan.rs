@@ -58,13 +58,11 @@ impl Importer<'_> {
 
     fn one_scan(&mut self, node: &proto::Node, inputs: &[V], scope: &Scope) -> Done<Vec<V>> {
         let graph = graph(node, "body")?;
-        let attribute =
-            |name: &str| node.attribute.iter().find(|a| a.name.as_deref() == Some(name));
-        let count = attribute("num_scan_inputs").and_then(|a| a.i).unwrap_or(0);
+        let count = node.named("num_scan_inputs").and_then(|a| a.i).unwrap_or(0);
         let count = usize::try_from(count).ok().filter(|&count| count > 0 && count <= inputs.len());
         let Some(count) = count else { return invalid("`num_scan_inputs` is wrong") };
         let ints = |name: &str, place: usize| {
-            attribute(name).and_then(|a| a.ints.get(place).copied()).unwrap_or(0)
+            node.named(name).and_then(|a| a.ints.get(place).copied()).unwrap_or(0)
         };
         let old = |name: &'static str| if self.opset < UNBATCHED { "directions" } else { name };
         let (carried, tensors) = inputs.split_at(inputs.len() - count);

@@ -25,7 +25,7 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 
 fn constant(node: &mut Node) -> Done<Vec<V>> {
     let (message, folder) = (node.message, node.folder);
-    let value = message.attribute.iter().find(|a| a.name.as_deref() == Some("value"));
+    let value = message.named("value");
     if let Some(tensor) = value.and_then(|attribute| attribute.t.as_ref()) {
         return Ok(vec![node.constant_of(tensor, folder, usize::MAX)?]);
     }
