@@ -14,3 +14,4 @@ pub mod scheduled;
 
 mod fresh;
 mod memory;
+mod writer;

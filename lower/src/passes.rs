@@ -1,6 +1,7 @@
 //! One file each.
 
 pub mod attach_global_symbol;
+pub mod block_rows;
 pub mod fuse_loops;
 pub mod lift_workspaces;
 pub mod lower_builtins;

@@ -1,7 +1,7 @@
 //! The stages of P2, after those of `relax-rewrite`.
 
 use crate::passes::{
-    attach_global_symbol, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
+    attach_global_symbol, block_rows, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
     lower_operators, lower_shapes, lower_views, narrow_sums, pack_weights, plan_memory,
     rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
 };
@@ -42,6 +42,7 @@ const PROGRAMS: &[Step] = &[
     Step::Once(&fuse_tir::PASS),
     Step::Once(&inline_buffers::PASS),
     Step::Once(&eliminate_dead_code::PASS),
+    Step::Once(&block_rows::PASS),
     Step::Once(&lower_operators::PASS),
     Step::Once(&to_non_dataflow::PASS),
 ];

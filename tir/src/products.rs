@@ -104,7 +104,8 @@ pub fn flat(mut body: &[Stmt]) -> (Vec<&Loop>, &[Stmt]) {
     }
 }
 
-/// A sum of products of any two expressions, over any loops: `T[…] = 0; T[…] += a * b; Y[…] = f(f32(T[…]))`.
+/// A sum of products of any two expressions, over any loops: `T[…] = 0; T[…] += a * b; Y[…] = f(f32(T[…]))`, or `f(T[…])` where
+/// `Y` has the dtype of the sum.
 #[derive(Clone, Debug)]
 pub struct SumOfProducts<'s> {
     /// Loops over elements of the result, outermost first.
@@ -174,7 +175,8 @@ fn summed<'s>(
         Some(last) => {
             let (out, value) = store(last, None)?;
             let own = TExpr::Load { buffer: total.buffer, indices: total.indices.to_vec() };
-            let sum = if wide == DType::F32 { own } else { TExpr::Cast(DType::F32, Box::new(own)) };
+            let is_as_wide = program.buffer(out.buffer).dtype == wide;
+            let sum = if is_as_wide { own } else { TExpr::Cast(DType::F32, Box::new(own)) };
             let in_place =
                 wide == DType::F32 && out.buffer == total.buffer && out.indices == total.indices;
             let unused = is_forgotten(program, total.buffer) && uses(program, total.buffer) == 3;

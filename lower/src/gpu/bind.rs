@@ -2,11 +2,11 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, least, multiply, thread_loop};
-use super::program::Writer;
 use super::scope_promotion::{Nearer, own_elements};
 use super::storage::{Spread, spread};
 use super::vectorize::{self, vectors};
 use crate::passes::fuse_loops::never_stops;
+use crate::writer::Writer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;

@@ -10,11 +10,11 @@
 use super::Limits;
 use super::bind::{count, indexed, named, rows_grid, rows_together_grid, taken_apart};
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::program::Writer;
 use super::rows::{Group, Renamed};
 use super::scope_promotion::Nearer;
 use super::steps::{Reduction, Role, Step, reduction};
 use super::tiles::nothing;
+use crate::writer::Writer;
 use relax_semantics::tir::walk::{loaded, mentions, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};

@@ -7,10 +7,10 @@
 use super::Choices;
 use super::Order;
 use super::expressions::{binary, extent};
-use super::program::Writer;
 use super::register_tiles;
 use super::tiles::Product;
 use super::warps::{self, Warps};
+use crate::writer::Writer;
 use relax_rewrite::classes::{Class, Sizes, Tree};
 use relax_syntax::ir::tensor::{BinOp, Loop, TExpr};
 

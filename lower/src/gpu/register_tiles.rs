@@ -6,9 +6,9 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::program::Writer;
 use super::scope_promotion::Nearer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
+use crate::writer::Writer;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -13,11 +13,11 @@
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
 use super::expressions::{binary, extent, multiply};
-use super::program::Writer;
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
+use crate::writer::Writer;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{Rewrite, loaded, statements, stored};
 use relax_syntax::dim::Dim;

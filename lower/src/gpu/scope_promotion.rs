@@ -1,7 +1,7 @@
 //! Scope promotion (scalar replacement): a buffer with an element for each iteration that nothing else sees becomes one element of
 //! a nearer memory scope.
 
-use super::program::Writer;
+use crate::writer::Writer;
 use relax_semantics::tir::walk::{
     Place, Rewrite, loaded, statements, stored, visit, visit_own, visit_statements,
 };

@@ -1,7 +1,7 @@
 //! Memory that a nest allocates: a small one of known size is the thread's own, others become an element for each iteration
 //! of what the host allocates.
 
-use super::program::Writer;
+use crate::writer::Writer;
 use relax_semantics::tir::walk::{Place, Rewrite, statements, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, BufferInfo, Loop, Scope, Stmt, StmtKind, TExpr};

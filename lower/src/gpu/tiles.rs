@@ -9,13 +9,13 @@
 use super::bind::{Grid, bind_times, indexed, is_of_host, named};
 use super::choice::{Version, versions};
 use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
-use super::program::Writer;
 use super::register_tiles;
 use super::scope_promotion::{Nearer, own_elements};
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
 use super::warps::{self, Warps};
 use super::{Choices, Limits};
 use crate::passes::fuse_loops::never_stops;
+use crate::writer::Writer;
 use relax_rewrite::classes::Class::{Cores, Elements, Squares, Tiles};
 use relax_semantics::tir::Typing;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, stored, visit};

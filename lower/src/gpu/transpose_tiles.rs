@@ -4,10 +4,10 @@
 use super::Limits;
 use super::bind::is_of_host;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::program::Writer;
 use super::steps::unwrapped;
 use super::tiles::{Tiled, is_long, nothing, over_blocks};
 use crate::passes::fuse_loops::never_stops;
+use crate::writer::Writer;
 use relax_semantics::tir::Typing;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, visit};
 use relax_syntax::dim::Dim;

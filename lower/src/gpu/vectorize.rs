@@ -7,7 +7,7 @@
 use super::Limits;
 use super::bind::{flattened, named};
 use super::expressions::{add, binary, extent, multiply};
-use super::program::Writer;
+use crate::writer::Writer;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{accesses, loaded, mentions, stored};
 use relax_syntax::dim::{Dim, DimOp};

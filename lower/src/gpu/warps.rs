@@ -9,9 +9,9 @@
 
 use super::Limits;
 use super::expressions::{add, binary, ceil_divide, extent, multiply};
-use super::program::Writer;
 use super::register_tiles::Names;
 use super::tiles::{Product, Tiled, over_blocks};
+use crate::writer::Writer;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -68,7 +68,8 @@ fn fuse_all(program: &TensorProgram, body: Vec<Stmt>, facts: &mut dyn Facts) -> 
     result
 }
 
-fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool {
+/// An allocation whose extents always have a value.
+pub(crate) fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool {
     let StmtKind::Alloc(buffer) = stmt.kind else { return false };
     program.buffer(buffer).shape.iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
 }

@@ -7,14 +7,15 @@
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::tir::Typing;
-use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
+use relax_semantics::tir::walk::{Place, Rewrite, accesses, expr, visit, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Param, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_tir::products::{At, SumOfProducts, narrowed, sums_products};
 use relax_tir::renumber::renumber_program;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -33,6 +34,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut done = 0;
     for definition in &mut result.definitions {
         let Definition::Tensor(program) = definition else { continue };
+        if let Some(narrower) = narrow_workspaces(program) {
+            *program = narrower;
+        }
         let Some(body) = &program.body else { continue };
         let Ok(typing) = Typing::new(program) else { continue };
         let mut narrow = Narrow { program, typing, forgotten: Vec::new() };
@@ -49,6 +53,158 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     }
     context.count("narrowed", done, "sums");
     Ok(result)
+}
+
+/// Whether an extent of variables that are extents has a value that is one.
+fn always_has_value(dim: &Dim) -> bool {
+    match dim {
+        Dim::Var(_) | Dim::Int(0..) => true,
+        Dim::Op(DimOp::Min | DimOp::Max, operands) => {
+            always_has_value(&operands.0) && always_has_value(&operands.1)
+        }
+        _ => false,
+    }
+}
+
+/// Workspaces of f64 between sums of products as f32, so that the sums are of f32: what such a sum goes to, and what nothing
+/// but such a sum reads. A weight in a sum is then off by 2^-24 of itself, as a product of f32 is.
+fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
+    let body = program.body.as_deref()?;
+    let typing = Typing::new(program).ok()?;
+    let is_own = |buffer: BufferId| {
+        let own = program.buffer(buffer).dtype == DType::F64;
+        own && !program.params.contains(&Param::Buffer(buffer))
+    };
+    let mut narrow: BTreeMap<BufferId, Use> = BTreeMap::new();
+    let mut sums: Vec<SumOfProducts> = Vec::new();
+    visit_statements(body, &mut |stmt| {
+        if matches!(stmt.kind, StmtKind::For { .. })
+            && sums_products(std::slice::from_ref(stmt))
+            && let Some(sum) = SumOfProducts::of(program, stmt)
+        {
+            sums.push(sum);
+        }
+    });
+    // Loops in a nest are nests too: each sum once.
+    sums.dedup_by_key(|sum| sum.total.buffer);
+    let factor_of = |factor: &TExpr| match factor {
+        TExpr::Load { buffer, .. } if is_own(*buffer) => Some(*buffer),
+        _ => None,
+    };
+    for sum in sums.iter().filter(|sum| sum.wide == DType::F64) {
+        let own = sum.factors.map(factor_of);
+        let narrows = sum.factors.iter().zip(own).all(|(factor, own)| {
+            own.is_some() || self::narrowed(&typing, factor, sum.wide).is_some()
+        });
+        if !narrows {
+            continue;
+        }
+        for buffer in own.into_iter().flatten() {
+            narrow.entry(buffer).or_default().factors += 1;
+        }
+        if is_own(sum.out.buffer) && sum.out.buffer != sum.total.buffer {
+            narrow.entry(sum.out.buffer).or_default().sums.push(sum.total.buffer);
+        }
+    }
+    let (mut loads, mut stores) = (BTreeMap::new(), BTreeMap::new());
+    let mut updated = BTreeSet::new();
+    visit_statements(body, &mut |stmt| {
+        if let StmtKind::Store { buffer, update: Some(_), .. } = &stmt.kind {
+            updated.insert(*buffer);
+        }
+    });
+    accesses(body, &mut |buffer, _, is_stored| {
+        let counts: &mut BTreeMap<BufferId, usize> =
+            if is_stored { &mut stores } else { &mut loads };
+        *counts.entry(buffer).or_default() += 1;
+    });
+    narrow.retain(|buffer, found| {
+        let is_sum = found.sums.len() == 1 && stores.get(buffer) == Some(&1);
+        let is_weight = found.factors > 0 && loads.get(buffer) == Some(&found.factors);
+        !updated.contains(buffer) && (is_sum || is_weight)
+    });
+    if narrow.is_empty() {
+        return None;
+    }
+    let body = Narrower { narrow: &narrow }.statements(body);
+    let mut result = TensorProgram { body: Some(body), ..program.clone() };
+    for buffer in narrow.keys() {
+        result.buffers[buffer.0 as usize].dtype = DType::F32;
+    }
+    Some(result)
+}
+
+/// How sums of products use a workspace.
+#[derive(Default)]
+struct Use {
+    /// In so many of them it is a factor.
+    factors: usize,
+    /// In what those are formed that go to it.
+    sums: Vec<BufferId>,
+}
+
+struct Narrower<'a> {
+    narrow: &'a BTreeMap<BufferId, Use>,
+}
+
+impl Narrower<'_> {
+    fn statements(&mut self, body: &[Stmt]) -> Vec<Stmt> {
+        let each = body.iter();
+        each.map(|stmt| Stmt { kind: self.statement(&stmt.kind), span: stmt.span }).collect()
+    }
+
+    fn statement(&mut self, kind: &StmtKind) -> StmtKind {
+        match kind {
+            StmtKind::For { loops, kind, body } => {
+                let (loops, kind) = (loops.clone(), kind.clone());
+                StmtKind::For { loops, kind, body: self.statements(body) }
+            }
+            StmtKind::Block { name, axes, init, body } => StmtKind::Block {
+                name: name.clone(),
+                axes: axes.clone(),
+                init: self.statements(init),
+                body: self.statements(body),
+            },
+            StmtKind::If { condition, then, otherwise } => StmtKind::If {
+                condition: expr(condition, self, Place::Index),
+                then: self.statements(then),
+                otherwise: self.statements(otherwise),
+            },
+            StmtKind::Store { buffer, indices, update, value } => {
+                let mut value = expr(value, self, Place::Value);
+                if let Some(found) = self.narrow.get(buffer) {
+                    let mut sums = Rounded(&found.sums);
+                    value =
+                        TExpr::Cast(DType::F32, Box::new(expr(&value, &mut sums, Place::Value)));
+                }
+                let indices = indices.clone();
+                StmtKind::Store { buffer: *buffer, indices, update: *update, value }
+            }
+            StmtKind::Let { var, value } => {
+                StmtKind::Let { var: *var, value: expr(value, self, Place::Value) }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl Rewrite for Narrower<'_> {
+    fn replace(&mut self, expr: &TExpr, _: Place) -> Option<TExpr> {
+        let TExpr::Load { buffer, .. } = expr else { return None };
+        let narrow = self.narrow.contains_key(buffer);
+        narrow.then(|| TExpr::Cast(DType::F64, Box::new(expr.clone())))
+    }
+}
+
+/// Sums as f32 where they stand in what is made of them.
+struct Rounded<'a>(&'a [BufferId]);
+
+impl Rewrite for Rounded<'_> {
+    fn replace(&mut self, expr: &TExpr, _: Place) -> Option<TExpr> {
+        let TExpr::Load { buffer, .. } = expr else { return None };
+        let rounded = || TExpr::Cast(DType::F32, Box::new(expr.clone()));
+        self.0.contains(buffer).then(|| TExpr::Cast(DType::F64, Box::new(rounded())))
+    }
 }
 
 struct Narrow<'p> {
@@ -98,7 +254,7 @@ impl Narrow<'_> {
             let mut params = self.program.buffer_params();
             params.any(|param| self.program.buffer(param).shape.contains(dim))
         };
-        let is_extent = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)) || given(dim);
+        let is_extent = |dim: &Dim| always_has_value(dim) || given(dim);
         own.next().is_some() && self.program.buffer(buffer).shape.iter().all(is_extent)
     }
 

@@ -48,16 +48,19 @@ pub(super) fn attention(request: &Request) -> Option<Builder> {
     let axes = Axes::over(4, &[3], false);
     let lanes = Lanes::of(&mut builder, &axes, &dims, query.dtype);
     lanes.write(&mut builder, |at| scores.at(at));
+    // A row's weights once, and not once for every column of the value.
+    let weights = builder.allocate("W", &dims, scores.dtype);
+    builder.nest(&dims, |builder, at| {
+        let weight = (scores.at(at) - lanes.most.at(&at[..3])).exp() / lanes.total.value(&at[..3]);
+        builder.store(&weights, at, weight);
+    });
     let sums = Total::new(&mut builder, "Z", &output.dims, query.dtype);
     builder.nest(&output.dims, |builder, at| {
         let [b, i, h, e] = at else { return };
-        let lane = [b.clone(), h.clone(), i.clone()];
         summed(builder, &sums, at, std::slice::from_ref(&columns), |along| {
             let j = &along[0];
-            let score = scores.at(&[b.clone(), h.clone(), i.clone(), j.clone()]);
-            let weight = (score - lanes.most.at(&lane)).exp() / lanes.total.value(&lane);
             let of_value = [b.clone(), j.clone(), shared(h, &query, &value), e.clone()];
-            weight * value.wide(&of_value)
+            weights.at(&[b.clone(), h.clone(), i.clone(), j.clone()]) * value.wide(&of_value)
         });
         builder.store(&output, at, sums.value(at).cast(DType::F64, output.dtype));
     });
@@ -95,10 +98,11 @@ impl Mask {
 
     fn masked(self, row: &Scalar, column: &Scalar, score: Scalar) -> Scalar {
         let Some((offset, window)) = self.0 else { return score };
-        let last = row.clone() + offset;
-        let mut hidden = column.greater(&last);
+        // Differences of places stay in i64, where a sum of extents may leave it.
+        let ahead = column.clone() - row;
+        let mut hidden = ahead.greater(&offset);
         if let Some(window) = window {
-            hidden = hidden.or((last - column).at_least(window));
+            hidden = hidden.or((offset - window).at_least(ahead));
         }
         select(hidden, f64::NEG_INFINITY, score)
     }

@@ -213,10 +213,14 @@ impl Ranges {
     #[must_use]
     pub fn stays_in_i64(&self, facts: &mut dyn Facts, expr: &TExpr, extents: &[Dim]) -> bool {
         let Some(dim) = self.dim(expr) else { return false };
-        let limits = std::iter::once(Dim::Int(SAFE)).chain(extents.iter().cloned());
-        let mut limits = limits.map(|limit| Claim::new(dim.clone(), Relation::AtMost, limit));
-        is_proved(facts, &Claim::new(-SAFE, Relation::AtMost, dim.clone()))
-            && limits.any(|claim| is_proved(facts, &claim))
+        let limits = || std::iter::once(Dim::Int(SAFE)).chain(extents.iter().cloned());
+        let lower = |limit| {
+            let least = Dim::op(DimOp::Sub, Dim::Int(0), limit);
+            Claim::new(least, Relation::AtMost, dim.clone())
+        };
+        let upper = |limit| Claim::new(dim.clone(), Relation::AtMost, limit);
+        limits().any(|limit| is_proved(facts, &lower(limit)))
+            && limits().any(|limit| is_proved(facts, &upper(limit)))
     }
 }
 

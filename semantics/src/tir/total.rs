@@ -52,8 +52,14 @@ impl<'p, 'f> Total<'p, 'f> {
             }
             TExpr::Cast(_, operand) => self.has_value(ranges, operand),
             TExpr::Call(function, operands) => {
+                // The absolute value of an integer leaves i64 where its negation does.
                 let may_leave = *function == Intrinsic::Abs && ranges.is_index(expr);
-                !may_leave && operands.iter().all(|operand| self.has_value(ranges, operand))
+                let negated =
+                    |operand: &TExpr| TExpr::Unary(UnOp::Negate, Box::new(operand.clone()));
+                operands.iter().all(|operand| {
+                    self.has_value(ranges, operand)
+                        && (!may_leave || self.stays(ranges, &negated(operand)))
+                })
             }
         }
     }

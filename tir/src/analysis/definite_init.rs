@@ -392,6 +392,46 @@ mod tests {
     }
 
     #[test]
+    fn outputs_are_written_block_by_block() {
+        let blocks = "for b in range((n - 1) // 64 + 1):\n    \
+                          for i, j in grid(min(64, n), m):\n        \
+                              if b * 64 + i < n:\n            \
+                                  Y[b * 64 + i, j] = 1.0\n";
+        let output = |body: &str| output("(\"n\", \"m\")", body);
+        assert_eq!(output(blocks), "written[]");
+        assert_eq!(output(&blocks.replace("min(64, n)", "64")), "written[]");
+        for (part, other) in [
+            ("// 64 + 1", "// 64"),
+            ("// 64 + 1", "// 63 + 1"),
+            ("b * 64", "b * 63"),
+            ("b * 64", "b * 65"),
+            ("min(64, n)", "min(63, n)"),
+            ("min(64, n)", "min(64, m)"),
+            ("+ i < n", "+ i < n - 1"),
+            ("+ i < n", "+ i < m"),
+            ("+ i < n", "< n"),
+            ("if b * 64 + i < n", "if b * 64 + i > n"),
+            ("i, j]", "i, i]"),
+        ] {
+            assert_eq!(output(&blocks.replace(part, other)), "open", "{other}");
+        }
+        // Something else must hold as well.
+        let twice = blocks.replace("Y[", "if j < 3: Y[");
+        assert_eq!(output(&twice), "open");
+    }
+
+    #[test]
+    fn blocks_of_a_literal_extent_need_no_guard_where_they_divide_it() {
+        let blocks = "for b in range(2):\n    for i in range(64):\n        Y[b * 64 + i] = 1.0\n";
+        assert_eq!(output("(128,)", blocks), "written[]");
+        assert_eq!(output("(127,)", blocks), "open");
+        assert_eq!(output("(192,)", blocks), "open");
+        let guarded = blocks.replace("        Y", "        if b * 64 + i < 127:\n            Y");
+        assert_eq!(output("(127,)", &guarded), "written[]");
+        assert_eq!(output("(126,)", &guarded), "open");
+    }
+
+    #[test]
     fn outputs_are_written_by_whole_loops() {
         let matrix = "(\"n\", \"m\")";
         let each = "for i, j in grid(n, m):\n    Y[i, j] = X[i, j]\n";

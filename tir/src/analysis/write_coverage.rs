@@ -10,7 +10,7 @@ use crate::kernel_kind::{Nest, output_of};
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::BTreeSet;
 
 /// Whether some statement of a body writes every element of a buffer, whatever the dims are.
@@ -61,6 +61,8 @@ struct WholeLoopStores<'s> {
     buffer: BufferId,
     /// Around the place.
     loops: Vec<&'s Loop>,
+    /// Conditions that hold there.
+    guards: Vec<&'s TExpr>,
     /// Names of values that were given in the statements.
     named: BTreeSet<ScalarId>,
     found: Vec<WrittenElements>,
@@ -69,8 +71,9 @@ struct WholeLoopStores<'s> {
 impl<'s> WholeLoopStores<'s> {
     fn of(program: &'s TensorProgram, body: &'s [Stmt], buffer: BufferId) -> Vec<WrittenElements> {
         let shape = &program.buffer(buffer).shape;
-        let (loops, named, found) = (Vec::new(), BTreeSet::new(), Vec::new());
-        let mut stores = WholeLoopStores { shape, buffer, loops, named, found };
+        let (loops, guards, named) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let found = Vec::new();
+        let mut stores = WholeLoopStores { shape, buffer, loops, guards, named, found };
         stores.search(body);
         stores.found
     }
@@ -85,6 +88,11 @@ impl<'s> WholeLoopStores<'s> {
                     self.loops.truncate(outer);
                 }
                 StmtKind::Block { axes, body, .. } if axes.is_empty() => self.search(body),
+                StmtKind::If { condition, then, .. } => {
+                    self.guards.push(condition);
+                    self.search(then);
+                    self.guards.pop();
+                }
                 StmtKind::Let { var, .. } => _ = self.named.insert(*var),
                 StmtKind::Store { buffer, indices, update: None, .. } if *buffer == self.buffer => {
                     let written = self.written_elements(indices);
@@ -98,9 +106,18 @@ impl<'s> WholeLoopStores<'s> {
     fn written_elements(&self, indices: &[TExpr]) -> Option<WrittenElements> {
         let axes = indices.iter().zip(self.shape).map(|(index, dim)| self.axis(index, dim));
         let slice: Slice = axes.collect::<Option<_>>()?;
+        let blocks = indices.iter().zip(self.shape);
+        let blocks: Vec<Blocks> =
+            blocks.filter_map(|(index, dim)| Blocks::of(&self.loops, index, dim)).collect();
+        // Where something else must hold as well, nobody knows which elements are stored.
+        if !self.guards.iter().all(|guard| blocks.iter().any(|blocks| blocks.guard == **guard)) {
+            return None;
+        }
         let mut positive = BTreeSet::new();
         for item in &self.loops {
             let places = indices.iter().filter(|index| **index == TExpr::Scalar(item.var)).count();
+            let of_blocks = blocks.iter().filter(|blocks| blocks.loops.contains(&item.var)).count();
+            let places = places + of_blocks;
             match (places, &item.stop) {
                 (1, _) => {}
                 (0, TExpr::Int(1..)) if item.start == TExpr::Int(0) => {}
@@ -124,6 +141,10 @@ impl<'s> WholeLoopStores<'s> {
             let is_whole = item.start == TExpr::Int(0) && item.stop == as_expr(dim);
             return is_whole.then_some(None);
         }
+        if let Some(blocks) = Blocks::of(&self.loops, index, dim) {
+            let is_guarded = self.guards.iter().any(|guard| **guard == blocks.guard);
+            return (blocks.is_even || is_guarded).then_some(None);
+        }
         let mut is_fixed = true;
         visit(index, &mut |part| {
             is_fixed &= match part {
@@ -135,6 +156,48 @@ impl<'s> WholeLoopStores<'s> {
             };
         });
         is_fixed.then(|| Some(index.clone()))
+    }
+}
+
+/// An axis that two loops go through, one over blocks of some places and one over those: `block * 64 + i`, where `block` runs
+/// to `(n - 1) // 64 + 1` and `i` to 64, or to `min(64, n)`.
+struct Blocks {
+    loops: [ScalarId; 2],
+    /// `block * 64 + i < n`, for places of the last block that are past the end.
+    guard: TExpr,
+    /// There are none.
+    is_even: bool,
+}
+
+impl Blocks {
+    fn of(loops: &[&Loop], index: &TExpr, dim: &Dim) -> Option<Self> {
+        let TExpr::Binary(BinOp::Add, both) = index else { return None };
+        let (TExpr::Binary(BinOp::Mul, start), &TExpr::Scalar(within)) = (&both.0, &both.1) else {
+            return None;
+        };
+        let (&TExpr::Scalar(block), &TExpr::Int(size @ 1..)) = (&start.0, &start.1) else {
+            return None;
+        };
+        let find = |var| loops.iter().find(|item| item.var == var && item.start == TExpr::Int(0));
+        let (outer, inner) = (find(block)?, find(within)?);
+        let extent = as_expr(dim);
+        let binary = |op, a: TExpr, b: TExpr| TExpr::Binary(op, Box::new((a, b)));
+        let (count, sizes) = match &extent {
+            TExpr::Int(extent @ 0..) => {
+                let count = extent.div_euclid(size) + i64::from(extent.rem_euclid(size) > 0);
+                (TExpr::Int(count), vec![TExpr::Int(size)])
+            }
+            extent => {
+                let last = binary(BinOp::Sub, extent.clone(), TExpr::Int(1));
+                let full = binary(BinOp::FloorDiv, last, TExpr::Int(size));
+                let least = binary(BinOp::Min, TExpr::Int(size), extent.clone());
+                (binary(BinOp::Add, full, TExpr::Int(1)), vec![TExpr::Int(size), least])
+            }
+        };
+        let is_even = matches!(extent, TExpr::Int(extent) if extent % size == 0);
+        let goes = outer.stop == count && sizes.contains(&inner.stop);
+        let guard = binary(BinOp::Less, index.clone(), extent);
+        goes.then_some(Self { loops: [block, within], guard, is_even })
     }
 }
 
