@@ -4,7 +4,7 @@ mod building;
 mod foreign;
 mod searching;
 
-pub(crate) use building::{BuildArgs, KernelCheckArgs, TuneArgs};
+pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 
@@ -71,6 +71,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
+    Cache(CacheArgs),
     /// List the devices of this machine
     Devices,
     Diff(DiffArgs),

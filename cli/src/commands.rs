@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod cache;
 mod calls;
 mod certified;
 mod check;
@@ -39,6 +40,12 @@ use std::path::Path;
 
 /// Does what the command line asks for.
 pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
+    let outcome = perform(command, terminal);
+    cache::note_fallback(terminal);
+    outcome
+}
+
+fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
     match command {
         Command::Check(args) => check::check(&args, terminal),
         Command::Import(args) => import::import(&args, terminal),
@@ -49,6 +56,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
         Command::Tune(args) => tune::tune(&args, terminal),
+        Command::Cache(args) => cache::show(&args, terminal),
         Command::Devices => devices::devices(terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
         Command::Fuzz(args) => fuzz::fuzz(&args, terminal),

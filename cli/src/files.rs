@@ -1,6 +1,7 @@
 //! Files in and out: programs, and where the tensors of `relax_program::tensor_files` lie.
 
 use crate::exit::Failure;
+use relax_cpu::scratch::Scratch;
 use relax_program::tensor_files::{
     Stored, encode_safetensors, read_npy, read_npz, write_safetensors_to,
 };
@@ -107,7 +108,7 @@ pub(crate) fn write_tensors(path: &Path, tensors: &[(&str, Stored)]) -> Result<(
 }
 
 fn tensors_in_place(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), String> {
-    let file = beside(path).map_err(|error| error.to_string())?;
+    let (_guard, file) = beside(path).map_err(|error| error.to_string())?;
     // The library makes the file anew under that name.
     write_safetensors_to(file.path(), tensors)?;
     let settled = fs::File::open(file.path()).and_then(|made| {
@@ -138,7 +139,7 @@ fn write_to(
         Place::Device => return content(&mut fs::OpenOptions::new().write(true).open(path)?),
         Place::File(path) => path,
     };
-    let mut file = beside(&path)?;
+    let (_guard, mut file) = beside(&path)?;
     keep_permissions(&path, file.as_file())?;
     content(&mut file)?;
     settle(file.as_file())?;
@@ -162,10 +163,11 @@ fn place(path: &Path) -> io::Result<Place> {
     })
 }
 
-/// A file that may take this name.
-fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+/// A file that may take this name, and a guard that removes it until then.
+fn beside(path: &Path) -> io::Result<(Scratch, tempfile::NamedTempFile)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::Builder::new().prefix(".relax-").tempfile_in(folder.unwrap_or(Path::new(".")))
+    let folder = folder.unwrap_or(Path::new("."));
+    Scratch::holding(|| tempfile::Builder::new().prefix(".relax-").tempfile_in(folder))
 }
 
 /// A temporary file is for its owner alone; what replaces a file is for whom that file was for.

@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod files;
 mod report;
+mod signals;
 mod terminal;
 
 use args::{Cli, Format};
@@ -21,7 +22,11 @@ use terminal::Terminal;
 const STACK: usize = 512 << 20;
 
 fn main() -> ExitCode {
-    ExitCode::from(guarded().code())
+    signals::watch();
+    let exit = guarded();
+    // Statics are not dropped.
+    relax_cpu::scratch::remove_all();
+    ExitCode::from(exit.code())
 }
 
 /// Runs the command so that a mistake in it ends in a message, not in a backtrace.

@@ -3,11 +3,11 @@
 //! so that they are not compared. An entry appears whole, by being renamed; a damaged one has not its
 //! checksums and counts as none. The folder is bounded: what was not used for longest goes first.
 
+use relax_cpu::scratch::{Orphans, Scratch, sweep, unique};
 use relax_runtime::file::Image;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// Bytes of all entries together.
@@ -98,19 +98,17 @@ impl Modules {
     /// # Errors
     /// What the system says: then there is nothing new.
     pub fn keep(&self, key: &Key, image: &Image) -> io::Result<Option<PathBuf>> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         if image.data.len() as u64 > self.limit / 4 {
             return Ok(None);
         }
         fs::create_dir_all(&self.folder)?;
-        let (name, number) = (key.name(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let own = self.folder.join(format!("{name}-{}-{number}", std::process::id()));
+        sweep(&self.folder, Orphans::Old)?;
+        let name = key.name();
+        let own = self.folder.join(format!("{name}-{}", unique()));
         let path = self.folder.join(name);
-        let written = File::create_new(&own).and_then(|mut file| image.write(&mut file).map(drop));
-        if let Err(error) = written.and_then(|()| fs::rename(&own, &path)) {
-            let _ = fs::remove_file(&own);
-            return Err(error);
-        }
+        let (_guard, mut file) = Scratch::holding(|| Named::new(&own))?;
+        image.write(&mut file.file)?;
+        fs::rename(&own, &path)?;
         self.make_room(&path)?;
         Ok(Some(path))
     }
@@ -135,6 +133,24 @@ impl Modules {
             }
         }
         Ok(())
+    }
+}
+
+/// A new file and its name.
+struct Named<'p> {
+    file: File,
+    path: &'p Path,
+}
+
+impl<'p> Named<'p> {
+    fn new(path: &'p Path) -> io::Result<Self> {
+        Ok(Self { file: File::create_new(path)?, path })
+    }
+}
+
+impl AsRef<Path> for Named<'_> {
+    fn as_ref(&self) -> &Path {
+        self.path
     }
 }
 

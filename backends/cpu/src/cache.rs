@@ -1,32 +1,66 @@
-//! Shared objects on disk. The name of an entry is a hash of the text and of all that decides which code
-//! is made of it; the text lies beside the object and is compared, so that a collision is no mistake.
-//! Several processes may write at once: an object appears whole, by being renamed.
+//! Shared objects on disk. The name of an entry is a hash of the C text and of all that decides which code is made of it.
+//! The text lies beside the object with a digest of the object in its last line; both are compared, so a collision or
+//! damage is a miss. Several processes may write at once: an entry appears whole, by being renamed. The folder is bounded:
+//! the least recently used entries are evicted.
 
-use crate::{Compiler, Error};
+mod contents;
+mod folder;
+
+pub use contents::{Contents, Usage};
+pub use folder::{CLEAN_UP, Unusable, refusal};
+
+use crate::scratch::{Orphans, Scratch, sweep};
+use crate::{Compiler, Error, Object};
+use contents::Entries;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Bytes of a cache where none are given.
+pub const LIMIT: u64 = 2 << 30;
 
 /// A folder of compiled kernels.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
+    /// Bytes of all entries.
+    limit: u64,
+    /// Guard of a folder that ends with the process.
+    _temporary: Option<Arc<Scratch>>,
 }
 
 impl Cache {
     /// In this folder, which is made when it is needed.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), limit: LIMIT, _temporary: None }
     }
 
-    /// `$XDG_CACHE_HOME/relax`, or `.cache/relax` in the home folder; none where the system has neither.
+    /// With so many bytes in its entries at most, but for the newest entry.
     #[must_use]
-    pub fn of_user() -> Option<Self> {
-        let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
-        let base = named("XDG_CACHE_HOME").map(PathBuf::from);
-        let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".cache")));
-        base.map(|base| Self::at(base.join("relax")))
+    pub fn of_at_most(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// In a folder that is removed with the last copy of this value.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn temporary() -> std::io::Result<Self> {
+        let scratch = Scratch::folder(&std::env::temp_dir())?;
+        let cache = Self::at(scratch.path());
+        Ok(Self { _temporary: Some(Arc::new(scratch)), ..cache })
+    }
+
+    /// `$XDG_CACHE_HOME/relax`, or `.cache/relax` in the home folder. It is made where there is none.
+    ///
+    /// # Errors
+    /// Where there is no home, or the folder is not for this user alone, or cannot be written to.
+    pub fn of_user() -> Result<Self, Unusable> {
+        let path = folder::of_user().ok_or(Unusable::NoHome)?;
+        folder::opened(&path)?;
+        Ok(Self::at(path))
     }
 
     /// The folder.
@@ -35,23 +69,52 @@ impl Cache {
         &self.folder
     }
 
+    /// Bytes of all entries at most.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The shared object of a text.
     pub(crate) fn object(
         &self,
         text: &str,
         parts: u32,
         compiler: &Compiler,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<Object, Error> {
         let key = compiler.key();
         let whole = format!("{text}\n/*\n{}*/\n", key.replace("*/", "* /"));
         let name = format!("{:032x}", hash(&whole));
-        let (source, object) =
-            (self.folder.join(format!("{name}.c")), self.folder.join(format!("{name}.so")));
-        if object.exists() && fs::read_to_string(&source).is_ok_and(|found| found == whole) {
+        if let Some(object) = self.find(&name, &whole) {
             return Ok(object);
         }
-        fs::create_dir_all(&self.folder).map_err(|error| failed(&self.folder, &error))?;
-        self.make(&name, &whole, parts, compiler)
+        folder::make(&self.folder).map_err(|error| failed(&self.folder, &error))?;
+        let object = self.make(&name, &whole, parts, compiler)?;
+        let room = sweep(&self.folder, Orphans::Old)
+            .and_then(|()| Entries::of(&self.folder)?.evict(self.limit, &name));
+        room.map_err(|error| failed(&self.folder, &error))?;
+        Ok(object)
+    }
+
+    /// The entry of this name, if it is about this text and its object is the one that was made of it.
+    fn find(&self, name: &str, whole: &str) -> Option<Object> {
+        let (source, object) = self.paths(name);
+        let text = String::from_utf8(read_file(&source)?).ok()?;
+        let recorded = text.strip_prefix(whole)?;
+        let digest = blake3::hash(&read_file(&object)?);
+        if recorded != last_line(&digest) {
+            return None;
+        }
+        // Who cannot note that it was used reads it all the same.
+        let _ = fs::File::options()
+            .append(true)
+            .open(&source)
+            .and_then(|file| file.set_modified(SystemTime::now()));
+        Some(Object::at(object, digest))
+    }
+
+    fn paths(&self, name: &str) -> (PathBuf, PathBuf) {
+        (self.folder.join(format!("{name}.c")), self.folder.join(format!("{name}.so")))
     }
 
     fn make(
@@ -60,24 +123,42 @@ impl Cache {
         whole: &str,
         parts: u32,
         compiler: &Compiler,
-    ) -> Result<PathBuf, Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let own = format!("{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let (source, object) =
-            (self.folder.join(format!("{own}.c")), self.folder.join(format!("{own}.so")));
+    ) -> Result<Object, Error> {
+        let work = Scratch::folder(&self.folder).map_err(|error| failed(&self.folder, &error))?;
+        let (source, object) = (work.path().join("kernels.c"), work.path().join("kernels.so"));
         fs::write(&source, whole).map_err(|error| failed(&source, &error))?;
         if let Err(error) = compiler.compile(&source, parts, &object) {
-            // The text stays for whoever wants to see what was refused.
-            let _ = fs::remove_file(&object);
-            return Err(error);
+            return Err(self.refused(error, &source, name));
         }
+        let digest = fs::read(&object).map(|bytes| blake3::hash(&bytes));
+        let digest = digest.map_err(|error| failed(&object, &error))?;
+        fs::write(&source, format!("{whole}{}", last_line(&digest)))
+            .map_err(|error| failed(&source, &error))?;
         // The object first: an entry is found by its text.
-        let (to_source, to_object) =
-            (self.folder.join(format!("{name}.c")), self.folder.join(format!("{name}.so")));
+        let (to_source, to_object) = self.paths(name);
         rename(&object, &to_object)?;
         rename(&source, &to_source)?;
-        Ok(to_object)
+        Ok(Object::at(to_object, digest))
     }
+
+    /// The text that was refused stays, for whoever wants to read it.
+    fn refused(&self, error: Error, source: &Path, name: &str) -> Error {
+        let Error::Compile { command, path, output } = error else { return error };
+        let kept = self.folder.join(format!("{name}.refused.c"));
+        let path = if fs::rename(source, &kept).is_ok() { kept } else { path };
+        Error::Compile { command, path, output }
+    }
+}
+
+/// The bytes of a file; of what is none, such as a pipe, there are none.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    is_file.then(|| fs::read(path).ok()).flatten()
+}
+
+/// Of the text of an entry.
+fn last_line(object: &blake3::Hash) -> String {
+    format!("/* object: {} */\n", object.to_hex())
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), Error> {

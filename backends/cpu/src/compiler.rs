@@ -1,8 +1,9 @@
 //! The system's C compiler.
 
 use crate::Error;
+use crate::scratch::Running;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// How kernels are compiled: for this processor, with the rounding that the text says. The flags on math
 /// change no value: they let a vector do what the scalar does.
@@ -98,7 +99,8 @@ impl Compiler {
         })
     }
 
-    /// Makes a shared object of a C file, of each of its parts in a process of its own.
+    /// Makes a shared object of a C file, of each of its parts in a process of its own. Temporary files are beside the
+    /// object.
     pub(crate) fn compile(&self, text: &Path, parts: u32, object: &Path) -> Result<(), Error> {
         if parts < 2 {
             return self.ended(text, self.started(text, &[text], object, &["-lm"])?);
@@ -106,15 +108,10 @@ impl Compiler {
         let objects: Vec<PathBuf> =
             (0..parts).map(|part| object.with_extension(format!("{part}.o"))).collect();
         let made = self.compile_parts(text, &objects);
-        let linked = made.and_then(|()| {
+        made.and_then(|()| {
             let objects: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
             self.ended(text, self.started(text, &objects, object, &["-lm"])?)
-        });
-        for object in objects {
-            // Some may be missing.
-            let _ = std::fs::remove_file(object);
-        }
-        linked
+        })
     }
 
     fn compile_parts(&self, text: &Path, objects: &[PathBuf]) -> Result<(), Error> {
@@ -133,14 +130,17 @@ impl Compiler {
         inputs: &[&Path],
         output: &Path,
         more: &[&str],
-    ) -> Result<Child, Error> {
+    ) -> Result<Running, Error> {
         let mut command = Command::new(&self.command);
         command.args(&self.flags).arg("-o").arg(output).args(inputs).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command.spawn().map_err(|error| self.not_run(text, &error))
+        if let Some(folder) = output.parent() {
+            command.env("TMPDIR", folder);
+        }
+        Running::spawn(&mut command).map_err(|error| self.not_run(text, &error))
     }
 
-    fn ended(&self, text: &Path, child: Child) -> Result<(), Error> {
+    fn ended(&self, text: &Path, child: Running) -> Result<(), Error> {
         let output = child.wait_with_output().map_err(|error| self.not_run(text, &error))?;
         if output.status.success() {
             return Ok(());

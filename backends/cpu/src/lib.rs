@@ -7,9 +7,10 @@ mod compiler;
 mod hardware;
 mod library;
 mod object;
+pub mod scratch;
 mod tuning;
 
-pub use cache::Cache;
+pub use cache::{CLEAN_UP, Cache, Contents, LIMIT, Unusable, Usage, refusal};
 pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
@@ -65,7 +66,7 @@ pub enum Error {
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be read or written.
 pub fn object(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Object, Error> {
-    Ok(Object::at(cache.object(text, parts, compiler)?))
+    cache.object(text, parts, compiler)
 }
 
 /// Compiles a text of so many parts, or finds what was made of it before, and loads it.
@@ -73,5 +74,5 @@ pub fn object(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Res
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
 pub fn build(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Library, Error> {
-    Library::load(&cache.object(text, parts, compiler)?)
+    cache.object(text, parts, compiler)?.load()
 }

@@ -1,19 +1,20 @@
 //! A shared object in the cache, and notes about it in files beside it.
 
+use crate::scratch::{Scratch, unique};
 use crate::{Error, Library};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A shared object in the cache.
 #[derive(Clone, Debug)]
 pub struct Object {
     path: PathBuf,
+    digest: blake3::Hash,
 }
 
 impl Object {
-    pub(crate) fn at(path: PathBuf) -> Self {
-        Self { path }
+    pub(crate) fn at(path: PathBuf, digest: blake3::Hash) -> Self {
+        Self { path, digest }
     }
 
     /// The bytes of the object.
@@ -32,10 +33,12 @@ impl Object {
         Library::load(&self.path)
     }
 
-    /// The note of this kind, if there is one.
+    /// The note of this kind, if there is one about this object and it is not damaged.
     #[must_use]
     pub fn note(&self, kind: &str) -> Option<String> {
-        fs::read_to_string(self.path.with_extension(kind)).ok()
+        let note = fs::read_to_string(self.path.with_extension(kind)).ok()?;
+        let (digest, text) = note.split_once('\n')?;
+        (digest == self.digest_of_note(text)).then(|| text.to_owned())
     }
 
     /// Writes a note of this kind, which appears whole, by being renamed.
@@ -43,15 +46,23 @@ impl Object {
     /// # Errors
     /// What the system says.
     pub fn write_note(&self, kind: &str, text: &str) -> Result<(), Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let new = self.path.with_extension(format!("{kind}-{}-{number}", std::process::id()));
-        let written = fs::write(&new, text);
-        written.and_then(|()| fs::rename(&new, self.path.with_extension(kind))).map_err(|error| {
-            // It may be incomplete, or missing.
-            let _ = fs::remove_file(&new);
-            self.failed(&error)
-        })
+        let note = format!("{}\n{text}", self.digest_of_note(text));
+        let new = self.path.with_extension(format!("{kind}-{}", unique()));
+        let written = Scratch::holding(|| {
+            let written = fs::write(&new, note);
+            // A full disk has half of it.
+            written.inspect_err(|_| _ = fs::remove_file(&new)).map(|()| new.clone())
+        });
+        let renamed =
+            written.and_then(|(_guard, new)| fs::rename(new, self.path.with_extension(kind)));
+        renamed.map_err(|error| self.failed(&error))
+    }
+
+    /// In the first line of a note.
+    fn digest_of_note(&self, text: &str) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.digest.as_bytes()).update(text.as_bytes());
+        hasher.finalize().to_hex().to_string()
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {

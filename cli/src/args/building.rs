@@ -79,3 +79,14 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "ROWSxTERMSxCOLUMNS")]
     pub(crate) extents: Vec<String>,
 }
+
+/// Show or clear the cache of compiled kernels and module files
+///
+/// It is $XDG_CACHE_HOME/relax, or .cache/relax in the home folder. RELAX_CACHE_SIZE limits its size: bytes, or with
+/// K, M, G; 2G by default, one half for kernels and one for modules. The least recently used entries are removed first.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Remove all kernels and module files. Tables of `relax tune` stay
+    #[arg(long)]
+    pub(crate) clear: bool,
+}

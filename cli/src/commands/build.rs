@@ -1,5 +1,6 @@
 //! `relax build`: a program as a module file.
 
+use super::cache::cache;
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
 use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks};
@@ -14,7 +15,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
 use crate::terminal::Terminal;
 use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::Compiler;
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
 use relax_lower::certify::Stages;
@@ -56,7 +57,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         true => None,
         false => {
             let options = Options { tiles: tiles.as_ref(), ..sums.into() };
-            Kept::of(&program, Parameters::Bound, &options, args.kernel_check.policy())
+            Kept::of(&program, Parameters::Bound, &options, args.kernel_check.policy())?
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
@@ -228,17 +229,6 @@ pub(super) fn image(
         },
     )?;
     Ok(Ok(image))
-}
-
-/// Where compiled kernels are kept; a folder of this run where the user has none.
-pub(super) fn cache() -> Result<Cache, Failure> {
-    if let Some(cache) = Cache::of_user() {
-        return Ok(cache);
-    }
-    let folder = tempfile::Builder::new().prefix("relax-").tempdir();
-    folder
-        .map(|folder| Cache::at(folder.keep()))
-        .map_err(|error| Failure::missing(format!("no folder for compiled kernels: {error}")))
 }
 
 /// The values that a text has still, beside those that were made for it.

@@ -1,8 +1,10 @@
 //! Programs that were compiled before: their module files are kept beside compiled kernels, under all that decides
 //! what they are. Where something of that cannot be told, nothing is kept.
 
+use super::cache::modules;
+use crate::exit::Failure;
 use relax_build::{Digest, KernelCheck, Key, Modules};
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::Compiler;
 use relax_emit::Options;
 use relax_emit::tiles::Table;
 use relax_program::frontend::Program;
@@ -34,18 +36,20 @@ impl Kept {
         parameters: Parameters,
         options: &Options<'_>,
         check: KernelCheck,
-    ) -> Option<Self> {
-        let cache = Cache::of_user()?;
+    ) -> Result<Option<Self>, Failure> {
+        let (Some(producer), Ok(compiler)) = (producer(), Compiler::of_system()) else {
+            return Ok(None);
+        };
         let source = &program.source;
         let key = Key::default()
-            .with("made by", producer()?.as_bytes())
-            .with("compiler", Compiler::of_system().ok()?.key().as_bytes())
+            .with("made by", producer.as_bytes())
+            .with("compiler", compiler.key().as_bytes())
             .with("options", format!("{parameters:?} {:?}", options.sums).as_bytes())
             .with("kernel check", format!("{check:?}").as_bytes())
             .with("tiles", options.tiles.map(Table::to_text).unwrap_or_default().as_bytes())
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());
-        Some(Self { modules: Modules::at(cache.folder().join("modules")), key })
+        Ok(modules()?.map(|modules| Self { modules, key }))
     }
 
     /// The file of the program with these weights. It may be damaged.

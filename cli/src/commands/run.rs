@@ -151,7 +151,7 @@ fn interpreted(
     constants: Constants,
     terminal: &mut Terminal,
 ) -> Outcome {
-    let max_bytes = size(&args.max_memory)?;
+    let max_bytes = size("--max-memory", &args.max_memory)?;
     let function = entry(&program.module, &args.entry)?;
     let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
     let options = RunOptions {
@@ -201,8 +201,8 @@ pub(super) fn entry<'p>(module: &'p Module, name: &str) -> Result<&'p Function, 
     })
 }
 
-/// `8G`, `512M`, `4096`
-fn size(text: &str) -> Result<u64, Failure> {
+/// `8G`, `512M`, `4096`; `what` names the setting.
+pub(super) fn size(what: &str, text: &str) -> Result<u64, Failure> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => Some(1_u64),
@@ -214,7 +214,5 @@ fn size(text: &str) -> Result<u64, Failure> {
     };
     let number = digits.parse::<u64>().ok();
     let bytes = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    bytes.ok_or_else(|| {
-        Failure::usage(format!("--max-memory: expected bytes or 8G, found `{text}`"))
-    })
+    bytes.ok_or_else(|| Failure::usage(format!("{what}: expected bytes or 8G, found `{text}`")))
 }

@@ -2,7 +2,7 @@
 
 mod classes;
 
-use super::build::cache;
+use super::cache::{cache, of_user};
 use crate::args::{Target, TuneArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
@@ -26,11 +26,11 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
     }
     let path = match &args.output {
         Some(path) => path.clone(),
-        None => cache()?.tiles(),
+        None => of_user()?.tiles(),
     };
     if !args.show {
         let compiler = Compiler::of_system().map_err(Failure::missing)?;
-        let table = measure(&compiler, &cache()?).map_err(Failure::missing)?;
+        let table = measure(&compiler, cache()?).map_err(Failure::missing)?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder)
                 .map_err(|error| Failure::missing(format!("{}: {error}", folder.display())))?;
@@ -60,7 +60,7 @@ pub(super) fn given(tuned: Option<&Option<PathBuf>>) -> Result<Option<Table>, Fa
     let Some(named) = tuned else { return Ok(None) };
     let path = match named {
         Some(path) => path.clone(),
-        None => cache()?.tiles(),
+        None => of_user()?.tiles(),
     };
     if !path.exists() {
         let path = path.display();

@@ -98,7 +98,7 @@ pub(in crate::commands) fn prepare_program(
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
     load_externals(&program.module, path)?;
-    let kept = Kept::of(program, Parameters::Free, &sums.into(), args.kernel_check.policy());
+    let kept = Kept::of(program, Parameters::Free, &sums.into(), args.kernel_check.policy())?;
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let limits = limits(args)?;
     // What is damaged there is made anew.
@@ -142,7 +142,7 @@ fn compile(
 
 fn limits(args: &RunArgs) -> Result<Limits, Failure> {
     Ok(Limits {
-        bytes: usize::try_from(size(&args.max_memory)?).unwrap_or(usize::MAX),
+        bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
         steps: args.max_steps.unwrap_or(u64::MAX),
         threads: args.threads.map_or(0, NonZero::get),
         ..Limits::default()
@@ -181,7 +181,7 @@ pub(super) fn prepare(
     parameters: &BTreeMap<Name, Tensor>,
     source: Source,
 ) -> Result<Prepared, Failure> {
-    let max_bytes = size(&args.max_memory)?;
+    let max_bytes = size("--max-memory", &args.max_memory)?;
     let function = entry(signatures, &args.entry)?;
     let arguments = Inputs::new(args, function, max_bytes)?.read(parameters)?;
     let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();

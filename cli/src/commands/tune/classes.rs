@@ -1,6 +1,6 @@
 //! `relax tune --backend`: what the versions of products take on a device, and the tree that chooses among them from then on.
 
-use super::super::build::cache;
+use super::super::cache::of_user;
 use super::super::run::{forced, identity, is_built};
 use crate::args::{Backend, Target, TuneArgs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -83,7 +83,8 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
 /// A file that is damaged, or of another device.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 pub(in crate::commands) fn known(identity: &Identity) -> Result<Option<Arc<Tree>>, Failure> {
-    let path = path(identity)?;
+    // Nothing was measured for a user without a cache.
+    let Ok(path) = path(identity) else { return Ok(None) };
     if !path.exists() {
         return Ok(None);
     }
@@ -102,7 +103,7 @@ fn path(identity: &Identity) -> Result<PathBuf, Failure> {
     let Identity { backend, name, driver } = identity;
     let backend = if *backend == Backend::Cuda { "cuda" } else { "wgpu" };
     let of = digest(&format!("{name}\n{driver}"));
-    Ok(cache()?.folder().join(format!("products-{backend}-{of:016x}.txt")))
+    Ok(of_user()?.folder().join(format!("products-{backend}-{of:016x}.txt")))
 }
 
 fn read(path: &Path, identity: &Identity) -> Result<Table, Failure> {

@@ -128,9 +128,8 @@ enum Refusal {
 fn compiler() -> Option<&'static (Compiler, Cache)> {
     static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
-        let folder = std::env::temp_dir().join(format!("relax-fuzz-{}", std::process::id()));
         let compiler = Compiler::of_system().ok()?.with_flag("-O1");
-        Some((compiler, Cache::at(folder)))
+        Some((compiler, Cache::temporary().ok()?))
     });
     found.as_ref()
 }
