@@ -1,5 +1,6 @@
 //! How the command ends: exit codes are part of its contract.
 
+use relax_program::tensor_files::FileError;
 use std::fmt;
 use std::io;
 
@@ -61,6 +62,15 @@ impl Failure {
 
     pub(crate) fn missing(text: impl fmt::Display) -> Self {
         Failure::Message { exit: Exit::Missing, text: text.to_string() }
+    }
+
+    /// A file that cannot be read, or reaches a limit.
+    pub(crate) fn of_file(error: &FileError) -> Self {
+        let exit = match error {
+            FileError::Wrong(_) => Exit::Usage,
+            FileError::Limit(_) => Exit::Stopped,
+        };
+        Failure::Message { exit, text: error.to_string() }
     }
 
     /// A failed write to one of the standard streams.

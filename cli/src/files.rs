@@ -3,7 +3,8 @@
 use crate::exit::Failure;
 use relax_cpu::scratch::Scratch;
 use relax_program::tensor_files::{
-    Stored, encode_safetensors, read_npy, read_npz, write_safetensors_to,
+    FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
+    write_safetensors_to,
 };
 use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_semantics::tensor::Tensor;
@@ -74,17 +75,18 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// The tensor that `@path` means: `file.npy`, or `file.npz:name` (the name may be left out when
-/// there is one tensor).
-pub(crate) fn read_tensor(text: &str) -> Result<Tensor, String> {
+/// there is one tensor). Neither the file nor the tensor may have more bytes than the limit.
+pub(crate) fn read_tensor(text: &str, limit: u64) -> Result<Tensor, FileError> {
     let (file, member) = match text.rsplit_once(".npz:") {
         Some((file, member)) => (format!("{file}.npz"), Some(member)),
         None => (text.to_owned(), None),
     };
-    let bytes = fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let bytes = read_file(Path::new(&file), limit);
+    let bytes = bytes.map_err(|error| error.at(&format!("cannot read {file}")))?;
     if !file.ends_with(".npz") {
-        return read_npy(&bytes).map_err(|why| format!("{file}: {why}"));
+        return read_npy(&bytes).map_err(|why| FileError::from(why).at(&file));
     }
-    read_npz(&bytes, member).map_err(|why| format!("{file}: {why}"))
+    read_npz_within(&bytes, member, limit).map_err(|error| error.at(&file))
 }
 
 /// Writes a whole file or none: the new content appears under its name in one step. A link stays

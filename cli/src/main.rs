@@ -12,6 +12,7 @@ mod terminal;
 use args::{Cli, Format};
 use clap::Parser;
 use exit::{Exit, Failure, Outcome};
+use relax_runtime::out_of_memory::ExitOutOfMemory;
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ use terminal::Terminal;
 
 /// Programs nest; what they may nest is limited by named limits, not by the stack.
 const STACK: usize = 512 << 20;
+
+#[global_allocator]
+static ALLOCATOR: ExitOutOfMemory = ExitOutOfMemory(3);
 
 fn main() -> ExitCode {
     signals::watch();

@@ -147,3 +147,93 @@ fn tensor_files() {
     let text = b"def main():\n    return param(\"a\", Tensor((2,), \"f32\"))\n";
     ends("overlapping weights", &["run", "-", "--params", &weights.display().to_string()], text, 2);
 }
+
+/// As [`ends`], in an address space of so many bytes.
+#[cfg(unix)]
+fn ends_within(what: &str, arguments: &[&str], kibibytes: u32, code: i32) -> String {
+    let script = format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_relax")]).args(arguments);
+    let ended = command.stdin(Stdio::null()).output().expect("a shell");
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(code), "{what}: {told}");
+    told
+}
+
+/// Files that are larger than they look, or have no end. Each would fill the memory.
+#[cfg(unix)]
+#[test]
+fn reading_is_bounded() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let program = path("main.rx");
+    std::fs::write(&program, "def main(a: Tensor((\"n\",), \"u8\")):\n    return a\n")
+        .expect("the program is written");
+    let mut bomb = zip::ZipWriter::new(std::fs::File::create(path("bomb.npz")).expect("a file"));
+    bomb.start_file("a.npy", zip::write::SimpleFileOptions::default()).expect("a member");
+    let zeros = vec![0; 1 << 20];
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (419430400,), }\n";
+    bomb.write_all(b"\x93NUMPY\x01\x00").expect("it is written");
+    bomb.write_all(&(header.len() as u16).to_le_bytes()).expect("it is written");
+    bomb.write_all(header.as_bytes()).expect("it is written");
+    (0..400).for_each(|_| bomb.write_all(&zeros).expect("it is written"));
+    bomb.finish().expect("it is written");
+    let sparse = |name: &str, begin: &[u8]| {
+        let mut file = std::fs::File::create(path(name)).expect("a file");
+        file.write_all(begin).expect("it is written");
+        file.set_len(6 << 30).expect("the file system has sparse files");
+        path(name)
+    };
+    let (npz, zeros) = (format!("a=@{}", path("bomb.npz")), sparse("zeros.safetensors", b""));
+    let claims = sparse("claims.safetensors", &[&(1_u64 << 40).to_le_bytes()[..], b"{"].concat());
+    let begins = sparse("begins.safetensors", &[&9_u64.to_le_bytes()[..], b"{"].concat());
+    let npy = format!("a=@{}", sparse("sparse.npy", b"\x93NUMPY\x01\x00"));
+    let model = sparse("sparse.onnx", b"");
+    let small = ["--max-memory", "10M"];
+    let input = |spec: &str| {
+        [&["--input".to_owned(), spec.to_owned()][..], &small.map(str::to_owned)].concat()
+    };
+    let params = |path: &str| {
+        [&["--params".to_owned(), path.to_owned()][..], &small.map(str::to_owned)].concat()
+    };
+    let cases = [
+        ("a zip bomb", input(&npz), 3),
+        ("a sparse .npy", input(&npy), 3),
+        ("a device as a tensor", input("a=@/dev/zero"), 2),
+        ("a device as weights", params("/dev/zero"), 2),
+        ("a random device as weights", params("/dev/urandom"), 2),
+        ("sparse weights beyond the limit", params(&begins), 3),
+        (
+            "no header",
+            vec!["--params".into(), zeros.clone(), "--max-memory".into(), "8G".into()],
+            2,
+        ),
+        ("a long header", vec!["--params".into(), claims, "--max-memory".into(), "8G".into()], 2),
+    ];
+    for (what, more, code) in &cases {
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        // What the command needs itself fits; the file does not.
+        ends_within(what, &[&["run", &program], &more[..]].concat(), 950_000, *code);
+    }
+    let build = ["build", &program, "-o", &path("p.rxm"), "--params"];
+    for file in ["/dev/zero", &zeros] {
+        ends_within("weights of a build", &[&build[..], &[file]].concat(), 950_000, 2);
+    }
+    ends_within("a sparse model", &["import", &model, "-o", &path("m.rx")], 950_000, 3);
+    ends_within("cases without end", &["prove", "--file", "/dev/zero"], 950_000, 2);
+}
+
+/// The system has less memory than `--max-memory` allows.
+#[cfg(unix)]
+#[test]
+fn failed_allocations_say_the_size() {
+    let text = "def main(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let program = folder.path().join("main.rx").display().to_string();
+    std::fs::write(&program, text).expect("the program is written");
+    for backend in ["interp", "cpu"] {
+        let call = ["run", &program, "--backend", backend, "--input", "x=zeros(160000000)"];
+        let told = ends_within(backend, &call, 1_100_000, 3);
+        assert!(told.contains("the system has no 640000000 bytes"), "{told}");
+    }
+}

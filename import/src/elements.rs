@@ -233,13 +233,36 @@ fn inside(folder: &Path, location: &str) -> Option<std::path::PathBuf> {
 }
 
 fn read_part(path: &Path, offset: u64, length: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+    let metadata = path.metadata()?;
+    // A pipe would be waited for, a device has no end.
+    if !metadata.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let size = metadata.len();
     if offset.checked_add(length).is_none_or(|end| end > size) {
         return Err(std::io::Error::other(format!("it is shorter than {offset} + {length} bytes")));
     }
+    let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::read_part;
+
+    /// Opening a pipe without a writer would wait for ever.
+    #[test]
+    fn external_data_is_read_from_files_only() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        for path in [pipe.as_path(), folder.path(), "/dev/zero".as_ref()] {
+            let error = read_part(path, 0, 0).expect_err("it is no file");
+            assert!(error.to_string().contains("it is no file"), "{error}");
+        }
+    }
 }

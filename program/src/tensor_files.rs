@@ -4,12 +4,14 @@
 //! Errors are sentences for the user.
 
 mod elements;
+mod limited;
 mod npy;
 mod npz;
 mod weights;
 
+pub use limited::{FileError, read_file};
 pub use npy::{read_npy, write_npy};
-pub use npz::{read_npz, write_npz};
+pub use npz::{read_npz, read_npz_within, write_npz};
 pub use weights::{
     Entry, Stored, Weights, encode_safetensors, write_safetensors, write_safetensors_to,
 };

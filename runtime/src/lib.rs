@@ -53,6 +53,7 @@ mod mirrors;
 mod module;
 mod native;
 mod observer;
+pub mod out_of_memory;
 pub mod program;
 mod stop;
 mod target;

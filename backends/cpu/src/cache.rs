@@ -63,7 +63,7 @@ impl Cache {
         Ok(Self::at(path))
     }
 
-    /// The folder.
+    /// The folder of the entries.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -26,14 +26,21 @@ pub(super) fn load(
     module: &Module,
     function: &Function,
     path: Option<&Path>,
+    limit: u64,
 ) -> Result<Constants, Failure> {
-    let weights = open(path)?;
+    let weights = open_within(path, limit)?;
     from(module, function, weights.as_ref())
 }
 
 /// Opens the file, if there is one.
 pub(super) fn open(path: Option<&Path>) -> Result<Option<Weights>, Failure> {
-    path.map(Weights::open).transpose().map_err(Failure::usage)
+    open_within(path, u64::MAX)
+}
+
+/// As [`open`], of a file of so many bytes at most.
+pub(super) fn open_within(path: Option<&Path>, limit: u64) -> Result<Option<Weights>, Failure> {
+    let opened = path.map(|path| Weights::open_within(path, limit)).transpose();
+    opened.map_err(|error| Failure::of_file(&error))
 }
 
 /// As [`load`], from a file that is open.
@@ -54,8 +61,9 @@ pub(super) fn from(
 pub(super) fn of_parameters(
     function: &Function,
     path: Option<&Path>,
+    limit: u64,
 ) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let weights = open(path)?;
+    let weights = open_within(path, limit)?;
     weights.map_or_else(|| Ok(BTreeMap::new()), |weights| parameters(function, &weights))
 }
 

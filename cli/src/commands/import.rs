@@ -4,7 +4,7 @@
 use super::nearest::unknown;
 use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::{read_tensor, unreadable, write_tensors, write_whole};
+use crate::files::{read_tensor, write_tensors, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_import::{
@@ -14,7 +14,7 @@ use relax_import::{
 use relax_program::externals::as_identifier;
 use relax_program::frontend::{Program, parameters};
 use relax_program::spec::Context;
-use relax_program::tensor_files::Stored;
+use relax_program::tensor_files::{Stored, read_file};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -23,7 +23,6 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
@@ -232,8 +231,13 @@ fn refused(path: &Path, error: &ImportError) -> Failure {
     Failure::Message { exit, text: format!("{}: {error}", path.display()) }
 }
 
+/// Bytes of a model without external data, as the format of protocol buffers has it.
+const LARGEST_MODEL: u64 = 2 << 30;
+
 fn read(path: &Path) -> Result<Bytes, Failure> {
-    fs::read(path).map(Bytes::from).map_err(|error| unreadable(path, &error))
+    read_file(path, LARGEST_MODEL)
+        .map(Bytes::from)
+        .map_err(|error| Failure::of_file(&error.at(&format!("cannot read {}", path.display()))))
 }
 
 fn options(path: &Path) -> Options {
@@ -256,7 +260,9 @@ fn pair<'t>(flag: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
 
 /// A value that says its own dims and dtype.
 fn value(name: &str, spec: &str) -> Result<Value, Failure> {
-    let context = Context { load: Some(&read_tensor), ..Context::default() };
+    let limit = Context::default().max_bytes;
+    let load = |path: &str| read_tensor(path, limit).map_err(|error| error.to_string());
+    let context = Context { load: Some(&load), ..Context::default() };
     let value = context.read(&Name::new(name), spec, None);
     value.map_err(|why| Failure::usage(format!("{name}: {why}")))
 }

@@ -46,7 +46,8 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let prepared = match args.backend {
         Backend::Interp => {
             let function = entry(&program.module, &args.entry)?;
-            let constants = constants::load(&program.module, function, args.params.as_deref())?;
+            let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
+            let constants = constants::load(&program.module, function, params, limit)?;
             return interpreted(args, &program, constants, terminal);
         }
         Backend::Cpu => {

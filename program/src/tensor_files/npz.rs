@@ -1,5 +1,6 @@
 //! The `.npz` format: a zip archive of `.npy` files.
 
+use super::limited::FileError;
 use super::npy::{read_npy, write_npy};
 use relax_semantics::tensor::Tensor;
 use std::io::{Cursor, Read, Write};
@@ -16,6 +17,18 @@ const LARGEST_RATIO: u64 = 1100;
 /// # Errors
 /// What is wrong with the archive, or which tensors there are where the name is of none.
 pub fn read_npz(bytes: &[u8], member: Option<&str>) -> Result<Tensor, String> {
+    read_npz_within(bytes, member, LARGEST_MEMBER).map_err(|error| error.to_string())
+}
+
+/// As [`read_npz`], of a tensor whose file has so many bytes at most.
+///
+/// # Errors
+/// As of [`read_npz`], and a larger tensor.
+pub fn read_npz_within(
+    bytes: &[u8],
+    member: Option<&str>,
+    limit: u64,
+) -> Result<Tensor, FileError> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     let mut names: Vec<String> = archive.file_names().map(str::to_owned).collect();
     names.sort();
@@ -26,18 +39,23 @@ pub fn read_npz(bytes: &[u8], member: Option<&str>) -> Result<Tensor, String> {
             .ok_or_else(|| format!("there is no `{member}`; there is {}", listed(names)))?,
         (None, [one]) => one,
         (None, names) => {
-            return Err(format!("say which tensor, `@file.npz:name`; there is {}", listed(names)));
+            let why = format!("say which tensor, `@file.npz:name`; there is {}", listed(names));
+            return Err(FileError::Wrong(why));
         }
     };
     let entry = archive.by_name(wanted).map_err(|error| format!("`{wanted}`: {error}"))?;
-    let limit = LARGEST_MEMBER.min((bytes.len() as u64).saturating_mul(LARGEST_RATIO));
+    if entry.size() > limit {
+        return Err(FileError::limit(entry.size(), limit).at(&format!("`{wanted}`")));
+    }
+    // The size that the archive records may be false.
+    let limit = limit.min((bytes.len() as u64).saturating_mul(LARGEST_RATIO));
     let mut content = Vec::new();
     let read = entry.take(limit + 1).read_to_end(&mut content);
     read.map_err(|error| format!("`{wanted}`: {error}"))?;
     if content.len() as u64 > limit {
-        return Err(format!("`{wanted}` unpacks to more than {limit} bytes"));
+        return Err(FileError::Limit(format!("`{wanted}` unpacks to more than {limit} bytes")));
     }
-    read_npy(&content).map_err(|why| format!("`{wanted}`: {why}"))
+    read_npy(&content).map_err(|why| FileError::Wrong(format!("`{wanted}`: {why}")))
 }
 
 fn listed(names: &[String]) -> String {

@@ -4,12 +4,15 @@
 //! change its constants.
 
 use super::elements::{Order, from_bytes, to_bytes};
+use super::limited::{FileError, open, read_rest};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, View};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The content of a safetensors file; a tensor is decoded when it is asked for.
@@ -32,8 +35,23 @@ impl Weights {
     /// # Errors
     /// When the file cannot be read, or is no proper safetensors file.
     pub fn open(path: &Path) -> Result<Self, String> {
-        let read = std::fs::read(path);
-        let bytes = read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Self::open_within(path, u64::MAX).map_err(|error| error.to_string())
+    }
+
+    /// As [`Self::open`], of a file of so many bytes at most.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], and a larger file.
+    pub fn open_within(path: &Path, limit: u64) -> Result<Self, FileError> {
+        let cannot = |error: FileError| error.at(&format!("cannot read {}", path.display()));
+        let (mut file, length) = open(path, limit).map_err(cannot)?;
+        let begin = begin(&mut file).map_err(cannot)?;
+        if !has_header(&begin, length) {
+            let path = path.display();
+            let why = format!("{path} is no proper safetensors file: there is no header");
+            return Err(FileError::Wrong(why));
+        }
+        let bytes = read_rest(file, begin, limit).map_err(cannot)?;
         let weights = Self { path: path.to_owned(), bytes };
         weights.parsed()?;
         Ok(weights)
@@ -86,6 +104,24 @@ impl Weights {
         };
         names.iter().map(named).collect()
     }
+}
+
+/// The longest header, as the library has it.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// The length of the header, and the first byte of it.
+fn begin(file: &mut File) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    let read = file.by_ref().take(9).read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(|error| FileError::Wrong(error.to_string()))
+}
+
+/// Whether a file that begins so may have a header, before the rest of it is read.
+fn has_header(begin: &[u8], length: Option<u64>) -> bool {
+    let header = begin.first_chunk().map(|length| u64::from_le_bytes(*length));
+    let fits = |header: u64| length.is_none_or(|length| header.saturating_add(8) <= length);
+    header.is_some_and(|header| header <= LONGEST_HEADER && fits(header))
+        && begin.get(8) == Some(&b'{')
 }
 
 const DTYPES: [(DType, Dtype); 13] = [

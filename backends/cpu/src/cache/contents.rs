@@ -84,7 +84,7 @@ fn hash_of(name: &str) -> Option<&str> {
 /// Entries of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Their number.
+    /// Hashes that name files.
     pub entries: usize,
     /// Bytes of their files.
     pub bytes: u64,
@@ -93,9 +93,9 @@ pub struct Usage {
 /// What is in a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Compiled kernels.
+    /// Texts, objects and verdicts of compiled kernels.
     pub kernels: Usage,
-    /// Module files.
+    /// Module files of whole programs.
     pub modules: Usage,
 }
 

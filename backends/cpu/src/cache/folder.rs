@@ -18,7 +18,7 @@ pub enum Unusable {
     /// Others may have written to the folder, or this user cannot.
     #[error("the cache {path} is not used: {why}")]
     Folder {
-        /// The folder.
+        /// The folder that is not used.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

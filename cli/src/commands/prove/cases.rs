@@ -3,11 +3,12 @@
 use super::{Asked, Stages, json_of, read, word};
 use crate::args::Format;
 use crate::exit::{Exit, Failure};
-use crate::files::unreadable;
 use crate::terminal::Terminal;
+use relax_program::tensor_files::read_file;
 use relax_symbolic::claims::Formula;
 use relax_symbolic::{StageStatistics, Statistics};
 use relax_syntax::facts::Answer;
+use relax_syntax::parse::limits::FILE_BYTES;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +29,9 @@ pub(super) fn prove(
     certificates: &mut Option<String>,
     terminal: &mut Terminal,
 ) -> Result<(Exit, Statistics), Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let bytes = read_file(path, FILE_BYTES as u64)
+        .map_err(|error| Failure::of_file(&error.at(&format!("cannot read {}", path.display()))))?;
+    let text = String::from_utf8_lossy(&bytes);
     let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
     let mut statistics = Statistics::default();
     let (mut contradictions, mut uncertified, mut unread) = (0, 0, 0);

@@ -9,7 +9,7 @@ use super::compiled::{Prepared, prepare};
 use super::cuda;
 #[cfg(feature = "wgpu")]
 use super::device;
-use super::{entry, is_built};
+use super::{entry, is_built, size};
 use crate::args::{Backend, RunArgs};
 use crate::exit::Failure;
 use relax_cuda::Products;
@@ -31,7 +31,8 @@ pub(in crate::commands) fn prepare_device(
 ) -> Result<Result<Prepared, Failed>, Failure> {
     is_built(args.backend)?;
     let function = entry(&program.module, &args.entry)?;
-    let constants = load_constants(&program.module, function, args.params.as_deref())?;
+    let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
+    let constants = load_constants(&program.module, function, params, limit)?;
     prepare_with(args, program, constants, sums)
 }
 

@@ -2,16 +2,18 @@
 
 use crate::args::RunArgs;
 use crate::commands::nearest::unknown;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::files::read_tensor;
 use relax_program::signature::{bind, random_value};
 use relax_program::spec::Context;
+use relax_program::tensor_files::FileError;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::Function;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Random integers: small and not negative, so that they may be indices.
@@ -86,17 +88,25 @@ impl<'a> Inputs<'a> {
     }
 
     fn value(&self, name: &Name, spec: &str, annotation: &Annotation) -> Result<Value, Failure> {
+        let exceeds = Cell::new(false);
+        let load = |path: &str| {
+            read_tensor(path, self.max_bytes).map_err(|error| {
+                exceeds.set(matches!(error, FileError::Limit(_)));
+                error.to_string()
+            })
+        };
         let context = Context {
             dims: self.dims.clone(),
             seed: self.seed,
             max_bytes: self.max_bytes,
-            load: Some(&read_tensor),
+            load: Some(&load),
         };
         context.read(name, spec, Some(annotation)).map_err(|why| {
             let part = spec.get(why.span.start as usize..why.span.end as usize);
             let part = part.filter(|part| part.len() < spec.trim().len() && !part.is_empty());
             let at = part.map_or_else(String::new, |part| format!(" at `{}`", shortened(part)));
-            Failure::usage(format!("--input {name}: {why}{at}"))
+            let exit = if exceeds.get() { Exit::Stopped } else { Exit::Usage };
+            Failure::Message { exit, text: format!("--input {name}: {why}{at}") }
         })
     }
 

@@ -3,7 +3,7 @@
 use super::super::build::{Bound, image};
 use super::super::calls::Calls;
 use super::super::constants::{
-    Constants, from, load as load_constants, load_externals, of_parameters, open,
+    Constants, from, load as load_constants, load_externals, of_parameters, open_within,
 };
 use super::super::kept::{Kept, Parameters};
 use super::super::kernel_check;
@@ -83,7 +83,8 @@ pub(in crate::commands) fn prepare_file(args: &RunArgs) -> Result<Prepared, Fail
     let module = loaded(Module::open(&args.file, limits(args)?), &name)?;
     let signatures = signatures(&module, &name)?;
     let function = entry(&signatures, &args.entry)?;
-    let constants = load_constants(&signatures, function, args.params.as_deref())?;
+    let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
+    let constants = load_constants(&signatures, function, params, limit)?;
     let source = Source::new(module.metadata().source_name.as_str(), module.source());
     prepare(args, module, &signatures, &constants.parameters, source)
 }
@@ -100,15 +101,15 @@ pub(in crate::commands) fn prepare_program(
     load_externals(&program.module, path)?;
     let kept = Kept::of(program, Parameters::Free, &sums.into(), args.kernel_check.policy())?;
     let known = kept.as_ref().and_then(|kept| kept.find(path));
-    let limits = limits(args)?;
+    let (limits, max_bytes) = (limits(args)?, size("--max-memory", &args.max_memory)?);
     // What is damaged there is made anew.
     if let Some(module) = known.and_then(|path| Module::open(&path, limits).ok()) {
         // The file is not read again where every parameter has an input.
         let is_asked = args.input.len() < function.lambda.params.len();
-        let parameters = of_parameters(function, path.filter(|_| is_asked))?;
+        let parameters = of_parameters(function, path.filter(|_| is_asked), max_bytes)?;
         return prepare(args, module, &program.module, &parameters, source).map(Ok);
     }
-    let weights = open(path)?;
+    let weights = open_within(path, max_bytes)?;
     let constants = from(&program.module, function, weights.as_ref())?;
     let made = match compile(args, program, constants, sums)? {
         Ok(made) => made,
