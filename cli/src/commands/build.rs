@@ -215,7 +215,7 @@ pub(super) fn image(
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let image = build_cpu(&module, &around, options, (&compiler, &cache), bound.check).map_err(
+    let image = build_cpu(&module, &around, options, (&compiler, cache), bound.check).map_err(
         |error| match error {
             BuildError::Program(unsupported) => {
                 let (line, _) = program.source.line_column(unsupported.span.start);

@@ -49,7 +49,7 @@ pub(super) fn open(path: &Path, limit: u64) -> Result<(File, Option<u64>), FileE
     if is_device(&metadata) {
         return Err(FileError::Wrong("it is a device; expected a file".to_owned()));
     }
-    let length = metadata.is_file().then(|| metadata.len());
+    let length = metadata.is_file().then_some(metadata.len());
     match length.filter(|&length| length > limit) {
         Some(length) => Err(FileError::limit(length, limit)),
         None => Ok((File::open(path).map_err(failed)?, length)),
