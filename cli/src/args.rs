@@ -3,10 +3,12 @@
 mod building;
 mod foreign;
 mod searching;
+mod verifying;
 
 pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
+pub(crate) use verifying::VerifyArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::num::NonZero;
@@ -477,22 +479,4 @@ pub(crate) struct RulesArgs {
 pub(crate) struct ExplainArgs {
     /// Such as RX0203, match_cast/dim or matmul/C2
     pub(crate) code: String,
-}
-
-/// Verify certificates of proofs and compilations
-///
-/// The checker shares no code with the prover. Not covered: the VM's code, the C source, the C compiler and the
-/// machine code that are made of the last program. Exit code 1 when a certificate is refused or, with --no-trust,
-/// trusted; 6 when it holds and leaves obligations open, which are listed.
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArgs {
-    /// Files with one or more certificates, or module files that embed one; `-` is the standard input
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Refuse what a solver decided without a proof to replay
-    #[arg(long)]
-    pub(crate) no_trust: bool,
-    /// The program that the certificate of a compilation must be about
-    #[arg(long, value_name = "FILE")]
-    pub(crate) program: Option<PathBuf>,
 }

@@ -42,7 +42,7 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
         }
         for result in check_all(&text, RULES) {
             let accepted = match &result {
-                Ok(checked) => checked.outcome == Proved || !args.no_trust,
+                Ok(checked) => checked.outcome == Proved || args.trust.is_some(),
                 Err(_) => false,
             };
             if !accepted {
@@ -114,9 +114,9 @@ fn compilation(
     let open: Vec<_> = verified.obligations.iter().filter(is_open).collect();
     tell(name, &verified, &open, terminal)?;
     let trusts = Kind::ALL.into_iter().any(|kind| counts.count(kind, Ended::Trusted.word()) > 0);
-    if args.no_trust && trusts {
+    if args.trust.is_none() && trusts {
         terminal
-            .message(format!("error: {name}: trusted only, which --no-trust refuses\n").as_bytes());
+            .message(format!("error: {name}: trusted only; --trust z3 accepts it\n").as_bytes());
         return Ok(Exit::Wrong);
     }
     Ok(if open.is_empty() { Exit::Fine } else { Exit::Partial })
@@ -190,7 +190,7 @@ fn show(
     terminal.result(&line)?;
     if !accepted {
         terminal
-            .message(format!("error: {name}: trusted only, which --no-trust refuses\n").as_bytes());
+            .message(format!("error: {name}: trusted only; --trust z3 accepts it\n").as_bytes());
     }
     Ok(())
 }
