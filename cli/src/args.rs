@@ -97,11 +97,14 @@ pub(crate) struct CheckArgs {
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The phase to check against; by default the one that the program records, else P0
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     pub(crate) phase: Option<Phase>,
     /// Exit with code 1 on warnings too
     #[arg(long, value_enum)]
     pub(crate) deny: Option<Denied>,
+    /// Apply the fixes that are certain, then check; the standard input is printed fixed
+    #[arg(long)]
+    pub(crate) fix: bool,
 }
 
 /// What `--deny` names.
@@ -307,7 +310,7 @@ pub(crate) struct OptArgs {
     #[arg(required_unless_present = "list_passes")]
     pub(crate) file: Option<PathBuf>,
     /// The phase to reach: the passes of each stage up to it
-    #[arg(long, value_enum, default_value = "P0")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "P0")]
     pub(crate) to: Phase,
     /// Run these passes, in this order, instead of whole stages
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
@@ -474,9 +477,9 @@ pub(crate) struct RulesArgs {
     pub(crate) prove: bool,
 }
 
-/// Explain a code: of a diagnostic, a trap or a constraint
+/// Explain a code or a term: of a diagnostic, a trap, a constraint, or the glossary
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Such as RX0203, match_cast/dim or matmul/C2
+    /// Such as RX0203, match_cast/dim, matmul/C2, sym_var, P2.1 or twins
     pub(crate) code: String,
 }

@@ -1,6 +1,7 @@
 //! Files in and out: programs, and where the tensors of `relax_program::tensor_files` lie.
 
 use crate::exit::Failure;
+use crate::magic;
 use relax_cpu::scratch::Scratch;
 use relax_program::tensor_files::{
     FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
@@ -17,7 +18,11 @@ use std::path::{Path, PathBuf};
 /// Reads a program. The error is a finding of its own where the bytes are no text.
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
     let bytes = read_bytes(path)?;
-    Ok(read_source(&shown_name(path), &bytes))
+    let name = shown_name(path);
+    if let Some(diagnostic) = magic::refused(&name, &bytes) {
+        return Ok(Err(Box::new(Unreadable { source: Source::new(&name, ""), diagnostic })));
+    }
+    Ok(read_source(&name, &bytes))
 }
 
 /// Reads a text that is no program, such as certificates.

@@ -5,12 +5,14 @@ mod args;
 mod commands;
 mod exit;
 mod files;
+mod magic;
 mod report;
 mod signals;
 mod terminal;
 
 use args::{Cli, Format};
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure, Outcome};
 use relax_runtime::out_of_memory::ExitOutOfMemory;
 use std::io::Write;
@@ -58,7 +60,7 @@ fn guarded() -> Exit {
 fn command() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return show_usage(&error),
+        Err(error) => return show_usage(&with_owners(error)),
     };
     let mut terminal = Terminal::new(&cli.global);
     let outcome = commands::dispatch(cli.command, &mut terminal);
@@ -79,6 +81,27 @@ fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
             exit
         }
     }
+}
+
+/// A flag that other subcommands have: which ones. The parser would suggest to pass it as a file.
+fn with_owners(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    error.remove(ContextKind::TrailingArg);
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let flag = flag.trim_start_matches("--").to_owned();
+    let command = Cli::command();
+    let owners: Vec<String> = command
+        .get_subcommands()
+        .filter(|owner| owner.get_arguments().any(|arg| arg.get_long() == Some(&flag)))
+        .map(|owner| format!("`relax {}`", owner.get_name()))
+        .collect();
+    if !owners.is_empty() {
+        let tip = format!("`--{flag}` is a flag of {}", owners.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Help and version go to the standard output, mistakes to the other.

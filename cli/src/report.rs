@@ -9,8 +9,9 @@ mod json;
 use crate::args::Format;
 use crate::exit::Exit;
 use crate::terminal::Terminal;
+use relax_program::frontend::title_of;
 use relax_semantics::stop::{Stop, Trap};
-use relax_syntax::diagnostic::{Diagnostic, Label, Severity};
+use relax_syntax::diagnostic::{Diagnostic, Fix, Label, Part, Severity};
 use relax_syntax::span::Source;
 
 /// What is shown: a diagnostic or a trap.
@@ -29,6 +30,8 @@ pub(crate) struct Finding {
     pub(crate) notes: Vec<String>,
     /// What to do.
     pub(crate) help: Option<String>,
+    /// An edit that does it.
+    pub(crate) fix: Option<Fix>,
 }
 
 impl Finding {
@@ -51,12 +54,22 @@ impl From<&Diagnostic> for Finding {
             },
             code: diagnostic.code.to_owned(),
             message: diagnostic.message.clone(),
-            primary: Some(diagnostic.primary.clone()),
+            primary: Some(titled(diagnostic)),
             secondary: diagnostic.secondary.clone(),
             notes: diagnostic.notes.clone(),
             help: diagnostic.help.clone(),
+            fix: diagnostic.fix.as_deref().cloned(),
         }
     }
+}
+
+/// The primary label; one that says nothing says what the code is about.
+fn titled(diagnostic: &Diagnostic) -> Label {
+    let mut label = diagnostic.primary.clone();
+    if label.text.is_empty() {
+        label.text = title_of(diagnostic.code).unwrap_or(diagnostic.code).to_owned();
+    }
+    label
 }
 
 impl From<&Trap> for Finding {
@@ -64,8 +77,9 @@ impl From<&Trap> for Finding {
         let mut notes = trap.notes.clone();
         notes
             .extend(trap.function.as_ref().map(|function| format!("in the function `{function}`")));
-        let here = |span| Label { span, text: "this check failed".to_owned() };
-        let place = |(span, text): &(_, String)| Label { span: *span, text: text.clone() };
+        let label = |span, text: &str| Label { span, part: Part::Whole, text: text.to_owned() };
+        let here = |span| label(span, "this check failed");
+        let place = |(span, text): &(_, String)| label(*span, text);
         Finding {
             severity: "trap",
             code: trap.id.clone(),
@@ -74,6 +88,7 @@ impl From<&Trap> for Finding {
             secondary: trap.places.iter().map(place).collect(),
             notes,
             help: None,
+            fix: None,
         }
     }
 }
@@ -88,6 +103,7 @@ pub(crate) fn finding_of_stop(stop: &Stop) -> (Finding, Exit) {
         secondary: Vec::new(),
         notes: Vec::new(),
         help: help.map(str::to_owned),
+        fix: None,
     };
     match stop {
         Stop::Trap(trap) => (Finding::from(trap.as_ref()), Exit::Stopped),
@@ -129,6 +145,7 @@ pub(crate) fn show_diagnostics(
     let warnings = diagnostics.len() - errors;
     if errors + warnings > 0 {
         terminal.note(&format!("{}: {}", source.name, counts(errors, warnings)));
+        terminal.offer_explanation(diagnostics[0].code);
     }
     if errors > 0 { Exit::Wrong } else { Exit::Fine }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Terminal {
     pub(crate) color: bool,
     /// What is being done.
     progress: Option<ProgressBar>,
+    /// The code whose explanation is offered at the end.
+    explained: Option<&'static str>,
 }
 
 impl Terminal {
@@ -54,6 +56,7 @@ impl Terminal {
             verbosity,
             color,
             progress: None,
+            explained: None,
         }
     }
 
@@ -66,7 +69,11 @@ impl Terminal {
     /// Writes what is buffered.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         self.progress = None;
-        self.out.flush().map_err(|error| Failure::stream(&error))
+        let flushed = self.out.flush().map_err(|error| Failure::stream(&error));
+        if let Some(code) = self.explained.take() {
+            self.note(&format!("For more, run `relax explain {code}`."));
+        }
+        flushed
     }
 
     /// Writes a message. When nobody reads messages, the exit code has to do.
@@ -100,6 +107,11 @@ impl Terminal {
         if self.verbosity >= Verbosity::Normal && self.format == Format::Text {
             self.message(format!("{text}\n").as_bytes());
         }
+    }
+
+    /// Says once, at the end, where a code is explained.
+    pub(crate) fn offer_explanation(&mut self, code: &'static str) {
+        self.explained.get_or_insert(code);
     }
 
     /// Whether more details are asked for.

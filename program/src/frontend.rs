@@ -1,7 +1,7 @@
 //! Front end: parses, resolves, normalizes and checks a program in one call, with the prover. Also prints it, and
 //! runs it in the reference interpreter: the command, the passes and the test harness share these calls.
 
-use relax_semantics::check::{Left, Phase, check};
+use relax_semantics::check::{Left, Phase, check, codes};
 use relax_semantics::interp::{Interpreter, Options};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
@@ -14,6 +14,7 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::{CodeInfo, Diagnostic, Severity};
 use relax_syntax::ir::{Definition, Module};
 use relax_syntax::parse::parse_file;
+use relax_syntax::places::locate;
 use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
 use relax_syntax::resolve::resolve_file;
@@ -60,6 +61,7 @@ impl Program {
         let parses = diagnostics.is_empty();
         let (module, resolved) = resolve_file(&file);
         if !parses {
+            locate(&source, &file, &mut diagnostics);
             let read = Self { source, module: module.clone(), diagnostics, left: Vec::new() };
             return (read, module);
         }
@@ -67,7 +69,16 @@ impl Program {
         // A phase that does not exist is told by the check itself.
         let recorded = Phase::of_module(&module).unwrap_or(Phase::Surface);
         let checked = check(&module, &mut Prover::new(), phase.unwrap_or(recorded));
-        diagnostics.extend(checked.diagnostics);
+        let mut found = checked.diagnostics;
+        // A variable whose declaration is reported as missing is not reported again where nothing binds it.
+        found.retain(|diagnostic| {
+            let is_reported =
+                |span| diagnostics.iter().any(|reported| reported.primary.span == span);
+            let mut declared = diagnostic.secondary.iter().map(|label| label.span);
+            diagnostic.code != codes::UNBOUND_DIM || !declared.any(is_reported)
+        });
+        diagnostics.extend(found);
+        locate(&source, &file, &mut diagnostics);
         diagnostics.sort_by_key(|diagnostic| diagnostic.primary.span);
         let read = Self { source, module: checked.module, diagnostics, left: checked.obligations };
         (read, module)
@@ -78,6 +89,19 @@ impl Program {
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
+}
+
+/// Narrows labels of diagnostics on a text to the parts that they are about.
+pub fn located(source: &Source, diagnostics: &mut [Diagnostic]) {
+    if !diagnostics.is_empty() {
+        locate(source, &parse_file(source).0, diagnostics);
+    }
+}
+
+/// What a code is about, in a few words.
+#[must_use]
+pub fn title_of(code: &str) -> Option<&'static str> {
+    code_tables().into_iter().flatten().find(|info| info.code == code).map(|info| info.title)
 }
 
 /// Every table of codes.

@@ -23,6 +23,7 @@ use relax_syntax::ir::graph::Literals;
 use relax_syntax::parse::parse_expression;
 use relax_syntax::resolve::constant::{constant, number_of_expr};
 use relax_syntax::span::Span;
+use relax_syntax::suggest;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -37,6 +38,26 @@ pub struct SpecError {
 }
 
 pub(crate) type Read<T> = Result<T, SpecError>;
+
+/// The forms of a SPEC, for messages.
+const FORMS: &str = "a SPEC is a literal `[[1, 2]]`, `zeros(2, 4)`, `ones(4)`, `full((2, 3), 0.5)`, `arange(4)`, `randn(2, 4)`, \
+    `shape(4, 2)`, `const([[1]], \"u32\")`, `@file.npy` or `2x2xf32=1 2 3 4`";
+
+/// A name that makes no value.
+fn unknown(expr: &Expr, name: &str) -> SpecError {
+    let known = fill::NAMES.into_iter().chain(["const", "shape"]);
+    let meant = match name {
+        "rand" | "random" | "normal" => vec!["randn"],
+        "empty" => vec!["zeros"],
+        "range" => vec!["arange"],
+        _ => suggest::nearest(name, known),
+    };
+    let hint = match meant.first() {
+        Some(_) => format!("did you mean {}?", suggest::quoted(&meant)),
+        None => FORMS.to_owned(),
+    };
+    wrong(expr, &format!("`{name}` makes no value; {hint}"))
+}
 
 /// Reads a file named by `@path`.
 pub type LoadFile<'a> = &'a dyn Fn(&str) -> Result<Tensor, String>;
@@ -76,7 +97,10 @@ impl Context<'_> {
         }
         let expr = parse_expression(text, 0).map_err(|diagnostic| SpecError {
             span: diagnostic.primary.span,
-            message: diagnostic.message,
+            message: match diagnostic.help {
+                Some(help) => format!("{}; {help}", diagnostic.message),
+                None => diagnostic.message,
+            },
         })?;
         self.value(name, &expr, target)
     }
@@ -98,6 +122,9 @@ impl Context<'_> {
             }
             (ExprKind::Name(filling), _) if fill::is_known(filling) => {
                 self.fill(&Filling { name, filling, place: expr, arguments: &[], target })
+            }
+            (ExprKind::Name(other), _) if !matches!(other.as_str(), "inf" | "nan") => {
+                Err(unknown(expr, other))
             }
             (ExprKind::Call { callee, arguments }, _) => {
                 self.call(name, expr, callee, arguments, target)
@@ -148,13 +175,7 @@ impl Context<'_> {
             filling if fill::is_known(filling) => {
                 self.fill(&Filling { name, filling, place: expr, arguments, target })
             }
-            other => Err(wrong(
-                callee,
-                &format!(
-                    "`{other}` makes no value; known are const, shape, {}",
-                    fill::NAMES.join(", ")
-                ),
-            )),
+            other => Err(unknown(callee, other)),
         }
     }
 

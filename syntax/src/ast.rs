@@ -228,6 +228,8 @@ pub enum BinaryOp {
     Mod,
     /// `**`: accepted by the grammar so that the error can say what to write instead.
     Power,
+    /// `@`: likewise.
+    MatMul,
 }
 
 impl BinaryOp {
@@ -256,6 +258,7 @@ impl BinaryOp {
             B::FloorDiv => "//",
             B::Mod => "%",
             B::Power => "**",
+            B::MatMul => "@",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Diagnostics: what is wrong with a program, as data. Rendering is the command's business.
 
+use crate::Name;
 use crate::span::Span;
 
 /// What `relax explain` says about one stable code.
@@ -39,11 +40,62 @@ pub enum Severity {
     Warning,
 }
 
+/// A part of the binding, call or function at a span. The IR has one span a binding;
+/// [`crate::places::locate`] finds the part in the syntax tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The value of a binding.
+    Value,
+    /// The annotation of a binding.
+    Annotation,
+    /// The name of what a call calls.
+    Callee,
+    /// A positional argument of a call, counted from 0.
+    Argument(usize),
+    /// A keyword argument: the value.
+    Keyword(Name),
+    /// A keyword argument: the name.
+    KeywordName(Name),
+    /// The annotation of a parameter of a function, counted from 0.
+    Parameter(usize),
+    /// What stands after `->`.
+    Result,
+    /// The operand of the last `return`.
+    Returned,
+}
+
+/// Whether a tool may apply a fix without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applicability {
+    /// It is what was meant.
+    Certain,
+    /// It is one of several things that may have been meant.
+    Possible,
+}
+
+/// An edit that mends a mistake: the text that replaces a part of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What is replaced; empty for an insertion.
+    pub span: Span,
+    /// The part of it that is replaced.
+    pub part: Part,
+    /// By what. Lines after its first are indented like the line of the span.
+    pub replacement: String,
+    /// Whether a tool may apply it.
+    pub applicability: Applicability,
+}
+
 /// A piece of the source that a diagnostic speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Where.
     pub span: Span,
+    /// Which part of it.
+    pub part: Part,
     /// What is to see there.
     pub text: String,
 }
@@ -65,6 +117,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do.
     pub help: Option<String>,
+    /// An edit that does it; in a box, as few diagnostics have one and all of them are results.
+    pub fix: Option<Box<Fix>>,
 }
 
 impl Diagnostic {
@@ -75,11 +129,19 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             message: message.into(),
-            primary: Label { span, text: String::new() },
+            primary: Label { span, part: Part::Whole, text: String::new() },
             secondary: Vec::new(),
             notes: Vec::new(),
             help: None,
+            fix: None,
         }
+    }
+
+    /// The same about a part of the primary place.
+    #[must_use]
+    pub fn at(mut self, part: Part) -> Self {
+        self.primary.part = part;
+        self
     }
 
     /// The same as a warning.
@@ -98,9 +160,48 @@ impl Diagnostic {
 
     /// Points at one more place.
     #[must_use]
-    pub fn with_place(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.secondary.push(Label { span, text: text.into() });
+    pub fn with_place(self, span: Span, text: impl Into<String>) -> Self {
+        self.with_part(span, Part::Whole, text)
+    }
+
+    /// Points at a part of one more place.
+    #[must_use]
+    pub fn with_part(mut self, span: Span, part: Part, text: impl Into<String>) -> Self {
+        self.secondary.push(Label { span, part, text: text.into() });
         self
+    }
+
+    /// Says that replacing the primary place by `replacement` mends it.
+    #[must_use]
+    pub fn with_fix(self, replacement: impl Into<String>) -> Self {
+        let (span, part) = (self.primary.span, self.primary.part.clone());
+        self.with_edit(Fix {
+            span,
+            part,
+            replacement: replacement.into(),
+            applicability: Applicability::Certain,
+        })
+    }
+
+    /// Says that an edit mends it.
+    #[must_use]
+    pub fn with_edit(mut self, fix: Fix) -> Self {
+        self.fix = Some(Box::new(fix));
+        self
+    }
+
+    /// Suggests other words for the one at the primary place: "did you mean `relu`?"
+    #[must_use]
+    pub fn with_suggestions(self, near: &[&str]) -> Self {
+        let Some(first) = near.first() else { return self };
+        let help = format!("did you mean {}?", crate::suggest::quoted(near));
+        let mut diagnostic = self.with_help(help).with_fix(*first);
+        if near.len() > 1
+            && let Some(fix) = &mut diagnostic.fix
+        {
+            fix.applicability = Applicability::Possible;
+        }
+        diagnostic
     }
 
     /// Adds a fact.

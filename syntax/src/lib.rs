@@ -11,16 +11,18 @@ pub mod diagnostic;
 pub mod dim;
 pub mod dtype;
 pub mod facts;
+pub mod foreign;
 pub mod format;
 pub mod ir;
 mod lexer;
 mod operators;
 pub mod parse;
+pub mod places;
 pub mod print;
-
 pub mod raise;
 pub mod resolve;
 pub mod span;
+pub mod suggest;
 
 /// A name as written: short ones are stored in place, so that cloning is cheap.
 pub type Name = smol_str::SmolStr;

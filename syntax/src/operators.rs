@@ -30,7 +30,7 @@ pub(crate) fn infix(op: BinaryOp) -> Strength {
         B::BitAnd => 7,
         B::ShiftLeft | B::ShiftRight => 8,
         B::Add | B::Sub => 9,
-        B::Mul | B::Div | B::FloorDiv | B::Mod => 10,
+        B::Mul | B::Div | B::FloorDiv | B::Mod | B::MatMul => 10,
         B::Power => POWER,
     }
 }

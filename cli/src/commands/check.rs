@@ -1,13 +1,14 @@
 //! `relax check`: everything that is wrong with programs, in one run.
 
 use super::fallbacks::{Policy, of_build, show_fallbacks};
+use super::fixes::fixed;
 use super::static_failures::static_failures;
 use super::{at_most_one_stdin, load_for};
 use crate::args::CheckArgs;
 use crate::exit::{Exit, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
-use relax_program::frontend::Program;
+use relax_program::frontend::{Program, located};
 use relax_semantics::check::Phase;
 use std::path::Path;
 
@@ -16,6 +17,10 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
     let mut exit = Exit::Fine;
     for path in &args.files {
+        if args.fix && !fixed(path, phase, terminal)? {
+            exit = Exit::Wrong;
+            continue;
+        }
         match load_for(path, phase, terminal)? {
             Some(program) => {
                 if failures(&program, args.deny.is_some(), terminal) != Exit::Fine {
@@ -32,7 +37,8 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
 
 /// Reports checks that fail whenever they are reached; `Wrong` when one of them is an error, or a warning that is denied.
 fn failures(program: &Program, are_warnings_denied: bool, terminal: &mut Terminal) -> Exit {
-    let found = static_failures(&program.module, &program.left);
+    let mut found = static_failures(&program.module, &program.left);
+    located(&program.source, &mut found);
     let all = program.diagnostics.len() + found.len();
     match show_diagnostics(terminal, &program.source, &found) {
         Exit::Fine if are_warnings_denied && all > 0 => Exit::Wrong,

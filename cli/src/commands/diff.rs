@@ -5,9 +5,9 @@
 
 use super::kernel_check;
 use super::load;
-use super::nearest::unknown;
 use super::opt::failed_run;
 use super::run::{called, compiled};
+use super::unknown::unknown;
 use crate::args::{Backend, DiffArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;

@@ -1,6 +1,7 @@
 //! `relax explain`: what a code means. Codes of diagnostics, traps and constraints.
 
-use super::nearest::unknown;
+use super::concepts;
+use super::unknown::unknown;
 use crate::args::{ExplainArgs, Format};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
@@ -17,13 +18,17 @@ struct Entry {
 
 pub(super) fn explain(args: &ExplainArgs, terminal: &mut Terminal) -> Outcome {
     let code = args.code.trim();
-    let Some(entry) = diagnostic(code).or_else(|| trap(code)).or_else(|| constraint(code)) else {
+    let entry = diagnostic(code).or_else(|| trap(code)).or_else(|| constraint(code));
+    let Some(entry) = entry.or_else(|| term(code)) else {
         let known = known();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        return Err(unknown("code", code, &known));
+        return Err(unknown("code or term", code, &known));
     };
     match terminal.format {
-        Format::Text => terminal.result(&format!("{code}: {}\n\n{}\n", entry.title, entry.text))?,
+        Format::Text => {
+            let text = format!("{code}: {}\n\n{}", entry.title, entry.text);
+            terminal.result(&format!("{}\n", text.trim_end()))?;
+        }
         Format::Json => {
             let line = json!({ "code": code, "title": entry.title, "explanation": entry.text });
             terminal.result(&format!("{line}\n"))?;
@@ -75,7 +80,13 @@ fn constraint(code: &str) -> Option<Entry> {
     })
 }
 
-/// Every code.
+/// A term: what the glossary and the language reference say of it.
+fn term(word: &str) -> Option<Entry> {
+    let (title, text) = concepts::explain(word)?;
+    Some(Entry { title, text })
+}
+
+/// Every code and term.
 fn known() -> Vec<String> {
     let mut known: Vec<String> =
         code_tables().into_iter().flatten().map(|info| info.code.to_owned()).collect();
@@ -83,5 +94,6 @@ fn known() -> Vec<String> {
     for row in ops::all() {
         known.extend(row.constraints.iter().map(|c| format!("{}/{}", row.short_name(), c.id)));
     }
+    known.extend(concepts::terms());
     known
 }

@@ -1,7 +1,7 @@
 //! `relax import`: a program, and a file of its constants, out of a model of another format. `relax run`
 //! of a model comes here too.
 
-use super::nearest::unknown;
+use super::unknown::unknown;
 use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{read_tensor, write_tensors, write_whole};

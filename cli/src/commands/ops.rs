@@ -1,11 +1,13 @@
 //! `relax ops`: the operator table, for people, tools, and as the reference in the documentation.
 
-use super::nearest::unknown;
+use super::unknown::unknown;
 use crate::args::{Format, OpsArgs};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use relax_rewrite::kernels::remaining::why_it_stays;
+use relax_semantics::check::meant;
 use relax_semantics::ops::{self, Effect, Operator, reference};
+use relax_syntax::foreign::Ours;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -19,6 +21,16 @@ pub(super) fn ops(args: &OpsArgs, terminal: &mut Terminal) -> Outcome {
         Some(name) => match ops::lookup(name) {
             Some(row) => vec![row],
             None => {
+                let ours = match meant(name) {
+                    Some(Ours::Operator(ours)) => Some(ours),
+                    Some(Ours::Form(form)) => Some(form),
+                    None => None,
+                };
+                if let Some(ours) = ours {
+                    return Err(Failure::usage(format!(
+                        "there is no operator `{name}`; write `{ours}`"
+                    )));
+                }
                 let known: Vec<&str> = ops::all().map(Operator::short_name).collect();
                 return Err(unknown("operator", name, &known));
             }

@@ -6,7 +6,7 @@ mod watch;
 
 use super::constants::{of_passes, open};
 use super::load;
-use super::nearest::unknown;
+use super::unknown::unknown;
 use crate::args::{Language, OptArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;

@@ -1,6 +1,6 @@
 //! `relax rules`: the rewrite rules, and how far each is proved.
 
-use super::nearest::unknown;
+use super::unknown::unknown;
 use crate::args::{Format, RulesArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;

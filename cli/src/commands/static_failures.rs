@@ -7,7 +7,7 @@ use relax_rewrite::dims::assume_declared;
 use relax_semantics::check::{Left, Phase, codes};
 use relax_symbolic::Prover;
 use relax_syntax::annotation::OWN;
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{Atom, Expr, Function, Module, VarId};
@@ -36,15 +36,34 @@ fn of_function(function: &Function, left: &[Left]) -> Vec<Diagnostic> {
             let claim = Claim::new(0, Relation::AtMost, dim.clone());
             let what = format!("a shape has no negative dim, and `{dim}` is one");
             let span = function.var(binding.var).span;
-            found.extend(failure(function, &claim, &what).map(|failure| failure.at(span)));
+            let part = blamed(&binding.expr);
+            found.extend(failure(function, &claim, &what).map(|failure| failure.at(span, part)));
         }
     }
     let is_reached = |var: &Option<VarId>| var.is_some_and(|var| reached.contains(&var));
     for left in left.iter().filter(|left| left.function == function.name && is_reached(&left.var)) {
         let Some(claim) = &left.claim else { continue };
-        found.extend(failure(function, claim, &left.text).map(|failure| failure.at(left.span)));
+        let bindings = body.blocks.iter().flat_map(|block| &block.bindings);
+        let part = bindings
+            .filter(|binding| left.var == Some(binding.var))
+            .map(|binding| blamed(&binding.expr))
+            .next();
+        let part = part.unwrap_or_default();
+        found.extend(
+            failure(function, claim, &left.text).map(|failure| failure.at(left.span, part)),
+        );
     }
     found
+}
+
+/// What to underline: the last argument, which has to fit those before it.
+fn blamed(expr: &Expr) -> Part {
+    let Expr::Call { args, attrs, .. } = expr else { return Part::Value };
+    match (attrs.last(), args.len()) {
+        (Some((name, _)), _) => Part::Keyword(name.clone()),
+        (None, 0) => Part::Value,
+        (None, count) => Part::Argument(count - 1),
+    }
 }
 
 /// Dims of the shape values of an expression.
@@ -73,8 +92,8 @@ enum Failure {
 }
 
 impl Failure {
-    fn at(self, span: Span) -> Diagnostic {
-        match self {
+    fn at(self, span: Span, part: Part) -> Diagnostic {
+        let found = match self {
             Failure::Always(what) => Diagnostic::error(
                 codes::CONSTRAINT,
                 span,
@@ -84,7 +103,8 @@ impl Failure {
                 let message = format!("this fails for all sizes that are not 0: {what}");
                 Diagnostic::error(codes::CONSTRAINT, span, message).as_warning()
             }
-        }
+        };
+        found.at(part).with_label("does not fit the other arguments")
     }
 }
 

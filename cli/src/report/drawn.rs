@@ -83,9 +83,7 @@ fn report<'a>(
 }
 
 fn labelled(place: Place, color: Color, text: &str) -> Label<Place> {
-    let label = Label::new(place).with_color(color);
-    // A label without a text would not be drawn at all.
-    label.with_message(if text.is_empty() { "here" } else { text })
+    Label::new(place).with_color(color).with_message(text)
 }
 
 fn shade(severity: &str) -> Color {

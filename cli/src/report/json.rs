@@ -1,7 +1,7 @@
 //! Findings for tools: one JSON object a line.
 
 use super::Finding;
-use relax_syntax::diagnostic::Label;
+use relax_syntax::diagnostic::{Applicability, Fix, Label};
 use relax_syntax::span::{Source, Span};
 use serde_json::{Value, json};
 
@@ -17,6 +17,8 @@ pub(super) fn line(source: &Source, finding: &Finding) -> String {
         "labels": labels(source, finding),
         "notes": finding.notes,
         "help": finding.help,
+        "suggestion": finding.fix.as_ref().map(|fix| &fix.replacement),
+        "fix": finding.fix.as_ref().filter(|fix| fix.applicability == Applicability::Certain).map(fix),
     });
     if let (Some(primary), Value::Object(fields)) = (&finding.primary, &mut object)
         && let Value::Object(place) = place(source, primary.span)
@@ -24,6 +26,11 @@ pub(super) fn line(source: &Source, finding: &Finding) -> String {
         fields.extend(place);
     }
     format!("{object}\n")
+}
+
+/// An edit of the text: a range of its bytes, and what replaces it.
+fn fix(fix: &Fix) -> Value {
+    json!({ "start": fix.span.start, "end": fix.span.end, "replacement": fix.replacement })
 }
 
 fn labels(source: &Source, finding: &Finding) -> Vec<Value> {

@@ -1,16 +1,17 @@
 //! Deduction through calls: operators, functions of the module, closures.
 
+use super::blame::Passed;
 use super::codes;
 use super::fit::Misfit;
 use super::function::Checker;
 use super::signature::Matching;
 use crate::ops::{
-    BindError, Infer, Known, Operand, Operator, Reject, all, bind, called_by_name,
-    is_deduced_by_name, lookup, only_checks,
+    Infer, Known, Operand, Operator, Reject, bind, called_by_name, is_deduced_by_name, lookup,
+    only_checks,
 };
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, OWN, Signature};
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 use relax_syntax::ir::{Atom, Callee, DimVar, VarId};
@@ -24,7 +25,7 @@ impl Checker<'_> {
     ) -> Annotation {
         match callee {
             Callee::Operator(name) => match lookup(name) {
-                Some(row) => self.operator(row, args, attrs),
+                Some(row) => self.operator(row, Passed { args, attrs, skipped: 0 }),
                 None => self.unknown_operator(name),
             },
             Callee::Global(name) => self.global_call(name, args, attrs),
@@ -59,21 +60,13 @@ impl Checker<'_> {
             || matches!(self.function.var(var).annotation, Some(Annotation::Callable(Some(_))))
     }
 
-    fn unknown_operator(&mut self, name: &Name) -> Annotation {
-        let message = format!("there is no operator or function `{name}`");
-        let mut diagnostic = Diagnostic::error(codes::UNKNOWN_OPERATOR, self.span, message);
-        if let Some(near) = nearest(name) {
-            diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
-        }
-        self.diagnostics.push(diagnostic);
-        Annotation::Object
-    }
-
     fn refuse_keywords(&mut self, attrs: &[(Name, Atom)]) {
         if let Some((name, _)) = attrs.first() {
             let message =
                 format!("arguments of a function are passed by position, not as `{name}=`");
-            self.error(codes::ARGUMENT, self.span, message);
+            let found = Diagnostic::error(codes::ARGUMENT, self.span, message);
+            let found = found.at(Part::KeywordName(name.clone()));
+            self.diagnostics.push(found.with_label("pass it by position"));
         }
     }
 
@@ -82,18 +75,15 @@ impl Checker<'_> {
         Operand { annotation, known: Known::of_atom(atom) }
     }
 
-    fn operator(
-        &mut self,
-        row: &'static Operator,
-        args: &[Atom],
-        attrs: &[(Name, Atom)],
-    ) -> Annotation {
+    fn operator(&mut self, row: &'static Operator, passed: Passed<'_>) -> Annotation {
+        let Passed { args, attrs, skipped } = passed;
         if let Some(named) = called_by_name(row, args.first()) {
+            let passed = Passed { args: &args[1..], attrs, skipped: skipped + 1 };
             if is_deduced_by_name(row) {
-                return self.operator(named, &args[1..], attrs);
+                return self.operator(named, passed);
             }
             if only_checks(row) {
-                self.constraints(named, &args[1..]);
+                self.constraints(named, Passed { attrs: &[], ..passed });
                 return Annotation::Tuple(Vec::new());
             }
             args.iter().chain(attrs.iter().map(|(_, atom)| atom)).for_each(|atom| {
@@ -108,23 +98,24 @@ impl Checker<'_> {
             match bind(row, positional, keywords, &|default| Operand::of_known(default.known())) {
                 Ok(operands) => operands,
                 Err(error) => {
-                    self.bad_arguments(row, &error);
+                    self.bad_arguments(row, &error, passed);
                     return Annotation::Object;
                 }
             };
-        self.deduced(row, &operands)
+        self.deduced(row, &operands, passed)
     }
 
     /// The constraints of an operator on annotations that stand for tensors. Registers, of which nothing is known,
     /// are left to run time.
-    fn constraints(&mut self, row: &'static Operator, args: &[Atom]) {
+    fn constraints(&mut self, row: &'static Operator, passed: Passed<'_>) {
+        let args = passed.args;
         let operands: Vec<_> = args.iter().map(|arg| self.operand(arg).described()).collect();
         if args.iter().any(|arg| self.has_registers(arg)) {
             return;
         }
         match bind(row, operands, Vec::new(), &|default| Operand::of_known(default.known())) {
-            Ok(operands) => _ = self.deduced(row, &operands),
-            Err(error) => self.bad_arguments(row, &error),
+            Ok(operands) => _ = self.deduced(row, &operands, passed),
+            Err(error) => self.bad_arguments(row, &error, passed),
         }
     }
 
@@ -142,7 +133,12 @@ impl Checker<'_> {
     }
 
     /// The annotation that a row deduces; what it leaves to run time is noted.
-    fn deduced(&mut self, row: &'static Operator, operands: &[Operand]) -> Annotation {
+    fn deduced(
+        &mut self,
+        row: &'static Operator,
+        operands: &[Operand],
+        passed: Passed<'_>,
+    ) -> Annotation {
         let mut infer = Infer {
             row,
             operands,
@@ -165,32 +161,21 @@ impl Checker<'_> {
         match result {
             Ok(annotation) => annotation,
             Err(reject) => {
-                self.rejected(row, &reject);
+                self.rejected(row, &reject, passed);
                 Annotation::Object
             }
         }
     }
 
-    fn bad_arguments(&mut self, row: &'static Operator, error: &BindError) {
-        let params: Vec<_> = row.params.iter().map(|param| param.name).collect();
-        let message = format!("`{}`: {error}", row.short_name());
-        self.diagnostics.push(
-            Diagnostic::error(codes::ARGUMENTS, self.span, message)
-                .with_help(format!("its parameters are ({})", params.join(", "))),
-        );
-    }
-
-    fn rejected(&mut self, row: &'static Operator, reject: &Reject) {
+    fn rejected(&mut self, row: &'static Operator, reject: &Reject, passed: Passed<'_>) {
+        let said = self.named(row, &reject.message, passed);
         let (code, message) = if reject.constraint == "kind" {
-            (codes::OPERAND_KIND, format!("`{}`: {}", row.short_name(), reject.message))
+            (codes::OPERAND_KIND, format!("`{}`: {said}", row.short_name()))
         } else {
-            let id = format!("{}/{}", row.short_name(), reject.constraint);
-            (codes::CONSTRAINT, format!("{id}: {}", reject.message))
+            (codes::CONSTRAINT, format!("{}/{}: {said}", row.short_name(), reject.constraint))
         };
-        let mut diagnostic = Diagnostic::error(code, self.span, message);
-        if let Some(constraint) = row.constraints.iter().find(|c| c.id == reject.constraint) {
-            diagnostic = diagnostic.with_note(format!("{}: {}", constraint.id, constraint.text));
-        }
+        let diagnostic = Diagnostic::error(code, self.span, message);
+        let mut diagnostic = self.with_arguments(diagnostic, row, reject, passed);
         if let Some((claim, values)) = &reject.counterexample {
             if let Some(failure) = claim.failure(values) {
                 diagnostic = diagnostic.with_note(failure);
@@ -204,8 +189,10 @@ impl Checker<'_> {
         self.refuse_keywords(attrs);
         let operands: Vec<_> = args.iter().map(|arg| self.atom(arg)).collect();
         let Some(callee) = self.module.function(name) else {
-            // A tensor program in destination-passing style: its own boundary checks the buffers.
-            return Annotation::Tuple(Vec::new());
+            // A tensor program in destination-passing style: its own boundary checks the buffers. Of a function whose
+            // header is wrong nothing is known.
+            let is_program = self.module.tensor_program(name).is_some();
+            return if is_program { Annotation::Tuple(Vec::new()) } else { Annotation::Object };
         };
         let params: Vec<_> =
             callee.lambda.params.iter().map(|&p| callee.param_annotation(p).clone()).collect();
@@ -248,7 +235,9 @@ impl Checker<'_> {
         let mut matching = Matching::default();
         for (index, (param, operand)) in params.iter().zip(operands).enumerate() {
             if let Err(why) = matching.argument(index, param, operand, binds) {
-                self.error(codes::ARGUMENT, self.span, why);
+                let found = Diagnostic::error(codes::ARGUMENT, self.span, why);
+                let label = format!("this is `{operand}`");
+                self.diagnostics.push(found.at(Part::Argument(index)).with_label(label));
                 return None;
             }
         }
@@ -276,6 +265,9 @@ impl Checker<'_> {
                 );
                 let misfit = Misfit { why, claim: Some(same), values };
                 let diagnostic = Diagnostic::error(codes::ARGUMENT, self.span, misfit.text());
+                let index = equation.index;
+                let label = format!("this is `{}`", operands[index]);
+                let diagnostic = diagnostic.at(Part::Argument(index)).with_label(label);
                 self.report_misfit(diagnostic, &misfit);
                 return None;
             }
@@ -314,42 +306,12 @@ impl Checker<'_> {
             let why = format!("{name} = {value} is {breaks}, against the declaration of `{name}`");
             let misfit = Misfit { why, claim: Some(claim), values };
             let diagnostic = Diagnostic::error(codes::ARGUMENT, self.span, misfit.text());
+            let diagnostic =
+                diagnostic.at(Part::Value).with_label(format!("here {name} = {value}"));
             self.report_misfit(diagnostic, &misfit);
             return;
         }
         self.leave(format!("call: {value} satisfies what is declared of `{name}`"));
         self.facts.assume(claim);
     }
-}
-
-/// The operator whose name is nearest, if it is near.
-fn nearest(name: &str) -> Option<&'static str> {
-    // No operator has such a name, and the distance to one takes time in proportion to it.
-    if name.len() > LONGEST_NAME {
-        return None;
-    }
-    let names =
-        all().flat_map(|row| [row.short_name()].into_iter().chain(row.aliases.iter().copied()));
-    names
-        .map(|known| (distance(name, known), known))
-        .min()
-        .filter(|(far, known)| *far <= known.len().max(3) / 3)
-        .map(|(_, known)| known)
-}
-
-/// Names beyond this length are no misspellings.
-const LONGEST_NAME: usize = 64;
-
-/// Edit distance (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let substitute = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -6,7 +6,7 @@ use super::fit::{Fit, Misfit, fits, more_precise};
 use super::function::{Checker, bindable};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 use relax_syntax::ir::{Atom, DimVar, VarId};
@@ -49,7 +49,10 @@ impl Checker<'_> {
         if let Some(misfit) = self.learn(&known, annotation) {
             let why = misfit.text();
             let message = format!("the value is `{known}` and never `{annotation}`: {why}");
-            let diagnostic = Diagnostic::error(codes::CAST, self.span, message);
+            let diagnostic = Diagnostic::error(codes::CAST, self.span, message)
+                .at(Part::Argument(0))
+                .with_label(format!("this is `{known}`"))
+                .with_part(self.span, Part::Argument(1), "it never is this");
             self.report_misfit(diagnostic, &misfit);
         }
         self.assume_extents(annotation);

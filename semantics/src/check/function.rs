@@ -7,7 +7,7 @@ use super::signature::own_signature;
 use super::{Cast, Left, codes};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts};
@@ -120,9 +120,17 @@ pub(super) fn bindable(annotation: &Annotation, visit: &mut dyn FnMut(&Name)) {
     }
 }
 
+/// A value that does not have the annotation of its binding.
+fn unlike(code: &'static str, span: Span, message: String, deduced: &Annotation) -> Diagnostic {
+    Diagnostic::error(code, span, message)
+        .at(Part::Value)
+        .with_label(format!("this is `{deduced}`"))
+        .with_part(span, Part::Annotation, "declared here")
+}
+
 impl Checker<'_> {
     pub(super) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::error(code, span, message));
+        self.diagnostics.push(Diagnostic::error(code, span, message).at(Part::Value));
     }
 
     /// Parameters, body and result; gives the deduced result (the declared one where there is one).
@@ -149,7 +157,10 @@ impl Checker<'_> {
             Fit::Never(misfit) => {
                 let why = misfit.text();
                 let message = format!("the result is `{deduced}`, declared is `{declared}`: {why}");
-                let diagnostic = Diagnostic::error(codes::RESULT, span, message);
+                let diagnostic = Diagnostic::error(codes::RESULT, span, message)
+                    .at(Part::Returned)
+                    .with_label(format!("this is `{deduced}`"))
+                    .with_part(span, Part::Result, format!("declared is `{declared}`"));
                 self.report_misfit(diagnostic, &misfit);
                 declared.clone()
             }
@@ -188,8 +199,9 @@ impl Checker<'_> {
 
     fn report_missing(&mut self, missing: BTreeSet<Name>, span: Span) {
         for name in missing {
-            let message = format!("symbolic variable `{name}` has no value here");
-            let mut diagnostic = Diagnostic::error(codes::UNBOUND_DIM, span, message).with_help(
+            let message = format!("symbolic variable `{name}` is declared and not bound here");
+            let diagnostic = Diagnostic::error(codes::UNBOUND_DIM, span, message).at(Part::Value);
+            let mut diagnostic = diagnostic.with_label(format!("uses `{name}`")).with_help(
                 "it is bound where it stands alone as a dim: in a parameter, or in a `match_cast`",
             );
             if let Some(dim) = self.function.dim(&name) {
@@ -247,13 +259,13 @@ impl Checker<'_> {
             Fit::Never(misfit) => {
                 let why = misfit.text();
                 let message = format!("the value is `{deduced}`, not `{wanted}`: {why}");
-                let diagnostic = Diagnostic::error(codes::ANNOTATION_WRONG, span, message);
+                let diagnostic = unlike(codes::ANNOTATION_WRONG, span, message, deduced);
                 self.report_misfit(diagnostic, &misfit);
             }
             Fit::Fails(misfit) => {
                 let why = misfit.text();
                 let message = format!("the value is `{deduced}`, not `{wanted}`: {why}");
-                let mut diagnostic = Diagnostic::error(codes::ANNOTATION_WRONG, span, message);
+                let mut diagnostic = unlike(codes::ANNOTATION_WRONG, span, message, deduced);
                 if let Some(advice) = self.advice(&misfit) {
                     diagnostic = diagnostic.with_help(advice);
                 }
@@ -261,15 +273,14 @@ impl Checker<'_> {
             }
             Fit::Unknown(misfit) => {
                 let why = misfit.text();
-                let message = format!(
-                    "the value is `{deduced}`; that it is `{wanted}` is not decided: {why}"
-                );
+                let message =
+                    format!("the value is `{deduced}`; cannot prove that it is `{wanted}`: {why}");
                 let mut help =
                     format!("write `match_cast(..., {wanted})`: then it is checked at run time");
                 if let Some(advice) = self.advice(&misfit) {
                     help += &format!("; or {advice}");
                 }
-                let diagnostic = Diagnostic::error(codes::ANNOTATION_UNDECIDED, span, message);
+                let diagnostic = unlike(codes::ANNOTATION_UNDECIDED, span, message, deduced);
                 self.report_misfit(diagnostic.with_help(help), &misfit);
             }
         }

@@ -5,6 +5,7 @@
 //! none is dropped.
 
 mod advice;
+mod blame;
 mod call;
 mod cast;
 pub mod codes;
@@ -16,10 +17,12 @@ mod order;
 mod phase;
 mod purity;
 pub(crate) mod signature;
+mod unknown;
 
 pub use cast::Cast;
 pub use phase::Phase;
 pub use purity::forbidden_in_dataflow;
+pub use unknown::meant;
 
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

@@ -3,10 +3,11 @@
 use super::codes;
 use crate::ops::{Family, lookup};
 use relax_syntax::annotation::Annotation;
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::ir::{
     Atom, AttrValue, Block, BlockKind, Body, Callee, Expr, Function, Module, VarId, attr,
 };
+use relax_syntax::suggest;
 
 /// A phase of compilation, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,11 +66,16 @@ impl Phase {
     }
 }
 
+fn hint(text: &str) -> String {
+    let names = ["P0", "P1", "P2.1", "P2.2", "P2.3"];
+    suggest::hint(text, &names).unwrap_or_default()
+}
+
 /// Everything that a phase forbids.
 pub(super) fn check(module: &Module, phase: Phase) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if let Err(text) = Phase::of_module(module) {
-        let message = format!("`{text}` is no phase");
+        let message = format!("`{text}` is no phase; {}", hint(&text));
         let place = relax_syntax::span::Span::default();
         found.push(Diagnostic::error(codes::PHASE_NAME, place, message));
     }
@@ -90,7 +96,18 @@ struct PhaseChecker<'a> {
 impl PhaseChecker<'_> {
     fn report(&mut self, code: &'static str, var: Option<VarId>, message: impl Into<String>) {
         let span = var.map_or(self.function.span, |var| self.function.var(var).span);
-        self.found.push(Diagnostic::error(code, span, message));
+        let part = if code == codes::OPERATOR_PHASE || code == codes::CALL_TIR_PHASE {
+            Part::Callee
+        } else {
+            Part::Value
+        };
+        let phase = self.phase.name();
+        let found = Diagnostic::error(code, span, message).at(part);
+        self.found.push(
+            found
+                .with_label(format!("not in phase {phase}"))
+                .with_help(format!("`relax opt --to {phase}` lowers a program to this phase")),
+        );
     }
 
     fn function(&mut self) {
@@ -169,12 +186,16 @@ impl PhaseChecker<'_> {
             return;
         }
         if matches!(name.as_str(), "call_tir" | "call_tir_inplace" | "call_dps_library") {
-            self.report(codes::CALL_TIR_PHASE, Some(var), format!("`{name}` is left"));
+            let message = format!("`{name}` is not allowed in phase {}", self.phase.name());
+            self.report(codes::CALL_TIR_PHASE, Some(var), message);
         } else if lookup(name).is_some_and(|row| !is_builtin(row.family)) {
             self.report(
                 codes::OPERATOR_PHASE,
                 Some(var),
-                format!("the tensor operator `{name}` is left"),
+                format!(
+                    "the tensor operator `{name}` is not allowed in phase {}",
+                    self.phase.name()
+                ),
             );
         }
     }

@@ -7,7 +7,7 @@
 use super::{Lexer, Token, limits};
 use crate::ast::Comment;
 use crate::codes;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Applicability, Diagnostic, Fix, Part};
 use crate::span::Span;
 
 /// What is known of the current line and of the open blocks.
@@ -85,7 +85,9 @@ impl Layout {
         self.crossed = false;
         if !self.line.started {
             self.line.started = true;
-            self.line.begins_block = token.begins_block();
+            // Blocks of other languages are blocks too: one error, not another for the indent.
+            let is_foreign = matches!(token, Token::Name("class" | "while" | "try"));
+            self.line.begins_block = token.begins_block() || is_foreign;
             if let Some(block) = self.blocks.last_mut() {
                 match token {
                     Token::Elif => block.elifs += 1,
@@ -163,9 +165,15 @@ impl Lexer<'_> {
                     self.span(tab, tab + 1),
                     "expected spaces in an indent, found a tab",
                 )
-                .with_place(self.span(start, self.at), "this indent")
+                .with_label("a tab")
                 .with_note("further indents with tabs are not reported")
-                .with_help("indent with four spaces; until then a tab counts as up to four"),
+                .with_help("indent with four spaces; until then a tab counts as up to four")
+                .with_edit(Fix {
+                    span: self.span(start, self.at),
+                    part: Part::Whole,
+                    replacement: " ".repeat(column),
+                    applicability: Applicability::Certain,
+                }),
             );
         }
         column
@@ -244,8 +252,9 @@ impl Lexer<'_> {
                     span,
                     format!("expected an indent of {expected} spaces, found {column}"),
                 )
-                .with_label("this line opens no block")
-                .with_help("only the line after a `:` is indented further"),
+                .with_label("the line above opens no block")
+                .with_help("only the line after a `:` is indented further")
+                .with_fix(" ".repeat(expected)),
             );
         }
         self.layout.blocks.push(Block { column, real: false, elifs: 0 });
@@ -266,8 +275,10 @@ impl Lexer<'_> {
         self.pending.extend([Token::Indent, Token::Pass, Token::Newline, Token::Dedent]);
     }
 
-    /// Closes the blocks that are indented further than `column`.
+    /// Closes the blocks that are indented further than `column`. A line between the indents of two blocks is taken for
+    /// one of the nearer block: the lines after it are not wrong too.
     fn close_blocks(&mut self, column: usize) {
+        let column = self.matching(column);
         while self.layout.column() > column {
             if let Some(block) = self.layout.blocks.pop()
                 && block.real
@@ -275,18 +286,26 @@ impl Lexer<'_> {
                 self.pending.push_back(Token::Dedent);
             }
         }
-        if self.layout.column() < column {
-            self.report(
-                Diagnostic::error(
-                    codes::INDENT,
-                    self.span(self.layout.indent_start, self.at),
-                    format!("this indent of {column} spaces matches no open block"),
-                )
-                .with_label("between the indents of two blocks")
-                .with_help("indent it like the block that it belongs to"),
-            );
-            self.layout.blocks.push(Block { column, real: false, elifs: 0 });
-        }
+    }
+
+    /// The indent of the block that a line at `column` belongs to.
+    fn matching(&mut self, column: usize) -> usize {
+        let columns = || self.layout.blocks.iter().map(|block| block.column);
+        let outer = columns().filter(|&other| other <= column).max().unwrap_or(0);
+        let inner = columns().filter(|&other| other > column).min();
+        let Some(inner) = inner.filter(|_| outer != column) else { return outer };
+        let nearest = if column - outer < inner - column { outer } else { inner };
+        self.report(
+            Diagnostic::error(
+                codes::INDENT,
+                self.span(self.layout.indent_start, self.at),
+                format!("this indent of {column} spaces matches no open block"),
+            )
+            .with_label(format!("blocks here have {outer} or {inner} spaces"))
+            .with_help("indent it like the block that it belongs to")
+            .with_fix(" ".repeat(nearest)),
+        );
+        nearest
     }
 
     /// The text is over: the last line ends and every block closes.

@@ -24,6 +24,8 @@ impl<'s> Lexer<'s> {
                 self.close_all(Some(self.at));
                 None
             }
+            // At the start of a line it begins a decorator.
+            b'@' if self.after_operand => self.take(1, Token::Infix(BinaryOp::MatMul)),
             first => match operator(first, self.byte(1), self.byte(2)) {
                 Some((width, token)) => self.take(width, token),
                 None => self.foreign_operator(),

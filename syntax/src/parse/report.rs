@@ -1,7 +1,8 @@
 //! Parse errors in words: what was expected, what was found, and what a person probably meant.
 
 use crate::codes;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Applicability, Diagnostic, Fix, Part};
+use crate::foreign;
 use crate::lexer::Token;
 use crate::span::Span;
 
@@ -34,27 +35,35 @@ pub(super) fn unexpected(
 /// The diagnostic for a line that begins with a statement of Python that is not in the language.
 fn foreign_statement(text: &str, base: u32, at: usize, statement: &str) -> Option<Diagnostic> {
     let word = first_word(statement);
-    let help = match word {
-        "while" => "recursion or `for` repeats",
-        "class" | "import" | "from" => "a file holds functions and tensor programs only",
-        "assert" | "raise" | "try" | "lambda" | "async" | "del" | "global" => {
-            "this statement of Python is not part of the language"
-        }
-        _ => return None,
-    };
+    let help = foreign::statement(word)?;
+    // `statement` is a part of `text`: the line up to the error, or what begins there.
+    let start = text[..at].rfind('\n').map_or(0, |line_end| line_end + 1);
+    let start = start + text[start..].find(word).unwrap_or(0);
+    let line = text[start..].split('\n').next().unwrap_or_default().trim_end();
     // These words are names too: `from = f(x)`.
-    let rest = statement[word.len()..].trim_start();
+    let rest = line[word.len()..].trim_start();
     let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || "_\"'".contains(next));
     if !goes_on && !matches!(word, "while" | "try") {
         return None;
     }
-    // `statement` is a part of `text`: the line up to the error, or what begins there.
-    let start = text[..at].rfind('\n').map_or(0, |line_end| line_end + 1);
-    let start = start + text[start..].find(word).unwrap_or(0);
     let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX).saturating_add(base);
     let span = Span { start: place(start), end: place(start + word.len()) };
     let message = format!("expected a statement, found `{word}`");
-    Some(Diagnostic::error(codes::SYNTAX, span, message).with_help(help))
+    let found = Diagnostic::error(codes::SYNTAX, span, message)
+        .with_label(format!("`{word}` is not part of the language"))
+        .with_help(help);
+    Some(if matches!(word, "import" | "from") {
+        let span = Span { start: span.start, end: place(start + line.len()) };
+        let replacement = String::new();
+        found.with_edit(Fix {
+            span,
+            part: Part::Whole,
+            replacement,
+            applicability: Applicability::Certain,
+        })
+    } else {
+        found
+    })
 }
 
 /// The part of the line before `at`, its indent left out.

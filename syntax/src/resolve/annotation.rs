@@ -8,6 +8,8 @@ use crate::ast::{Argument, Expr, ExprKind};
 use crate::diagnostic::Diagnostic;
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::foreign;
+use crate::suggest;
 
 type Read<T> = Result<T, Diagnostic>;
 
@@ -89,7 +91,8 @@ fn is_name(expr: &Expr, expected: &str) -> bool {
 }
 
 fn not_an_annotation(expr: &Expr) -> Diagnostic {
-    Diagnostic::error(codes::NOT_AN_ANNOTATION, expr.span, "expected an annotation").with_help(
+    let found = Diagnostic::error(codes::NOT_AN_ANNOTATION, expr.span, "expected an annotation");
+    found.with_label("this is none").with_help(
         "one of Object, Prim, Shape, Tensor, Tuple, Callable, DTensor, such as Tensor((n, 4), \"f32\")",
     )
 }
@@ -107,12 +110,28 @@ pub fn dtype_of_expr(expr: &Expr) -> Read<DType> {
         ExprKind::Str(text) => DType::parse(text),
         _ => None,
     };
-    dtype.ok_or_else(|| {
-        let names: Vec<_> = DType::ALL.into_iter().map(DType::name).collect();
-        let message = "expected the name of a dtype in quotes";
-        Diagnostic::error(codes::NOT_AN_ANNOTATION, expr.span, message)
-            .with_help(format!("one of {}", names.join(" ")))
-    })
+    dtype.ok_or_else(|| no_dtype(expr))
+}
+
+fn no_dtype(expr: &Expr) -> Diagnostic {
+    let message = "expected the name of a dtype in quotes";
+    let found = Diagnostic::error(codes::NOT_AN_ANNOTATION, expr.span, message);
+    let (name, label) = match &expr.kind {
+        ExprKind::Name(name) => (name.as_str(), "not in quotes"),
+        ExprKind::Str(name) => (name.as_str(), "no dtype has this name"),
+        _ => ("", "not the name of a dtype"),
+    };
+    let known = DType::ALL.map(DType::name);
+    let near = || suggest::nearest(name, known).first().and_then(|name| DType::parse(name));
+    let names = known.join(" ");
+    let found = found.with_label(label);
+    match foreign::dtype(name).or_else(near) {
+        Some(meant) => {
+            let help = format!("did you mean \"{meant}\"? Dtypes are {names}");
+            found.with_help(help).with_fix(format!("\"{meant}\""))
+        }
+        None => found.with_help(format!("one of {names}")),
+    }
 }
 
 fn optional_dtype(expr: Option<&Expr>) -> Read<Option<DType>> {
@@ -135,9 +154,7 @@ fn prim(arguments: &Arguments) -> Read<Annotation> {
 /// When an entry is no dim.
 pub fn dims_of_expr(expr: &Expr, dims: &mut DimTable) -> Read<Vec<Dim>> {
     match &expr.kind {
-        ExprKind::Tuple(items) | ExprKind::List(items) => {
-            items.iter().map(|item| dims.read(item)).collect()
-        }
+        ExprKind::Tuple(items) | ExprKind::List(items) => dims.read_all(items),
         _ => dims.read(expr).map(|dim| vec![dim]),
     }
 }
@@ -181,7 +198,18 @@ fn shape(arguments: &Arguments, dims: &mut DimTable) -> Read<Annotation> {
 
 fn tensor(arguments: &Arguments, dims: &mut DimTable) -> Read<TensorType> {
     let slots = arguments.take(&["shape", "dtype", "ndim"])?;
-    Ok(TensorType { extents: extents(slots[0], slots[2], dims)?, dtype: optional_dtype(slots[1])? })
+    tensor_type(slots[0], slots[2], slots[1], dims)
+}
+
+fn tensor_type(
+    shape: Option<&Expr>,
+    ndim: Option<&Expr>,
+    dtype: Option<&Expr>,
+    dims: &mut DimTable,
+) -> Read<TensorType> {
+    let extents = extents(shape, ndim, dims);
+    let (extents, dtype) = dims.both(extents, optional_dtype(dtype))?;
+    Ok(TensorType { extents, dtype })
 }
 
 fn tuple(items: &[Expr], dims: &mut DimTable) -> Read<Annotation> {
@@ -191,8 +219,15 @@ fn tuple(items: &[Expr], dims: &mut DimTable) -> Read<Annotation> {
     {
         return Ok(Annotation::Tuple(Vec::new()));
     }
-    let items = items.iter().map(|item| annotation_of_expr(item, dims));
-    items.collect::<Read<_>>().map(Annotation::Tuple)
+    let mut all = Ok(Vec::new());
+    for item in items {
+        let item = annotation_of_expr(item, dims);
+        all = dims.both(all, item).map(|(mut all, item)| {
+            all.push(item);
+            all
+        });
+    }
+    all.map(Annotation::Tuple)
 }
 
 /// `Tuple(A, B)` and `Tuple([A, B])`, as the paper's table and TVM write it.
@@ -236,10 +271,7 @@ fn callable(arguments: &Arguments, dims: &mut DimTable) -> Read<Annotation> {
 
 fn distributed(arguments: &Arguments, dims: &mut DimTable) -> Read<Annotation> {
     let slots = arguments.take(&["shape", "dtype", "mesh", "placement", "ndim"])?;
-    let tensor = TensorType {
-        extents: extents(slots[0], slots[4], dims)?,
-        dtype: optional_dtype(slots[1])?,
-    };
+    let tensor = tensor_type(slots[0], slots[4], slots[1], dims)?;
     let text = |expr: Option<&Expr>, what: &str| match expr.map(|expr| &expr.kind) {
         Some(ExprKind::Str(text)) => Ok(text.clone()),
         _ => Err(missing(arguments.call, what)),

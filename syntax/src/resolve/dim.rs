@@ -6,9 +6,11 @@ use crate::annotation::OWN;
 use crate::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::dim::{Dim, DimOp};
+use crate::foreign;
 use crate::ir::DimVar;
 use crate::parse::parse_expression;
 use crate::span::Span;
+use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The symbolic variables of one top-level function while its text is read.
@@ -18,6 +20,10 @@ pub struct DimTable {
     index: BTreeMap<Name, usize>,
     /// Whether a quoted name declares a variable: in the parameters of a signature it does.
     quoted_declares: bool,
+    /// Whether the result of a signature is read: there nothing is bound.
+    is_result: bool,
+    /// Errors beside the first in an annotation.
+    pub(super) further: Vec<Diagnostic>,
     /// The own variables of the `Callable` that is being read, and whether its parameters are.
     callable: Option<(BTreeSet<Name>, CallablePart)>,
 }
@@ -58,6 +64,52 @@ impl DimTable {
         result
     }
 
+    /// Reads the annotation of a function's result.
+    pub fn in_result<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.is_result = true;
+        let result = read(self);
+        self.is_result = false;
+        result
+    }
+
+    /// Both, or the first error; the other one is kept.
+    pub(super) fn both<A, B>(&mut self, a: Read<A>, b: Read<B>) -> Read<(A, B)> {
+        match (a, b) {
+            (Ok(a), Ok(b)) => Ok((a, b)),
+            (Err(first), Err(second)) => {
+                self.further.push(second);
+                Err(first)
+            }
+            (Err(only), _) | (_, Err(only)) => Err(only),
+        }
+    }
+
+    /// Reads each dim; every error is kept.
+    pub(super) fn read_all<'e>(
+        &mut self,
+        items: impl IntoIterator<Item = &'e Expr>,
+    ) -> Read<Vec<Dim>> {
+        let mut dims = Ok(Vec::new());
+        for item in items {
+            let dim = self.read(item);
+            dims = self.both(dims, dim).map(|(mut dims, dim)| {
+                dims.push(dim);
+                dims
+            });
+        }
+        dims
+    }
+
+    /// The variable that is declared at a place.
+    pub(super) fn declared_at(&self, span: Span) -> Option<&Name> {
+        self.vars.iter().find(|var| var.span == span).map(|var| &var.name)
+    }
+
+    /// The names of the declared variables.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.vars.iter().map(|var| var.name.as_str())
+    }
+
     /// Reads the parts of a `Callable` annotation, whose quoted names are its own.
     pub fn in_callable<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.callable.replace((BTreeSet::new(), CallablePart::Parameters));
@@ -92,7 +144,15 @@ impl DimTable {
             let inner = parse_expression(text, expr.span.start + 1)?;
             return self.expression(&inner, Quoting::Quoted);
         }
-        self.expression(expr, Quoting::Plain)
+        let read = self.expression(expr, Quoting::Plain);
+        // Quoted, a name alone binds itself; a larger expression checks what something else binds.
+        let is_name = matches!(expr.kind, ExprKind::Name(_));
+        read.map_err(|mut diagnostic| {
+            if !is_name && diagnostic.code == codes::UNDECLARED_DIM && self.quoted_declares {
+                diagnostic.fix = None;
+            }
+            diagnostic
+        })
     }
 
     fn expression(&mut self, expr: &Expr, quoting: Quoting) -> Read<Dim> {
@@ -149,13 +209,36 @@ impl DimTable {
         if self.find(name).is_some() {
             return Ok(Dim::Var(name.clone()));
         }
+        Err(self.undeclared(name, span, quoting))
+    }
+
+    fn undeclared(&mut self, name: &Name, span: Span, quoting: Quoting) -> Diagnostic {
         let message = format!("symbolic variable `{name}` is not declared");
-        let help = if self.quoted_declares {
-            format!("in a signature, quote the expression that binds it: \"{name}\"")
+        let found = Diagnostic::error(codes::UNDECLARED_DIM, span, message);
+        let near = suggest::nearest(name, self.names());
+        let foreign = foreign::dtype(name)
+            .map(|dtype| format!("the dtype stands second, in quotes: \"{dtype}\""));
+        let found = if let Some(help) = foreign {
+            found.with_label("a dtype, where a dim is expected").with_help(help)
+        } else if self.quoted_declares {
+            let help = format!("in a signature, quote the expression that binds it: \"{name}\"");
+            let fixed = found.with_label("a dim that is not in quotes").with_help(help);
+            if quoting == Quoting::Plain { fixed.with_fix(format!("\"{name}\"")) } else { fixed }
+        } else if !near.is_empty() {
+            found.with_label("no variable has this name").with_suggestions(&near)
+        } else if self.is_result {
+            found.with_label("no parameter binds it").with_help(format!(
+                "a parameter binds it: `Tensor((\"{name}\", 4), \"f32\")`; or the body does: \
+                 `{name} = sym_var()` and `match_cast(value, Tensor(({name}, 4), \"f32\"))`"
+            ))
         } else {
-            format!("declare it: `{name} = sym_var()`")
+            let help = format!("declare it: `{name} = sym_var()`");
+            found.with_label("used as a dim").with_help(help)
         };
-        Err(Diagnostic::error(codes::UNDECLARED_DIM, span, message).with_help(help))
+        // Further uses are the same mistake.
+        let quoted_declares = self.quoted_declares;
+        self.declare(name, span).in_signature |= quoted_declares;
+        found
     }
 }
 

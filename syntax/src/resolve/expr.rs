@@ -11,8 +11,10 @@ use crate::ast::{Argument, Expr as AstExpr, ExprKind, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::foreign;
 use crate::ir::{Atom, Callee, Expr};
 use crate::span::Span;
+use crate::suggest;
 use std::sync::Arc;
 
 impl Resolver<'_> {
@@ -95,12 +97,49 @@ impl Resolver<'_> {
             "nan" => return Some(Atom::Float(f64::NAN)),
             _ => {}
         }
-        let message = match self.scope.why_hidden(name) {
-            Some(why) => format!("`{name}` is not seen here: it {why}"),
-            None => format!("nothing binds `{name}`"),
-        };
-        self.error(codes::UNKNOWN_NAME, expr.span, message);
+        if let Some(why) = self.scope.why_hidden(name) {
+            let message = format!("`{name}` is not visible here: it {why}");
+            let found = Diagnostic::error(codes::UNKNOWN_NAME, expr.span, message);
+            self.diagnostics.push(found.with_label("not visible here"));
+        } else if self.scope.undefined.insert(name.clone()) {
+            let found = self.undefined(name, expr.span);
+            self.diagnostics.push(found);
+        }
         None
+    }
+
+    fn undefined(&self, name: &Name, span: Span) -> Diagnostic {
+        let message = format!("undefined name `{name}`");
+        let found = Diagnostic::error(codes::UNKNOWN_NAME, span, message)
+            .with_label("nothing in scope has this name");
+        let word = match name.as_str() {
+            "true" => Some("True"),
+            "false" => Some("False"),
+            "null" | "none" => Some("None"),
+            _ => None,
+        };
+        if let Some(word) = word {
+            return found.with_suggestions(&[word]);
+        }
+        let visible = self.scope.visible();
+        let near = suggest::nearest(name, visible.iter().copied());
+        if !near.is_empty() {
+            return found.with_suggestions(&near);
+        }
+        if let Some(dtype) = foreign::dtype(name) {
+            let help = format!("a dtype stands in quotes: \"{dtype}\"");
+            return found.with_help(help).with_fix(format!("\"{dtype}\""));
+        }
+        let dims: Vec<_> = self.scope.dims.names().collect();
+        let seen = if dims.is_empty() {
+            String::new()
+        } else {
+            format!("; symbolic variables here: {}", suggest::quoted(&dims))
+        };
+        found.with_help(format!(
+            "bind it before: `{name} = ...`; a symbolic variable is bound by a parameter, `Tensor((\"{name}\",), ...)`, \
+             or by a `match_cast`{seen}"
+        ))
     }
 
     fn annotation(&mut self, expr: &AstExpr) -> Option<Atom> {
@@ -110,12 +149,9 @@ impl Resolver<'_> {
 
     /// Infix arithmetic is of symbolic expressions only.
     fn arithmetic(&mut self, expr: &AstExpr) -> Option<Atom> {
-        if let Some(name) = self.variable_in(expr) {
-            let message =
-                format!("`{name}` is no symbolic variable: infix arithmetic is of dims only");
-            let help = "use an operator of the table: `add(x, y)`, `negative(x)`, …";
-            let diagnostic = Diagnostic::error(codes::EXPRESSION, expr.span, message);
-            self.diagnostics.push(diagnostic.with_help(help));
+        if self.has_tensor(expr) {
+            let diagnostic = self.infix_on_tensors(expr);
+            self.diagnostics.push(diagnostic);
             return None;
         }
         let read = self.scope.dims.read(expr);

@@ -7,7 +7,7 @@ use super::scope::{Builder, FunctionScope, Globals};
 use super::sym_var::{call_of, declare_all, is_sym_var, read_attr};
 use crate::Name;
 use crate::ast::{Def, Expr, ExprKind, Identifier, Statement, StatementKind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Applicability, Diagnostic, Fix, Part};
 use crate::ir::{Atom, Attrs, BlockKind, Body, Expr as IrExpr, Function, Lambda, VarId, renumber};
 use crate::span::Span;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ impl Resolver<'_> {
 
     /// The value, or a diagnostic noted.
     pub(super) fn note<T>(&mut self, read: Result<T, Diagnostic>) -> Option<T> {
+        self.diagnostics.append(&mut self.scope.dims.further);
         read.map_err(|diagnostic| self.diagnostics.push(diagnostic)).ok()
     }
 
@@ -56,7 +57,7 @@ impl Resolver<'_> {
         let params = self.parameters(def);
         declare_all(&def.body, &mut self.scope.dims, self.diagnostics);
         let result = def.returns.as_ref().map(|returns| {
-            let read = annotation_of_expr(returns, &mut self.scope.dims);
+            let read = self.scope.dims.in_result(|dims| annotation_of_expr(returns, dims));
             self.note(read)
         });
         let mut attrs = Attrs::new();
@@ -159,10 +160,35 @@ impl Resolver<'_> {
                     );
                 }
             } else {
+                let before = self.diagnostics.len();
                 self.statement(statement, builder, attrs, place);
+                self.offer_declarations(statement, before);
             }
         }
         returned
+    }
+
+    /// A `match_cast` binds the symbolic variables that it lacks declarations of: a line before it declares them.
+    fn offer_declarations(&mut self, statement: &Statement, before: usize) {
+        let StatementKind::Assign { value, .. } = &statement.kind else { return };
+        if call_of(value, "match_cast").is_none() {
+            return;
+        }
+        let start = statement.span.start;
+        for diagnostic in &mut self.diagnostics[before..] {
+            let name = self.scope.dims.declared_at(diagnostic.primary.span);
+            if diagnostic.code == codes::UNDECLARED_DIM
+                && diagnostic.fix.is_none()
+                && let Some(name) = name
+            {
+                diagnostic.fix = Some(Box::new(Fix {
+                    span: Span { start, end: start },
+                    part: Part::Whole,
+                    replacement: format!("{name} = sym_var()\n"),
+                    applicability: Applicability::Certain,
+                }));
+            }
+        }
     }
 
     fn statement(

@@ -9,6 +9,7 @@ pub mod constant;
 pub mod dim;
 mod expr;
 mod graph;
+mod infix;
 mod outputs;
 mod scope;
 mod sym_var;

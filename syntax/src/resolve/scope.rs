@@ -60,11 +60,15 @@ pub(super) struct FunctionScope<'a> {
     /// Variables of dataflow blocks without `output(...)`, by index.
     pub(super) open_outputs: BTreeSet<usize>,
     scopes: Vec<Names>,
+    /// Undefined names that were reported.
+    pub(super) undefined: HashSet<Name>,
     /// Names that are bound somewhere but not seen here, with why.
     hidden: HashMap<Name, &'static str>,
     /// Every name in the text of the function: fresh ones avoid them, and those of the module.
     taken: HashSet<Name>,
     next_fresh: usize,
+    /// The fresh names.
+    fresh: HashSet<Name>,
 }
 
 impl<'a> FunctionScope<'a> {
@@ -77,9 +81,11 @@ impl<'a> FunctionScope<'a> {
             dims: DimTable::default(),
             open_outputs: BTreeSet::new(),
             scopes: vec![Names::default()],
+            undefined: HashSet::new(),
             hidden: HashMap::new(),
             taken,
             next_fresh: 0,
+            fresh: HashSet::new(),
         }
     }
 
@@ -93,6 +99,14 @@ impl<'a> FunctionScope<'a> {
 
     pub(super) fn find(&self, name: &Name) -> Option<VarId> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name).copied())
+    }
+
+    /// The names in scope as the text has them, in order.
+    pub(super) fn visible(&self) -> BTreeSet<&str> {
+        let vars = self.scopes.iter().flat_map(|scope| scope.0.keys());
+        // Fresh names are no one's.
+        let vars = vars.filter(|name| !self.fresh.contains(*name)).map(Name::as_str);
+        vars.chain(self.dims.names()).chain(self.globals.keys().map(Name::as_str)).collect()
     }
 
     /// Where a name that is about to be bound is bound already.
@@ -141,6 +155,7 @@ impl<'a> FunctionScope<'a> {
             let name = Name::from(format!("lv{}", self.next_fresh));
             self.next_fresh += 1;
             if !self.globals.contains_key(&name) && self.taken.insert(name.clone()) {
+                self.fresh.insert(name.clone());
                 return name;
             }
         }

@@ -78,6 +78,7 @@ impl TensorResolver<'_> {
 
     /// The value, or a diagnostic noted.
     pub(super) fn note<T>(&mut self, read: Read<T>) -> Option<T> {
+        self.diagnostics.append(&mut self.dims.further);
         read.map_err(|diagnostic| self.diagnostics.push(diagnostic)).ok()
     }
 

@@ -25,9 +25,13 @@ impl TensorResolver<'_> {
             ExprKind::Subscript { base, indices } => self.load(base, indices),
             ExprKind::Unary(op, operand) => self.unary(*op, operand),
             ExprKind::Binary(op, operands) => {
+                let symbol = op.symbol();
                 let Some(op) = bin_op(*op) else {
-                    let found = wrong(expr.span, "there is no operator `**`");
-                    return found.map_err(|found: Diagnostic| found.with_help("write `pow(x, y)`"));
+                    let found =
+                        wrong(expr.span, format!("there is no operator `{symbol}` of scalars"));
+                    let help =
+                        if symbol == "**" { "write `pow(x, y)`" } else { "write a loop with `+=`" };
+                    return found.map_err(|found: Diagnostic| found.with_help(help));
                 };
                 let a = self.expr(&operands.0)?;
                 let b = self.expr(&operands.1)?;
@@ -172,6 +176,6 @@ fn bin_op(op: BinaryOp) -> Option<BinOp> {
         BinaryOp::Div => BinOp::Div,
         BinaryOp::FloorDiv => BinOp::FloorDiv,
         BinaryOp::Mod => BinOp::Mod,
-        BinaryOp::Power => return None,
+        BinaryOp::Power | BinaryOp::MatMul => return None,
     })
 }

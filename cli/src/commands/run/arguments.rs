@@ -1,7 +1,7 @@
 //! The arguments of the entry function, from `--input`, `--params`, `--sym` and `--random`.
 
 use crate::args::RunArgs;
-use crate::commands::nearest::unknown;
+use crate::commands::unknown::unknown;
 use crate::exit::{Exit, Failure};
 use crate::files::read_tensor;
 use relax_program::signature::{bind, random_value};
@@ -104,6 +104,7 @@ impl<'a> Inputs<'a> {
         context.read(name, spec, Some(annotation)).map_err(|why| {
             let part = spec.get(why.span.start as usize..why.span.end as usize);
             let part = part.filter(|part| part.len() < spec.trim().len() && !part.is_empty());
+            let part = part.filter(|part| !why.message.contains(&format!("`{part}`")));
             let at = part.map_or_else(String::new, |part| format!(" at `{}`", shortened(part)));
             let exit = if exceeds.get() { Exit::Stopped } else { Exit::Usage };
             Failure::Message { exit, text: format!("--input {name}: {why}{at}") }

@@ -1,0 +1,109 @@
+//! Files that are no text, told by their first bytes, with what to do with them instead.
+
+use relax_runtime::file::MAGIC as MODULE_MAGIC;
+use relax_syntax::codes;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::span::Span;
+
+/// Bytes of an archive in which the names of its first members are looked for.
+const BEGIN: usize = 4096;
+
+/// A kind of file.
+struct Kind {
+    what: &'static str,
+    /// What to do; `FILE` stands for its name.
+    help: &'static str,
+}
+
+const ONNX: Kind = Kind {
+    what: "an ONNX model",
+    help: "`relax import FILE -o model.rx --params model.safetensors` makes a program of it; \
+           `relax run`, `bench` and `build` take it as it is",
+};
+const MODULE: Kind = Kind {
+    what: "a module file of `relax build`",
+    help: "`relax run FILE` and `relax bench FILE` run it; give the program it was built from here",
+};
+const PYTORCH: Kind = Kind {
+    what: "a PyTorch file",
+    help: "export the model with `torch.onnx.export(model, args, \"model.onnx\", dynamo=True)`, and import that",
+};
+const NPZ: Kind = Kind {
+    what: "NumPy arrays (.npz)",
+    help: "values of parameters are given as `--input NAME=@FILE:member`",
+};
+const NPY: Kind = Kind {
+    what: "a NumPy array (.npy)",
+    help: "the value of a parameter is given as `--input NAME=@FILE`",
+};
+const SAFETENSORS: Kind = Kind {
+    what: "a safetensors file",
+    help: "weights are given as `--params FILE`, beside a program",
+};
+const ZIP: Kind = Kind { what: "a zip archive", help: "unpack it" };
+const GZIP: Kind = Kind { what: "gzip data", help: "decompress it: `gunzip FILE`" };
+const ELF: Kind = Kind { what: "machine code (ELF)", help: "give the text of a program (.rx)" };
+const HDF5: Kind = Kind { what: "an HDF5 file", help: "export the model to ONNX, and import that" };
+const PICKLE: Kind = Kind {
+    what: "a Python pickle",
+    help: "export the model to ONNX, and import that; a pickle is never executed here",
+};
+const TFLITE: Kind = Kind {
+    what: "a TensorFlow Lite model",
+    help: "convert it to ONNX (`python -m tf2onnx.convert`), and import that",
+};
+const GGUF: Kind = Kind { what: "a GGUF file", help: "export the model to ONNX, and import that" };
+const UTF16: Kind = Kind { what: "UTF-16 text", help: "store the file as UTF-8" };
+
+/// The error for bytes that are a known kind of file, and no text.
+pub(crate) fn refused(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
+    let kind = kind(bytes)?;
+    let message = format!("{name}: expected the text of a program, found {}", kind.what);
+    let found = Diagnostic::error(codes::UTF8, Span::default(), message);
+    Some(found.with_help(kind.help.replace("FILE", name)))
+}
+
+fn kind(bytes: &[u8]) -> Option<Kind> {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    let begin = &bytes[..bytes.len().min(BEGIN)];
+    let holds = |word: &[u8]| begin.windows(word.len()).any(|window| window == word);
+    Some(match bytes {
+        _ if starts(MODULE_MAGIC.as_slice()) => MODULE,
+        _ if starts(b"PK\x03\x04") && holds(b"data.pkl") => PYTORCH,
+        _ if starts(b"PK\x03\x04") && holds(b".npy") => NPZ,
+        _ if starts(b"PK\x03\x04") => ZIP,
+        _ if starts(b"\x93NUMPY") => NPY,
+        _ if starts(b"\x7fELF") => ELF,
+        _ if starts(b"\x1f\x8b") => GZIP,
+        _ if starts(b"\x89HDF\r\n") => HDF5,
+        _ if starts(b"GGUF") && !bytes.is_ascii() => GGUF,
+        _ if starts(b"\xff\xfe") || starts(b"\xfe\xff") => UTF16,
+        [_, _, _, _, b'T', b'F', b'L', b'3', ..] => TFLITE,
+        [0x80, 2..=5, ..] => PICKLE,
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => SAFETENSORS,
+        // A field of a protobuf message: the version of the IR, and the next field.
+        [0x08, 1..=0x7f, next, ..] if matches!(next & 7, 0 | 2) && !bytes.is_ascii() => ONNX,
+        [0x08, 1..=0x7f, 0x12 | 0x3a | 0x42, ..] => ONNX,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let what = |bytes: &[u8]| kind(bytes).map(|kind| kind.what);
+        assert_eq!(what(b"PK\x03\x04....x/data.pkl"), Some(PYTORCH.what));
+        assert_eq!(what(b"PK\x03\x04....x.npy"), Some(NPZ.what));
+        assert_eq!(what(b"\x40\0\0\0\0\0\0\0{\"w\":"), Some(SAFETENSORS.what));
+        assert_eq!(what(b"\x08\x0a\x12\x07pytorch"), Some(ONNX.what));
+        assert_eq!(what(b"\x80\x02}q"), Some(PICKLE.what));
+        for text in
+            [&b""[..], b"def main(x: Object):\n    return x\n", b"PK = 1", b"# \xc3\xa4", b"\xff"]
+        {
+            assert_eq!(what(text), None);
+        }
+    }
+}
