@@ -103,7 +103,6 @@ pub const FUNCTIONS: &[(&str, Ours)] = &[
     ("array", Form("const([1.0, 2.0], \"f32\")")),
     ("parameter", Form("param(\"name\", Tensor((4, 4), \"f32\"))")),
     ("shape", Operator("shape_of")),
-    ("size", Operator("shape_of")),
 ];
 
 /// Keyword arguments; several candidates, of which an operator has at most one.
@@ -116,7 +115,6 @@ pub const KEYWORDS: &[(&str, &str)] = &[
     ("axis", "axes"),
     ("keepdim", "keepdims"),
     ("keep_dims", "keepdims"),
-    ("keepdims", "keepdim"),
     ("perm", "axes"),
     ("eps", "epsilon"),
     ("kernel_size", "pool_size"),

@@ -163,7 +163,7 @@ impl<'s> WholeLoopStores<'s> {
 /// to `(n - 1) // 64 + 1` and `i` to 64, or to `min(64, n)`.
 struct Blocks {
     loops: [ScalarId; 2],
-    /// `block * 64 + i < n`, for places of the last block that are past the end.
+    /// `i < n - block * 64`, for places of the last block that are past the end.
     guard: TExpr,
     /// There are none.
     is_even: bool,
@@ -196,7 +196,8 @@ impl Blocks {
         };
         let is_even = matches!(extent, TExpr::Int(extent) if extent % size == 0);
         let goes = outer.stop == count && sizes.contains(&inner.stop);
-        let guard = binary(BinOp::Less, index.clone(), extent);
+        let left = binary(BinOp::Sub, extent, both.0.clone());
+        let guard = binary(BinOp::Less, both.1.clone(), left);
         goes.then_some(Self { loops: [block, within], guard, is_even })
     }
 }

@@ -68,14 +68,17 @@ impl Limits {
         };
         let highest = value(dim, &last_iteration(&self.highest, loops));
         let number = highest.filter(|value| *value <= HIGHEST).map(|_| Dim::Int(HIGHEST));
-        let fits = |limit: &&Dim| {
+        let fits = |limit: &Dim, times: i64| {
             samples.iter().all(|sample| match (value(dim, sample), value(limit, sample)) {
-                (Some(dim), Some(limit)) => dim <= limit,
+                (Some(dim), Some(limit)) => dim <= limit.saturating_mul(times),
                 // What has no value in a sample may have one elsewhere.
                 _ => limit.as_int().is_none(),
             })
         };
-        number.into_iter().chain(self.limits.iter().filter(fits).take(MOST).cloned()).collect()
+        let below = self.limits.iter().filter(|limit| fits(limit, 1)).take(MOST);
+        // Under a condition, as for the last of some blocks, the last iteration may be far from what it comes to.
+        let about = self.limits.iter().filter(|limit| fits(limit, 2) && !fits(limit, 1)).take(1);
+        number.into_iter().chain(below.chain(about).cloned()).collect()
     }
 }
 
