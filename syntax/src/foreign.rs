@@ -121,7 +121,6 @@ pub const KEYWORDS: &[(&str, &str)] = &[
     ("stride", "strides"),
     ("pads", "padding"),
     ("dilations", "dilation"),
-    ("min", "a_min"),
     ("newshape", "shape"),
     ("size", "shape"),
     ("to", "dtype"),
