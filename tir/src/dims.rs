@@ -18,19 +18,15 @@ pub fn as_expr(dim: &Dim) -> TExpr {
         (DimOp::Add, TExpr::Int(0), _) | (DimOp::Mul, TExpr::Int(1), _) => b,
         (DimOp::Add | DimOp::Sub, _, TExpr::Int(0)) => a,
         (DimOp::Mul | DimOp::FloorDiv | DimOp::CeilDiv, _, TExpr::Int(1)) => a,
-        (DimOp::Add, ..) => binary(BinOp::Add, a, b),
-        (DimOp::Sub, ..) => binary(BinOp::Sub, a, b),
-        (DimOp::Mul, ..) => binary(BinOp::Mul, a, b),
-        (DimOp::FloorDiv, ..) => binary(BinOp::FloorDiv, a, b),
-        (DimOp::FloorMod, ..) => binary(BinOp::Mod, a, b),
-        (DimOp::Min, ..) => binary(BinOp::Min, a, b),
-        (DimOp::Max, ..) => binary(BinOp::Max, a, b),
-        (DimOp::CeilDiv, ..) => negated(binary(BinOp::FloorDiv, negated(a), b)),
+        (DimOp::Add, ..) => TExpr::binary(BinOp::Add, a, b),
+        (DimOp::Sub, ..) => TExpr::binary(BinOp::Sub, a, b),
+        (DimOp::Mul, ..) => TExpr::binary(BinOp::Mul, a, b),
+        (DimOp::FloorDiv, ..) => TExpr::binary(BinOp::FloorDiv, a, b),
+        (DimOp::FloorMod, ..) => TExpr::binary(BinOp::Mod, a, b),
+        (DimOp::Min, ..) => TExpr::binary(BinOp::Min, a, b),
+        (DimOp::Max, ..) => TExpr::binary(BinOp::Max, a, b),
+        (DimOp::CeilDiv, ..) => negated(TExpr::binary(BinOp::FloorDiv, negated(a), b)),
     }
-}
-
-fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
 }
 
 /// The sign of a literal belongs to it, as in text.

@@ -6,7 +6,7 @@ use crate::workspaces::is_forgotten;
 use relax_semantics::tir::walk::accesses;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BufferId, Param, Stmt, StmtKind};
+use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether workspaces among the parameters may lose their stores as allocated buffers do.
@@ -36,8 +36,7 @@ pub fn forwarded(
     }
     let plain = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..));
     let allowed = |buffer: BufferId| {
-        let hidden =
-            !program.params.contains(&Param::Buffer(buffer)) || workspaces == Workspaces::Forwarded;
+        let hidden = !program.is_param(buffer) || workspaces == Workspaces::Forwarded;
         hidden && is_forgotten(program, buffer) && program.buffer(buffer).shape.iter().all(plain)
     };
     let found = found

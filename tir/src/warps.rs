@@ -48,12 +48,8 @@ fn scalar(id: ScalarId) -> TExpr {
     TExpr::Scalar(id)
 }
 
-fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
-}
-
 fn by(op: BinOp, a: TExpr, b: i64) -> TExpr {
-    binary(op, a, TExpr::Int(b))
+    TExpr::binary(op, a, TExpr::Int(b))
 }
 
 impl WarpProduct {
@@ -62,11 +58,11 @@ impl WarpProduct {
     pub fn element(&self) -> [TExpr; 2] {
         let ([r, c], [row, column]) = (self.own, &self.firsts);
         let half = by(BinOp::Mul, scalar(r), ROWS / 2);
-        let row = binary(BinOp::Add, row.clone(), half);
-        let row = binary(BinOp::Add, row, by(BinOp::FloorDiv, scalar(self.lane), 4));
+        let row = TExpr::binary(BinOp::Add, row.clone(), half);
+        let row = TExpr::binary(BinOp::Add, row, by(BinOp::FloorDiv, scalar(self.lane), 4));
         let pair = by(BinOp::Mul, by(BinOp::Mod, scalar(self.lane), 4), 2);
-        let column = binary(BinOp::Add, column.clone(), pair);
-        [row, binary(BinOp::Add, column, scalar(c))]
+        let column = TExpr::binary(BinOp::Add, column.clone(), pair);
+        [row, TExpr::binary(BinOp::Add, column, scalar(c))]
     }
 
     /// Where a sum of a thread lies.
@@ -87,7 +83,7 @@ impl WarpProduct {
             TExpr::Cast(DType::F32, Box::new(load))
         };
         let [a, b] = self.tiles;
-        let value = binary(BinOp::Mul, factor(a, row), factor(b, column));
+        let value = TExpr::binary(BinOp::Mul, factor(a, row), factor(b, column));
         let (buffer, indices, update) = (self.sums, self.indices(), Some(BinOp::Add));
         let adds = Stmt { kind: StmtKind::Store { buffer, indices, update, value }, span };
         let [r, c] = self.own.map(|var| (var, 2));

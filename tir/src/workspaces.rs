@@ -2,7 +2,7 @@
 //! program, so what it leaves in them is nobody's business.
 
 use relax_syntax::Name;
-use relax_syntax::ir::tensor::{BufferId, Param};
+use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};
 
 /// The attribute that names them.
@@ -25,5 +25,5 @@ pub fn is_workspace(program: &TensorProgram, buffer: BufferId) -> bool {
 /// Whether nothing sees the elements of a buffer after the program.
 #[must_use]
 pub fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
-    !program.params.contains(&Param::Buffer(buffer)) || is_workspace(program, buffer)
+    !program.is_param(buffer) || is_workspace(program, buffer)
 }

@@ -4,7 +4,7 @@
 //! factor itself is never in memory.
 
 use crate::OUT_OF_MEMORY;
-use crate::multiply::{at_most_one_place, lone};
+use crate::multiply::at_most_one_place;
 use crate::outline::Outlined;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
@@ -68,7 +68,7 @@ impl Printer<'_, '_> {
         let of_right = |item: &Loop| mentions(std::slice::from_ref(&right), item.var);
         let of_left = |item: &Loop| mentions(left.indices, item.var);
         let columns = self.chain(&sum.loops, &[out], &|item| of_right(item) && !of_left(item));
-        let last = lone(out.indices.last()?);
+        let last = out.indices.last()?.as_scalar();
         let rows = self.chain(&sum.loops, &[left, out], &|item| of_left(item) && !of_right(item));
         let along = self.chain(&sum.along, &[left], &|item| of_left(item) && of_right(item));
         let fits = columns.last().is_some_and(|item| Some(item.var) == last)
@@ -208,7 +208,7 @@ impl Printer<'_, '_> {
             {
                 let own = std::slice::from_ref(last);
                 side_by_side &= !mentions(before, column.var)
-                    && (lone(last) == Some(column.var) || !mentions(own, column.var));
+                    && (last.as_scalar() == Some(column.var) || !mentions(own, column.var));
             }
         });
         if !side_by_side {

@@ -100,7 +100,7 @@ impl Printer<'_, '_> {
     fn roles<'s>(&self, product: &Product<'s>) -> Option<Roles<'s>> {
         let [a, b] = product.factors;
         let along = product.along.var;
-        let last = lone(product.out.indices.last()?)?;
+        let last = product.out.indices.last()?.as_scalar()?;
         let (left, right) = match (mentions(a.indices, last), mentions(b.indices, last)) {
             (false, true) => (a, b),
             (true, false) => (b, a),
@@ -146,7 +146,7 @@ impl Printer<'_, '_> {
     /// Whether in both accesses a step of `outer` is a whole round of `inner`.
     pub(crate) fn follows(&self, accesses: &[At], outer: &Loop, inner: &Loop) -> bool {
         accesses.iter().all(|at| {
-            let place = |var| at.indices.iter().position(|index| lone(index) == Some(var));
+            let place = |var| at.indices.iter().position(|index| index.as_scalar() == Some(var));
             let (Some(first), Some(second)) = (place(outer.var), place(inner.var)) else {
                 return false;
             };
@@ -355,7 +355,7 @@ impl Printer<'_, '_> {
             let mentioned = |panels: Panels| mentions(std::slice::from_ref(index), panels.column);
             in_panels.is_some_and(mentioned)
         };
-        let starts = at.indices.iter().zip(values).map(|(index, text)| match lone(index) {
+        let starts = at.indices.iter().zip(values).map(|(index, text)| match index.as_scalar() {
             Some(var) if inner.contains(&var) => "0".to_owned(),
             _ if of_panels(index) => "0".to_owned(),
             _ => text,
@@ -368,7 +368,7 @@ impl Printer<'_, '_> {
 
     /// How far apart elements are along a loop.
     pub(crate) fn stride(&self, at: At, var: ScalarId) -> String {
-        let Some(place) = at.indices.iter().position(|index| lone(index) == Some(var)) else {
+        let Some(place) = at.indices.iter().position(|index| index.as_scalar() == Some(var)) else {
             return "0".to_owned();
         };
         let after = self.extent_names(at.buffer).split_off(place + 1);
@@ -376,13 +376,9 @@ impl Printer<'_, '_> {
     }
 }
 
-pub(crate) fn lone(index: &TExpr) -> Option<ScalarId> {
-    if let TExpr::Scalar(var) = index { Some(*var) } else { None }
-}
-
 /// Whether a loop variable is an index of its own, or none of them mentions it.
 pub(crate) fn at_most_one_place(at: At, var: ScalarId) -> bool {
-    let own = at.indices.iter().filter(|index| lone(index) == Some(var)).count();
+    let own = at.indices.iter().filter(|index| index.as_scalar() == Some(var)).count();
     let within = at.indices.iter().filter(|index| mentions(std::slice::from_ref(*index), var));
     own == within.count() && own <= 1
 }

@@ -9,7 +9,7 @@ use crate::Sums;
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
-use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_tir::analysis::dependence::{Nest, are_independent};
 use relax_tir::products::Product;
 
@@ -74,7 +74,7 @@ impl Printer<'_, '_> {
     pub(crate) fn outermost(&mut self, statements: &[Stmt]) {
         let binds = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Let { .. });
         // Maps of the program's own are not at hand in parts.
-        let is_own = |buffer: &BufferId| !self.program.params.contains(&Param::Buffer(*buffer));
+        let is_own = |buffer: &BufferId| !self.program.is_param(*buffer);
         let spreads = !self.watched.keys().any(is_own) && !statements.iter().any(binds);
         self.facts.push();
         let within = self.learned.clone();

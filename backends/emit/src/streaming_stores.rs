@@ -5,7 +5,7 @@
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BufferId, Intrinsic, Loop, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Intrinsic, Loop, Stmt, StmtKind, TExpr};
 use relax_tir::products::{flat, mentions};
 use relax_tir::workspaces::is_workspace;
 
@@ -22,7 +22,7 @@ impl Printer<'_, '_> {
     ) -> bool {
         let Some((buffer, indices, value)) = lone_store(body) else { return false };
         let info = self.program.buffer(buffer);
-        let is_result = self.program.params.contains(&Param::Buffer(buffer))
+        let is_result = self.program.is_param(buffer)
             && !is_workspace(self.program, buffer)
             && info.dtype == DType::F32;
         let Some((last, outer)) = indices.split_last() else { return false };

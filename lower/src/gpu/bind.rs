@@ -1,7 +1,7 @@
 //! One nest of loops as a kernel: the loops whose iterations are apart become threads, the others stay in the thread.
 
 use super::Limits;
-use super::expressions::{add, binary, ceil_divide, extent, least, multiply, thread_loop};
+use super::expressions::{add, ceil_divide, extent, least, multiply, thread_loop};
 use super::scope_promotion::{Nearer, own_elements};
 use super::storage::{Spread, spread};
 use super::vectorize::{self, vectors};
@@ -291,7 +291,7 @@ pub(super) fn indexed(
     parts.extend(body);
     let first = Stmt { kind: StmtKind::Let { var, value: at }, span };
     let Some(count) = count else { return [vec![first], parts].concat() };
-    let condition = binary(BinOp::Less, TExpr::Scalar(var), count.clone());
+    let condition = TExpr::binary(BinOp::Less, TExpr::Scalar(var), count.clone());
     let guarded = StmtKind::If { condition, then: parts, otherwise: Vec::new() };
     vec![first, Stmt { kind: guarded, span }]
 }
@@ -309,11 +309,11 @@ pub(super) fn taken_apart(
     for (number, (item, extent)) in loops.iter().zip(extents).enumerate().rev() {
         let quotient = match &behind {
             TExpr::Int(1) => TExpr::Scalar(var),
-            _ => binary(BinOp::FloorDiv, TExpr::Scalar(var), behind.clone()),
+            _ => TExpr::binary(BinOp::FloorDiv, TExpr::Scalar(var), behind.clone()),
         };
         let part = match number {
             0 => quotient,
-            _ => binary(BinOp::Mod, quotient, extent.clone()),
+            _ => TExpr::binary(BinOp::Mod, quotient, extent.clone()),
         };
         writer.is_bound(item.var);
         let kind = StmtKind::Let { var: item.var, value: add(item.start.clone(), part) };

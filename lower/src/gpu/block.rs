@@ -9,7 +9,7 @@
 
 use super::Limits;
 use super::bind::{count, indexed, named, rows_grid, rows_together_grid, taken_apart};
-use super::expressions::{add, binary, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply};
 use super::rows::{Group, Renamed};
 use super::scope_promotion::Nearer;
 use super::steps::{Reduction, Role, Step, reduction};
@@ -42,7 +42,7 @@ struct Together {
 impl Together {
     /// The last block may have places that no row is left for.
     fn is_there(&self) -> TExpr {
-        binary(BinOp::Less, TExpr::Scalar(self.row), self.count.clone())
+        TExpr::binary(BinOp::Less, TExpr::Scalar(self.row), self.count.clone())
     }
 }
 
@@ -316,7 +316,7 @@ impl<'w> Kernel<'w> {
         self.wait_for(&reads, &writes, true);
         self.first_wrote.extend(&writes);
         let body = self.for_all(body);
-        let is_first = binary(BinOp::Equal, TExpr::Scalar(self.thread), TExpr::Int(0));
+        let is_first = TExpr::binary(BinOp::Equal, TExpr::Scalar(self.thread), TExpr::Int(0));
         if let Some(Stmt { kind: StmtKind::If { condition, then, .. }, .. }) = self.body.last_mut()
             && *condition == is_first
         {
@@ -404,11 +404,11 @@ impl<'w> Kernel<'w> {
         for level in (0..self.threads.ilog2()).rev() {
             let apart = TExpr::Int(1 << level);
             let thread = TExpr::Scalar(self.thread);
-            let other = self.element(binary(BinOp::Add, thread.clone(), apart.clone()));
+            let other = self.element(TExpr::binary(BinOp::Add, thread.clone(), apart.clone()));
             let other = TExpr::Load { buffer: part, indices: other };
             let own = self.element(thread.clone());
             let then = vec![combined(op, part, own, other, self.span)];
-            let condition = binary(BinOp::Less, thread, apart);
+            let condition = TExpr::binary(BinOp::Less, thread, apart);
             self.emit(StmtKind::Barrier);
             self.emit(StmtKind::If { condition, then, otherwise: Vec::new() });
         }
@@ -425,7 +425,7 @@ fn combined(op: BinOp, buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span
         BinOp::Add | BinOp::Mul => StmtKind::Store { buffer, indices, update: Some(op), value },
         _ => {
             let cell = TExpr::Load { buffer, indices: indices.clone() };
-            StmtKind::Store { buffer, indices, update: None, value: binary(op, cell, value) }
+            StmtKind::Store { buffer, indices, update: None, value: TExpr::binary(op, cell, value) }
         }
     };
     Stmt { kind, span }

@@ -6,7 +6,7 @@
 
 use super::Choices;
 use super::Order;
-use super::expressions::{binary, extent};
+use super::expressions::extent;
 use super::register_tiles;
 use super::tiles::Product;
 use super::warps::{self, Warps};
@@ -30,7 +30,7 @@ impl Version {
     fn either(class: Class, times: TExpr, other: Class) -> Vec<Self> {
         let rest = match &times {
             TExpr::Int(times) => TExpr::Int(1 - times),
-            times => binary(BinOp::Sub, TExpr::Int(1), times.clone()),
+            times => TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone()),
         };
         let both = [Self { class, times }, Self { class: other, times: rest }];
         both.into_iter().filter(|version| version.times != TExpr::Int(0)).collect()
@@ -92,8 +92,8 @@ fn learned(product: &Product, tree: &Tree, nearest: &dyn Fn(Class) -> Class) -> 
     let open = [&product.i, &product.j, &product.k].into_iter().find(|item| known(item).is_none());
     match (found.as_slice(), open) {
         ([.., (_, below), (start, class)], Some(item)) => {
-            let whole = binary(BinOp::FloorDiv, extent(item), TExpr::Int(*start));
-            let times = binary(BinOp::Min, whole, TExpr::Int(1));
+            let whole = TExpr::binary(BinOp::FloorDiv, extent(item), TExpr::Int(*start));
+            let times = TExpr::binary(BinOp::Min, whole, TExpr::Int(1));
             Version::either(*class, times, *below)
         }
         ([.., (_, class)], _) => Version::always(*class),

@@ -3,15 +3,11 @@
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use relax_syntax::span::Span;
 
-pub(super) fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
-}
-
 pub(super) fn add(a: TExpr, b: TExpr) -> TExpr {
     match (&a, &b) {
         (TExpr::Int(0), _) => b,
         (_, TExpr::Int(0)) => a,
-        _ => binary(BinOp::Add, a, b),
+        _ => TExpr::binary(BinOp::Add, a, b),
     }
 }
 
@@ -20,9 +16,9 @@ pub(super) fn multiply(a: TExpr, b: TExpr) -> TExpr {
         (TExpr::Int(1), _) => b,
         (_, TExpr::Int(1)) => a,
         (TExpr::Int(x), TExpr::Int(y)) => {
-            x.checked_mul(*y).map_or_else(|| binary(BinOp::Mul, a, b), TExpr::Int)
+            x.checked_mul(*y).map_or_else(|| TExpr::binary(BinOp::Mul, a, b), TExpr::Int)
         }
-        _ => binary(BinOp::Mul, a, b),
+        _ => TExpr::binary(BinOp::Mul, a, b),
     }
 }
 
@@ -33,7 +29,7 @@ pub(super) fn ceil_divide(a: TExpr, divisor: i64) -> TExpr {
         TExpr::Int(value @ 0..) => TExpr::Int(value / divisor + i64::from(value % divisor != 0)),
         _ => {
             let negated = TExpr::Unary(UnOp::Negate, Box::new(a));
-            let quotient = binary(BinOp::FloorDiv, negated, TExpr::Int(divisor));
+            let quotient = TExpr::binary(BinOp::FloorDiv, negated, TExpr::Int(divisor));
             TExpr::Unary(UnOp::Negate, Box::new(quotient))
         }
     }
@@ -42,7 +38,7 @@ pub(super) fn ceil_divide(a: TExpr, divisor: i64) -> TExpr {
 pub(super) fn least(a: TExpr, b: i64) -> TExpr {
     match a {
         TExpr::Int(value) => TExpr::Int(value.min(b)),
-        _ => binary(BinOp::Min, a, TExpr::Int(b)),
+        _ => TExpr::binary(BinOp::Min, a, TExpr::Int(b)),
     }
 }
 
@@ -54,9 +50,9 @@ pub(super) fn extent(item: &Loop) -> TExpr {
         (start, stop) => {
             let length = match start {
                 TExpr::Int(0) => stop.clone(),
-                _ => binary(BinOp::Sub, stop.clone(), start.clone()),
+                _ => TExpr::binary(BinOp::Sub, stop.clone(), start.clone()),
             };
-            binary(BinOp::Max, length, TExpr::Int(0))
+            TExpr::binary(BinOp::Max, length, TExpr::Int(0))
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Beyond the edges tiles hold 0, and what comes of it is not stored. Every sum is formed in the order of the text: the same bits.
 
 use super::Limits;
-use super::expressions::{add, binary, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply};
 use super::scope_promotion::Nearer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
 use crate::writer::Writer;
@@ -42,8 +42,8 @@ pub(super) fn chosen(product: &Product, size: i64) -> Option<TExpr> {
     let reach = |item: &Loop| match extent(item) {
         TExpr::Int(count) => TExpr::Int(i64::from(count >= width(size))),
         count => {
-            let whole = binary(BinOp::FloorDiv, count, TExpr::Int(width(size)));
-            binary(BinOp::Min, whole, TExpr::Int(1))
+            let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(width(size)));
+            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
         }
     };
     // One choice at the host is enough: with two, every index is a sum of four cases, and what is proved of a kernel takes
@@ -217,9 +217,9 @@ impl Square<'_> {
             let row = writer.scalar(["i", "j"][at], None, span);
             body.push(self.bind(row, add(before_tile.clone(), place.clone())));
             let less = |var: ScalarId, item: &Loop| {
-                binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone())
+                TExpr::binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone())
             };
-            let is_there = binary(BinOp::And, less(row, own), less(k, &product.k));
+            let is_there = TExpr::binary(BinOp::And, less(row, own), less(k, &product.k));
             let mut names = Names(BTreeMap::from([(own.var, row), (product.k.var, k)]));
             let value = expr(core, &mut names, Place::Value);
             let value = TExpr::Select(Box::new((is_there, value, product.factors[at].nothing())));
@@ -252,16 +252,16 @@ impl Square<'_> {
             self.product.factors[at].in_tile(self.held[at], vec![TExpr::Scalar(vars[at])])
         });
         let value = match self.product.swapped {
-            true => binary(BinOp::Mul, b, a),
-            false => binary(BinOp::Mul, a, b),
+            true => TExpr::binary(BinOp::Mul, b, a),
+            false => TExpr::binary(BinOp::Mul, a, b),
         };
         let buffer = self.sums.element(self.product.sum.buffer);
         let buffer = buffer.expect("invariant: it was asked for");
         let (indices, update) = (vars.map(TExpr::Scalar).to_vec(), Some(BinOp::Add));
         let adds = self.stmt(StmtKind::Store { buffer, indices, update, value });
         body.push(self.over(&vars, LoopKind::Unroll, vec![adds]));
-        let left = binary(BinOp::Sub, self.product.k.stop.clone(), before);
-        let stop = binary(BinOp::Min, left, TExpr::Int(self.size));
+        let left = TExpr::binary(BinOp::Sub, self.product.k.stop.clone(), before);
+        let stop = TExpr::binary(BinOp::Min, left, TExpr::Int(self.size));
         let loops = vec![Loop { var: p, start: TExpr::Int(0), stop }];
         self.stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
     }
@@ -285,9 +285,9 @@ impl Square<'_> {
         for (at, item) in [&product.i, &product.j].into_iter().enumerate() {
             writer.is_bound(item.var);
             body.push(self.bind(item.var, self.apart(self.firsts[at], TExpr::Scalar(vars[at]))));
-            conditions.push(binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
+            conditions.push(TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
         }
-        let condition = conditions.into_iter().reduce(|a, b| binary(BinOp::And, a, b));
+        let condition = conditions.into_iter().reduce(|a, b| TExpr::binary(BinOp::And, a, b));
         let condition = condition.expect("invariant: there are two of them");
         body.push(self.stmt(StmtKind::If { condition, then: last, otherwise: Vec::new() }));
         self.over(&vars, LoopKind::Grid, body)

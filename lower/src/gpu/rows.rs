@@ -12,7 +12,7 @@
 
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
-use super::expressions::{binary, extent, multiply};
+use super::expressions::{extent, multiply};
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use super::{Limits, Order};
@@ -111,7 +111,7 @@ fn versions(
     facts: &mut dyn Facts,
     limits: Limits,
 ) -> Option<(Vec<Version>, Option<TExpr>)> {
-    let not = |times: &TExpr| binary(BinOp::Sub, TExpr::Int(1), times.clone());
+    let not = |times: &TExpr| TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone());
     match group.along {
         Along::Columns => {
             // What a column comes to is handed on where there are more nests.
@@ -167,8 +167,8 @@ fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn Facts) -> Re
             return Reach::Never;
         }
     }
-    let whole = binary(BinOp::FloorDiv, count, TExpr::Int(bound));
-    Reach::Where(binary(BinOp::Min, whole, TExpr::Int(1)))
+    let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(bound));
+    Reach::Where(TExpr::binary(BinOp::Min, whole, TExpr::Int(1)))
 }
 
 impl Group {

@@ -8,7 +8,7 @@
 
 use super::bind::{Grid, bind_times, indexed, is_of_host, named};
 use super::choice::{Version, versions};
-use super::expressions::{add, binary, ceil_divide, extent, multiply, thread_loop};
+use super::expressions::{add, ceil_divide, extent, multiply, thread_loop};
 use super::register_tiles;
 use super::scope_promotion::{Nearer, own_elements};
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
@@ -227,8 +227,9 @@ fn written(
         add(multiply(TExpr::Scalar(tile), TExpr::Int(size)), TExpr::Scalar(thread))
     };
     let bind = |var: ScalarId, value: TExpr| Stmt { kind: StmtKind::Let { var, value }, span };
-    let less = |var: ScalarId, stop: &TExpr| binary(BinOp::Less, TExpr::Scalar(var), stop.clone());
-    let both = |a, b| binary(BinOp::And, a, b);
+    let less =
+        |var: ScalarId, stop: &TExpr| TExpr::binary(BinOp::Less, TExpr::Scalar(var), stop.clone());
+    let both = |a, b| TExpr::binary(BinOp::And, a, b);
     let (has_i, has_j) = (less(i, &product.i.stop), less(j, &product.j.stop));
     let when = |condition: TExpr, then: Vec<Stmt>| Stmt {
         kind: StmtKind::If { condition, then, otherwise: Vec::new() },
@@ -326,8 +327,8 @@ impl Inner<'_> {
             let k = writer.scalar("k", None, span);
             let value = add(before.clone(), TExpr::Scalar(thread));
             body.push(stmt(StmtKind::Let { var: k, value }));
-            let is_there = binary(BinOp::Less, TExpr::Scalar(k), width.clone());
-            let condition = binary(BinOp::And, self.has[number].clone(), is_there);
+            let is_there = TExpr::binary(BinOp::Less, TExpr::Scalar(k), width.clone());
+            let condition = TExpr::binary(BinOp::And, self.has[number].clone(), is_there);
             let core = &product.factors[number].core;
             let value = expr(core, &mut InPlace(product.k.var, k), Place::Value);
             let indices = vec![TExpr::Scalar(ty), TExpr::Scalar(tx)];
@@ -354,13 +355,13 @@ impl Inner<'_> {
         let a = a.in_tile(self.tiles[0], vec![ty, TExpr::Scalar(p)]);
         let b = b.in_tile(self.tiles[1], vec![TExpr::Scalar(p), tx]);
         let value = match product.swapped {
-            true => binary(BinOp::Mul, b, a),
-            false => binary(BinOp::Mul, a, b),
+            true => TExpr::binary(BinOp::Mul, b, a),
+            false => TExpr::binary(BinOp::Mul, a, b),
         };
         let (buffer, indices, update) = (self.own, Vec::new(), Some(BinOp::Add));
         let body = vec![stmt(StmtKind::Store { buffer, indices, update, value })];
-        let left = binary(BinOp::Sub, product.k.stop.clone(), before);
-        let stop = binary(BinOp::Min, left, TExpr::Int(self.size));
+        let left = TExpr::binary(BinOp::Sub, product.k.stop.clone(), before);
+        let stop = TExpr::binary(BinOp::Min, left, TExpr::Int(self.size));
         let loops = vec![Loop { var: p, start: TExpr::Int(0), stop }];
         stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
     }

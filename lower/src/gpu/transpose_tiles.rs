@@ -3,7 +3,7 @@
 
 use super::Limits;
 use super::bind::is_of_host;
-use super::expressions::{add, binary, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply};
 use super::steps::unwrapped;
 use super::tiles::{Tiled, is_long, nothing, over_blocks};
 use crate::passes::fuse_loops::never_stops;
@@ -158,7 +158,7 @@ fn places(
 
 /// Whether a thread has one.
 fn are_there(vars: [ScalarId; 2], extents: [&TExpr; 2]) -> TExpr {
-    let [a, b] =
-        [0, 1].map(|at: usize| binary(BinOp::Less, TExpr::Scalar(vars[at]), extents[at].clone()));
-    binary(BinOp::And, a, b)
+    let [a, b] = [0, 1]
+        .map(|at: usize| TExpr::binary(BinOp::Less, TExpr::Scalar(vars[at]), extents[at].clone()));
+    TExpr::binary(BinOp::And, a, b)
 }

@@ -6,7 +6,7 @@
 
 use super::Limits;
 use super::bind::{flattened, named};
-use super::expressions::{add, binary, extent, multiply};
+use super::expressions::{add, extent, multiply};
 use crate::writer::Writer;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{accesses, loaded, mentions, stored};
@@ -103,8 +103,8 @@ fn rest(
     let left = Dim::op(DimOp::FloorMod, end.clone(), Dim::Int(width));
     let never = !always && is_proved(facts, &Claim::new(0, Relation::Less, left));
     facts.pop();
-    let left = binary(BinOp::Mod, count.clone(), TExpr::Int(width));
-    let rest = binary(BinOp::Min, left, TExpr::Int(1));
+    let left = TExpr::binary(BinOp::Mod, count.clone(), TExpr::Int(width));
+    let rest = TExpr::binary(BinOp::Min, left, TExpr::Int(1));
     (!never).then_some((!always).then_some(rest))
 }
 
@@ -120,7 +120,7 @@ pub(super) fn written(
     let width = TExpr::Int(vectors.width);
     let (count, mut done) = match extent(row) {
         TExpr::Int(count) => (TExpr::Int(count / vectors.width), Vec::new()),
-        count => named(writer, binary(BinOp::FloorDiv, count, width.clone()), span),
+        count => named(writer, TExpr::binary(BinOp::FloorDiv, count, width.clone()), span),
     };
     let [var, lane] = ["vector", "lane"].map(|base| writer.scalar(base, Some(DType::I64), span));
     let place = add(multiply(TExpr::Scalar(var), width.clone()), TExpr::Scalar(lane));
@@ -132,7 +132,7 @@ pub(super) fn written(
     let whole = Loop { var, start: TExpr::Int(0), stop: count.clone() };
     let loops: Vec<&Loop> = outer.iter().chain([&whole]).collect();
     let extents = outer.iter().map(extent).chain([count]).collect();
-    let times = vectors.rest.clone().map(|rest| binary(BinOp::Sub, TExpr::Int(1), rest));
+    let times = vectors.rest.clone().map(|rest| TExpr::binary(BinOp::Sub, TExpr::Int(1), rest));
     let body = vec![Stmt { kind, span }];
     done.extend(flattened(writer, (&loops, extents), times, body, span, limits));
     done

@@ -8,7 +8,7 @@
 //! Tensor cores take 16 rows at once. The host chooses this kernel where there are as many, else threads that own an element each.
 
 use super::Limits;
-use super::expressions::{add, binary, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply};
 use super::register_tiles::Names;
 use super::tiles::{Product, Tiled, over_blocks};
 use crate::writer::Writer;
@@ -72,8 +72,8 @@ pub(super) fn chosen(product: &Product) -> Option<TExpr> {
     let reach = |item: &Loop, least: i64| match extent(item) {
         TExpr::Int(count) => TExpr::Int(i64::from(count >= least)),
         count => {
-            let whole = binary(BinOp::FloorDiv, count, TExpr::Int(least));
-            binary(BinOp::Min, whole, TExpr::Int(1))
+            let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(least));
+            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
         }
     };
     // By one extent, as squares are chosen.
@@ -169,9 +169,8 @@ impl Cores<'_> {
         let warp = || TExpr::Scalar(self.warp);
         let [row, column] = match self.warps.0 {
             [_, 1] => [warp(), TExpr::Int(0)],
-            [_, columns] => {
-                [BinOp::FloorDiv, BinOp::Mod].map(|op| binary(op, warp(), TExpr::Int(columns)))
-            }
+            [_, columns] => [BinOp::FloorDiv, BinOp::Mod]
+                .map(|op| TExpr::binary(op, warp(), TExpr::Int(columns))),
         };
         let first = |part: TExpr, at: usize, block: ScalarId| {
             let width = [ROWS, COLUMNS][at];
@@ -239,13 +238,14 @@ impl Cores<'_> {
         };
         let [row, k] = [["i", "j"][at], "k"].map(|base| writer.scalar(base, None, product.span));
         let tile = multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(width));
-        let less =
-            |var: ScalarId, item: &Loop| binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone());
-        let is_there = binary(BinOp::And, less(row, own), less(k, &product.k));
+        let less = |var: ScalarId, item: &Loop| {
+            TExpr::binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone())
+        };
+        let is_there = TExpr::binary(BinOp::And, less(row, own), less(k, &product.k));
         let mut names = Names(BTreeMap::from([(own.var, row), (product.k.var, k)]));
         let value = expr(&factor.core, &mut names, Place::Value);
         let value = TExpr::Select(Box::new((is_there, value, factor.nothing())));
-        let of_term = |op: BinOp| binary(op, term.clone(), TExpr::Int(SEGMENT));
+        let of_term = |op: BinOp| TExpr::binary(op, term.clone(), TExpr::Int(SEGMENT));
         let indices = vec![of_term(BinOp::FloorDiv), line.clone(), of_term(BinOp::Mod)];
         let store = StmtKind::Store { buffer: self.tiles[at], indices, update: None, value };
         let body = vec![
@@ -281,9 +281,9 @@ impl Cores<'_> {
             let tile = multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(width));
             writer.is_bound(item.var);
             body.push(self.bind(item.var, add(tile, place)));
-            conditions.push(binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
+            conditions.push(TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
         }
-        let condition = conditions.into_iter().reduce(|a, b| binary(BinOp::And, a, b));
+        let condition = conditions.into_iter().reduce(|a, b| TExpr::binary(BinOp::And, a, b));
         let condition = condition.expect("invariant: there are two of them");
         body.push(self.stmt(StmtKind::If { condition, then: last, otherwise: Vec::new() }));
         self.elements(&part, body)

@@ -30,7 +30,7 @@ use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
 use relax_tir::analysis::dependence::{Nest, are_independent};
@@ -66,8 +66,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let Some(body) = program.body.clone() else { continue };
         let is_plain = |stmt: &Stmt| is_plain_allocation(program, stmt);
         let (plain, rest): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(is_plain);
-        let lasts = (0..rest.len()).filter(|&at| weighed(program, &rest[at]).is_some());
-        let lasts: Vec<usize> = lasts.collect();
+        let lasts = (0..rest.len()).filter_map(|at| Some((at, weighed(program, &rest[at])?)));
+        let lasts: Vec<_> = lasts.collect();
         found += usize::from(!lasts.is_empty());
         let blocked = lasts.into_iter().find_map(|last| {
             let run = Run::of(program, &rest, last, context.facts)?;
@@ -92,18 +92,14 @@ fn weighed<'s>(program: &'s TensorProgram, stmt: &'s Stmt) -> Option<(BufferId, 
             factor = inner;
         }
         let TExpr::Load { buffer, indices } = factor else { return None };
-        let places: Option<Vec<ScalarId>> = indices.iter().map(lone).collect();
+        let places: Option<Vec<ScalarId>> = indices.iter().map(TExpr::as_scalar).collect();
         let (last, rows) = places.as_deref()?.split_last()?;
-        let fits = !program.params.contains(&Param::Buffer(*buffer))
+        let fits = !program.is_param(*buffer)
             && *last == along.var
             && !rows.is_empty()
             && rows.iter().all(|row| sum.loops.iter().any(|item| item.var == *row));
         fits.then_some((*buffer, indices.as_slice()))
     })
-}
-
-fn lone(index: &TExpr) -> Option<ScalarId> {
-    if let TExpr::Scalar(var) = index { Some(*var) } else { None }
 }
 
 /// A nest of a run.
@@ -134,10 +130,9 @@ impl<'s> Run<'s> {
     fn of(
         program: &'s TensorProgram,
         body: &'s [Stmt],
-        last: usize,
+        (last, (workspace, indices)): (usize, (BufferId, &[TExpr])),
         facts: &mut dyn Facts,
     ) -> Option<Self> {
-        let (workspace, indices) = weighed(program, &body[last])?;
         let count = indices.len() - 1;
         let shape = &program.buffer(workspace).shape;
         let extents: Vec<TExpr> = shape[..count].iter().map(as_expr).collect();
@@ -172,7 +167,7 @@ impl<'s> Run<'s> {
         });
         let known = touched.iter().find_map(|(buffer, indices)| {
             let places = self.places.get(buffer)?;
-            places.iter().map(|&at| lone(&indices[at])).collect::<Option<Vec<ScalarId>>>()
+            places.iter().map(|&at| indices[at].as_scalar()).collect::<Option<Vec<ScalarId>>>()
         });
         let Some(axes) = known else { return false };
         let of = |var: &ScalarId| loops.iter().find(|item| item.var == *var);
@@ -196,14 +191,14 @@ impl<'s> Run<'s> {
         let mut places = self.places.clone();
         let written = stored(std::slice::from_ref(stmt));
         for (buffer, indices) in &touched {
-            let is_own = !program.params.contains(&Param::Buffer(*buffer));
+            let is_own = !program.is_param(*buffer);
             if !is_own && !written.contains(buffer) && !places.contains_key(buffer) {
                 continue;
             }
             let at = |var: &ScalarId| {
                 let mut found = (0..indices.len())
                     .filter(|&at| mentions(std::slice::from_ref(&indices[at]), *var));
-                let place = found.next().filter(|&at| lone(&indices[at]) == Some(*var))?;
+                let place = found.next().filter(|&at| indices[at].as_scalar() == Some(*var))?;
                 found.next().is_none().then_some(place)
             };
             let Some(found) = axes.iter().map(at).collect::<Option<Vec<usize>>>() else {
@@ -238,7 +233,7 @@ impl<'s> Run<'s> {
                 all.insert(buffer);
             });
         }
-        let is_own = |buffer: &BufferId| !program.params.contains(&Param::Buffer(*buffer));
+        let is_own = |buffer: &BufferId| !program.is_param(*buffer);
         let own: BTreeSet<BufferId> = self.places.keys().copied().filter(is_own).collect();
         self.contracted = own;
         self.contracted.is_disjoint(&outside)

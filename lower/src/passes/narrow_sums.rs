@@ -7,11 +7,13 @@
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::tir::Typing;
-use relax_semantics::tir::walk::{Place, Rewrite, accesses, expr, visit, visit_statements};
+use relax_semantics::tir::walk::{
+    Place, Rewrite, accesses, expr, statements, visit, visit_statements,
+};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Param, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_tir::products::{At, SumOfProducts, narrowed, sums_products};
 use relax_tir::renumber::renumber_program;
@@ -40,7 +42,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let Some(body) = &program.body else { continue };
         let Ok(typing) = Typing::new(program) else { continue };
         let mut narrow = Narrow { program, typing, forgotten: Vec::new() };
-        let mut body = narrow.statements(body);
+        let mut body = statements(body, &mut narrow);
         let forgotten = narrow.forgotten;
         if !forgotten.is_empty() {
             done += forgotten.len();
@@ -66,14 +68,14 @@ fn always_has_value(dim: &Dim) -> bool {
     }
 }
 
-/// Workspaces of f64 between sums of products as f32, so that the sums are of f32: what such a sum goes to, and what nothing
-/// but such a sum reads. A weight in a sum is then off by 2^-24 of itself, as a product of f32 is.
+/// Stores f64 workspaces between sums of products as f32, so that the sums are formed in f32: the result of such a sum, and a
+/// buffer that only such sums read. A weight in a sum is then off by 2^-24 of itself, as a product of f32 is.
 fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
     let body = program.body.as_deref()?;
     let typing = Typing::new(program).ok()?;
     let is_own = |buffer: BufferId| {
         let own = program.buffer(buffer).dtype == DType::F64;
-        own && !program.params.contains(&Param::Buffer(buffer))
+        own && !program.is_param(buffer)
     };
     let mut narrow: BTreeMap<BufferId, Use> = BTreeMap::new();
     let mut sums: Vec<SumOfProducts> = Vec::new();
@@ -93,9 +95,10 @@ fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
     };
     for sum in sums.iter().filter(|sum| sum.wide == DType::F64) {
         let own = sum.factors.map(factor_of);
-        let narrows = sum.factors.iter().zip(own).all(|(factor, own)| {
-            own.is_some() || self::narrowed(&typing, factor, sum.wide).is_some()
-        });
+        let narrows =
+            sum.factors.iter().zip(own).all(|(factor, own)| {
+                own.is_some() || narrowed(&typing, factor, sum.wide).is_some()
+            });
         if !narrows {
             continue;
         }
@@ -126,7 +129,7 @@ fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
     if narrow.is_empty() {
         return None;
     }
-    let body = Narrower { narrow: &narrow }.statements(body);
+    let body = statements(body, &mut Narrower { narrow: &narrow });
     let mut result = TensorProgram { body: Some(body), ..program.clone() };
     for buffer in narrow.keys() {
         result.buffers[buffer.0 as usize].dtype = DType::F32;
@@ -147,48 +150,17 @@ struct Narrower<'a> {
     narrow: &'a BTreeMap<BufferId, Use>,
 }
 
-impl Narrower<'_> {
-    fn statements(&mut self, body: &[Stmt]) -> Vec<Stmt> {
-        let each = body.iter();
-        each.map(|stmt| Stmt { kind: self.statement(&stmt.kind), span: stmt.span }).collect()
-    }
-
-    fn statement(&mut self, kind: &StmtKind) -> StmtKind {
-        match kind {
-            StmtKind::For { loops, kind, body } => {
-                let (loops, kind) = (loops.clone(), kind.clone());
-                StmtKind::For { loops, kind, body: self.statements(body) }
-            }
-            StmtKind::Block { name, axes, init, body } => StmtKind::Block {
-                name: name.clone(),
-                axes: axes.clone(),
-                init: self.statements(init),
-                body: self.statements(body),
-            },
-            StmtKind::If { condition, then, otherwise } => StmtKind::If {
-                condition: expr(condition, self, Place::Index),
-                then: self.statements(then),
-                otherwise: self.statements(otherwise),
-            },
-            StmtKind::Store { buffer, indices, update, value } => {
-                let mut value = expr(value, self, Place::Value);
-                if let Some(found) = self.narrow.get(buffer) {
-                    let mut sums = Rounded(&found.sums);
-                    value =
-                        TExpr::Cast(DType::F32, Box::new(expr(&value, &mut sums, Place::Value)));
-                }
-                let indices = indices.clone();
-                StmtKind::Store { buffer: *buffer, indices, update: *update, value }
-            }
-            StmtKind::Let { var, value } => {
-                StmtKind::Let { var: *var, value: expr(value, self, Place::Value) }
-            }
-            other => other.clone(),
-        }
-    }
-}
-
 impl Rewrite for Narrower<'_> {
+    fn replace_statement(&mut self, stmt: &Stmt) -> Option<StmtKind> {
+        let StmtKind::Store { buffer, indices, update, value } = &stmt.kind else { return None };
+        let found = self.narrow.get(buffer)?;
+        let value = expr(value, self, Place::Value);
+        let value = expr(&value, &mut Rounded(&found.sums), Place::Value);
+        let value = TExpr::Cast(DType::F32, Box::new(value));
+        let indices = indices.clone();
+        Some(StmtKind::Store { buffer: *buffer, indices, update: *update, value })
+    }
+
     fn replace(&mut self, expr: &TExpr, _: Place) -> Option<TExpr> {
         let TExpr::Load { buffer, .. } = expr else { return None };
         let narrow = self.narrow.contains_key(buffer);
@@ -215,36 +187,6 @@ struct Narrow<'p> {
 }
 
 impl Narrow<'_> {
-    fn statements(&mut self, body: &[Stmt]) -> Vec<Stmt> {
-        body.iter().map(|stmt| self.statement(stmt)).collect()
-    }
-
-    fn statement(&mut self, stmt: &Stmt) -> Stmt {
-        if let Some(narrow) = self.sum(stmt) {
-            return narrow;
-        }
-        let kind = match &stmt.kind {
-            StmtKind::For { loops, kind, body } => StmtKind::For {
-                loops: loops.clone(),
-                kind: kind.clone(),
-                body: self.statements(body),
-            },
-            StmtKind::Block { name, axes, init, body } => StmtKind::Block {
-                name: name.clone(),
-                axes: axes.clone(),
-                init: init.clone(),
-                body: self.statements(body),
-            },
-            StmtKind::If { condition, then, otherwise } => StmtKind::If {
-                condition: condition.clone(),
-                then: self.statements(then),
-                otherwise: self.statements(otherwise),
-            },
-            other => other.clone(),
-        };
-        Stmt { kind, span: stmt.span }
-    }
-
     /// Whether a buffer is the program's own, and that it is allocated cannot stop the program.
     fn is_droppable(&self, buffer: BufferId) -> bool {
         let own = self.program.body.iter().flatten();
@@ -259,7 +201,7 @@ impl Narrow<'_> {
     }
 
     /// A sum that is formed where it goes; none where it is already, or may not be.
-    fn sum(&mut self, stmt: &Stmt) -> Option<Stmt> {
+    fn sum(&mut self, stmt: &Stmt) -> Option<StmtKind> {
         let sum = SumOfProducts::of(self.program, stmt)?;
         let [a, b] = sum.factors.map(|factor| narrowed(&self.typing, factor, sum.wide));
         let (a, b, out) = (a?, b?, sum.out);
@@ -273,9 +215,15 @@ impl Narrow<'_> {
         }
         let term = TExpr::Binary(BinOp::Mul, Box::new((a, b)));
         let mut moved = Moved { sum: &sum, term };
-        let narrow = moved.statements(std::slice::from_ref(stmt)).pop();
+        let narrow = moved.statement(stmt);
         self.forgotten.push(sum.total.buffer);
-        narrow
+        narrow.map(|stmt| stmt.kind)
+    }
+}
+
+impl Rewrite for Narrow<'_> {
+    fn replace_statement(&mut self, stmt: &Stmt) -> Option<StmtKind> {
+        self.sum(stmt)
     }
 }
 

@@ -26,6 +26,11 @@ pub trait Rewrite {
         id
     }
 
+    /// The statement in the place of a whole one; none to go on with its parts.
+    fn replace_statement(&mut self, _stmt: &Stmt) -> Option<StmtKind> {
+        None
+    }
+
     /// The expression in the place of a whole one; none to go on with its parts.
     fn replace(&mut self, _expr: &TExpr, _place: Place) -> Option<TExpr> {
         None
@@ -34,8 +39,12 @@ pub trait Rewrite {
 
 /// The statements, rewritten in the order of their text.
 pub fn statements(statements: &[Stmt], rewrite: &mut dyn Rewrite) -> Vec<Stmt> {
-    let each = statements.iter();
-    each.map(|stmt| Stmt { kind: statement(&stmt.kind, rewrite), span: stmt.span }).collect()
+    let each = statements.iter().map(|stmt| {
+        let replaced = rewrite.replace_statement(stmt);
+        let kind = replaced.unwrap_or_else(|| statement(&stmt.kind, rewrite));
+        Stmt { kind, span: stmt.span }
+    });
+    each.collect()
 }
 
 fn statement(kind: &StmtKind, rewrite: &mut dyn Rewrite) -> StmtKind {

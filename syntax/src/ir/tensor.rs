@@ -289,6 +289,20 @@ pub enum TExpr {
     Call(Intrinsic, Vec<TExpr>),
 }
 
+impl TExpr {
+    /// `a + b` and its like.
+    #[must_use]
+    pub fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
+        TExpr::Binary(op, Box::new((a, b)))
+    }
+
+    /// The variable that it is, if it is one.
+    #[must_use]
+    pub fn as_scalar(&self) -> Option<ScalarId> {
+        if let TExpr::Scalar(id) = self { Some(*id) } else { None }
+    }
+}
+
 /// Prefix operators of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // as their names say
@@ -458,6 +472,12 @@ impl TensorProgram {
     #[must_use]
     pub fn scalar(&self, id: ScalarId) -> &ScalarInfo {
         &self.scalars[id.0 as usize]
+    }
+
+    /// Whether a buffer is a parameter, and no allocation.
+    #[must_use]
+    pub fn is_param(&self, id: BufferId) -> bool {
+        self.params.contains(&Param::Buffer(id))
     }
 
     /// The buffers among the parameters, in their order.

@@ -181,23 +181,22 @@ impl Blocks {
         let find = |var| loops.iter().find(|item| item.var == var && item.start == TExpr::Int(0));
         let (outer, inner) = (find(block)?, find(within)?);
         let extent = as_expr(dim);
-        let binary = |op, a: TExpr, b: TExpr| TExpr::Binary(op, Box::new((a, b)));
         let (count, sizes) = match &extent {
             TExpr::Int(extent @ 0..) => {
                 let count = extent.div_euclid(size) + i64::from(extent.rem_euclid(size) > 0);
                 (TExpr::Int(count), vec![TExpr::Int(size)])
             }
             extent => {
-                let last = binary(BinOp::Sub, extent.clone(), TExpr::Int(1));
-                let full = binary(BinOp::FloorDiv, last, TExpr::Int(size));
-                let least = binary(BinOp::Min, TExpr::Int(size), extent.clone());
-                (binary(BinOp::Add, full, TExpr::Int(1)), vec![TExpr::Int(size), least])
+                let last = TExpr::binary(BinOp::Sub, extent.clone(), TExpr::Int(1));
+                let full = TExpr::binary(BinOp::FloorDiv, last, TExpr::Int(size));
+                let least = TExpr::binary(BinOp::Min, TExpr::Int(size), extent.clone());
+                (TExpr::binary(BinOp::Add, full, TExpr::Int(1)), vec![TExpr::Int(size), least])
             }
         };
         let is_even = matches!(extent, TExpr::Int(extent) if extent % size == 0);
         let goes = outer.stop == count && sizes.contains(&inner.stop);
-        let left = binary(BinOp::Sub, extent, both.0.clone());
-        let guard = binary(BinOp::Less, both.1.clone(), left);
+        let left = TExpr::binary(BinOp::Sub, extent, both.0.clone());
+        let guard = TExpr::binary(BinOp::Less, both.1.clone(), left);
         goes.then_some(Self { loops: [block, within], guard, is_even })
     }
 }

@@ -9,9 +9,7 @@ use crate::printer::Printer;
 use relax_semantics::tir::walk::{loaded, mentions, stored as written, visit, visit_own};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Relation;
-use relax_syntax::ir::tensor::{
-    BinOp, BufferId, Loop, LoopKind, Param, ScalarId, Stmt, StmtKind, TExpr,
-};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop over the elements of vectors.
@@ -134,7 +132,7 @@ impl Printer<'_, '_> {
     fn are_side_by_side(&mut self, lanes: &Lanes<'_>, vector: &Vector<'_>) -> bool {
         let info = self.program.buffer(vector.buffer);
         let shape = info.shape.clone();
-        let is_param = self.program.params.contains(&Param::Buffer(vector.buffer));
+        let is_param = self.program.is_param(vector.buffer);
         let is_whole =
             |other: &Workspace| other.buffer == vector.buffer && other.per == Per::Program;
         let is_of_host =

@@ -1,8 +1,10 @@
 //! The nest over blocks of rows that a run of nests becomes.
 
-use super::{ROWS, RowNest, Run, lone};
+use super::{ROWS, RowNest, Run};
 use crate::writer::Writer;
-use relax_semantics::tir::walk::{Place, Rewrite, accesses, expr, stored, visit_statements};
+use relax_semantics::tir::walk::{
+    Place, Rewrite, accesses, expr, statements, stored, visit_statements,
+};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -66,10 +68,14 @@ impl<'p> Blocks<'p> {
             }
         }
         // (rows - 1) // 64 + 1
-        let last = binary(BinOp::Sub, self.rows.clone(), TExpr::Int(1));
+        let last = TExpr::binary(BinOp::Sub, self.rows.clone(), TExpr::Int(1));
         let stop = match &self.rows {
             TExpr::Int(rows) => TExpr::Int((rows - 1) / ROWS + 1),
-            _ => binary(BinOp::Add, binary(BinOp::FloorDiv, last, TExpr::Int(ROWS)), TExpr::Int(1)),
+            _ => TExpr::binary(
+                BinOp::Add,
+                TExpr::binary(BinOp::FloorDiv, last, TExpr::Int(ROWS)),
+                TExpr::Int(1),
+            ),
         };
         let blocks = [Loop { var: self.block, start: TExpr::Int(0), stop }];
         let mut nest = grid(blocks.to_vec(), within, span);
@@ -111,7 +117,7 @@ impl<'p> Blocks<'p> {
         grid(vec![item], body, span)
     }
 
-    /// A product, its factors' rows before it, and behind it the result goes where it belongs.
+    /// A product, with copies of its factors' rows before it and the store of its result after it.
     fn product(&mut self, nest: &RowNest, run: &Run, within: &mut Vec<Stmt>) {
         let item = self.loop_over_rows(nest.span);
         let results: BTreeSet<BufferId> = stored(nest.body);
@@ -130,10 +136,10 @@ impl<'p> Blocks<'p> {
     fn row(&self, row: ScalarId) -> TExpr {
         let within = TExpr::Scalar(row);
         if self.is_even() {
-            return binary(BinOp::Add, self.start(), within);
+            return TExpr::binary(BinOp::Add, self.start(), within);
         }
-        let last = binary(BinOp::Sub, self.left(), TExpr::Int(1));
-        binary(BinOp::Add, self.start(), binary(BinOp::Min, within, last))
+        let last = TExpr::binary(BinOp::Sub, self.left(), TExpr::Int(1));
+        TExpr::binary(BinOp::Add, self.start(), TExpr::binary(BinOp::Min, within, last))
     }
 
     /// Whether no block has rows past the end.
@@ -143,12 +149,12 @@ impl<'p> Blocks<'p> {
 
     /// The first row of a block.
     fn start(&self) -> TExpr {
-        binary(BinOp::Mul, TExpr::Scalar(self.block), TExpr::Int(ROWS))
+        TExpr::binary(BinOp::Mul, TExpr::Scalar(self.block), TExpr::Int(ROWS))
     }
 
     /// How many rows there are from there on. No sum of a place and the height of a block is formed, which may leave i64.
     fn left(&self) -> TExpr {
-        binary(BinOp::Sub, self.rows.clone(), self.start())
+        TExpr::binary(BinOp::Sub, self.rows.clone(), self.start())
     }
 
     /// A buffer for what a product gives for the rows of a block, and the nest that stores it where it belongs.
@@ -162,8 +168,8 @@ impl<'p> Blocks<'p> {
         let part = self.part("O", buffer, &indices?, nest)?;
         // The condition bounds it by the rows that there are; a remainder by 64 is below 64 without a proof about `n`.
         let item = Loop { stop: TExpr::Int(ROWS), ..self.loop_over_rows(nest.span) };
-        let row = binary(BinOp::Add, self.start(), TExpr::Scalar(item.var));
-        let condition = binary(BinOp::Less, TExpr::Scalar(item.var), self.left());
+        let row = TExpr::binary(BinOp::Add, self.start(), TExpr::Scalar(item.var));
+        let condition = TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), self.left());
         let (loops, own, at) = self.copied(&part, nest, item, row);
         let value = TExpr::Load { buffer: part.buffer, indices: own };
         let kind = StmtKind::Store { buffer, indices: at, update: None, value };
@@ -189,7 +195,7 @@ impl<'p> Blocks<'p> {
         visit_loops(nest, &mut |item| along.push(item.clone()));
         let mut rest = Vec::new();
         for index in indices {
-            match lone(index) {
+            match index.as_scalar() {
                 Some(var) if var == *row || outer.contains(&var) => {}
                 Some(var) => {
                     let item = along.iter().find(|item| item.var == var)?;
@@ -238,8 +244,7 @@ impl<'p> Blocks<'p> {
             .extend(part.rest.iter().map(|item| item.var).zip(fresh.iter().map(|item| item.var)));
         let mut names = Names { scalars, row: (row_of(nest), row) };
         let at = part.indices.iter().map(|index| expr(index, &mut names, Place::Index)).collect();
-        let outer: Vec<ScalarId> = self.outer.iter().map(|item| item.var).collect();
-        let own = part.own(&outer, item.var);
+        let own = part.own(&self.outer, item.var);
         let own = own.iter().map(|index| expr(index, &mut names, Place::Index)).collect();
         let loops = std::iter::once(item).chain(fresh).collect();
         (loops, own, at)
@@ -271,10 +276,10 @@ impl<'p> Blocks<'p> {
             before.push(grid(loops, vec![Stmt { kind, span: nest.span }], nest.span));
             parts.push(part);
         }
-        let outer: Vec<ScalarId> = self.outer.iter().map(|item| item.var).collect();
         let names = Names { scalars: self.names_of_axes(nest), row: (row_of(nest), self.row(row)) };
-        Moved { contracted: &run.contracted, names, own: row, parts: &parts, outer: &outer }
-            .statements(nest.body)
+        let contracted = &run.contracted;
+        let mut moved = Moved { contracted, names, own: row, parts: &parts, outer: &self.outer };
+        statements(nest.body, &mut moved)
     }
 }
 
@@ -286,7 +291,7 @@ fn given(nest: &RowNest, run: &Run) -> Vec<(BufferId, Vec<TExpr>)> {
             return;
         }
         accesses(std::slice::from_ref(stmt), &mut |buffer, indices, is_stored| {
-            let is_row = indices.iter().any(|at| lone(at) == Some(row_of(nest)));
+            let is_row = indices.iter().any(|at| at.as_scalar() == Some(row_of(nest)));
             let is_new = !found.iter().any(|(other, at)| *other == buffer && at == indices);
             if !is_stored && is_row && is_new && !run.contracted.contains(&buffer) {
                 found.push((buffer, indices.to_vec()));
@@ -322,9 +327,10 @@ struct Part {
 
 impl Part {
     /// Its own indices.
-    fn own(&self, outer: &[ScalarId], row: ScalarId) -> Vec<TExpr> {
-        let rest = self.rest.iter().map(|item| item.var);
-        outer.iter().copied().chain([row]).chain(rest).map(TExpr::Scalar).collect()
+    fn own(&self, outer: &[Loop], row: ScalarId) -> Vec<TExpr> {
+        let vars = |loops: &[Loop]| loops.iter().map(|item| item.var).collect::<Vec<ScalarId>>();
+        let all = [vars(outer), vec![row], vars(&self.rest)];
+        all.concat().into_iter().map(TExpr::Scalar).collect()
     }
 }
 
@@ -351,61 +357,16 @@ struct Moved<'a> {
     /// The row of the block.
     own: ScalarId,
     parts: &'a [Part],
-    outer: &'a [ScalarId],
+    outer: &'a [Loop],
 }
 
 impl Moved<'_> {
-    fn statements(&mut self, body: &[Stmt]) -> Vec<Stmt> {
-        let each = body.iter();
-        each.map(|stmt| Stmt { kind: self.statement(&stmt.kind), span: stmt.span }).collect()
-    }
-
-    fn statement(&mut self, kind: &StmtKind) -> StmtKind {
-        match kind {
-            StmtKind::For { loops, kind, body } => {
-                let loops = loops.iter().map(|item| Loop {
-                    var: item.var,
-                    start: self.index(&item.start),
-                    stop: self.index(&item.stop),
-                });
-                let (loops, kind) = (loops.collect(), kind.clone());
-                StmtKind::For { loops, kind, body: self.statements(body) }
-            }
-            StmtKind::Block { name, axes, init, body } => StmtKind::Block {
-                name: name.clone(),
-                axes: axes.clone(),
-                init: self.statements(init),
-                body: self.statements(body),
-            },
-            StmtKind::Store { buffer, indices, update, value } => {
-                let (buffer, indices) = self.place(*buffer, indices).unwrap_or_else(|| {
-                    (*buffer, indices.iter().map(|index| self.index(index)).collect())
-                });
-                let value = expr(value, self, Place::Value);
-                StmtKind::Store { buffer, indices, update: *update, value }
-            }
-            StmtKind::Let { var, value } => {
-                StmtKind::Let { var: *var, value: expr(value, self, Place::Value) }
-            }
-            StmtKind::If { condition, then, otherwise } => StmtKind::If {
-                condition: self.index(condition),
-                then: self.statements(then),
-                otherwise: self.statements(otherwise),
-            },
-            StmtKind::Alloc(_) | StmtKind::Barrier | StmtKind::Check(_) => kind.clone(),
-        }
-    }
-
-    fn index(&mut self, index: &TExpr) -> TExpr {
-        expr(index, self, Place::Index)
-    }
-
     /// An element of what has the rows of a block.
     fn place(&mut self, buffer: BufferId, indices: &[TExpr]) -> Option<(BufferId, Vec<TExpr>)> {
         if self.contracted.contains(&buffer) {
-            let own = indices.iter().map(|index| match lone(index) {
+            let own = indices.iter().map(|index| match index.as_scalar() {
                 Some(var) if var == self.names.row.0 => TExpr::Scalar(self.own),
-                _ => self.index(index),
+                _ => expr(index, self, Place::Index),
             });
             return Some((buffer, own.collect()));
         }
@@ -416,6 +377,13 @@ impl Moved<'_> {
 }
 
 impl Rewrite for Moved<'_> {
+    fn replace_statement(&mut self, stmt: &Stmt) -> Option<StmtKind> {
+        let StmtKind::Store { buffer, indices, update, value } = &stmt.kind else { return None };
+        let (buffer, indices) = self.place(*buffer, indices)?;
+        let value = expr(value, self, Place::Value);
+        Some(StmtKind::Store { buffer, indices, update: *update, value })
+    }
+
     fn scalar(&mut self, id: ScalarId) -> ScalarId {
         self.names.scalar(id)
     }
@@ -425,10 +393,6 @@ impl Rewrite for Moved<'_> {
         let (buffer, indices) = self.place(*buffer, indices)?;
         Some(TExpr::Load { buffer, indices })
     }
-}
-
-fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
 }
 
 fn grid(loops: Vec<Loop>, body: Vec<Stmt>, span: Span) -> Stmt {

@@ -21,10 +21,6 @@ pub(super) struct Layout {
     pub(super) turned: bool,
 }
 
-fn binary(op: BinOp, a: TExpr, b: TExpr) -> TExpr {
-    TExpr::Binary(op, Box::new((a, b)))
-}
-
 impl Layout {
     /// How many panels of this width there are.
     fn panels(self, width: i64) -> i64 {
@@ -38,8 +34,8 @@ impl Layout {
 
     /// Where the element of a term and a column is in panels.
     pub(super) fn place(term: TExpr, column: TExpr, width: i64) -> Vec<TExpr> {
-        let panel = binary(BinOp::FloorDiv, column.clone(), TExpr::Int(width));
-        vec![panel, term, binary(BinOp::Mod, column, TExpr::Int(width))]
+        let panel = TExpr::binary(BinOp::FloorDiv, column.clone(), TExpr::Int(width));
+        vec![panel, term, TExpr::binary(BinOp::Mod, column, TExpr::Int(width))]
     }
 
     pub(super) fn wanted_name(self) -> String {
@@ -78,15 +74,15 @@ impl Layout {
     fn body(self, width: i64) -> Vec<Stmt> {
         let vars = [0, 1, 2].map(|at| TExpr::Scalar(ScalarId(at)));
         let [panel, term, within] = vars.clone();
-        let first = binary(BinOp::Mul, panel, TExpr::Int(width));
-        let column = binary(BinOp::Add, first, within);
+        let first = TExpr::binary(BinOp::Mul, panel, TExpr::Int(width));
+        let column = TExpr::binary(BinOp::Add, first, within);
         let indices =
             if self.turned { vec![column.clone(), term] } else { vec![term, column.clone()] };
         let element = TExpr::Load { buffer: BufferId(0), indices };
         let value = if self.columns % width == 0 {
             element
         } else {
-            let there = binary(BinOp::Less, column, TExpr::Int(self.columns));
+            let there = TExpr::binary(BinOp::Less, column, TExpr::Int(self.columns));
             TExpr::Select(Box::new((there, element, TExpr::Float(0.0))))
         };
         let store =
