@@ -1,10 +1,10 @@
 //! The command as a user meets it: help, results and errors, each held against a transcript in
 //! `tests/cmd/`. `TRYCMD=overwrite cargo test -p relax-cli --test command` rewrites them.
 
+mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;
 
-use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -48,16 +48,7 @@ fn hostile_programs_end_with_a_message() {
     let long = format!("def f(x: Object):\n    return {}\n", "y".repeat(1_000_000));
     let texts: [&[u8]; 5] = [b"\xff\xfe", b"\0", deep.as_bytes(), long.as_bytes(), b"\tdef"];
     for text in texts {
-        let mut child = relax(&["check", "-"])
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let mut input = child.stdin.take().expect("the input is a pipe");
-        // The command may stop reading before the end.
-        let _ = input.write_all(text);
-        drop(input);
-        let ended = child.wait_with_output().expect("the command ends");
+        let ended = piped::relax(&["check", "-"], text);
         assert_eq!(ended.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&ended.stderr).contains("error[RX"));
     }

@@ -1,6 +1,8 @@
 //! Input that wants to do harm: each ends soon, with a message and the exit code of its kind, never with
 //! a panic, and without the memory that it asks for.
 
+mod piped;
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -9,19 +11,8 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn relax(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_relax"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut pipe = child.stdin.take().expect("the input is a pipe");
-    let (start, input) = (Instant::now(), input.to_vec());
-    // The command may stop reading before the end, or write much before it has read all.
-    let writer = std::thread::spawn(move || drop(pipe.write_all(&input)));
-    let ended = child.wait_with_output().expect("the command ends");
-    writer.join().expect("the writer ends");
+    let start = Instant::now();
+    let ended = piped::relax(arguments, input);
     assert!(start.elapsed() < LONGEST, "{arguments:?} took {:?}", start.elapsed());
     ended
 }

@@ -1,10 +1,11 @@
 //! The mistakes that people make most (programs of `tests/cmd/mistakes.in`): one error each, the argument or name
 //! underlined, and fixes that pass the check. The whole messages are in `tests/cmd/mistakes.trycmd`.
 
+mod piped;
+
+use piped::relax;
 use serde_json::Value;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 /// What a run of `relax check --fix` leaves.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,27 +56,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd/mistakes.in")
 }
 
-/// Runs the command on a text.
-fn relax(arguments: &[&str], text: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_relax"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut input = child.stdin.take().expect("the input is a pipe");
-    input.write_all(text.as_bytes()).expect("the command reads its input");
-    drop(input);
-    child.wait_with_output().expect("the command ends")
-}
-
 fn text_of(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).expect("the program is there")
 }
 
 fn findings(text: &str) -> Vec<Value> {
-    let ended = relax(&["check", "-", "--format", "json"], text);
+    let ended = relax(&["check", "-", "--format", "json"], text.as_bytes());
     let said = String::from_utf8(ended.stderr).expect("messages are UTF-8");
     said.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
@@ -113,7 +99,7 @@ fn every_mistake_is_one_error_with_its_part_underlined() {
 fn fixes_pass_the_check() {
     for (name, expected, fixed) in ROWS {
         let text = text_of(name);
-        let ended = relax(&["check", "-", "--fix"], &text);
+        let ended = relax(&["check", "-", "--fix"], text.as_bytes());
         let mended = String::from_utf8(ended.stdout).expect("a program is UTF-8");
         let left = findings(&mended);
         match fixed {
@@ -152,7 +138,7 @@ fn files_are_fixed_in_place() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("operator.rx");
     std::fs::write(&path, text_of("operator.rx")).expect("the program is written");
-    let ended = relax(&["check", "--fix", &path.display().to_string()], "");
+    let ended = relax(&["check", "--fix", &path.display().to_string()], b"");
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let fixed = std::fs::read_to_string(&path).expect("the program is there");
     assert!(fixed.contains("y = relu(x)"), "{fixed}");

@@ -127,14 +127,14 @@ pub fn remove_all() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    // The lock is held to the end of the process.
+    // Nobody gets the lock before the process ends.
     std::mem::forget(live);
 }
 
 /// Which orphans are swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphans {
-    /// Those that nothing wrote to for an hour.
+    /// Those not modified for an hour.
     Old,
     /// All.
     All,

@@ -102,7 +102,7 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
     let inexact = !is_bit_exact(kernel.program);
     let relation = if inexact { Relation::Close } else { Relation::Equal };
     let scale = want.iter().map(largest_magnitude).fold(0.0, f64::max);
-    // What is subtracted from each other may be far larger than what is left. How far is told by inputs that are off by a unit.
+    // Results of cancellation are ill-conditioned. Inputs perturbed by a unit in the last place measure by how much.
     let second =
         || compiled.run(perturbed(&case.tensors), &case.ints, &options, &mut STEPS.clone());
     let pairs = want.into_iter().zip(got);
