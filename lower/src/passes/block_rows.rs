@@ -27,12 +27,13 @@ use crate::passes::fuse_loops::{is_plain_allocation, never_stops};
 use blocks::Blocks;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_semantics::check::Phase;
-use relax_semantics::tir::walk::{accesses, stored};
+use relax_semantics::tir::walk::{accesses, stored, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Span;
+use relax_tir::analysis::definite_init::unproved;
 use relax_tir::analysis::dependence::{Nest, are_independent};
 use relax_tir::dims::as_expr;
 use relax_tir::products::{SumOfProducts, flat, mentions, sums_products};
@@ -217,13 +218,21 @@ impl<'s> Run<'s> {
         true
     }
 
-    /// Finds the workspaces that need some rows only: nothing outside of the run touches them. Of other buffers that the run
-    /// writes it may read none.
+    /// Finds the workspaces that need some rows only: nothing outside of the run touches them, and no read of them may meet an
+    /// element that nothing wrote, as blocks find what the one before left. Of other buffers that the run writes it may read
+    /// none and add to none, as the last row may be computed several times.
     fn contracts(&mut self, program: &TensorProgram, body: &[Stmt], last: usize) -> bool {
         let inside = self.first..=last;
         let (mut outside, mut read, mut written) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (at, stmt) in body.iter().enumerate() {
+            visit_statements(std::slice::from_ref(stmt), &mut |stmt| {
+                if let StmtKind::Store { buffer, update: Some(_), .. } = &stmt.kind
+                    && inside.contains(&at)
+                {
+                    read.insert(*buffer);
+                }
+            });
             accesses(std::slice::from_ref(stmt), &mut |buffer, _, is_stored| {
                 let all = match (inside.contains(&at), is_stored) {
                     (false, _) => &mut outside,
@@ -237,6 +246,7 @@ impl<'s> Run<'s> {
         let own: BTreeSet<BufferId> = self.places.keys().copied().filter(is_own).collect();
         self.contracted = own;
         self.contracted.is_disjoint(&outside)
+            && self.contracted.is_disjoint(&unproved(program))
             && written
                 .iter()
                 .all(|buffer| self.contracted.contains(buffer) || !read.contains(buffer))

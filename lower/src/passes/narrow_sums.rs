@@ -73,10 +73,12 @@ fn always_has_value(dim: &Dim) -> bool {
 fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
     let body = program.body.as_deref()?;
     let typing = Typing::new(program).ok()?;
-    let is_own = |buffer: BufferId| {
-        let own = program.buffer(buffer).dtype == DType::F64;
-        own && !program.is_param(buffer)
-    };
+    let is_f64 = |buffer: BufferId| program.buffer(buffer).dtype == DType::F64;
+    // What an f64 tensor is computed from, or given in one, keeps its range and precision.
+    if program.buffer_params().any(is_f64) {
+        return None;
+    }
+    let is_own = |buffer: BufferId| is_f64(buffer) && !program.is_param(buffer);
     let mut narrow: BTreeMap<BufferId, Use> = BTreeMap::new();
     let mut sums: Vec<SumOfProducts> = Vec::new();
     visit_statements(body, &mut |stmt| {
@@ -287,4 +289,43 @@ fn reads(expr: &TExpr, buffer: BufferId) -> bool {
         found |= matches!(part, TExpr::Load { buffer: other, .. } if *other == buffer);
     });
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::narrow_workspaces;
+    use relax_program::frontend::Program;
+    use relax_syntax::dtype::DType;
+    use relax_syntax::ir::Definition;
+    use relax_syntax::span::Source;
+
+    /// The dtype of `W`, a workspace that a sum for a result of this dtype multiplies.
+    fn workspace(result: &str) -> DType {
+        let rounded = if result == "f64" { "T[i]" } else { "f32(T[i])" };
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer((\"n\",), \"f32\"), Y: Buffer((1,), \"{result}\")):\n    \
+                 W = alloc_buffer((1, n), \"f64\")\n    \
+                 T = alloc_buffer((1,), \"f64\")\n    \
+                 for i, k in grid(1, n):\n        W[i, k] = f64(X[k]) * 3.0\n    \
+                 for i in grid(1):\n        \
+                     T[i] = 0.0\n        \
+                     for k in grid(n):\n            T[i] += W[i, k] * f64(X[k])\n        \
+                     Y[i] = {rounded}\n"
+        );
+        let module = Program::load(Source::new("weighed", text)).module;
+        let [Definition::Tensor(program)] = module.definitions.as_slice() else {
+            panic!("the text has one program")
+        };
+        let narrow = narrow_workspaces(program);
+        let program = narrow.as_ref().unwrap_or(program);
+        let mut buffers = program.buffers.iter();
+        buffers.find(|info| info.name == "W").expect("it has a workspace").dtype
+    }
+
+    #[test]
+    fn workspaces_below_f64_results_stay_f64() {
+        assert_eq!(workspace("f32"), DType::F32);
+        assert_eq!(workspace("f64"), DType::F64);
+    }
 }
