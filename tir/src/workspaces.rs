@@ -2,6 +2,7 @@
 //! program, so what it leaves in them is nobody's business.
 
 use relax_syntax::Name;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};
 
@@ -20,6 +21,14 @@ pub fn declare_workspaces(program: &mut TensorProgram, buffers: &[BufferId]) {
 pub fn is_workspace(program: &TensorProgram, buffer: BufferId) -> bool {
     let name = &program.buffer(buffer).name;
     matches!(attr(&program.attrs, WORKSPACES), Some(AttrValue::Str(list)) if list.split(',').any(|one| one == *name))
+}
+
+/// Whether a program is given tensors of f64, or gives some: reassociation keeps their precision, and that of what they are
+/// computed from.
+#[must_use]
+pub fn has_f64_tensors(program: &TensorProgram) -> bool {
+    let is_f64 = |buffer: BufferId| program.buffer(buffer).dtype == DType::F64;
+    program.buffer_params().any(|buffer| is_f64(buffer) && !is_workspace(program, buffer))
 }
 
 /// Whether nothing sees the elements of a buffer after the program.

@@ -22,7 +22,7 @@ impl Printer<'_, '_> {
                     | TExpr::Binary(..)
             );
         });
-        if self.sums != Sums::AnyOrder {
+        if self.sums != Sums::AnyOrder || self.has_f64_tensors {
             return None;
         }
         if calls && self.is_narrow(expr) {
@@ -46,19 +46,24 @@ impl Printer<'_, '_> {
         Some(format!("(float)({text})"))
     }
 
-    /// Whether an expression of f64 can be one of f32.
+    /// Whether an expression of f64 can be one of f32. What an f64 tensor is computed from, or given in one, keeps its precision.
     pub(crate) fn is_narrow(&self, expr: &TExpr) -> bool {
+        !self.has_f64_tensors && self.is_narrow_part(expr)
+    }
+
+    fn is_narrow_part(&self, expr: &TExpr) -> bool {
         match expr {
-            TExpr::Float(_) => true,
+            TExpr::Float(value) => is_in_f32_range(*value),
             TExpr::Load { .. } | TExpr::Scalar(_) => self.typing.dtype(expr) == DType::F64,
             TExpr::Cast(DType::F64, inner) => self.typing.dtype(inner) == DType::F32,
-            TExpr::Unary(UnOp::Negate, inner) => self.is_narrow(inner),
+            TExpr::Unary(UnOp::Negate, inner) => self.is_narrow_part(inner),
             TExpr::Binary(
                 BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Min | BinOp::Max,
                 both,
-            ) => self.is_narrow(&both.0) && self.is_narrow(&both.1),
+            ) => self.is_narrow_part(&both.0) && self.is_narrow_part(&both.1),
             TExpr::Call(function, operands) => {
-                name(*function).is_some() && operands.iter().all(|operand| self.is_narrow(operand))
+                name(*function).is_some()
+                    && operands.iter().all(|operand| self.is_narrow_part(operand))
             }
             _ => false,
         }
@@ -88,6 +93,12 @@ impl Printer<'_, '_> {
             _ => format!("(float){}", self.expr(expr, DType::F64)),
         }
     }
+}
+
+/// Whether f32 has about this number: neither an infinity instead, nor a subnormal number or 0.
+fn is_in_f32_range(value: f64) -> bool {
+    let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
+    value == 0.0 || !value.is_finite() || range.contains(&value.abs())
 }
 
 /// The function of f64 for what is rounded to f32.

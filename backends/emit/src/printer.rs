@@ -22,6 +22,7 @@ use relax_syntax::raise::raise_module;
 use relax_syntax::span::Span;
 use relax_tir::analysis::definite_init::unproved;
 use relax_tir::store_forwarding::{Workspaces, forwarded};
+use relax_tir::workspaces::has_f64_tensors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -56,6 +57,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) may_stop: bool,
     /// Whether sums of floats may be formed in another order and in f32.
     pub(crate) sums: Sums,
+    /// Whether the program has tensors of f64, beside workspaces.
+    pub(crate) has_f64_tensors: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
     /// Whether routines of the prelude for rows are called.
@@ -118,6 +121,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             checks: Checks::default(),
             may_stop: false,
             sums,
+            has_f64_tensors: has_f64_tensors(program),
             multiplies: false,
             rows: false,
             replaced: HeldValues::default(),

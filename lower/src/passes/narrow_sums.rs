@@ -17,6 +17,7 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_tir::products::{At, SumOfProducts, narrowed, sums_products};
 use relax_tir::renumber::renumber_program;
+use relax_tir::workspaces::has_f64_tensors;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -74,8 +75,7 @@ fn narrow_workspaces(program: &TensorProgram) -> Option<TensorProgram> {
     let body = program.body.as_deref()?;
     let typing = Typing::new(program).ok()?;
     let is_f64 = |buffer: BufferId| program.buffer(buffer).dtype == DType::F64;
-    // What an f64 tensor is computed from, or given in one, keeps its range and precision.
-    if program.buffer_params().any(is_f64) {
+    if has_f64_tensors(program) {
         return None;
     }
     let is_own = |buffer: BufferId| is_f64(buffer) && !program.is_param(buffer);
