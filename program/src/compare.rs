@@ -151,12 +151,15 @@ fn same(a: Number, b: Number) -> bool {
 }
 
 /// Of the finite elements; 0 when there is none.
-fn largest_magnitude(tensor: &Tensor) -> f64 {
+#[must_use]
+pub fn largest_magnitude(tensor: &Tensor) -> f64 {
     let magnitudes = (0..tensor.len()).map(|position| tensor.number(position).as_f64().abs());
     magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
 }
 
-fn difference(want: &Tensor, got: &Tensor, position: usize, count: usize) -> String {
+/// The difference at one position of a tensor's elements, of so many that there are, as a sentence.
+#[must_use]
+pub fn difference(want: &Tensor, got: &Tensor, position: usize, count: usize) -> String {
     let strides = relax_semantics::tensor::strides(want.shape());
     let index: Vec<usize> = want
         .shape()

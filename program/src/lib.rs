@@ -6,6 +6,7 @@ pub mod externals;
 pub mod frontend;
 pub mod reals;
 pub mod replay;
+pub mod rounding;
 pub mod signature;
 pub mod spec;
 pub mod tensor_files;

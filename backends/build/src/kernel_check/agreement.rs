@@ -2,19 +2,13 @@
 //! rounding errors where float sums are reassociated or library functions round.
 
 use relax_emit::Sums;
-use relax_program::compare::{largest_difference, tolerance};
-use relax_semantics::show::show_number;
-use relax_semantics::tensor::{Number, Tensor, strides};
+use relax_program::compare::{difference, largest_difference, largest_magnitude};
+use relax_program::rounding::{PERTURBED, bound_of_functions, bound_of_sums, is_near};
+use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_tir::analysis::bit_exact::is_bit_exact;
-use relax_tir::workspaces::is_workspace;
-
-/// Terms of the longest sums that the bound allows for, in units of f32 at the largest magnitude. Errors of indexing
-/// are of the order of the elements.
-const TERMS: f64 = 1024.0;
-/// Allowed multiple of the change that perturbed inputs cause.
-const PERTURBED: f64 = 64.0;
+use relax_tir::workspaces::{has_f64_tensors, is_workspace};
 
 /// How the results of one program are compared.
 #[derive(Clone, Debug)]
@@ -24,6 +18,8 @@ pub(super) struct Agreement {
     is_rounded: bool,
     /// Whether it has floats narrower than f64.
     is_mixed: bool,
+    /// Whether it has tensors of f64, so that no sum is formed in f32.
+    has_f64_tensors: bool,
     /// Of each parameter buffer: nothing reads it after the program.
     is_workspace: Vec<bool>,
 }
@@ -35,6 +31,7 @@ impl Agreement {
             is_reassociated: sums == Sums::AnyOrder,
             is_rounded: !is_bit_exact(program),
             is_mixed: program.buffers.iter().any(|buffer| is_narrower(buffer.dtype)),
+            has_f64_tensors: has_f64_tensors(program),
             is_workspace: program
                 .buffer_params()
                 .map(|buffer| is_workspace(program, buffer))
@@ -44,6 +41,11 @@ impl Agreement {
 
     pub(super) fn is_reassociated(&self) -> bool {
         self.is_reassociated
+    }
+
+    /// Whether sums may be formed in f32.
+    pub(super) fn is_in_f32(&self) -> bool {
+        !self.has_f64_tensors
     }
 
     /// Whether results are the interpreter's bit for bit.
@@ -69,7 +71,8 @@ impl Agreement {
         let scale =
             pairs.iter().map(|(_, wanted, _)| largest_magnitude(wanted)).fold(inputs, f64::max);
         for (at, wanted, found) in pairs {
-            if self.is_reassociated && self.is_workspace[at] && wanted.dtype().is_float() {
+            // Its stores may have been forwarded.
+            if self.is_reassociated && self.is_workspace[at] {
                 continue;
             }
             let change =
@@ -86,11 +89,10 @@ impl Agreement {
             return 0.0;
         }
         if self.is_reassociated {
-            return scale * (TERMS * f64::powi(2.0, -24) + half_unit(dtype));
+            return bound_of_sums(dtype, self.is_in_f32(), scale);
         }
-        if self.is_rounded && dtype == DType::F64 {
-            let unit = if self.is_mixed { f64::from(f32::EPSILON) } else { f64::EPSILON };
-            return scale * 16.0 * unit;
+        if self.is_rounded {
+            return bound_of_functions(dtype, self.is_mixed, scale);
         }
         0.0
     }
@@ -104,7 +106,7 @@ impl Agreement {
         let undefined = wanted.undefined_elements();
         let is_compared = |at: &usize| undefined.is_none_or(|undefined| !undefined[*at]);
         let far: Vec<usize> = (0..wanted.len()).filter(is_compared).filter(is_far).collect();
-        far.first().map_or(Ok(()), |&at| Err(difference(wanted, found, (at, far.len()))))
+        far.first().map_or(Ok(()), |&at| Err(difference(wanted, found, at, far.len())))
     }
 
     fn is_near(
@@ -113,43 +115,11 @@ impl Agreement {
         dtype: DType,
         (bound, scale): (f64, f64),
     ) -> bool {
-        let (a, b) = (wanted.as_f64(), found.as_f64());
         match (wanted, found) {
-            (Number::Float(_), Number::Float(_)) if self.is_exact() => {
+            (Number::Float(a), Number::Float(b)) if self.is_exact() => {
                 a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
             }
-            (Number::Float(_), Number::Float(_)) => {
-                let near = bound.max(tolerance(dtype, a, scale));
-                a == b || (a.is_nan() && b.is_nan()) || (a.is_finite() && (a - b).abs() <= near)
-            }
-            _ => wanted == found || (a - b).abs() < bound,
+            both => is_near(both, dtype, (bound, scale)),
         }
     }
-}
-
-/// Neighbours on either side of a tie round apart when a sum is reassociated.
-fn half_unit(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => f64::powi(2.0, -10),
-        DType::BF16 => f64::powi(2.0, -7),
-        _ => 0.0,
-    }
-}
-
-/// Of the finite elements; 0 when there is none.
-pub(super) fn largest_magnitude(tensor: &Tensor) -> f64 {
-    let magnitudes = (0..tensor.len()).map(|at| tensor.number(at).as_f64().abs());
-    magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
-}
-
-fn difference(wanted: &Tensor, found: &Tensor, (at, count): (usize, usize)) -> String {
-    let shape = wanted.shape().iter().zip(strides(wanted.shape()));
-    let index: Vec<usize> = shape.map(|(&extent, step)| at / step % extent.max(1)).collect();
-    let text = |tensor: &Tensor| show_number(tensor.dtype(), tensor.number(at));
-    let more = if count > 1 {
-        format!(" ({count} of {} elements differ)", wanted.len())
-    } else {
-        String::new()
-    };
-    format!("at {index:?}: expected {}, found {}{more}", text(wanted), text(found))
 }

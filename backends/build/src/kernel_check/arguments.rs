@@ -1,10 +1,11 @@
 //! Arguments of checked kernels: extents at and around those of vectors and tiles, and elements.
 
-use super::agreement::largest_magnitude;
+use relax_program::compare::largest_magnitude;
+use relax_program::rounding::perturbed;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
-use relax_syntax::dtype::{Class, DType};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferInfo, Param};
 use std::collections::BTreeSet;
@@ -152,23 +153,8 @@ fn tensor(
 
 impl Arguments {
     /// The same with each finite float off by about a rounding error, up or down.
-    pub(super) fn perturbed(&self) -> Self {
-        let tensors = self.tensors.iter().map(perturbed).collect();
+    pub(super) fn perturbed(&self, in_f32: bool) -> Self {
+        let tensors = self.tensors.iter().map(|tensor| perturbed(tensor, in_f32)).collect();
         Self { tensors, ints: self.ints.clone(), magnitude: self.magnitude }
     }
-}
-
-fn perturbed(tensor: &Tensor) -> Tensor {
-    let step = match tensor.dtype() {
-        DType::F16 => f64::powi(2.0, -10),
-        DType::BF16 => f64::powi(2.0, -7),
-        dtype if dtype.class() == Class::Float => f64::powi(2.0, -23),
-        _ => return tensor.clone(),
-    };
-    let mut random = Random::new(1, "perturbed");
-    let off = tensor.to_floats().mapv(|element| {
-        let sign = if random.bits() & 1 == 0 { 1.0 } else { -1.0 };
-        element * (1.0 + sign * step)
-    });
-    Tensor::from_floats(tensor.dtype(), off)
 }
