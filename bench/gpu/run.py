@@ -12,8 +12,8 @@ applies its kernel once and one that applies it 11 times in a row, each time to 
 of their times is the kernel's. torch is timed by the device's own events, in the same way. Bytes are those of inputs and results,
 each read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
 
-Rows are summed in any order (`relax bench --fast`), as torch sums them. Products are measured twice: by kernels of ours in the order of the
-text, and with `--fast`, where a library computes them.
+Rows are summed in any order, as torch sums them. Products are measured twice: by kernels of ours in the order of the
+text (`relax bench --exact`), and as a library computes them.
 
 With --tiny everything is as small as can be, without the corpus: to see that the script and the command go through, as the tests
 do on an emulated driver. Its figures say nothing.
@@ -169,8 +169,8 @@ def table(relax, path, cases, tiny):
     for case in cases:
         for sizes in TINY if tiny else CASES[case][3]:
             is_product = CASES[case][4]
-            own = ours(relax, path, case, sizes, [] if is_product else ["--fast"], seconds)
-            fast = ours(relax, path, case, sizes, ["--fast"], seconds) if is_product else None
+            own = ours(relax, path, case, sizes, ["--exact"] if is_product else [], seconds)
+            fast = ours(relax, path, case, sizes, [], seconds) if is_product else None
             copy, plain, compiled = peers(torch, case, sizes) if torch else (None, None, None)
             ratios = over(copy, own), over(plain, own), over(plain, fast), over(compiled, own)
             times = map(shown, (own, fast, copy, plain, compiled))

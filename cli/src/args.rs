@@ -5,7 +5,7 @@ mod foreign;
 mod searching;
 mod verifying;
 
-pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, TuneArgs};
+pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use verifying::VerifyArgs;
@@ -228,6 +228,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
+    #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
 }
 
@@ -270,9 +272,8 @@ pub(crate) struct BenchArgs {
     /// The backend, as for `relax run`
     #[arg(long, value_enum, default_value_t = Target::Cpu)]
     pub(crate) backend: Target,
-    /// Compile as `relax build --fast` does
-    #[arg(long)]
-    pub(crate) fast: bool,
+    #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
@@ -352,10 +353,8 @@ pub(crate) struct OptArgs {
     /// Print kernel source instead of the program
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
     pub(crate) emit: Option<Language>,
-    /// Allow reassociation of float reductions, and accumulate f32 in f32. Results differ from the interpreter's by
-    /// rounding only
-    #[arg(long, requires = "emit")]
-    pub(crate) fast: bool,
+    #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
     /// Where to write it, instead of the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -381,9 +380,10 @@ pub(crate) enum MemoryFormat {
 
 /// Compare programs or backends on random dims and inputs
 ///
-/// Without --against, compares the program with its printed form parsed again, or with a --backend. Floats are
-/// compared within the tolerance of their dtype with --against or --backend, bit for bit without. Constants
-/// `param(...)` get random values. The exit code is 1 for a difference, and 5 when no values were compared.
+/// Without --against, compares the program with its printed form parsed again, bit for bit, or the interpreter with what
+/// `relax build` makes for a --backend, within the bound on rounding errors. With --against, floats are compared within
+/// the tolerance of their dtype. Constants `param(...)` get random values. The exit code is 1 for a difference, and 5
+/// when no values were compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program
@@ -403,6 +403,8 @@ pub(crate) struct DiffArgs {
     /// Seed of dims and inputs
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
 }

@@ -196,15 +196,15 @@ fn graphs_are_replayed_and_products_are_the_librarys() {
     let Some(folder) = Folder::new() else { return };
     let bench =
         |rest: &str| format!("bench p.rx --backend cuda --sym n=4 --seconds 0.01 --entry {rest}");
-    let (_, report) = folder.fine(&bench("main"));
+    let (_, report) = folder.fine(&bench("main --exact"));
     assert_eq!(counts(&report, ["captures", "nodes"]), [1, 6]);
     assert!(report.count("replays") > 1, "{report:?}");
     for entry in ["dense", "halves", "shorts"] {
-        let (_, report) = folder.fine(&bench(&format!("{entry} --fast")));
+        let (_, report) = folder.fine(&bench(entry));
         let [heuristics, launches, products] =
             counts(&report, ["heuristics", "launches", "products"]);
         assert!(heuristics == 1 && launches == 0 && products > 1, "{entry}: {report:?}");
-        let (_, report) = folder.fine(&bench(entry));
+        let (_, report) = folder.fine(&bench(&format!("{entry} --exact")));
         assert!(report.count("launches") > 1 && report.count("products") == 0, "{report:?}");
     }
 }

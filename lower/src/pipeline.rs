@@ -21,7 +21,7 @@ pub static PIPELINE: Pipeline = Pipeline {
     optional: &[REWRITES, OPTIONAL],
 };
 
-/// The same for `--fast`: sums of products of f32 are formed in f32.
+/// The same where float sums are reassociated: sums of products of f32 are formed in f32.
 pub static FAST: Pipeline = Pipeline {
     stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD_FAST, &TARGET, &LOWERED_BUILTINS],
     optional: &[REWRITES, OPTIONAL],

@@ -1,8 +1,10 @@
 //! Arguments of the commands that compile and that measure for it.
 
 use super::Target;
+use crate::exit::Failure;
 use clap::Args;
 use relax_build::KernelCheck;
+use relax_emit::Sums;
 use std::path::PathBuf;
 
 /// Compile a program into a module file
@@ -24,13 +26,11 @@ pub(crate) struct BuildArgs {
     /// A safetensors file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
-    /// Allow reassociation of float reductions, and accumulate f32 in f32. Results differ from the interpreter's by
-    /// rounding only
-    #[arg(long)]
-    pub(crate) fast: bool,
+    #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
     /// Tile matrix products by the measurements of `relax tune`: those of this machine, or a file. By default the
     /// built-in cost model decides, which is the same everywhere
-    #[arg(long, value_name = "TABLE", num_args = 0..=1)]
+    #[arg(long, value_name = "TABLE", num_args = 0..=1, conflicts_with = "exact")]
     pub(crate) tuned: Option<Option<PathBuf>>,
     /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
@@ -40,6 +40,42 @@ pub(crate) struct BuildArgs {
     pub(crate) deny_fallback: bool,
     #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
+}
+
+/// Numerics of compiled code.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct NumericsArgs {
+    /// Compute the interpreter's bits: float sums in text order, in f64. By default compiled code reassociates float sums
+    /// and accumulates those of f32 in f32, so results differ by rounding
+    #[arg(long, conflicts_with = "fast")]
+    exact: bool,
+    /// Reassociate float sums, which is the default
+    #[arg(long, hide = true)]
+    fast: bool,
+}
+
+impl NumericsArgs {
+    pub(crate) fn sums(self) -> Sums {
+        if self.exact { Sums::Exact } else { Sums::AnyOrder }
+    }
+
+    /// Refuses reassociation where nothing is compiled.
+    pub(crate) fn refuse_reassociation(self) -> Result<(), Failure> {
+        match self.fast {
+            true => Err(Failure::usage("`--fast` is for compiled code: give a --backend")),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a choice of numerics where there is none.
+    pub(crate) fn refuse(self, why: &str) -> Result<(), Failure> {
+        let given = match self {
+            Self { exact: true, .. } => "--exact",
+            Self { fast: true, .. } => "--fast",
+            Self { exact: false, fast: false } => return Ok(()),
+        };
+        Err(Failure::usage(format!("`{given}` {why}")))
+    }
 }
 
 /// Whether compiled kernels are checked.
@@ -58,7 +94,7 @@ impl KernelCheckArgs {
 
 /// Autotune matrix products on this machine
 ///
-/// Register tiles are timed once, and the table is cached beside the compiled kernels; `relax build --fast --tuned`
+/// Register tiles are timed once, and the table is cached beside the compiled kernels; `relax build --tuned`
 /// uses it. Prints the facts of the processor, the table and the choices. With --backend the versions of a product
 /// on a device are timed, and a decision tree is learned; `relax run`, `bench` and `diff` with that backend use it.
 #[derive(Debug, Args)]

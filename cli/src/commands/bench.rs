@@ -9,31 +9,27 @@ use super::run::{
     refuse_module,
 };
 use crate::args::{BenchArgs, RunArgs, Target};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::files::is_module;
 use crate::terminal::Terminal;
-use relax_emit::Sums;
 use relax_semantics::stop::Stop;
 use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let run = as_run(args);
-    if args.fast && args.backend == Target::Wgpu {
-        return Err(Failure::usage("`--fast` is for this processor and for CUDA"));
-    }
     let prepared = if is_module(&args.file)? {
-        refuse_module(run.backend)?;
+        refuse_module(&run)?;
         prepare_file(&run)?
     } else if is_model(&args.file) {
         let Some(model) = model(&run, terminal)? else { return Ok(Exit::Wrong) };
         let Model { args: run, program, constants } = model;
-        match prepare_with(&run, &program, constants, sums(args))? {
+        match prepare_with(&run, &program, constants, args.numerics.sums())? {
             Ok(prepared) => prepared,
             Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
         }
     } else {
         let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-        let sums = sums(args);
+        let sums = args.numerics.sums();
         let prepared = match args.backend {
             Target::Cpu => prepare_program(&run, &program, sums)?,
             Target::Wgpu | Target::Cuda => prepare_device(&run, &program, sums)?,
@@ -44,10 +40,6 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
         }
     };
     measure(args, prepared, terminal)
-}
-
-fn sums(args: &BenchArgs) -> Sums {
-    if args.fast { Sums::AnyOrder } else { Sums::Exact }
 }
 
 /// What is run: with random data where nothing else is said.
@@ -67,6 +59,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         lock_step: false,
         threads: args.threads,
         trace: None,
+        numerics: args.numerics,
         kernel_check: args.kernel_check,
     }
 }

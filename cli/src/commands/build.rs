@@ -50,7 +50,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     load_externals(&program.module, args.params.as_deref())?;
-    let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let sums = args.numerics.sums();
     let tiles = given(args.tuned.as_ref())?;
     // What is kept has no certificate.
     let kept = match args.certify {
@@ -94,7 +94,7 @@ fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     let tiles = given(args.tuned.as_ref())?;
     let Some(model) = import::for_build(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    let sums = if args.fast { Sums::AnyOrder } else { Sums::Exact };
+    let sums = args.numerics.sums();
     let import::Loaded { program, externals, .. } = model;
     let bound = Bound {
         params: Arc::new(externals),
@@ -145,7 +145,10 @@ fn made(
         return Ok(Err(Exit::Wrong));
     }
     if let Some(stages) = stages {
-        let route = if args.fast { "build --fast" } else { "build" };
+        let route = match args.numerics.sums() {
+            Sums::Exact => "build --exact",
+            Sums::AnyOrder => "build",
+        };
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
         let Some(certificate) = certificate(&stages, header, terminal)? else {
             return Ok(Err(Exit::Wrong));
@@ -179,7 +182,11 @@ fn written(
     };
     kernel_check::warn(check, terminal);
     let name = args.output.display();
-    terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels{interpreted}"));
+    let numerics = match args.numerics.sums() {
+        Sums::Exact => "exact",
+        Sums::AnyOrder => "float sums reassociated",
+    };
+    terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels, {numerics}{interpreted}"));
     kernel_check::summary(check, *kernels, terminal)?;
     Ok(Exit::Fine)
 }

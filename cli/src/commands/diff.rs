@@ -11,11 +11,15 @@ use super::unknown::unknown;
 use crate::args::{Backend, DiffArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
+use relax_emit::Sums;
 use relax_program::compare::{Relation, compare};
 use relax_program::externals::externals;
 use relax_program::frontend::{RunOptions, print_and_parse, run};
 use relax_program::reals::{
     Results, agree, largest_magnitude, widened, widened_value, widened_values,
+};
+use relax_program::rounding::{
+    Rounding, Verdict, compare_rounded, perturbed_value, perturbed_values,
 };
 use relax_program::signature::{Dims, random_dims, random_value};
 use relax_program::spec::{Typing, literal};
@@ -25,6 +29,8 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, TensorType};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,15 +45,28 @@ const MAX_STEPS: u64 = 200_000_000;
 /// Two programs that shall mean the same.
 struct Routes {
     left: Module,
-    right: Module,
-    relation: Relation,
+    other: Other,
     seed: u64,
     cases: u32,
     externals: Arc<BTreeMap<Name, Tensor>>,
-    /// The same in f64, where programs are compared that may round elsewhere.
-    wide: Option<(Module, Module)>,
-    /// What runs the second program, where it is not the interpreter.
-    compiled: Option<machine::Module>,
+}
+
+/// The second program.
+enum Other {
+    /// Run by the interpreter.
+    Text {
+        module: Module,
+        relation: Relation,
+        /// Both in f64, where they may round in different places.
+        wide: Option<(Module, Module)>,
+    },
+    /// The first one, compiled.
+    Compiled {
+        module: machine::Module,
+        rounding: Rounding,
+        /// The constants, each off by a rounding error.
+        perturbed: Arc<BTreeMap<Name, Tensor>>,
+    },
 }
 
 /// What became of the cases.
@@ -56,6 +75,7 @@ struct Tally {
     compared: u32,
     /// Of these, those that differ in more than last digits and are the same real numbers.
     as_reals: u32,
+    ill_conditioned: u32,
     trapped: u32,
     exhausted: u32,
     rejected: u32,
@@ -79,9 +99,13 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     };
     let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
     let backend = args.backend.filter(|backend| *backend != Backend::Interp);
-    let compiled = match backend.map(|backend| (backend, args.kernel_check.policy())) {
+    let numerics = (args.numerics.sums(), args.kernel_check.policy());
+    if backend.is_none() {
+        args.numerics.refuse("is for compiled code: give a --backend")?;
+    }
+    let compiled = match backend {
         None => None,
-        Some((backend, check)) => match compiled(&program, backend, &externals, check)? {
+        Some(backend) => match compiled(&program, backend, &externals, numerics)? {
             Ok(module) => {
                 kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
                 Some(module)
@@ -89,15 +113,25 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
             Err(failed) => return failed_run(&failed, &program, terminal),
         },
     };
-    let relation = if compiled.is_some() { Relation::Close } else { relation };
     let names = functions(&program.module, &right, args.entry.as_deref())?;
     let (seed, cases) = (args.seed, args.cases);
-    let wide = match relation {
-        Relation::Close => widened(&program.module).zip(widened(&right)),
-        _ => None,
+    let (left, perturbed) = (program.module, Arc::new(perturbed_values(&externals)));
+    let other = match compiled {
+        Some(module) => {
+            let in_f32 = has_narrow_floats(&left);
+            let rounding = match args.numerics.sums() {
+                Sums::Exact => Rounding::Functions { in_f32 },
+                Sums::AnyOrder => Rounding::Sums { in_f32 },
+            };
+            Other::Compiled { module, rounding, perturbed }
+        }
+        None => {
+            let is_close = relation == Relation::Close;
+            let wide = is_close.then(|| widened(&left).zip(widened(&right))).flatten();
+            Other::Text { module: right, relation, wide }
+        }
     };
-    let routes =
-        Routes { left: program.module, right, relation, seed, cases, externals, wide, compiled };
+    let routes = Routes { left, other, seed, cases, externals };
     let mut tally = Tally::default();
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
@@ -125,6 +159,21 @@ fn functions(left: &Module, right: &Module, entry: Option<&str>) -> Result<Vec<N
         None if both.is_empty() => Err(Failure::usage("the programs have no function in common")),
         None => Ok(both),
     }
+}
+
+/// Whether a value may have floats narrower than f64, whose sums are formed in f32.
+fn has_narrow_floats(module: &Module) -> bool {
+    fn is_narrow(annotation: &Annotation) -> bool {
+        let narrower = |dtype: &DType| dtype.is_float() && *dtype != DType::F64;
+        match annotation {
+            Annotation::Tensor(TensorType { dtype, .. }) => dtype.as_ref().is_none_or(narrower),
+            Annotation::Tuple(items) => items.iter().any(is_narrow),
+            Annotation::Prim(dtype) => narrower(dtype),
+            _ => false,
+        }
+    }
+    let mut values = module.functions().flat_map(|function| &function.vars);
+    values.any(|value| value.annotation.as_ref().is_some_and(is_narrow))
 }
 
 fn random_externals(modules: &[&Module], seed: u64) -> Result<BTreeMap<Name, Tensor>, Failure> {
@@ -165,9 +214,9 @@ impl Routes {
             ..RunOptions::default()
         };
         let left = run(&self.left, name, arguments.to_vec(), &options).result;
-        let right = match &self.compiled {
-            Some(module) => called(module, name, arguments),
-            None => run(&self.right, name, arguments.to_vec(), &options).result,
+        let right = match &self.other {
+            Other::Compiled { module, .. } => called(module, name, arguments),
+            Other::Text { module, .. } => run(module, name, arguments.to_vec(), &options).result,
         };
         match (left, right) {
             (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
@@ -177,14 +226,7 @@ impl Routes {
                 tally.unsupported += 1;
             }
             (Ok(left), Ok(right)) => {
-                tally.compared += 1;
-                if let Err(why) = compare(self.relation, &left, &right) {
-                    self.as_reals(name, arguments, (&left, &right)).map_err(|more| match more {
-                        Some(more) => format!("{why}; {more}"),
-                        None => why,
-                    })?;
-                    tally.as_reals += 1;
-                }
+                self.values(name, arguments, (&left, &right), tally)?;
             }
             (Err(Stop::Trap(left)), Err(Stop::Trap(right))) => {
                 tally.trapped += 1;
@@ -200,15 +242,56 @@ impl Routes {
 }
 
 impl Routes {
+    /// Compares two results.
+    fn values(
+        &self,
+        name: &Name,
+        arguments: &[Value],
+        (left, right): (&Value, &Value),
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        match &self.other {
+            Other::Text { relation, wide, .. } => {
+                tally.compared += 1;
+                let Err(why) = compare(*relation, left, right) else { return Ok(()) };
+                self.as_reals(name, arguments, (left, right), wide.as_ref()).map_err(|more| {
+                    match more {
+                        Some(more) => format!("{why}; {more}"),
+                        None => why,
+                    }
+                })?;
+                tally.as_reals += 1;
+            }
+            Other::Compiled { rounding, perturbed, .. } => {
+                let options = RunOptions {
+                    externals: Arc::clone(perturbed),
+                    steps: Some(MAX_STEPS),
+                    ..RunOptions::default()
+                };
+                let inputs = largest_magnitude(arguments);
+                let perturbed = || {
+                    let arguments = arguments.iter().map(perturbed_value).collect();
+                    run(&self.left, name, arguments, &options).result.ok()
+                };
+                match compare_rounded(*rounding, (left, right), inputs, perturbed)? {
+                    Verdict::Near => tally.compared += 1,
+                    Verdict::IllConditioned => tally.ill_conditioned += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether results are the same real numbers, each rounded on its way; if not, what more is to be said.
     fn as_reals(
         &self,
         name: &Name,
         arguments: &[Value],
         rounded: (&Value, &Value),
+        wide: Option<&(Module, Module)>,
     ) -> Result<(), Option<String>> {
         compare(Relation::Shaped, rounded.0, rounded.1).map_err(|_| None)?;
-        let (left, right) = self.wide.as_ref().ok_or(None)?;
+        let (left, right) = wide.ok_or(None)?;
         let options = RunOptions {
             externals: Arc::new(widened_values(&self.externals)),
             steps: Some(MAX_STEPS),
@@ -253,10 +336,16 @@ impl Tally {
                 " ({count} of them beyond last digits, and in f64 within what rounding explains)"
             ),
         };
+        let ill_conditioned = match self.ill_conditioned {
+            0 => String::new(),
+            count => {
+                format!("{count} ill-conditioned (rounding errors of the inputs change as much), ")
+            }
+        };
         let verdict = if self.compared == 0 { "nothing compared" } else { "the same" };
         format!(
-            "{verdict}: {} compared{as_reals}, {} trapped alike, {} gave up at a limit, {} unsupported, \
-             {} rejected (no inputs for the signature)\n",
+            "{verdict}: {} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, \
+             {} unsupported, {} rejected (no inputs for the signature)\n",
             self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
         )
     }

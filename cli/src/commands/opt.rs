@@ -7,7 +7,7 @@ mod watch;
 use super::constants::{of_passes, open};
 use super::load;
 use super::unknown::unknown;
-use crate::args::{Language, OptArgs};
+use crate::args::{Language, OptArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
@@ -60,14 +60,21 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 return Ok(Exit::Fine);
             }
             let text = match args.emit {
-                Some(Language::C) => {
-                    c_text(&module, if args.fast { Sums::AnyOrder } else { Sums::Exact }, terminal)
-                }
+                Some(Language::C) => c_text(&module, args.numerics.sums(), terminal),
                 Some(Language::Cuda) => {
-                    let order = if args.fast { Order::Cores } else { Order::Kept };
+                    let order = match args.numerics.sums() {
+                        Sums::AnyOrder => Order::Cores,
+                        Sums::Exact => Order::Kept,
+                    };
                     cuda_text(&module, order, &program.source, terminal)
                 }
-                Some(Language::Wgsl) => wgsl_text(&module, &program.source, terminal),
+                Some(Language::Wgsl) => {
+                    let order = match args.numerics.sums() {
+                        Sums::AnyOrder => Order::Free,
+                        Sums::Exact => Order::Kept,
+                    };
+                    wgsl_text(&module, order, &program.source, terminal)
+                }
                 None => print(&module),
             };
             match &args.output {
@@ -119,8 +126,8 @@ fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Termin
 }
 
 /// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64 and f16.
-fn wgsl_text(module: &Module, source: &Source, terminal: &mut Terminal) -> String {
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(Order::Kept));
+fn wgsl_text(module: &Module, order: Order, source: &Source, terminal: &mut Terminal) -> String {
+    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
     let printed = print_wgsl(&scheduled, &mut Prover::new(), Formats::default(), Some(source));
     for kernel in &printed.kernels {
         let (name, launches) = (&kernel.program.name, kernel.stages.len());
@@ -139,8 +146,9 @@ fn route(args: &OptArgs) -> Result<Route, Failure> {
         let passes = names.iter().filter(|name| !name.is_empty()).map(|name| pass(name));
         return Ok(Route::Passes(passes.collect::<Result<_, _>>()?));
     }
-    let fast = args.fast && matches!(args.emit, Some(Language::C));
-    let pipeline = if fast { &FAST } else { &PIPELINE };
+    let is_for_cpu = args.target == Target::Cpu && matches!(args.emit, None | Some(Language::C));
+    let is_reassociated = is_for_cpu && args.numerics.sums() == Sums::AnyOrder;
+    let pipeline = if is_reassociated { &FAST } else { &PIPELINE };
     Ok(pipeline.to(args.to.into()))
 }
 

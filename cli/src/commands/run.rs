@@ -35,8 +35,11 @@ use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
+    if args.backend == Backend::Interp && !is_module(&args.file)? {
+        args.numerics.refuse_reassociation()?;
+    }
     if is_module(&args.file)? {
-        refuse_module(args.backend)?;
+        refuse_module(args)?;
         return compiled::run_file(args, terminal);
     }
     if import::is_model(&args.file) {
@@ -52,9 +55,9 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         }
         Backend::Cpu => {
             terminal.doing(format!("compiling {}", args.file.display()));
-            prepare_program(args, &program, Sums::Exact)?
+            prepare_program(args, &program, args.numerics.sums())?
         }
-        Backend::Cuda | Backend::Wgpu => prepare_device(args, &program, Sums::Exact)?,
+        Backend::Cuda | Backend::Wgpu => prepare_device(args, &program, args.numerics.sums())?,
     };
     finished(args, &program, prepared, terminal)
 }
@@ -91,12 +94,14 @@ pub(super) fn is_built(backend: Backend) -> Result<(), Failure> {
     }
 }
 
-/// A module file is not run on a device beside the processor.
-pub(super) fn refuse_module(backend: Backend) -> Result<(), Failure> {
-    if matches!(backend, Backend::Cuda | Backend::Wgpu) {
+/// A module file is not run on a device beside the processor, nor with numerics that it was not built with.
+pub(super) fn refuse_module(args: &RunArgs) -> Result<(), Failure> {
+    if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
         return Err(Failure::missing("a module file has code for the processor; give the program"));
     }
-    Ok(())
+    args.numerics.refuse(
+        "is an option of `relax build`: a module file has the numerics that it was built with",
+    )
 }
 
 /// A model as a program, and what is asked of that.
@@ -142,7 +147,8 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         Backend::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
         Backend::Cuda | Backend::Wgpu => {}
     }
-    let prepared = prepare_with(&args, &program, constants, Sums::Exact)?;
+    let sums = args.numerics.sums();
+    let prepared = prepare_with(&args, &program, constants, sums)?;
     finished(&args, &program, prepared, terminal)
 }
 

@@ -50,6 +50,54 @@ fn diff_gives_constants_values_on_both_sides() {
     assert!(code == Some(0) && said.starts_with("the same: 5 compared"), "{said}");
 }
 
+/// A C compiler that gets another text: what it makes is wrong, and finite. `relax diff` had compared f64 runs of the
+/// interpreter with each other then.
+#[test]
+#[cfg(unix)]
+fn wrong_floats_are_a_difference() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(&folder, "doubled.rx", DOUBLED);
+    let edits = "for a in \"$@\"; do case \"$a\" in *.c) sed -i 's/\\[i0\\] + /[i0] * 1.5f + /' \"$a\";; esac; done";
+    let compiler = file(&folder, "cc", &format!("#!/bin/sh\n{edits}\nexec cc \"$@\"\n"));
+    std::fs::set_permissions(&compiler, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    for numerics in [&[][..], &["--exact"]] {
+        let command = ["diff", &path, "--backend", "cpu", "--no-kernel-check", "--cases", "9"];
+        let wrong = |compiler: &str| {
+            let mut command = relax(&[&command[..], numerics].concat());
+            command
+                .env("CC", compiler)
+                .env("XDG_CACHE_HOME", folder.path().join(compiler.len().to_string()));
+            command.output().expect("the command runs").status.code()
+        };
+        assert_eq!((wrong("cc"), wrong(&compiler)), (Some(0), Some(1)), "{numerics:?}");
+    }
+}
+
+/// Numerics are chosen where something is compiled.
+#[test]
+fn numerics_are_refused_where_there_are_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(&folder, "doubled.rx", DOUBLED);
+    for arguments in [
+        &["diff", &path, "--exact"][..],
+        &["run", &path, "--fast", "--input", "x=[1]"],
+        &["build", &path, "--exact", "--fast", "-o", "never.rxm"],
+        &["build", &path, "--exact", "--tuned", "-o", "never.rxm"],
+    ] {
+        let (said, code) = ended(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+    }
+    assert_eq!(ended(&["run", &path, "--exact", "--input", "x=[1]"]).1, Some(0));
+    let module = folder.path().join("m.rxm");
+    let module = module.to_str().expect("a path of the test");
+    assert_eq!(ended(&["build", &path, "-o", module]).1, Some(0));
+    for numerics in ["--exact", "--fast"] {
+        let (said, code) = ended(&["run", module, "--input", "x=[1]", numerics]);
+        assert!(code == Some(2) && said.contains("that it was built with"), "{said}");
+    }
+}
+
 #[test]
 fn checks_that_always_fail_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -25,16 +25,16 @@ pub(in crate::commands) fn compiled(
     program: &Program,
     backend: Backend,
     externals: &Arc<BTreeMap<Name, Tensor>>,
-    check: KernelCheck,
+    (sums, check): (Sums, KernelCheck),
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
         Backend::Cuda | Backend::Wgpu => {
-            accelerated::compiled(program, backend, (**externals).clone(), Sums::Exact)?
+            accelerated::compiled(program, backend, (**externals).clone(), sums)?
         }
         _ => {
             let params = Arc::clone(externals);
-            let bound = Bound { params, binds: false, sums: Sums::Exact, tiles: None, check };
+            let bound = Bound { params, binds: false, sums, tiles: None, check };
             match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {
                     let module = machine::Module::load_with(&image.to_bytes(), Limits::default());
