@@ -56,7 +56,7 @@ impl Way {
 pub(super) fn down(target: Target) -> Way {
     let settings = Settings { target, ..Settings::default() };
     let name = if target == Target::Cuda { " --target cuda" } else { "" };
-    let command = format!("opt FILE --to P2.3{name} --verify -o OUT.rx");
+    let command = format!("opt FILE --exact --to P2.3{name} --verify -o OUT.rx");
     Way { route: PIPELINE.to(Phase::P23), settings, command }
 }
 
