@@ -215,7 +215,7 @@ pub(crate) struct RunArgs {
     /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,
-    /// Limit on executed steps
+    /// Limit on executed steps: of the interpreter, or iterations of compiled kernels on the CPU
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u64>,
     /// Run the iterations of parallel loops in lock step and trap on a data race

@@ -3,6 +3,7 @@
 
 use crate::block::Block;
 use crate::dtype::{DType, dense_bytes};
+use crate::steps::StepsLeft;
 use crate::stop::{Span, Stop};
 use crate::tensor::Tensor;
 use crate::vm::memory::Placed;
@@ -45,6 +46,26 @@ pub trait Kernels: Send + Sync {
     ) -> Result<(), KernelTrap> {
         let _ = maps;
         self.call(kernel, tensors, ints)
+    }
+
+    /// As [`Kernels::call`], with maps as [`Kernels::call_watched`], in a run that has so many steps left; takes from them what it
+    /// uses. Kernels that count no steps have no limit.
+    ///
+    /// # Errors
+    /// What the kernel stops with; [`StepsLeft::exhausted`] where it has more steps than are left.
+    fn call_within(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        maps: Option<&mut [Vec<u8>]>,
+        ints: &[i64],
+        steps: &StepsLeft,
+    ) -> Result<(), KernelTrap> {
+        let _ = steps;
+        match maps {
+            None => self.call(kernel, tensors, ints),
+            Some(maps) => self.call_watched(kernel, tensors, maps, ints),
+        }
     }
 
     /// What is called until [`Kernels::end_graph`] is a graph of launches: the same kernels in the same memory whenever it is

@@ -7,6 +7,7 @@
 use crate::file::LoadError;
 use crate::kernels::{KernelTrap, Kernels, TensorArg};
 use crate::program::Program;
+use crate::steps::StepsLeft;
 use crate::stop::Stop;
 use crate::workers::{RawThreads, Workers, count};
 use std::ffi::c_void;
@@ -21,7 +22,10 @@ struct RawTensor {
 }
 
 /// `rx_kernel`
-type Entry = unsafe extern "C" fn(*const RawTensor, *const i64, *const RawThreads) -> i32;
+type Entry = unsafe extern "C" fn(*const RawTensor, *const i64, *const RawThreads<'_>) -> i32;
+
+/// `RX_OUT_OF_STEPS`
+const OUT_OF_STEPS: i32 = -1;
 
 /// The kernels of a loaded shared object.
 pub(crate) struct NativeKernels {
@@ -72,19 +76,23 @@ impl NativeKernels {
         entry: Option<Entry>,
         tensors: &[RawTensor],
         ints: &[i64],
+        steps: &StepsLeft,
     ) -> Result<(), KernelTrap> {
         let Some(entry) = entry else {
             let message = "a kernel that has no machine code for this target".to_owned();
             return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
         };
+        let limited = steps.counter().map(|steps| self.workers.limited(steps));
+        let threads = limited.as_ref().map_or(self.workers.raw(), std::ptr::from_ref);
         // SAFETY: the library is loaded while `self` lives. The machine has held number, dtypes and ranks of
         // the tensors against the signature that was written with the code, their memory is aligned and
         // initialized, and what the kernel writes to shares none of it; the kernel checks extents itself. Parts of a
         // kernel write to different elements, and the workers live as long as `self`.
-        let status = unsafe { entry(tensors.as_ptr(), ints.as_ptr(), self.workers.raw()) };
+        let status = unsafe { entry(tensors.as_ptr(), ints.as_ptr(), threads) };
         match usize::try_from(status) {
             Ok(0) => Ok(()),
             Ok(site) => Err(KernelTrap::Site(site - 1)),
+            Err(_) if status == OUT_OF_STEPS => Err(StepsLeft::exhausted()),
             Err(_) => {
                 let message = format!("a kernel ends with {status}, which means nothing");
                 Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))))
@@ -137,8 +145,7 @@ impl Kernels for NativeKernels {
         tensors: &[TensorArg<'_>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
-        let raw: Vec<RawTensor> = tensors.iter().map(RawTensor::of).collect();
-        self.run(self.entries.get(kernel).copied().flatten(), &raw, ints)
+        self.call_within(kernel, tensors, None, ints, &StepsLeft::unlimited())
     }
 
     fn watches(&self, kernel: usize) -> bool {
@@ -152,11 +159,23 @@ impl Kernels for NativeKernels {
         maps: &mut [Vec<u8>],
         ints: &[i64],
     ) -> Result<(), KernelTrap> {
+        self.call_within(kernel, tensors, Some(maps), ints, &StepsLeft::unlimited())
+    }
+
+    fn call_within(
+        &self,
+        kernel: usize,
+        tensors: &[TensorArg<'_>],
+        maps: Option<&mut [Vec<u8>]>,
+        ints: &[i64],
+        steps: &StepsLeft,
+    ) -> Result<(), KernelTrap> {
+        let entries = if maps.is_some() { &self.watched } else { &self.entries };
         let shapes = tensors.iter().map(|tensor| tensor.shape().as_ptr());
-        let maps = maps.iter_mut().zip(shapes);
+        let maps = maps.into_iter().flatten().zip(shapes);
         let maps = maps.map(|(map, shape)| RawTensor { data: map.as_mut_ptr().cast(), shape });
         let raw: Vec<RawTensor> = tensors.iter().map(RawTensor::of).chain(maps).collect();
-        self.run(self.watched.get(kernel).copied().flatten(), &raw, ints)
+        self.run(entries.get(kernel).copied().flatten(), &raw, ints, steps)
     }
 }
 

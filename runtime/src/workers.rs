@@ -20,16 +20,18 @@ pub(crate) type Part = unsafe extern "C" fn(context: *mut c_void, part: i64) -> 
 
 /// `rx_threads` of the calling convention.
 #[repr(C)]
-pub(crate) struct RawThreads {
+pub(crate) struct RawThreads<'s> {
     count: i64,
-    run: unsafe extern "C" fn(*const RawThreads, i64, Part, *mut c_void) -> i32,
+    run: unsafe extern "C" fn(*const RawThreads<'_>, i64, Part, *mut c_void) -> i32,
+    /// What the steps of kernels are taken from.
+    steps: Option<&'s AtomicI64>,
     /// Behind what C sees.
     shared: Arc<Shared>,
 }
 
 /// The threads of a module.
 pub(crate) struct Workers {
-    raw: Box<RawThreads>,
+    raw: Box<RawThreads<'static>>,
 }
 
 struct Shared {
@@ -93,11 +95,17 @@ impl Workers {
             wake: Condvar::new(),
         });
         let count = i64::try_from(count).unwrap_or(1);
-        Self { raw: Box::new(RawThreads { count, run: run_parts, shared }) }
+        Self { raw: Box::new(RawThreads { count, run: run_parts, steps: None, shared }) }
     }
 
-    /// What kernels are given.
-    pub(crate) fn raw(&self) -> *const RawThreads {
+    /// The same threads, for kernels that take their steps from these.
+    pub(crate) fn limited<'s>(&self, steps: &'s AtomicI64) -> RawThreads<'s> {
+        let RawThreads { count, run, ref shared, .. } = *self.raw;
+        RawThreads { count, run, steps: Some(steps), shared: Arc::clone(shared) }
+    }
+
+    /// What kernels without a limit are given.
+    pub(crate) fn raw(&self) -> *const RawThreads<'static> {
         &raw const *self.raw
     }
 }
@@ -119,10 +127,10 @@ impl Drop for Workers {
 }
 
 /// # Safety
-/// `threads` is what [`Workers::raw`] gave, and the workers live; every part from 0 to `parts` may be run once,
+/// `threads` is what [`Workers::raw`] or [`Workers::limited`] gave, and the workers live; every part from 0 to `parts` may be run once,
 /// on any thread, while others run.
 unsafe extern "C" fn run_parts(
-    threads: *const RawThreads,
+    threads: *const RawThreads<'_>,
     parts: i64,
     part: Part,
     context: *mut c_void,

@@ -25,6 +25,8 @@ pub struct Threads {
     /// Calls the function with its context and each part from 0 on: 0, or what the first part gave that did
     /// not give 0.
     pub run: unsafe extern "C" fn(*const Threads, i64, Part, *mut c_void) -> i32,
+    /// The steps that are left for the run; null without a limit.
+    pub steps: *mut i64,
 }
 
 /// One part of a kernel.
@@ -75,7 +77,7 @@ pub struct Function<'l> {
 
 impl Function<'_> {
     /// Runs the kernel: 0 where it came to its end, `k` where it stopped at entry `k - 1` of its table of
-    /// sites. Shapes are checked by the kernel.
+    /// sites, -1 where too few steps were left. Shapes are checked by the kernel.
     ///
     /// # Safety
     /// There are as many tensors and integers as the tensor program has parameters of each kind, with

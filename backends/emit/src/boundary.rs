@@ -1,17 +1,18 @@
 //! The function that is called: symbolic variables are bound from the shapes that came, left to right,
-//! then everything declared is compared with what came, as `relax_semantics::tir` does it.
+//! then everything declared is compared with what came, as `relax_semantics::tir` does it. Last it takes the steps of the
+//! kernel from those that are left.
 
 use crate::dtypes;
 use crate::printer::Printer;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::DimVar;
-use relax_syntax::ir::tensor::Param;
+use relax_syntax::ir::tensor::{Param, Stmt};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Printer<'_, '_> {
     /// The whole function.
-    pub(crate) fn boundary(&mut self, symbol: &str) -> String {
+    pub(crate) fn boundary(&mut self, symbol: &str, body: &[Stmt]) -> String {
         let mut bound = BTreeSet::new();
         let (mut lines, mut later, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         let (mut tensors, mut ints) = (0, 0);
@@ -68,12 +69,14 @@ impl Printer<'_, '_> {
         arguments.extend(maps.map(map));
         arguments.extend(self.dims.values().cloned());
         arguments.extend(scalars);
+        arguments.extend(self.steps.iter().map(|_| "rx_left(threads)".to_owned()));
         let mut text = format!(
             "int32_t {symbol}(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads) {{\n    (void)tensors, (void)ints;\n"
         );
         for line in lines {
             let _ = writeln!(text, "    {line}");
         }
+        text.push_str(&self.take_steps_at_call(body));
         arguments.insert(0, "threads".to_owned());
         let _ = writeln!(text, "    return {symbol}_body({});\n}}", arguments.join(", "));
         text

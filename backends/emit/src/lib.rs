@@ -35,6 +35,7 @@ mod reciprocals;
 mod rows;
 mod softmax_epilogue;
 mod statements;
+mod steps;
 mod streaming_stores;
 pub mod tiles;
 mod translation_units;
@@ -82,7 +83,7 @@ pub struct Kernel {
     pub name: Name,
     /// The function.
     pub symbol: String,
-    /// Where it may stop: a kernel that returns `k > 0` stopped at entry `k - 1`.
+    /// Where it may stop: a kernel that returns `k > 0` stopped at entry `k - 1`, one that returns -1 for lack of steps.
     pub sites: Vec<Site>,
     /// What became of its checks.
     pub checks: Checks,

@@ -81,11 +81,15 @@ impl Printer<'_, '_> {
         let mut rest = statements;
         while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
+            self.take_steps(stmt);
             let more = if spreads { self.spread(stmt, after) } else { None };
             if more.is_none() {
                 self.stmt(stmt);
             }
-            rest = &after[more.unwrap_or(0)..];
+            let (with, later) = after.split_at(more.unwrap_or(0));
+            // They have the loops of the first statement.
+            with.iter().for_each(|stmt| self.take_steps(stmt));
+            rest = later;
         }
         self.learned = within;
         self.facts.pop();
@@ -94,7 +98,8 @@ impl Printer<'_, '_> {
     /// Prints a nest as parts, or a product, with as many of the statements after it as it gives.
     fn spread(&mut self, stmt: &Stmt, after: &[Stmt]) -> Option<usize> {
         let first = Plain::of(stmt)?;
-        if self.sums == Sums::AnyOrder
+        let any_order = self.sums == Sums::AnyOrder && !self.takes_steps_within(stmt);
+        if any_order
             && let Some(product) = Product::of(self.program, stmt)
             && let Some(outer) = self.loops_around(&product)
         {
@@ -104,7 +109,7 @@ impl Printer<'_, '_> {
                 self.spread_products(first, outer, after)
             };
         }
-        if self.sums == Sums::AnyOrder && self.fill(stmt) {
+        if any_order && self.fill(stmt) {
             return Some(0);
         }
         let mut count = first.whole();

@@ -85,6 +85,10 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) span: Span,
     /// Bytes on the stack so far.
     pub(crate) stack: i64,
+    /// What C has the steps in that are left, where a nest takes its own.
+    pub(crate) steps: Option<String>,
+    /// Loops of the nests that do.
+    pub(crate) takes_own: BTreeSet<ScalarId>,
     /// Whether what is printed is evaluated under a condition of the innermost loop around it.
     pub(crate) is_guarded: bool,
     /// What CUDA needs to be known beside; none for C.
@@ -135,6 +139,8 @@ impl<'p, 'f> Printer<'p, 'f> {
             threads: "threads",
             span: program.span,
             stack: 0,
+            steps: None,
+            takes_own: BTreeSet::new(),
             is_guarded: false,
             cuda: None,
         };
@@ -211,7 +217,8 @@ impl<'p, 'f> Printer<'p, 'f> {
     /// Both functions.
     pub(crate) fn kernel(mut self, body: &[Stmt]) -> (String, Kernel, Uses) {
         let symbol = self.symbol;
-        let entry = self.boundary(symbol);
+        self.count_steps(body);
+        let entry = self.boundary(symbol, body);
         let parameters = self.parameters(body);
         self.share_parameters(&parameters);
         let extents = self.computed_extents();
@@ -266,7 +273,8 @@ impl<'p, 'f> Printer<'p, 'f> {
             Param::Scalar(id) => Some(("int64_t".to_owned(), self.scalars[id].clone())),
             Param::Buffer(_) | Param::Dim(_) => None,
         });
-        buffers.chain(maps).chain(dims).chain(scalars).collect()
+        let steps = self.steps.iter().map(|name| ("int64_t *".to_owned(), name.clone()));
+        buffers.chain(maps).chain(dims).chain(scalars).chain(steps).collect()
     }
 }
 

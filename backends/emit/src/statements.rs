@@ -31,8 +31,13 @@ impl Printer<'_, '_> {
             while let [stmt, after @ ..] = rest {
                 self.span = stmt.span;
                 rest = after;
+                self.take_steps(stmt);
                 match after {
-                    [next, later @ ..] if self.shares(stmt, next) => rest = later,
+                    [next, later @ ..] if self.shares(stmt, next) => {
+                        // It has the bounds of the first loop.
+                        self.take_steps(next);
+                        rest = later;
+                    }
                     _ => self.stmt(stmt),
                 }
             }
@@ -60,7 +65,9 @@ impl Printer<'_, '_> {
     fn print_stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::For { .. }
-                if self.sums == Sums::AnyOrder && (self.multiply(stmt) || self.fill(stmt)) => {}
+                if self.sums == Sums::AnyOrder
+                    && !self.takes_steps_within(stmt)
+                    && (self.multiply(stmt) || self.fill(stmt)) => {}
             StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
             StmtKind::For { .. } if self.warp_product(stmt) => {}
             StmtKind::For { loops, kind, body } => self.for_loop(loops, kind, body),

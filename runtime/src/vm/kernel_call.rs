@@ -10,6 +10,7 @@ use crate::instruction::{Operand, Register};
 use crate::kernels::{Access, Home, KernelTrap, TensorArg, located};
 use crate::observer::{Callee, Watch};
 use crate::program::{Extent, Kernel, Param};
+use crate::steps::StepsLeft;
 use crate::stop::Stop;
 use crate::tensor::{Tensor, Written};
 use crate::value::{Kept, Machine, Number, Value};
@@ -63,10 +64,10 @@ impl Run<'_> {
             false => None,
         };
         let watch = Watch::start(module.observer.as_deref());
-        let result = match &mut maps {
-            None => module.kernels.call(at, &tensors, &ints),
-            Some(maps) => module.kernels.call_watched(at, &tensors, &mut maps.maps, &ints),
-        };
+        let steps = StepsLeft::of(self.limits.steps);
+        let lent = maps.as_mut().map(|maps| maps.maps.as_mut_slice());
+        let result = module.kernels.call_within(at, &tensors, lent, &ints, &steps);
+        self.limits.steps = steps.left(self.limits.steps);
         watch.stop(Callee::Kernel, name, || tensors.iter().map(TensorArg::shape).collect());
         drop(tensors);
         result.map_err(|trap| stop(kernel, trap, maps.is_some()))?;

@@ -17,6 +17,7 @@ use crate::block::Pool;
 use crate::instruction::{Instruction, Operand, Register, Text};
 use crate::module::Loaded;
 use crate::program::Function;
+use crate::steps::out_of_steps;
 use crate::stop::{Stop, place};
 use crate::value::{Kept, Machine, Tuple, Value};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Calls within calls.
     pub depth: usize,
-    /// Instructions.
+    /// Instructions, and iterations of the loops of kernels with machine code; [`u64::MAX`] for no limit.
     pub steps: u64,
     /// Threads that work on a kernel; 0 for as many as `RELAX_THREADS` says, or as the machine has. Results do
     /// not depend on it.
@@ -36,7 +37,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 8 GiB, 1,000 nested calls, no practical limit on steps, the threads of the machine.
+    /// 8 GiB, 1,000 nested calls, no limit on steps, the threads of the machine.
     fn default() -> Self {
         Self { bytes: 8 << 30, depth: 1000, steps: u64::MAX, threads: 0 }
     }
@@ -118,12 +119,11 @@ impl<'m> Run<'m> {
             };
             frame.next = at + 1;
             if self.limits.steps == 0 {
-                return Err(Stop::Exhausted {
-                    resource: "steps",
-                    detail: "more steps than the limit".to_owned(),
-                });
+                return Err(out_of_steps());
             }
-            self.limits.steps -= 1;
+            if self.limits.steps != u64::MAX {
+                self.limits.steps -= 1;
+            }
             match self.step(instruction) {
                 Ok(Flow::Next | Flow::Enter) => {}
                 Ok(Flow::Jump(target)) => {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 struct Seen {
     runs: Vec<AtomicI64>,
     stops: Option<i64>,
-    threads: *const RawThreads,
+    threads: *const RawThreads<'static>,
 }
 
 fn seen(parts: usize, workers: &Workers) -> Seen {

@@ -77,7 +77,10 @@ impl Built<'_> {
     /// The buffers after a run, or where it stopped: the same, bit for bit, in one part and in several.
     pub(super) fn run(&self, case: &Case) -> Result<Vec<Tensor>, Site> {
         let alone = self.run_with(case, None);
-        let parts = self.run_with(case, Some(&Threads { count: 3, run: backwards }));
+        let parts = self.run_with(
+            case,
+            Some(&Threads { count: 3, run: backwards, steps: std::ptr::null_mut() }),
+        );
         match (&alone, &parts) {
             (Ok(alone), Ok(parts)) => {
                 for (alone, parts) in alone.iter().zip(parts) {

@@ -20,3 +20,25 @@ static inline int64_t rx_parts(const rx_threads *threads, int64_t total, double 
 static inline int64_t rx_begin(int64_t total, int64_t parts, int64_t part) {
     return total / parts * part + (part < total % parts ? part : total % parts);
 }
+
+/* The steps that are left, NULL without a limit. */
+static inline int64_t *rx_left(const rx_threads *threads) {
+    return threads == NULL ? NULL : threads->steps;
+}
+
+/* The iterations of a loop. */
+static inline double rx_trips(double start, double stop) { return stop > start ? stop - start : 0; }
+
+/* Takes so many steps from those that are left: 1 if they are too few, and then none is left for other threads either.
+   Counts are doubles, which saturate: beyond 2^53 they are rounded. */
+static __attribute__((noinline, cold, unused)) int rx_take(int64_t *left, double steps) {
+    int64_t now = __atomic_load_n(left, __ATOMIC_RELAXED);
+    for (;;) {
+        const int enough = steps <= (double)now;
+        const int64_t next = enough ? now - (int64_t)steps : 0;
+        if (__atomic_compare_exchange_n(left, &now, next, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return !enough;
+    }
+}
+
+/* A macro and a call out of line: without a limit, a loop has one comparison more. */
+#define rx_spend(left, steps) ((left) != NULL && rx_take(left, steps))
