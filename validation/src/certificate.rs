@@ -71,7 +71,7 @@ pub fn certify(header: Header, stages: Vec<Stage>, recorder: &mut Recorder) -> C
     let mut replayer = Replayer::new(answers.clone());
     let mut again = obligations(&stages, &mut replayer);
     for (noted, replayed) in first.into_iter().zip(&mut again) {
-        if matches!(noted.outcome, Outcome::Refuted(_)) {
+        if noted.refuses() {
             replayed.outcome = noted.outcome;
         }
     }

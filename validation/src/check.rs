@@ -3,7 +3,7 @@
 use crate::answers::replaying::Replayer;
 use crate::certificate::{Header, Said, read};
 use crate::derive::{Stage, hash, obligations};
-use crate::obligation::{Obligation, Outcome};
+use crate::obligation::{Kind, Obligation, Outcome};
 
 /// A certificate that was accepted.
 #[derive(Clone, Debug)]
@@ -42,8 +42,7 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
     let (claims, _) = read.answers.counts();
     let mut replayer = Replayer::new(read.answers);
     let obligations = obligations(&read.stages, &mut replayer);
-    let refuted = obligations.iter().find(|each| matches!(each.outcome, Outcome::Refuted(_)));
-    if let Some(refuted) = refuted {
+    if let Some(refuted) = obligations.iter().find(|each| each.refuses()) {
         let why = refuted.why();
         return Err(format!("{refuted} is refuted: {why}"));
     }
@@ -58,6 +57,13 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
 }
 
 impl Obligation {
+    /// Whether no certificate holds with it: it is refuted, and it is no access of a kernel. Such an access is a trap of the program,
+    /// which every kernel keeps.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        matches!(self.outcome, Outcome::Refuted(_)) && self.kind != Kind::Kernel
+    }
+
     /// The reason of an outcome that is no proof.
     #[must_use]
     pub fn why(&self) -> &str {

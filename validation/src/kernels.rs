@@ -5,6 +5,7 @@ mod covers;
 mod distinct;
 mod limits;
 mod reads;
+mod refutation;
 mod scope;
 mod values;
 mod walk;

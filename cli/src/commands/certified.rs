@@ -5,10 +5,10 @@ use crate::terminal::Terminal;
 use relax_lower::certify::Stages;
 use relax_validation::certificate::Header;
 use relax_validation::derive::Counts;
-use relax_validation::obligation::Outcome as Ended;
 use relax_validation::report;
 
-/// The text of the certificate, told by a table of its obligations; `None` where one is refuted, which is told too.
+/// The text of the certificate, told by a table of its obligations; `None` where one that is no access of a kernel is refuted,
+/// which is told too.
 pub(super) fn certificate(
     stages: &Stages,
     header: Header,
@@ -19,8 +19,7 @@ pub(super) fn certificate(
         let text = format!("a program that was made does not read back: {why}");
         Failure::Message { exit: Exit::Internal, text }
     })?;
-    let is_refuted = |ended: &Ended| matches!(ended, Ended::Refuted(_));
-    let refuted = certificate.obligations.iter().filter(|each| is_refuted(&each.outcome));
+    let refuted = certificate.obligations.iter().filter(|each| each.refuses());
     let refuted: Vec<String> =
         refuted.map(|each| format!("error: {each}: {}\n", each.why())).collect();
     if !refuted.is_empty() {

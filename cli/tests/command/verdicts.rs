@@ -179,3 +179,56 @@ fn lines_of_cases_that_cannot_be_read_are_answered_with_error() {
         "{said}"
     );
 }
+
+/// A kernel, its certificate as it is made, and what is said of it.
+fn certified(folder: &TempDir, body: &str) -> (String, Option<i32>) {
+    let program = format!(
+        "def main(x: Tensor((\"n\",), \"f32\")):\n    n = sym_var()\n    \
+         return call_tir(f, [x], Tensor((n,), \"f32\"))\n\n\
+         @tensorir_function\n\
+         def f(X: Buffer((\"n\",), \"f32\"), Y: Buffer((\"n\",), \"f32\")):\n    \
+         n = sym_var()\n{body}"
+    );
+    let program = file(folder, "f.rx", &program);
+    let certificate = folder.path().join("certificate");
+    let certificate = certificate.to_str().expect("a path of the test");
+    let made = ["--to", "P2.1", "--certify", "--certificate", certificate, "--output", "/dev/null"];
+    let (said, code) = ended(&[&["opt", &program, "-v"], &made[..]].concat());
+    if code != Some(0) {
+        return (said, code);
+    }
+    ended(&["verify", certificate])
+}
+
+#[test]
+fn accesses_beyond_the_end_are_refuted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = "`X`: is read in bounds";
+    for (index, within) in
+        [("i + 1", "i = 0, n = 1"), ("i - 1", "i = 0, n = 1"), ("n - i", "i = 0")]
+    {
+        let (said, code) =
+            certified(&folder, &format!("    for i in range(n):\n        Y[i] = X[{index}]\n"));
+        assert_eq!(code, Some(6), "{said}");
+        let line = said.lines().find(|line| line.contains(": refuted: ")).expect(&said);
+        assert!(line.starts_with("kernel: f: ") && line.contains(read), "{line}");
+        assert!(line.contains(within), "{line}");
+    }
+}
+
+/// Nothing is said to be wrong that no run has reached.
+#[test]
+fn accesses_that_may_not_be_reached_are_not_refuted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let guarded = "    for i in range(n):\n        if i + 1 < n:\n            Y[i] = X[i + 1]\n        else:\n            Y[i] = X[i]\n";
+    let (said, code) = certified(&folder, guarded);
+    assert!(code == Some(0) || (code == Some(6) && !said.contains("is read in bounds")), "{said}");
+    let by_element = "    for i in range(n):\n        Y[i] = X[i]\n        if X[i] > 0.0:\n            Y[i] = X[i + 1]\n";
+    let stopped = "    for i in range(n):\n        check(n < 0, \"f/C1\", \"never\")\n        Y[i] = X[i + 1]\n";
+    for body in [by_element, stopped] {
+        let (said, code) = certified(&folder, body);
+        assert!(matches!(code, Some(0 | 6)), "{said}");
+    }
+    let (said, _) = certified(&folder, by_element);
+    assert!(said.contains("is read in bounds: unproved"), "{said}");
+}

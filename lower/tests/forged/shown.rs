@@ -10,7 +10,6 @@ use relax_program::frontend::{Program, print};
 use relax_syntax::span::Source;
 use relax_validation::check::verify;
 use relax_validation::derive::Stage;
-use relax_validation::obligation::Outcome;
 use relax_validation::report::unproved;
 use std::path::{Path, PathBuf};
 
@@ -48,8 +47,7 @@ fn of_file(path: &Path) -> Vec<String> {
     if lines("# proved: ") != [proved.to_string()] {
         wrong.push(format!("{name}: {proved} are proved"));
     }
-    let refuted = |outcome: &Outcome| matches!(outcome, Outcome::Refuted(_));
-    let is_refuted = certificate.obligations.iter().any(|each| refuted(&each.outcome));
+    let is_refuted = certificate.obligations.iter().any(|each| each.refuses());
     match verify(&certificate.text(), None) {
         Ok(verified) if verified.obligations != certificate.obligations => {
             wrong.push(format!("{name}: something else is verified"));

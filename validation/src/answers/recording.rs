@@ -135,7 +135,10 @@ impl Facts for Recording {
                 if !known.contains(&values) {
                     known.push(values.clone());
                 }
-                Answer::Refuted(values_back(&values, &|name| self.spelling.name_of(name)))
+                // Whoever replays takes the first one that fits: what comes of it must be the same here.
+                let first = known.iter().find(|values| self.assumed.refute(&claim, values));
+                let values = first.unwrap_or(&values);
+                Answer::Refuted(values_back(values, &|name| self.spelling.name_of(name)))
             }
             Answer::Refuted(_) | Answer::Unknown => Answer::Unknown,
             Answer::Proved => Answer::Proved,

@@ -2,16 +2,18 @@
 
 use super::Found;
 use super::reads::Load;
+use super::refutation;
 use super::scope::{Around, Scope};
 use super::values::is_of_values;
 use crate::obligation::Outcome;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
-use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::facts::{Answer, Claim, Counterexample, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr, UnOp,
 };
+use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where something is written.
@@ -42,6 +44,12 @@ pub(super) struct Walk<'p, 'f> {
     pub(super) stores: Vec<Store>,
     pub(super) loads: Vec<Load>,
     accesses: usize,
+    /// The statement.
+    span: Span,
+    /// What refutes the claim on an index that was asked last.
+    witness: Option<Counterexample>,
+    /// How often the program was run to confirm a counterexample.
+    runs: usize,
     /// What names were bound to.
     lets: BTreeMap<ScalarId, TExpr>,
 }
@@ -61,7 +69,8 @@ struct Inside {
 impl<'p, 'f> Walk<'p, 'f> {
     pub(super) fn of(program: &'p TensorProgram, scope: Scope<'f>) -> Self {
         let (found, stores, loads, lets) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
-        Self { program, scope, found, stores, loads, accesses: 0, lets }
+        let (accesses, span, witness, runs) = (0, program.span, None, 0);
+        Self { program, scope, found, stores, loads, accesses, span, witness, runs, lets }
     }
 
     pub(super) fn body(&mut self, body: &[Stmt]) {
@@ -77,6 +86,7 @@ impl<'p, 'f> Walk<'p, 'f> {
     ) {
         self.scope.push();
         for stmt in body {
+            self.span = stmt.span;
             self.statement(stmt, inside, allocated);
         }
         self.scope.pop();
@@ -174,6 +184,7 @@ impl<'p, 'f> Walk<'p, 'f> {
         let mut outcome = Outcome::Unproved("its value is no index arithmetic".to_owned());
         if let (Some(value), Some(extent)) = (value, extent) {
             outcome = self.within(&value, &extent);
+            outcome = self.refuted(outcome, ("tir/axis_range", &name));
             if axis.kind == AxisKind::Spatial {
                 within.spatial.push(value.clone());
             }
@@ -196,11 +207,30 @@ impl<'p, 'f> Walk<'p, 'f> {
         let low = Claim::new(0, Relation::AtMost, index.clone());
         let high = Claim::new(index.clone(), Relation::Less, extent.clone());
         for claim in [low, high] {
-            if !self.scope.proves(&claim) {
+            let answer = self.scope.facts.decide(&claim);
+            if answer != Answer::Proved {
+                let values = if let Answer::Refuted(values) = answer { Some(values) } else { None };
+                self.witness = values;
                 return Outcome::Unproved(format!("`{claim}`"));
             }
         }
         Outcome::Proved
+    }
+
+    /// Refutes what is not proved where the interpreter stops at the counterexample with a trap that names this.
+    fn refuted(&mut self, outcome: Outcome, (trap, name): (&str, &Name)) -> Outcome {
+        let values = self.witness.take();
+        match (outcome, values) {
+            (Outcome::Unproved(why), Some(values)) if self.runs < refutation::MOST_RUNS => {
+                self.runs += 1;
+                if refutation::is_confirmed(self.program, &values, (self.span, trap, name)) {
+                    Outcome::Refuted(refutation::told(self.program, &values))
+                } else {
+                    Outcome::Unproved(why)
+                }
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// An index that is chosen is looked at in both cases.
@@ -231,13 +261,16 @@ impl<'p, 'f> Walk<'p, 'f> {
         self.accesses += 1;
         let shape = self.program.buffer(buffer).shape.clone();
         let mut outcome = Outcome::Proved;
+        let name = self.program.buffer(buffer).name.clone();
         for (index, extent) in indices.iter().zip(&shape) {
             let found = self.index_within(index, extent);
-            if outcome == Outcome::Proved {
+            let found = self.refuted(found, ("tir/out_of_bounds", &name));
+            let is_refuted = |outcome: &Outcome| matches!(outcome, Outcome::Refuted(_));
+            if outcome == Outcome::Proved || (is_refuted(&found) && !is_refuted(&outcome)) {
                 outcome = found;
             }
         }
-        let place = format!("access {}, `{}`", self.accesses, self.program.buffer(buffer).name);
+        let place = format!("access {}, `{name}`", self.accesses);
         self.found.push((place, format!("is {how} in bounds"), outcome));
     }
 
