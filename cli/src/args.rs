@@ -421,7 +421,7 @@ pub(crate) struct DiffArgs {
                       relax prove [OPTIONS] --file <FILE>"
 )]
 pub(crate) struct ProveArgs {
-    /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one
+    /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one; integers up to 2^110
     #[arg(group = "question", allow_hyphen_values = true)]
     pub(crate) statement: Option<String>,
     /// A statement to assume

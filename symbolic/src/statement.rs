@@ -2,9 +2,10 @@
 //!
 //! The text is read to a tree in which `select(c, a, b)` may stand for an integer or for a truth
 //! value; [`choices`] then takes the `select`s apart, since formulas and dims have none. What
-//! [`Formula`] prints reads back as the same formula.
+//! [`Formula`] prints reads back as the same formula. Decimal integers beyond i64 are read as `a * 2^62 + b`, since dims have none.
 
 mod choices;
+mod digits;
 
 use crate::claims::Formula;
 use choices::{Number, Truth};
@@ -44,7 +45,15 @@ fn parsed(text: &str) -> Read<Expr> {
     if text.len() > LONGEST {
         return Err(format!("a statement may have at most {LONGEST} characters"));
     }
-    parse_expression(text, 0).map_err(|diagnostic| diagnostic.message)
+    parse_expression(&digits::split(text)?, 0).map_err(|diagnostic| diagnostic.message)
+}
+
+/// An integer beyond i64, as dims have it: `a * 2^62 + b`.
+fn big(value: u64) -> Number {
+    let part = |value| Number::Int(i64::try_from(value).expect("invariant: it has 62 bits"));
+    let (high, low) = (value >> digits::BITS, value % (1 << digits::BITS));
+    let product = Number::op(DimOp::Mul, part(high), part(1 << digits::BITS));
+    Number::op(DimOp::Add, product, part(low))
 }
 
 /// What an expression stands for.
@@ -76,7 +85,7 @@ fn value(expr: &Expr) -> Read<Value> {
         ExprKind::Name(name) if &**name == "false" => Ok(Value::Truth(Truth::Known(false))),
         ExprKind::Name(name) => Ok(Value::Number(Number::Var(name.clone()))),
         ExprKind::Int(value) => Ok(Value::Number(Number::Int(*value))),
-        ExprKind::BigInt(_) => Err("an integer beyond i64".to_owned()),
+        ExprKind::BigInt(value) => Ok(Value::Number(big(*value))),
         ExprKind::Unary(UnaryOp::Not, operand) => {
             Ok(Value::Truth(Truth::Not(Box::new(truth(operand)?))))
         }
@@ -241,6 +250,22 @@ mod tests {
     }
 
     #[test]
+    fn integers_beyond_i64_are_read() {
+        for (text, wanted) in [
+            ("n < 9223372036854775808", "n < 2 * 4611686018427387904 + 0"),
+            ("n < 18446744073709551617", "n < 4 * 4611686018427387904 + 1"),
+            ("-18_446_744_073_709_551_616 < n2", "0 - (4 * 4611686018427387904 + 0) < n2"),
+            (
+                "n == 1298074214633706907132624082305024",
+                "n == 281474976710656 * 4611686018427387904 + 0",
+            ),
+            ("n == -9223372036854775808", "n == -9223372036854775808"),
+        ] {
+            assert_eq!(shown(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
     fn statements_compare_by_equality() {
         assert_eq!(shown("(a < 1) == (b < 2)"), "implies(a < 1, b < 2) and implies(b < 2, a < 1)");
         assert_eq!(shown("(a < 1) < (b < 2)"), "error: `<` does not compare statements");
@@ -257,7 +282,8 @@ mod tests {
             ("f(n) == 1", "`f` is unknown"),
             ("min(n) == 1", "two integers or more"),
             ("min(a=n, b=m) == 1", "takes no keywords"),
-            ("18446744073709551615 == n", "beyond i64"),
+            ("n == 1298074214633706907132624082305025", "beyond 2^110"),
+            ("n == 0xffffffffffffffffff", ""),
             ("n <", "expected"),
             ("select(n < 1, 2, m < 3)", "between a statement and an integer"),
             ("select(n, 2, 3) == 2", "expected a statement"),

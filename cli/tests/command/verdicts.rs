@@ -162,7 +162,7 @@ fn a_certificate_with_open_obligations_is_partial() {
 fn lines_of_cases_that_cannot_be_read_are_answered_with_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases = "{\"id\": 1, \"query\": \"n +\", \"expect\": \"proved\"}\nno JSON\n\
-                 {\"id\": 3, \"query\": \"9223372036854775808 > 0\", \"expect\": \"proved\"}\n\
+                 {\"id\": 3, \"query\": \"1298074214633706907132624082305025 > 0\", \"expect\": \"proved\"}\n\
                  {\"id\": 4, \"query\": \"n + 1 > n\", \"expect\": \"proved\"}\n";
     let path = file(&folder, "cases.jsonl", cases);
     let (said, code) = ended(&["prove", "--file", &path, "--json"]);
@@ -170,7 +170,7 @@ fn lines_of_cases_that_cannot_be_read_are_answered_with_error() {
     let answers: Vec<&str> = said.lines().collect();
     assert_eq!(answers.len(), 4, "{said}");
     assert!(answers[..3].iter().all(|line| line.contains("\"answer\":\"error\"")), "{said}");
-    assert!(answers[2].contains("\"id\":3"), "{said}");
+    assert!(answers[2].contains("\"id\":3") && answers[2].contains("beyond 2^110"), "{said}");
     assert!(answers[3].contains("\"answer\":\"proved\""), "{said}");
     let (said, code) = ended(&["prove", "--file", &path]);
     assert_eq!(code, Some(2), "{said}");
@@ -178,6 +178,24 @@ fn lines_of_cases_that_cannot_be_read_are_answered_with_error() {
         said.contains("line 2: error: ") && said.contains("expected proved: 1 proved"),
         "{said}"
     );
+}
+
+/// Dims are i64; integers of statements are not.
+#[test]
+fn integers_beyond_i64_are_calculated_with() {
+    for (statement, code) in [
+        ("9223372036854775807 + 1 == 9223372036854775808", 0),
+        ("n * 4294967296 * 4294967296 == n * 18446744073709551616", 0),
+        ("18446744073709551617 // 18446744073709551616 == 1", 0),
+        ("1298074214633706907132624082305024 % 4294967296 == 0", 0),
+        ("18446744073709551616 == 18446744073709551617", 1),
+    ] {
+        let (said, found) = ended(&["prove", statement]);
+        assert_eq!(found, Some(code), "{statement}: {said}");
+    }
+    let known = ["--assume", "n < 18446744073709551616", "n < 36893488147419103232"];
+    let (said, code) = ended(&[&["prove"], &known[..]].concat());
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// A kernel, its certificate as it is made, and what is said of it.
