@@ -224,7 +224,8 @@ pub(crate) struct RunArgs {
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// Write a trace of kernel launches with times and shapes, for Perfetto or chrome://tracing
+    /// Write a trace of kernel launches with times and shapes, for Perfetto or chrome://tracing; of the interpreter, calls of
+    /// operators and tensor programs
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]

@@ -37,6 +37,21 @@ def main(x: Tensor(("n", 2), "f32"), scale: Tensor((2,), "f32")):
     return multiply(add(x, param("bias", Tensor((2,), "f32"))), scale)
 "#;
 
+/// Operators and a tensor program; traps where `n` is not 3.
+const TWICE: &str = r#"
+def main(x: Tensor(("n",), "f32")):
+    n = sym_var()
+    a = exp(x)
+    b = call_tir(double, [a], Tensor((n,), "f32"))
+    return reshape(b, shape(3, 1))
+
+@tensorir_function
+def double(X: Buffer(("n",), "f32"), Y: Buffer(("n",), "f32")):
+    n = sym_var()
+    for i in range(n):
+        Y[i] = X[i] * 2.0
+"#;
+
 impl Folder {
     fn new() -> Self {
         let folder = Self(tempfile::tempdir().expect("a folder for the test"));
@@ -357,6 +372,45 @@ fn a_trace_has_the_calls_and_bench_times_them() {
     }
     let wrong = ["bench", "p.rxm", "--entry", "cast", "--input", "x=[1, 2, 3]"];
     assert_eq!(folder.relax(&wrong).status.code(), Some(3), "what stops is told");
+}
+
+/// The interpreter has a trace in the same format: an event a call, inner ones within outer ones; also of a run that traps.
+#[test]
+fn a_trace_of_the_interpreter_has_its_calls() {
+    let folder = Folder::new();
+    folder.write("twice.rx", TWICE.as_bytes());
+    let events = |code: i32, input: &str| -> Vec<serde_json::Value> {
+        let ran = folder.relax(&["run", "twice.rx", "--trace", "t.json", "--input", input]);
+        assert_eq!(ran.status.code(), Some(code), "{}", text(&ran.stderr));
+        let trace = serde_json::from_slice::<serde_json::Value>(&folder.read("t.json"));
+        let trace = trace.expect("the trace is JSON");
+        trace["traceEvents"].as_array().expect("it has events").clone()
+    };
+    let calls = |events: &[serde_json::Value]| -> Vec<String> {
+        let shown = |event: &serde_json::Value| {
+            let field = |at: &serde_json::Value| at.as_str().unwrap_or("none").to_owned();
+            [field(&event["cat"]), field(&event["name"]), field(&event["args"]["shapes"])].join(" ")
+        };
+        events.iter().map(shown).collect()
+    };
+    let ran = events(0, "x=[1, 2, 3]");
+    assert_eq!(
+        calls(&ran),
+        [
+            "operator exp [3]",
+            "kernel double [3] [3]",
+            "operator call_tir [3]",
+            "operator reshape [3]"
+        ]
+    );
+    let time = |event: &serde_json::Value, field: &str| event[field].as_f64().expect("a number");
+    let ends = |event: &serde_json::Value| time(event, "ts") + time(event, "dur");
+    let (inner, outer) = (&ran[1], &ran[2]);
+    assert!(time(outer, "ts") <= time(inner, "ts") && ends(inner) <= ends(outer) + 1e-3);
+    assert_eq!(
+        calls(&events(3, "x=[1, 2]")).last().map(String::as_str),
+        Some("operator reshape [2]")
+    );
 }
 
 #[test]

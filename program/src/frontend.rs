@@ -2,7 +2,7 @@
 //! runs it in the reference interpreter: the command, the passes and the test harness share these calls.
 
 use relax_semantics::check::{Left, Phase, check, codes};
-use relax_semantics::interp::{Interpreter, Options};
+use relax_semantics::interp::{Interpreter, Observer, Options};
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -127,6 +127,8 @@ pub struct RunOptions {
     pub steps: Option<u64>,
     /// Whether iterations of parallel loops are watched for races.
     pub loops: Mode,
+    /// Who watches calls.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// What came of a run.
@@ -153,7 +155,12 @@ pub(crate) fn interpreter<'m>(module: &'m Module, options: &RunOptions) -> Inter
         (limits.tensor_bytes, limits.total_bytes) = (bytes, bytes);
     }
     limits.steps = options.steps.unwrap_or(limits.steps);
-    let options = Options { limits, externals: options.externals.clone(), mode: options.loops };
+    let options = Options {
+        limits,
+        externals: options.externals.clone(),
+        mode: options.loops,
+        observer: options.observer.clone(),
+    };
     Interpreter::new(module, options)
 }
 

@@ -1,9 +1,10 @@
-//! The calls of kernels and host functions that a run makes, written down: as a trace that Chrome's tracing and
+//! The calls of kernels and host functions that a run makes, or of operators and tensor programs in the interpreter, written down: as a trace that Chrome's tracing and
 //! Perfetto show, and as a table of where the time goes.
 
 use crate::exit::Failure;
 use crate::files::write_whole;
 use relax_runtime::{Callee, ObservedCall, Observer};
+use relax_semantics::interp;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -26,6 +27,8 @@ struct Call {
 pub(super) struct Calls {
     began: Instant,
     calls: Arc<Mutex<Vec<Call>>>,
+    /// Those of the interpreter that have begun and not ended, the innermost last.
+    open: Arc<Mutex<Vec<Call>>>,
 }
 
 impl Observer for Calls {
@@ -39,14 +42,37 @@ impl Observer for Calls {
     }
 }
 
+impl interp::Observer for Calls {
+    fn begins(&self, callee: interp::Callee, name: &str, shapes: Vec<Vec<usize>>) {
+        let category = match callee {
+            interp::Callee::Operator => "operator",
+            interp::Callee::TensorProgram => "kernel",
+        };
+        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        let (name, shapes, start) = (name.to_owned(), shapes.join(" "), self.began.elapsed());
+        let call = Call { name, category, shapes, start, duration: Duration::ZERO };
+        lock(&self.open).push(call);
+    }
+
+    fn ends(&self) {
+        let Some(mut call) = lock(&self.open).pop() else { return };
+        call.duration = self.began.elapsed().saturating_sub(call.start);
+        self.lock().push(call);
+    }
+}
+
+fn lock(calls: &Mutex<Vec<Call>>) -> std::sync::MutexGuard<'_, Vec<Call>> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Calls {
     /// A record without calls.
     pub(super) fn new() -> Self {
-        Self { began: Instant::now(), calls: Arc::default() }
+        Self { began: Instant::now(), calls: Arc::default(), open: Arc::default() }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Call>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 
     /// Forgets what was written down.

@@ -10,6 +10,7 @@ mod cuda;
 mod device;
 mod output;
 
+use super::calls::Calls;
 use super::constants::{self, Constants};
 use super::import;
 use super::load;
@@ -27,6 +28,7 @@ pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program};
 use relax_emit::Sums;
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
 use relax_rewrite::pipeline::Failed;
+use relax_semantics::interp::Observer;
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
 use relax_syntax::ir::{Function, Module};
@@ -161,14 +163,19 @@ fn interpreted(
     let max_bytes = size("--max-memory", &args.max_memory)?;
     let function = entry(&program.module, &args.entry)?;
     let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
+    let calls = args.trace.as_ref().map(|_| Calls::new());
     let options = RunOptions {
         externals: Arc::new(constants.externals),
         memory: Some(max_bytes),
         steps: args.max_steps,
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
+        observer: calls.clone().map(|calls| Arc::new(calls) as Arc<dyn Observer>),
     };
     terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);
+    if let (Some(path), Some(calls)) = (&args.trace, calls) {
+        calls.write(path)?;
+    }
     finish(args, &program.source, ran, terminal)
 }
 

@@ -1,6 +1,7 @@
 //! Evaluation of right-hand sides and atoms.
 
 use super::binding::{Binder, Binds, BoundDim, What};
+use super::observer::{self, shapes_of};
 use super::{Frame, Interpreter};
 use crate::ops::{Kind, Operator, apply, called_by_name, check_constraints, lookup, only_checks};
 use crate::stop::Stop;
@@ -110,7 +111,13 @@ impl<'m> Interpreter<'m> {
                     let (names, given): (Vec<_>, Vec<_>) = keywords.into_iter().unzip();
                     keywords = names.into_iter().zip(self.resolve_all(given)?).collect();
                 }
-                apply(row, values, keywords, &limits, Some(self))
+                let shapes = self.options.observer.is_some().then(|| shapes_of(&values));
+                let callee = (observer::Callee::Operator, row.name);
+                self.observed(
+                    callee,
+                    || shapes.unwrap_or_default(),
+                    |run| apply(row, values, keywords, &limits, Some(run)),
+                )
             }
             Callee::Global(name) if self.module.tensor_program(name).is_some() => {
                 self.run_in_place(frame, name, args, values)

@@ -1,6 +1,6 @@
 //! What the interpreter does for operators that need more than values.
 
-use super::Interpreter;
+use super::{Callee, Interpreter};
 use crate::library;
 use crate::memory::Memory;
 use crate::ops::Machine;
@@ -24,7 +24,14 @@ impl Interpreter<'_> {
         let options = Options { limits: self.options.limits.clone(), mode: self.options.mode };
         let mut left = self.options.limits.steps.saturating_sub(self.steps);
         let before = left;
-        let result = compiled.run(buffers, &scalars, &options, &mut left);
+        let shapes = || buffers.iter().map(|buffer| buffer.shape().to_vec()).collect();
+        let shapes = self.options.observer.is_some().then(shapes);
+        let callee = (Callee::TensorProgram, name);
+        let result = self.observed(
+            callee,
+            || shapes.unwrap_or_default(),
+            |_| compiled.run(buffers, &scalars, &options, &mut left),
+        );
         self.steps += before - left;
         result
     }

@@ -9,10 +9,12 @@ mod graphs;
 mod held;
 mod in_place;
 mod machine;
+mod observer;
 
 pub(crate) use binding::shown_shape;
 pub use binding::{BoundDim, DimValues};
 pub use expr::constant_tensor;
+pub use observer::{Callee, Observer};
 
 use crate::memory::Memory;
 use crate::ops::Limits;
@@ -39,6 +41,8 @@ pub struct Options {
     pub externals: Arc<BTreeMap<Name, Tensor>>,
     /// What to watch for in tensor programs.
     pub mode: tir::Mode,
+    /// Who watches calls.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// A run of a module.
