@@ -43,6 +43,14 @@ struct Replay<'a> {
     checked: Checked,
 }
 
+/// The SHA-256 that binds the line of a solver to what it is said to have decided: of the hypotheses, each with a line end, then `|- `
+/// and the goal with one.
+pub(crate) fn statement_hash(hypotheses: &[String], goal: &str) -> String {
+    let mut text: String = hypotheses.iter().map(|each| format!("{each}\n")).collect();
+    text.push_str(&format!("|- {goal}\n"));
+    hash(&text)
+}
+
 /// Replays one certificate.
 pub(crate) fn replay(certificate: &str, rules: Option<&str>) -> Result<Checked, Refused> {
     let lines = certificate.lines().enumerate().filter(|(_, text)| !text.trim().is_empty());
@@ -146,6 +154,7 @@ impl<'a> Replay<'a> {
     fn trust(&mut self, mut line: Line) -> Checks<()> {
         let (solver, version) = (line.string("trust")?, line.string("version")?);
         let (rlimit, question) = (line.number("rlimit")?, line.string("question")?);
+        let statement = line.string("statement")?;
         line.done()?;
         if solver != "z3" {
             return refuse("`trust` must be `z3`");
@@ -155,6 +164,13 @@ impl<'a> Replay<'a> {
         }
         if question.len() != 64 || !question.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return refuse("`question` must be a SHA-256, 64 hexadecimal digits");
+        }
+        let Checked { hypotheses, goal, .. } = &self.checked;
+        let own = statement_hash(hypotheses, goal);
+        if statement != own {
+            return refuse(format!(
+                "`statement` is of another statement: that of this one is {own}"
+            ));
         }
         self.checked.outcome = Outcome::Trusted { solver, version, rlimit, question };
         self.expected = Expected::Nothing;

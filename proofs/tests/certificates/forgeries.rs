@@ -1,7 +1,7 @@
 //! Proofs of true statements with the header of false ones, and proofs with a case left out.
 
 use crate::reading::counterexample;
-use crate::samples::{RULES, Sample, certificate, samples};
+use crate::samples::{RULES, Sample, certificate, hashed, samples};
 use relax_proofs::check;
 use serde_json::{Value, json};
 
@@ -36,7 +36,9 @@ fn can_be_read(case: &(Vec<String>, String)) -> bool {
     let plain = certificate(&[], "True", "", "");
     let header = header(case, plain.lines().next().expect("a header"));
     let question = "0".repeat(64);
-    let trust = json!({"trust": "z3", "version": "4", "rlimit": 1, "question": question});
+    let known: Vec<&str> = case.0.iter().map(String::as_str).collect();
+    let statement = hashed(&known, &case.1);
+    let trust = json!({"trust": "z3", "version": "4", "rlimit": 1, "question": question, "statement": statement});
     check(&format!("{header}\n{trust}\n"), None).is_ok()
 }
 

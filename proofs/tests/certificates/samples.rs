@@ -346,3 +346,11 @@ const INSTANCES: &[Text] = &[
         &[("\"b\": \"b // c\"", "\"b\": \"c // b\"", "the line gives")],
     ),
 ];
+
+/// What binds the line of a solver to a statement.
+pub(crate) fn hashed(hypotheses: &[&str], goal: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let known: String = hypotheses.iter().map(|each| format!("{each}\n")).collect();
+    let text = format!("{known}|- {goal}\n");
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,7 +1,7 @@
 //! Every sample is accepted, and every wrong neighbour of it refused for its reason.
 
 use crate::reading::counterexample;
-use crate::samples::{RULES, certificate, samples};
+use crate::samples::{RULES, certificate, hashed, samples};
 use relax_proofs::{Outcome, check, check_all};
 
 #[test]
@@ -48,7 +48,13 @@ fn what_was_checked_is_told() {
     );
 }
 
-const TRUST: &str = r#"{"trust": "z3", "version": "4.16.0", "rlimit": 12, "question": "abababababababababababababababababababababababababababababababab"}"#;
+/// The line of a solver under the header of this goal.
+fn trust(goal: &str) -> String {
+    let (question, statement) = ("ab".repeat(32), hashed(&[], goal));
+    format!(
+        r#"{{"trust": "z3", "version": "4.16.0", "rlimit": 12, "question": "{question}", "statement": "{statement}"}}"#
+    )
+}
 
 fn header(goal: &str) -> String {
     let text = certificate(&[], goal, "", "");
@@ -57,7 +63,8 @@ fn header(goal: &str) -> String {
 
 #[test]
 fn what_a_solver_decided_is_only_trusted() {
-    let text = format!("{}\n{TRUST}\n", header("x == x"));
+    let trust = trust("x == x");
+    let text = format!("{}\n{trust}\n", header("x == x"));
     let checked = check(&text, None).expect("a certificate that trusts");
     let solver = Outcome::Trusted {
         solver: "z3".into(),
@@ -67,7 +74,7 @@ fn what_a_solver_decided_is_only_trusted() {
     };
     assert_eq!(checked.outcome, solver);
     let why = |text: &str| check(text, None).expect_err("it is wrong").why;
-    assert_eq!(why(&format!("{text}{TRUST}\n")), "the proof ended before this line");
+    assert_eq!(why(&format!("{text}{trust}\n")), "the proof ended before this line");
     assert_eq!(why(&text.replace(", \"rlimit\": 12", "")), "the key `rlimit` is missing");
     assert_eq!(
         why(&text.replace("x == x", "x ==")),
@@ -78,7 +85,16 @@ fn what_a_solver_decided_is_only_trusted() {
         "`question` must be a SHA-256, 64 hexadecimal digits"
     );
     assert_eq!(why(&text.replace("\"z3\"", "\"me\"")), "`trust` must be `z3`");
-    let late = format!("{}\n{{\"case\": [0]}}\n{TRUST}\n", header("x == x"));
+    for other in ["x == x + 0", "x != x"] {
+        let why = why(&format!("{}\n{trust}\n", header(other)));
+        assert!(why.starts_with("`statement` is of another statement"), "{why}");
+    }
+    let assumed = certificate(&["x > 0"], "x == x", "", "");
+    let assumed = assumed.lines().next().expect("a header");
+    assert!(why(&format!("{assumed}\n{trust}\n")).contains(&hashed(&["x > 0"], "x == x")));
+    let unbound = text.replace("statement", "statements");
+    assert_eq!(why(&unbound), "the key `statement` is missing");
+    let late = format!("{}\n{{\"case\": [0]}}\n{trust}\n", header("x == x"));
     assert_eq!(why(&late), "neither a derivation nor the end of a branch");
 }
 
@@ -95,7 +111,9 @@ fn headers_are_read_strictly() {
 
 #[test]
 fn terms_are_read_strictly() {
-    let of = |goal: &str| check(&format!("{}\n{TRUST}\n", header(goal)), None).map_err(|e| e.why);
+    let of = |goal: &str| {
+        check(&format!("{}\n{}\n", header(goal), trust(goal)), None).map_err(|e| e.why)
+    };
     for right in
         ["-x // 2 == x", "not not x < -1", "min(a, b, c) == max(a, b) % 3", "(((x))) == (1)"]
     {
@@ -138,7 +156,11 @@ fn terms_are_read_strictly() {
 #[test]
 fn several_certificates_stand_in_a_text() {
     let one = &samples()[0].text;
-    let text = format!("\n{one}\n{}\n{TRUST}\n{one}{{\"end\": true}}\n{one}", header("x == x"));
+    let text = format!(
+        "\n{one}\n{}\n{}\n{one}{{\"end\": true}}\n{one}",
+        header("x == x"),
+        trust("x == x")
+    );
     let found: Vec<Result<(), usize>> = check_all(&text, None)
         .into_iter()
         .map(|result| result.map(|_| ()).map_err(|refused| refused.line))

@@ -59,8 +59,9 @@ pub(crate) fn trusting(facts: &[Claim], goal: &Formula, trusted: &Trusted) -> St
     let text = Statement::new(facts, goal);
     let header = text.header(&text.hypotheses.iter().collect::<Vec<_>>(), &[]);
     let Trusted { version, rlimit, question, .. } = trusted;
+    let statement = text.hash();
     format!(
-        "{header}\n{{\"trust\": \"z3\", \"version\": \"{version}\", \"rlimit\": {rlimit}, \"question\": \"{question}\"}}\n"
+        "{header}\n{{\"trust\": \"z3\", \"version\": \"{version}\", \"rlimit\": {rlimit}, \"question\": \"{question}\", \"statement\": \"{statement}\"}}\n"
     )
 }
 
@@ -74,6 +75,12 @@ impl Statement {
     fn new(facts: &[Claim], goal: &Formula) -> Self {
         let hypotheses = facts.iter().cloned().map(Formula::Claim).collect();
         Self { hypotheses, goal: nested(goal) }
+    }
+
+    /// What binds the line of a solver to this statement, as the checker computes it from the header.
+    fn hash(&self) -> String {
+        let known = self.hypotheses.iter().map(|fact| format!("{fact}\n"));
+        text_hash(&format!("{}|- {}\n", known.collect::<String>(), self.goal))
     }
 
     fn proved(&self, fuel: u32, instances: &[Instance], keep: Keep) -> Option<String> {
