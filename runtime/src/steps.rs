@@ -19,7 +19,7 @@ impl StepsLeft {
         Self((steps != u64::MAX).then(|| AtomicI64::new(count)))
     }
 
-    /// No limit.
+    /// For a run without a limit.
     #[must_use]
     pub fn unlimited() -> Self {
         Self(None)

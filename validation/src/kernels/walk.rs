@@ -44,7 +44,7 @@ pub(super) struct Walk<'p, 'f> {
     pub(super) stores: Vec<Store>,
     pub(super) loads: Vec<Load>,
     accesses: usize,
-    /// The statement.
+    /// Where the statement at hand stands in the text.
     span: Span,
     /// What refutes the claim on an index that was asked last.
     witness: Option<Counterexample>,
