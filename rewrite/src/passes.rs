@@ -30,6 +30,7 @@ pub mod rewrite_dataflow_reshape;
 pub mod run_codegen;
 pub mod saturate;
 pub mod split_call_tir_by_pattern;
+pub mod stitch_products;
 pub mod stitch_rows;
 pub mod to_mixed_precision;
 

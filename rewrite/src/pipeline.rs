@@ -10,7 +10,7 @@ use crate::passes::{
     fuse_tir, guard_constraints, inline_buffers, inline_private_functions, legalize_ops,
     lift_lambdas, lift_transform_params, lower_to_library, merge_composite_functions, name_dims,
     normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen, saturate,
-    split_call_tir_by_pattern, stitch_rows, to_mixed_precision,
+    split_call_tir_by_pattern, stitch_products, stitch_rows, to_mixed_precision,
 };
 use relax_semantics::check::{Checked, Phase, check, check_after};
 use relax_syntax::Name;
@@ -100,6 +100,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &inline_buffers::PASS,
     &split_call_tir_by_pattern::PASS,
     &stitch_rows::PASS,
+    &stitch_products::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

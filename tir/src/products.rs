@@ -131,6 +131,27 @@ impl<'s> SumOfProducts<'s> {
         let (loops, body) = flat(std::slice::from_ref(stmt));
         summed(program, loops, body)
     }
+
+    /// Factors `W[…, i, j]`, as an element of a buffer: `j` is what is summed over, and all before it are loops over the result.
+    pub fn row_factors(&self) -> impl Iterator<Item = At<'s>> {
+        let along = match self.along[..] {
+            [along] => Some(along.var),
+            _ => None,
+        };
+        self.factors.into_iter().filter_map(move |factor| {
+            let mut factor = factor;
+            while let TExpr::Cast(_, inner) = factor {
+                factor = inner;
+            }
+            let TExpr::Load { buffer, indices } = factor else { return None };
+            let places: Option<Vec<ScalarId>> = indices.iter().map(TExpr::as_scalar).collect();
+            let (last, rows) = places.as_deref()?.split_last()?;
+            let fits = Some(*last) == along
+                && !rows.is_empty()
+                && rows.iter().all(|row| self.loops.iter().any(|item| item.var == *row));
+            fits.then_some(At { buffer: *buffer, indices })
+        })
+    }
 }
 
 /// First value, terms and result as statements, of factors that are elements of f32 matrices.

@@ -29,6 +29,7 @@ use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
@@ -67,11 +68,16 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let Some(body) = program.body.clone() else { continue };
         let is_plain = |stmt: &Stmt| is_plain_allocation(program, stmt);
         let (plain, rest): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(is_plain);
-        let lasts = (0..rest.len()).filter_map(|at| Some((at, weighed(program, &rest[at])?)));
-        let lasts: Vec<_> = lasts.collect();
+        let lasts = (0..rest.len()).filter(|&at| weighed(program, &rest[at]).is_some());
+        let lasts: Vec<usize> = lasts.collect();
         found += usize::from(!lasts.is_empty());
         let blocked = lasts.into_iter().find_map(|last| {
-            let run = Run::of(program, &rest, last, context.facts)?;
+            let axes = weighed(program, &rest[last])?.1.len() - 1;
+            let tables = Tables::of(program, &rest, axes, context.facts);
+            let rest = tables.first(&rest);
+            let last = last + tables.nests.range(last..).count();
+            let weighed = weighed(program, &rest[last])?;
+            let run = Run::of(program, &rest, (last, weighed), &tables, context.facts)?;
             Some(Blocks::of(program, &run).program(&plain, &rest, &run))
         });
         if let Some(blocked) = blocked {
@@ -86,21 +92,58 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 /// The workspace that a sum of products multiplies row by row, with its indices.
 fn weighed<'s>(program: &'s TensorProgram, stmt: &'s Stmt) -> Option<(BufferId, &'s [TExpr])> {
     let sum = SumOfProducts::of(program, stmt)?;
-    let [along] = sum.along[..] else { return None };
-    sum.factors.into_iter().find_map(|factor| {
-        let mut factor = factor;
-        while let TExpr::Cast(_, inner) = factor {
-            factor = inner;
+    let own = sum.row_factors().find(|factor| !program.is_param(factor.buffer))?;
+    Some((own.buffer, own.indices))
+}
+
+/// Workspaces that one nest fills from parameters alone, and that have fewer dims than there are axes: the places that a mask
+/// compares. They are filled first, so that they do not stand between nests of rows.
+struct Tables {
+    /// The statements that fill them.
+    nests: BTreeSet<usize>,
+    buffers: BTreeSet<BufferId>,
+}
+
+impl Tables {
+    fn of(program: &TensorProgram, body: &[Stmt], axes: usize, facts: &mut dyn Facts) -> Self {
+        let (mut nests, mut buffers) = (BTreeSet::new(), BTreeSet::new());
+        let all = stored(body);
+        let writers = |buffer: BufferId| {
+            let writes = |stmt: &&Stmt| stored(std::slice::from_ref(*stmt)).contains(&buffer);
+            body.iter().filter(writes).count()
+        };
+        for (at, stmt) in body.iter().enumerate() {
+            let one = std::slice::from_ref(stmt);
+            let written = stored(one);
+            let mut reads_params = true;
+            accesses(one, &mut |buffer, _, is_stored| {
+                reads_params &= is_stored || (program.is_param(buffer) && !all.contains(&buffer));
+            });
+            let is_table = |buffer: &BufferId| {
+                let shape = &program.buffer(*buffer).shape;
+                !program.is_param(*buffer)
+                    && shape.len() < axes
+                    && shape.iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
+                    && writers(*buffer) == 1
+            };
+            if matches!(stmt.kind, StmtKind::For { .. })
+                && reads_params
+                && written.iter().all(is_table)
+                && never_stops(program, stmt, facts)
+            {
+                nests.insert(at);
+                buffers.extend(written);
+            }
         }
-        let TExpr::Load { buffer, indices } = factor else { return None };
-        let places: Option<Vec<ScalarId>> = indices.iter().map(TExpr::as_scalar).collect();
-        let (last, rows) = places.as_deref()?.split_last()?;
-        let fits = !program.is_param(*buffer)
-            && *last == along.var
-            && !rows.is_empty()
-            && rows.iter().all(|row| sum.loops.iter().any(|item| item.var == *row));
-        fits.then_some((*buffer, indices.as_slice()))
-    })
+        Self { nests, buffers }
+    }
+
+    /// The body with what fills them first.
+    fn first(&self, body: &[Stmt]) -> Vec<Stmt> {
+        let (first, rest): (Vec<_>, Vec<_>) =
+            body.iter().enumerate().partition(|(at, _)| self.nests.contains(at));
+        first.into_iter().chain(rest).map(|(_, stmt)| stmt.clone()).collect()
+    }
 }
 
 /// A nest of a run.
@@ -132,6 +175,7 @@ impl<'s> Run<'s> {
         program: &'s TensorProgram,
         body: &'s [Stmt],
         (last, (workspace, indices)): (usize, (BufferId, &[TExpr])),
+        tables: &Tables,
         facts: &mut dyn Facts,
     ) -> Option<Self> {
         let count = indices.len() - 1;
@@ -142,7 +186,7 @@ impl<'s> Run<'s> {
         let mut run =
             Run { first: last, nests: Vec::new(), extents, places, contracted: BTreeSet::new() };
         for at in (0..=last).rev() {
-            if !never_stops(program, &body[at], facts) || !run.precede(program, &body[at]) {
+            if !never_stops(program, &body[at], facts) || !run.precede(program, &body[at], tables) {
                 break;
             }
             run.first = at;
@@ -159,7 +203,7 @@ impl<'s> Run<'s> {
     }
 
     /// Takes a nest in front of the others, if it goes through the same rows.
-    fn precede(&mut self, program: &'s TensorProgram, stmt: &'s Stmt) -> bool {
+    fn precede(&mut self, program: &'s TensorProgram, stmt: &'s Stmt, tables: &Tables) -> bool {
         let StmtKind::For { kind, .. } = &stmt.kind else { return false };
         let (loops, body) = flat(std::slice::from_ref(stmt));
         let mut touched: Vec<(BufferId, &[TExpr])> = Vec::new();
@@ -192,7 +236,7 @@ impl<'s> Run<'s> {
         let mut places = self.places.clone();
         let written = stored(std::slice::from_ref(stmt));
         for (buffer, indices) in &touched {
-            let is_own = !program.is_param(*buffer);
+            let is_own = !program.is_param(*buffer) && !tables.buffers.contains(buffer);
             if !is_own && !written.contains(buffer) && !places.contains_key(buffer) {
                 continue;
             }

@@ -18,7 +18,7 @@ use crate::tir_call::TirCall;
 use crate::trap_free::TrapAnalysis;
 pub(super) use graph::Graph;
 use groups::groups;
-pub(super) use groups::{Group, joined};
+pub(super) use groups::{Group, joined, may_be_one};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;

@@ -37,27 +37,31 @@ type Programs<'m> = BTreeMap<&'m Name, (&'m TensorProgram, Rows)>;
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some((&program.name, (program, Rows::of(program)?))),
+        Definition::Tensor(program) => {
+            let rows = Rows::of(program)?;
+            let fits = !rows.sums_products && !rows.fills_tables;
+            fits.then_some((&program.name, (program, rows)))
+        }
         Definition::Graph(_) => None,
     });
     let programs: Programs = programs.collect();
     Ok(grouped(module, context, ("stitched", NAMED), &|block, graph, never_stop| {
         let calls = calls(block, &programs);
         let by_rows = |at: usize| calls[at].is_some();
-        joined(graph, never_stop, &[&by_rows], &|group| share_rows(&calls, group))
+        joined(graph, never_stop, &[&by_rows], &|group| share_rows(&calls, group, None))
     }))
 }
 
 /// A call that goes row by row.
-struct Call<'b> {
+pub(super) struct Call<'b> {
     /// The dims of its result that count rows.
-    rows: &'b [Dim],
+    pub(super) rows: &'b [Dim],
     /// For each binding of the block that it reads at how many first indices it stays at its own row.
     own: BTreeMap<usize, usize>,
 }
 
 /// For each binding the call that it is.
-fn calls<'b>(block: &'b Block, programs: &Programs) -> Vec<Option<Call<'b>>> {
+pub(super) fn calls<'b>(block: &'b Block, programs: &Programs) -> Vec<Option<Call<'b>>> {
     let mut places = BTreeMap::new();
     let calls = block.bindings.iter().enumerate().map(|(at, binding)| {
         let call = call(binding, programs, &places);
@@ -87,8 +91,9 @@ fn call<'b>(
     Some(Call { rows: dims.get(..rows.loops)?, own })
 }
 
-/// Whether calls have some first dims alike, and read what others among them give at these dims of their own only.
-fn share_rows(calls: &[Option<Call>], group: &Group) -> bool {
+/// Whether calls have some first dims alike, or as many as `wanted`, and read what others among them give at these dims of their
+/// own only.
+pub(super) fn share_rows(calls: &[Option<Call>], group: &Group, wanted: Option<usize>) -> bool {
     let Some(members) = group.iter().map(|&at| calls[at].as_ref()).collect::<Option<Vec<_>>>()
     else {
         return false;
@@ -98,8 +103,9 @@ fn share_rows(calls: &[Option<Call>], group: &Group) -> bool {
         let pairs = member.rows.iter().zip(first.rows);
         pairs.take_while(|(a, b)| a == b).count()
     };
-    let shared = members.iter().map(alike).min().unwrap_or(0);
+    let all = members.iter().map(alike).min().unwrap_or(0);
+    let shared = wanted.unwrap_or(all);
     let inner = members.iter().flat_map(|member| &member.own);
     let mut inner = inner.filter(|(operand, _)| group.contains(operand));
-    shared > 0 && inner.all(|(_, &own)| own >= shared)
+    shared > 0 && shared <= all && inner.all(|(_, &own)| own >= shared)
 }

@@ -5,7 +5,7 @@ use super::nest::output_of;
 use super::{Analysis, KernelKind};
 use crate::dims::as_expr;
 use crate::products::sums_products;
-use relax_semantics::tir::walk::{accesses, visit_statements};
+use relax_semantics::tir::walk::{accesses, stored, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
@@ -18,10 +18,14 @@ pub struct Rows {
     pub loops: usize,
     /// For each buffer at how many of its first indices nothing stands but the variables of these loops, in their order.
     pub own: BTreeMap<BufferId, usize>,
+    /// Whether it sums products: those have a schedule of their own.
+    pub sums_products: bool,
+    /// Whether it fills workspaces beside the rows, such as the places that a mask compares.
+    pub fills_tables: bool,
 }
 
 impl Rows {
-    /// `None`: another program, or one with a sum of products, which has a schedule of its own.
+    /// `None` if it is another program.
     pub fn of(program: &TensorProgram) -> Option<Self> {
         // Who records less than is found wants it alone.
         let recorded = KernelKind::recorded(program);
@@ -31,6 +35,7 @@ impl Rows {
         let output = output_of(program)?;
         let extents = &program.buffer(output).shape;
         let (mut count, mut own, mut written) = (extents.len(), BTreeMap::new(), vec![output]);
+        let (mut with_products, mut fills_tables) = (false, false);
         for stmt in program.body.as_ref()? {
             let (loops, body) = match &stmt.kind {
                 StmtKind::Alloc(buffer) => {
@@ -40,12 +45,22 @@ impl Rows {
                 StmtKind::For { loops, kind, body } if kind.is_sequential() => (loops, body),
                 _ => return None,
             };
-            if !is_plain(body) || sums_products(body) {
+            if !is_plain(body) {
                 return None;
             }
+            with_products |= sums_products(body);
             let rows = loops.iter().zip(extents).take_while(|(item, dim)| goes_through(item, dim));
-            count = count.min(rows.count());
-            let vars: Vec<ScalarId> = loops.iter().map(|item| item.var).collect();
+            let rows = rows.count();
+            let mut vars: Vec<ScalarId> = loops.iter().map(|item| item.var).collect();
+            let stores = stored(std::slice::from_ref(stmt));
+            if rows == 0 && !stores.contains(&output) {
+                // No index of it is one of a row.
+                vars.clear();
+                fills_tables = true;
+                written.retain(|buffer| !stores.contains(buffer));
+            } else {
+                count = count.min(rows);
+            }
             accesses(body, &mut |buffer, indices, _| {
                 let stays = indices.iter().zip(&vars);
                 let stays = stays.take_while(|(index, var)| **index == TExpr::Scalar(**var));
@@ -55,7 +70,8 @@ impl Rows {
         }
         let least = written.iter().filter_map(|buffer| own.get(buffer)).min();
         let loops = count.min(*least?);
-        (loops > 0).then_some(Self { loops, own })
+        let sums_products = with_products;
+        (loops > 0).then_some(Self { loops, own, sums_products, fills_tables })
     }
 }
 

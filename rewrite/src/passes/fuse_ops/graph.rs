@@ -46,6 +46,16 @@ impl Graph {
         Self { nodes, passes }
     }
 
+    /// The bindings that one uses, in order.
+    pub(in crate::passes) fn operands(&self, at: usize) -> impl Iterator<Item = usize> {
+        self.nodes[at].operands.keys().copied()
+    }
+
+    /// Whether only members of a group use a binding.
+    pub(in crate::passes) fn is_used_within(&self, at: usize, group: &BTreeSet<usize>) -> bool {
+        !self.nodes[at].seen_after && self.nodes[at].users.is_subset(group)
+    }
+
     /// The nodes on all ways from `from` to the first that they all lead through, both included; none
     /// when there are more than a group may have.
     pub(super) fn ways(&self, from: usize) -> Option<BTreeSet<usize>> {

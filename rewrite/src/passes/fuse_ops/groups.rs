@@ -49,7 +49,12 @@ pub(in crate::passes) fn joined(
     members
 }
 
-fn may_be_one(never_stop: &[bool], group: &Group, fit: &dyn Fn(&Group) -> bool) -> bool {
+/// Whether a group is small enough, fits, and keeps the order of what could stop the program.
+pub(in crate::passes) fn may_be_one(
+    never_stop: &[bool],
+    group: &Group,
+    fit: &dyn Fn(&Group) -> bool,
+) -> bool {
     group.len() <= MAX_GROUP && fit(group) && keeps_order_of_stops(never_stop, group)
 }
 
