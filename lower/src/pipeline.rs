@@ -44,7 +44,6 @@ const PROGRAMS: &[Step] = &[
     Step::Once(&inline_buffers::PASS),
     Step::Once(&stitch_products::PASS),
     Step::Once(&fuse_tir::PASS),
-    Step::Once(&inline_buffers::PASS),
     Step::Once(&eliminate_dead_code::PASS),
     Step::Once(&block_rows::PASS),
     Step::Once(&lower_operators::PASS),

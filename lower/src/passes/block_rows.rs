@@ -23,13 +23,12 @@
 
 mod blocks;
 
-use crate::passes::fuse_loops::{is_plain_allocation, never_stops};
+use crate::passes::fuse_loops::{has_plain_extents, is_plain_allocation, never_stops};
 use blocks::Blocks;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
@@ -72,12 +71,8 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let lasts: Vec<usize> = lasts.collect();
         found += usize::from(!lasts.is_empty());
         let blocked = lasts.into_iter().find_map(|last| {
-            let axes = weighed(program, &rest[last])?.1.len() - 1;
-            let tables = Tables::of(program, &rest, axes, context.facts);
-            let rest = tables.first(&rest);
-            let last = last + tables.nests.range(last..).count();
-            let weighed = weighed(program, &rest[last])?;
-            let run = Run::of(program, &rest, (last, weighed), &tables, context.facts)?;
+            let (rest, last) = in_order(program, &rest, last, context.facts)?;
+            let run = Run::of(program, &rest, last, &BTreeSet::new(), context.facts)?;
             Some(Blocks::of(program, &run).program(&plain, &rest, &run))
         });
         if let Some(blocked) = blocked {
@@ -96,54 +91,43 @@ fn weighed<'s>(program: &'s TensorProgram, stmt: &'s Stmt) -> Option<(BufferId, 
     Some((own.buffer, own.indices))
 }
 
-/// Workspaces that one nest fills from parameters alone, and that have fewer dims than there are axes: the places that a mask
-/// compares. They are filled first, so that they do not stand between nests of rows.
-struct Tables {
-    /// The statements that fill them.
-    nests: BTreeSet<usize>,
-    buffers: BTreeSet<BufferId>,
+/// The body with nests that stand between those of a run before it, and where the last one of the run is then: a mask's places, or
+/// a matrix that is scaled first. `None` if there is no run.
+fn in_order(
+    program: &TensorProgram,
+    body: &[Stmt],
+    last: usize,
+    facts: &mut dyn Facts,
+) -> Option<(Vec<Stmt>, usize)> {
+    let free = (0..last).filter(|&at| is_free(program, body, at, facts)).collect();
+    let run = Run::of(program, body, last, &free, facts)?;
+    let between = run.skipped;
+    let (first, rest): (Vec<_>, Vec<_>) =
+        body.iter().enumerate().partition(|(at, _)| between.contains(at));
+    let body = first.into_iter().chain(rest).map(|(_, stmt)| stmt.clone()).collect();
+    Some((body, last))
 }
 
-impl Tables {
-    fn of(program: &TensorProgram, body: &[Stmt], axes: usize, facts: &mut dyn Facts) -> Self {
-        let (mut nests, mut buffers) = (BTreeSet::new(), BTreeSet::new());
-        let all = stored(body);
-        let writers = |buffer: BufferId| {
-            let writes = |stmt: &&Stmt| stored(std::slice::from_ref(*stmt)).contains(&buffer);
-            body.iter().filter(writes).count()
-        };
-        for (at, stmt) in body.iter().enumerate() {
-            let one = std::slice::from_ref(stmt);
-            let written = stored(one);
-            let mut reads_params = true;
-            accesses(one, &mut |buffer, _, is_stored| {
-                reads_params &= is_stored || (program.is_param(buffer) && !all.contains(&buffer));
-            });
-            let is_table = |buffer: &BufferId| {
-                let shape = &program.buffer(*buffer).shape;
-                !program.is_param(*buffer)
-                    && shape.len() < axes
-                    && shape.iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
-                    && writers(*buffer) == 1
-            };
-            if matches!(stmt.kind, StmtKind::For { .. })
-                && reads_params
-                && written.iter().all(is_table)
-                && never_stops(program, stmt, facts)
-            {
-                nests.insert(at);
-                buffers.extend(written);
-            }
-        }
-        Self { nests, buffers }
-    }
-
-    /// The body with what fills them first.
-    fn first(&self, body: &[Stmt]) -> Vec<Stmt> {
-        let (first, rest): (Vec<_>, Vec<_>) =
-            body.iter().enumerate().partition(|(at, _)| self.nests.contains(at));
-        first.into_iter().chain(rest).map(|(_, stmt)| stmt.clone()).collect()
-    }
+/// Whether a nest may stand first: it never stops the program, reads parameters that nothing writes, and is the only one that
+/// writes its workspaces, which nothing before it reads.
+fn is_free(program: &TensorProgram, body: &[Stmt], at: usize, facts: &mut dyn Facts) -> bool {
+    let nest = std::slice::from_ref(&body[at]);
+    let own = stored(nest);
+    let mut elsewhere = stored(&body[at + 1..]);
+    accesses(&body[..at], &mut |buffer, _, _| _ = elsewhere.insert(buffer));
+    let all = stored(body);
+    let has_place =
+        |buffer: &BufferId| !program.is_param(*buffer) && has_plain_extents(program, *buffer);
+    let mut reads_params = true;
+    accesses(nest, &mut |buffer, _, is_stored| {
+        let is_read_only = program.is_param(buffer) && !all.contains(&buffer);
+        reads_params &= is_stored || own.contains(&buffer) || is_read_only;
+    });
+    matches!(nest[0].kind, StmtKind::For { .. })
+        && reads_params
+        && own.iter().all(has_place)
+        && own.is_disjoint(&elsewhere)
+        && never_stops(program, &body[at], facts)
 }
 
 /// A nest of a run.
@@ -167,6 +151,10 @@ struct Run<'s> {
     places: BTreeMap<BufferId, Vec<usize>>,
     /// What is the program's own of these.
     contracted: BTreeSet<BufferId>,
+    /// What the nests read elsewhere than at their row: it is filled before.
+    beside: BTreeSet<BufferId>,
+    /// Statements between the nests that are to stand before them.
+    skipped: BTreeSet<usize>,
 }
 
 impl<'s> Run<'s> {
@@ -174,23 +162,36 @@ impl<'s> Run<'s> {
     fn of(
         program: &'s TensorProgram,
         body: &'s [Stmt],
-        (last, (workspace, indices)): (usize, (BufferId, &[TExpr])),
-        tables: &Tables,
+        last: usize,
+        free: &BTreeSet<usize>,
         facts: &mut dyn Facts,
     ) -> Option<Self> {
+        let (workspace, indices) = weighed(program, &body[last])?;
         let count = indices.len() - 1;
         let shape = &program.buffer(workspace).shape;
         let extents: Vec<TExpr> = shape[..count].iter().map(as_expr).collect();
         let is_large = |rows: &TExpr| !matches!(rows, TExpr::Int(..=ROWS));
         let places = BTreeMap::from([(workspace, (0..count).collect())]);
-        let mut run =
-            Run { first: last, nests: Vec::new(), extents, places, contracted: BTreeSet::new() };
+        let mut run = Run {
+            first: last,
+            nests: Vec::new(),
+            extents,
+            places,
+            contracted: BTreeSet::new(),
+            beside: BTreeSet::new(),
+            skipped: BTreeSet::new(),
+        };
+        let mut skipped = BTreeSet::new();
         for at in (0..=last).rev() {
-            if !never_stops(program, &body[at], facts) || !run.precede(program, &body[at], tables) {
+            if never_stops(program, &body[at], facts) && run.precede(program, &body[at]) {
+                run.first = at;
+            } else if free.contains(&at) {
+                skipped.insert(at);
+            } else {
                 break;
             }
-            run.first = at;
         }
+        run.skipped = skipped.split_off(&run.first);
         let writes = |stmt: &Stmt| stored(std::slice::from_ref(stmt)).contains(&workspace);
         let all = &body[run.first..=last];
         // What a single product multiplies costs no more to keep than to make in blocks.
@@ -198,12 +199,12 @@ impl<'s> Run<'s> {
         let fits = products > 1
             && run.extents.last().is_some_and(is_large)
             && all.iter().any(writes)
-            && run.contracts(program, body, last);
+            && (!run.skipped.is_empty() || run.contracts(program, body, last));
         fits.then_some(run)
     }
 
     /// Takes a nest in front of the others, if it goes through the same rows.
-    fn precede(&mut self, program: &'s TensorProgram, stmt: &'s Stmt, tables: &Tables) -> bool {
+    fn precede(&mut self, program: &'s TensorProgram, stmt: &'s Stmt) -> bool {
         let StmtKind::For { kind, .. } = &stmt.kind else { return false };
         let (loops, body) = flat(std::slice::from_ref(stmt));
         let mut touched: Vec<(BufferId, &[TExpr])> = Vec::new();
@@ -233,10 +234,13 @@ impl<'s> Run<'s> {
         {
             return false;
         }
-        let mut places = self.places.clone();
+        let (mut places, mut beside) = (self.places.clone(), self.beside.clone());
         let written = stored(std::slice::from_ref(stmt));
+        if !written.is_disjoint(&beside) {
+            return false;
+        }
         for (buffer, indices) in &touched {
-            let is_own = !program.is_param(*buffer) && !tables.buffers.contains(buffer);
+            let is_own = !program.is_param(*buffer);
             if !is_own && !written.contains(buffer) && !places.contains_key(buffer) {
                 continue;
             }
@@ -246,14 +250,20 @@ impl<'s> Run<'s> {
                 let place = found.next().filter(|&at| indices[at].as_scalar() == Some(*var))?;
                 found.next().is_none().then_some(place)
             };
-            let Some(found) = axes.iter().map(at).collect::<Option<Vec<usize>>>() else {
-                return false;
+            let found = axes.iter().map(at).collect::<Option<Vec<usize>>>();
+            let Some(found) = found.filter(|_| !beside.contains(buffer)) else {
+                // What no nest of the run writes may be read anywhere.
+                if written.contains(buffer) || places.contains_key(buffer) {
+                    return false;
+                }
+                beside.insert(*buffer);
+                continue;
             };
             if *places.entry(*buffer).or_insert_with(|| found.clone()) != found {
                 return false;
             }
         }
-        self.places = places;
+        (self.places, self.beside) = (places, beside);
         let inner = loops.iter().filter(|item| !axes.contains(&item.var));
         let inner = inner.map(|item| (*item).clone()).collect();
         let is_product = sums_products(std::slice::from_ref(stmt));

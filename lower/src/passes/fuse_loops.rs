@@ -68,10 +68,20 @@ fn fuse_all(program: &TensorProgram, body: Vec<Stmt>, facts: &mut dyn Facts) -> 
     result
 }
 
-/// An allocation whose extents always have a value.
+/// An allocation whose extents always have a value, as those of parameters do.
 pub(crate) fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool {
     let StmtKind::Alloc(buffer) = stmt.kind else { return false };
-    program.buffer(buffer).shape.iter().all(|dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)))
+    has_plain_extents(program, buffer)
+}
+
+/// Whether the extents of a buffer always have a value.
+pub(crate) fn has_plain_extents(program: &TensorProgram, buffer: BufferId) -> bool {
+    let of_param = |dim: &Dim| {
+        let mut params = program.buffer_params();
+        params.any(|param| program.buffer(param).shape.contains(dim))
+    };
+    let has_value = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)) || of_param(dim);
+    program.buffer(buffer).shape.iter().all(has_value)
 }
 
 /// Two nests as one.

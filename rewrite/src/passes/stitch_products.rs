@@ -10,7 +10,7 @@
 //! which excludes layers with weights. On a device threads share rows, and this pass does nothing.
 
 use super::fuse_ops::{Graph, Group, grouped, may_be_one};
-use super::stitch_rows::{Call, calls, share_rows};
+use super::stitch_rows::{Call, Programs, calls, share_rows};
 use crate::pass::{Exactness, Pass, PassContext, Target};
 use crate::tir_call::TirCall;
 use relax_semantics::check::Phase;
@@ -20,7 +20,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::{BufferId, ScalarId, TExpr};
 use relax_syntax::ir::{Atom, Block, Definition, Module, TensorProgram};
-use relax_tir::kernel_kind::Rows;
+use relax_tir::kernel_kind::{Analysis, KernelKind, Rows};
 use relax_tir::products::{SumOfProducts, mentions};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,13 +61,45 @@ impl Missed {
             Missed::Batch => "pairs: both products need a matrix for each batch",
             Missed::FewRows => "pairs: they have no more than 64 rows",
             Missed::UsedElsewhere => "pairs: a value between the products is used elsewhere",
-            Missed::OtherRows => "pairs: a call between the products goes through other rows",
+            Missed::OtherRows => {
+                "pairs: a call between the products is no tensor program that goes through their rows"
+            }
             Missed::MayTrap => "pairs: a trap would change places with another",
         }
     }
 }
 
-type Programs<'m> = BTreeMap<&'m Name, (&'m TensorProgram, Rows)>;
+/// Ranks of operands whose rows are looked for: of a batch of matrices at the least.
+const AXES: std::ops::RangeInclusive<usize> = 2..=5;
+
+/// The tensor programs of a module.
+struct Known<'m> {
+    programs: BTreeMap<&'m Name, &'m TensorProgram>,
+    /// Those that go through rows, by how many loops count these.
+    by_axes: BTreeMap<usize, Programs<'m>>,
+    /// Those that do more than to move and map elements.
+    reductions: BTreeSet<&'m Name>,
+}
+
+impl<'m> Known<'m> {
+    fn of(module: &'m Module) -> Self {
+        let programs = module.definitions.iter().filter_map(|definition| match definition {
+            Definition::Tensor(program) => Some((&program.name, program)),
+            Definition::Graph(_) => None,
+        });
+        let programs: BTreeMap<&Name, &TensorProgram> = programs.collect();
+        let by_axes = AXES.map(|axes| {
+            let rows = |program: &'m TensorProgram| Some((program, Rows::along(program, axes)?));
+            let all = programs.iter().filter_map(|(name, program)| Some((*name, rows(program)?)));
+            (axes, all.collect())
+        });
+        let by_axes = by_axes.collect();
+        let reduces = |program: &TensorProgram| Analysis::of(program).kind > KernelKind::Injective;
+        let reductions = programs.iter().filter(|(_, program)| reduces(program));
+        let reductions = reductions.map(|(name, _)| *name).collect();
+        Self { programs, by_axes, reductions }
+    }
+}
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
@@ -75,11 +107,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     if context.settings.target != Target::Cpu {
         return Ok(module.clone());
     }
-    let programs = module.definitions.iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => Some((&program.name, (program, Rows::of(program)?))),
-        Definition::Graph(_) => None,
-    });
-    let programs: Programs = programs.collect();
+    let programs = Known::of(module);
     let (pairs, missed) = (RefCell::new(0), RefCell::new(Vec::new()));
     let result = grouped(module, context, ("stitched", NAMED), &|block, graph, never_stop| {
         let search = Search::of(block, graph, never_stop, &programs);
@@ -106,32 +134,41 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 struct Search<'b> {
     graph: &'b Graph,
     never_stop: &'b [bool],
-    calls: Vec<Option<Call<'b>>>,
+    /// Calls that go through rows, by how many loops count these.
+    calls: BTreeMap<usize, Vec<Option<Call<'b>>>>,
     /// Calls of programs with one sum of products.
     products: BTreeMap<usize, Product<'b>>,
+    /// Calls that do more than to move and map elements.
+    reductions: BTreeSet<usize>,
 }
 
 impl<'b> Search<'b> {
-    fn of(
-        block: &'b Block,
-        graph: &'b Graph,
-        never_stop: &'b [bool],
-        programs: &'b Programs,
-    ) -> Self {
+    fn of(block: &'b Block, graph: &'b Graph, never_stop: &'b [bool], known: &'b Known) -> Self {
         let places = block.bindings.iter().enumerate().map(|(at, binding)| (binding.var, at));
         let places: BTreeMap<_, _> = places.collect();
         let product = |at: usize| {
             let call = TirCall::of(&block.bindings[at].expr)?;
-            let (program, rows) = programs.get(call.program)?;
+            let program = known.programs.get(call.program)?;
             let args = call.args.iter().zip(program.buffer_params());
             let args = args.filter_map(|(arg, buffer)| {
                 let Atom::Var(var) = arg else { return None };
                 Some((buffer, *places.get(var)?))
             });
-            Product::of(program, rows, args.collect())
+            Product::of(program, args.collect())
         };
         let products = (0..block.bindings.len()).filter_map(|at| Some((at, product(at)?)));
-        Self { graph, never_stop, calls: calls(block, programs), products: products.collect() }
+        let calls = known.by_axes.iter().map(|(axes, programs)| (*axes, calls(block, programs)));
+        let reduces = |at: &usize| {
+            let call = TirCall::of(&block.bindings[*at].expr);
+            call.is_some_and(|call| known.reductions.contains(call.program))
+        };
+        Self {
+            graph,
+            never_stop,
+            calls: calls.collect(),
+            products: products.collect(),
+            reductions: (0..block.bindings.len()).filter(reduces).collect(),
+        }
     }
 
     /// Disjoint groups, and why other pairs of products stay apart.
@@ -140,6 +177,10 @@ impl<'b> Search<'b> {
         for (&last, product) in self.products.iter().rev() {
             let Some((first, group, axes)) = self.before(last, product) else { continue };
             if groups.iter().any(|other| !other.is_disjoint(&group)) {
+                continue;
+            }
+            // A layer with weights is no pair.
+            if axes > 1 && !product.is_batched(axes) {
                 continue;
             }
             match self.fits(first, last, &group, axes) {
@@ -152,7 +193,7 @@ impl<'b> Search<'b> {
     }
 
     /// The product whose rows another one multiplies by a matrix, with everything between them, and how many loops count rows.
-    /// `None` if there is none, or nothing between them.
+    /// `None` if there is none, or nothing between them reduces.
     fn before(&self, last: usize, product: &Product) -> Option<(usize, Group, usize)> {
         product.row_operands.iter().find_map(|&(operand, axes)| {
             // Everything that the operand is made of, up to the next products.
@@ -173,7 +214,8 @@ impl<'b> Search<'b> {
                     group.insert(at);
                 }
             }
-            (group.len() > 1).then(|| {
+            let mut between = group.iter().filter(|&&at| at != first);
+            between.any(|at| self.reductions.contains(at)).then(|| {
                 group.insert(last);
                 (first, group, axes)
             })
@@ -181,20 +223,21 @@ impl<'b> Search<'b> {
     }
 
     fn fits(&self, first: usize, last: usize, group: &Group, axes: usize) -> Result<(), Missed> {
+        let calls = self.calls.get(&axes).map(Vec::as_slice).unwrap_or_default();
+        if axes > 1 && !share_rows(calls, group, Some(axes)) {
+            return Err(Missed::OtherRows);
+        }
         let ends = [&self.products[&first], &self.products[&last]];
         if !ends.iter().all(|product| product.is_batched(axes)) {
             return Err(Missed::Batch);
         }
-        let rows = self.calls[last].as_ref().and_then(|call| call.rows.get(axes - 1));
+        let rows = calls[last].as_ref().and_then(|call| call.rows.get(axes - 1));
         if let Some(Dim::Int(..=BLOCK_ROWS)) = rows {
             return Err(Missed::FewRows);
         }
         let stays = |&at: &usize| at == last || self.graph.is_used_within(at, group);
         if !group.iter().all(stays) {
             return Err(Missed::UsedElsewhere);
-        }
-        if !share_rows(&self.calls, group, Some(axes)) {
-            return Err(Missed::OtherRows);
         }
         if !may_be_one(self.never_stop, group, &|_| true) {
             return Err(Missed::MayTrap);
@@ -212,14 +255,10 @@ struct Product<'b> {
 
 impl<'b> Product<'b> {
     /// `args` are the bindings that parameters are passed.
-    fn of(
-        program: &'b TensorProgram,
-        rows: &Rows,
-        args: BTreeMap<BufferId, usize>,
-    ) -> Option<Self> {
+    fn of(program: &'b TensorProgram, args: BTreeMap<BufferId, usize>) -> Option<Self> {
         let body = program.body.as_ref()?;
         let mut sums = body.iter().filter_map(|stmt| SumOfProducts::of(program, stmt));
-        let sum = sums.next().filter(|_| rows.sums_products)?;
+        let sum = sums.next()?;
         if sums.next().is_some() {
             return None;
         }

@@ -31,17 +31,13 @@ pub static PASS: Pass = Pass {
 const NAMED: usize = 1;
 
 /// Tensor programs that go row by row.
-type Programs<'m> = BTreeMap<&'m Name, (&'m TensorProgram, Rows)>;
+pub(super) type Programs<'m> = BTreeMap<&'m Name, (&'m TensorProgram, Rows)>;
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
-        Definition::Tensor(program) => {
-            let rows = Rows::of(program)?;
-            let fits = !rows.sums_products && !rows.fills_tables;
-            fits.then_some((&program.name, (program, rows)))
-        }
+        Definition::Tensor(program) => Some((&program.name, (program, Rows::of(program)?))),
         Definition::Graph(_) => None,
     });
     let programs: Programs = programs.collect();
@@ -94,7 +90,7 @@ fn call<'b>(
 /// Whether calls have some first dims alike, or as many as `wanted`, and read what others among them give at these dims of their
 /// own only.
 pub(super) fn share_rows(calls: &[Option<Call>], group: &Group, wanted: Option<usize>) -> bool {
-    let Some(members) = group.iter().map(|&at| calls[at].as_ref()).collect::<Option<Vec<_>>>()
+    let Some(members) = group.iter().map(|&at| calls.get(at)?.as_ref()).collect::<Option<Vec<_>>>()
     else {
         return false;
     };

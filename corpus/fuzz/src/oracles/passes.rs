@@ -22,6 +22,8 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
      eliminate_dead_code",
     "lift_lambdas,normalize,legalize_ops,stitch_rows,fuse_tir,inline_buffers,fuse_loops",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
+     stitch_rows,fuse_tir,inline_buffers,stitch_products,fuse_tir,block_rows",
     "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,lift_transform_params,\
      outline_blocks",
     "lift_lambdas,normalize,convert_layout,fold_constant,eliminate_dead_code",
