@@ -195,9 +195,9 @@ impl<'b> Search<'b> {
     /// The product whose rows another one multiplies by a matrix, with everything between them, and how many loops count rows.
     /// `None` if there is none, or nothing between them reduces.
     fn before(&self, last: usize, product: &Product) -> Option<(usize, Group, usize)> {
-        product.row_operands.iter().find_map(|&(operand, axes)| {
-            // Everything that the operand is made of, up to the next products.
-            let (mut reached, mut work) = (BTreeSet::new(), vec![operand]);
+        product.row_factors.iter().find_map(|&(ref operands, axes)| {
+            // Everything that the factor is made of, up to the next products.
+            let (mut reached, mut work) = (BTreeSet::new(), operands.clone());
             let mut firsts = Vec::new();
             while let Some(at) = work.pop() {
                 if self.products.contains_key(&at) {
@@ -249,8 +249,9 @@ impl<'b> Search<'b> {
 /// A call of a program with one sum of products.
 struct Product<'b> {
     sum: SumOfProducts<'b>,
-    /// Bindings that are a factor `W[…, i, j]`, where `j` is what is summed over, with how many loops stand before it.
-    row_operands: Vec<(usize, usize)>,
+    /// Of each factor `W[…, i, j]`, where `j` is what is summed over, the bindings that it is made of, and how many loops stand
+    /// before `j`.
+    row_factors: Vec<(Vec<usize>, usize)>,
 }
 
 impl<'b> Product<'b> {
@@ -280,12 +281,9 @@ impl<'b> Product<'b> {
             }
             read.iter().filter_map(|other| args.get(other).copied()).collect()
         };
-        let row_operands = own.flat_map(|factor| {
-            let axes = factor.indices.len() - 1;
-            made_of(factor.buffer).into_iter().map(move |place| (place, axes))
-        });
-        let row_operands = row_operands.collect();
-        Some(Self { sum, row_operands })
+        let row_factors =
+            own.map(|factor| (made_of(factor.buffer), factor.indices.len() - 1)).collect();
+        Some(Self { sum, row_factors })
     }
 
     /// Whether both factors are other ones for each batch: threads have something to share.
