@@ -269,34 +269,3 @@ fn rows_of_parallel_loops_are_those_of_serial_loops() {
     assert_eq!(rows("parallel"), Some(1));
     assert_eq!(rows("vectorized"), None);
 }
-
-#[test]
-fn a_workspace_that_is_read_elsewhere_lies_beside_the_rows() {
-    let along = |last: &str| {
-        let body = format!(
-            "K = alloc_buffer((b, n, 4), \"f32\")\nS = alloc_buffer((b, n, n), \"f32\")\n\
-             for h, i, d in grid(b, n, 4):\n    K[h, i, d] = W[h, i, d] * 2.0\n\
-             for h, i, j in grid(b, n, n):\n    S[h, i, j] = X[h, i, 0] * K[h, j, 1]\n\
-             for h, i, j in grid(b, n, n):\n    Y[h, i, j] = {last}"
-        );
-        let program = program(&buffers("X: b, n, 4 | W: b, n, 4 | Y: b, n, n"), &body);
-        let first = program.buffer_params().next().expect("it has three");
-        Rows::along(&program, 2).map(|rows| rows.own[&first])
-    };
-    assert_eq!(along("S[h, i, j]"), Some(2));
-    // All of S is filled first, so that X is read at no row.
-    assert_eq!(along("S[h, j, i]"), Some(0));
-    let plain = "for h, i, j in grid(b, n, n):\n    Y[h, i, j] = X[h, i, j]";
-    let plain = program(&buffers("X: b, n, n | Y: b, n, n"), plain);
-    let found = |axes| Rows::along(&plain, axes).map(|rows| rows.loops);
-    assert_eq!([found(2), found(3), found(4)], [Some(3), Some(3), None]);
-}
-
-#[test]
-fn a_sum_of_products_is_a_row_where_axes_are_given() {
-    let body = "for i in range(n):\n    for j in range(4):\n        Y[i, j] = 0.0\n        \
-        for k in range(m):\n            Y[i, j] += X[i, k] * W[k, j]";
-    let product = program(&buffers("X: n, m | W: m, 4 | Y: n, 4"), body);
-    assert_eq!(Rows::of(&product), None);
-    assert_eq!(Rows::along(&product, 1).map(|rows| rows.loops), Some(1));
-}
