@@ -18,9 +18,18 @@ const TERMS: f64 = 1024.0;
 /// Allowed multiple of the change that perturbed inputs cause.
 pub const PERTURBED: f64 = 64.0;
 
-/// The greatest difference that reassociated sums, formed in f32 or in f64, explain in a tensor of this dtype.
+/// What floats are computed in, at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Something is computed in f32.
+    F32,
+    /// Everything is computed in f64.
+    F64,
+}
+
+/// The greatest difference that reassociated sums explain in a tensor of this dtype.
 #[must_use]
-pub fn bound_of_sums(dtype: DType, in_f32: bool, scale: f64) -> f64 {
+pub fn bound_of_sums(dtype: DType, precision: Precision, scale: f64) -> f64 {
     if !dtype.is_float() {
         return 0.0;
     }
@@ -30,15 +39,21 @@ pub fn bound_of_sums(dtype: DType, in_f32: bool, scale: f64) -> f64 {
         DType::BF16 => f64::powi(2.0, -7),
         _ => 0.0,
     };
-    let unit = f64::powi(2.0, if in_f32 { -24 } else { -53 });
+    let unit = match precision {
+        Precision::F32 => f64::powi(2.0, -24),
+        Precision::F64 => f64::powi(2.0, -53),
+    };
     scale * (TERMS * unit + half_unit)
 }
 
 /// The greatest difference that functions explain in an f64 tensor, beside some units in the last place; narrower ones
 /// round what functions get wrong away.
 #[must_use]
-pub fn bound_of_functions(dtype: DType, in_f32: bool, scale: f64) -> f64 {
-    let unit = if in_f32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+pub fn bound_of_functions(dtype: DType, precision: Precision, scale: f64) -> f64 {
+    let unit = match precision {
+        Precision::F32 => f64::from(f32::EPSILON),
+        Precision::F64 => f64::EPSILON,
+    };
     if dtype == DType::F64 { scale * 16.0 * unit } else { 0.0 }
 }
 
@@ -60,14 +75,14 @@ pub fn is_near(
     }
 }
 
-/// A tensor with each finite float off by about a rounding error of its dtype, up or down; of f32 for f64 where
-/// `in_f32`.
+/// A tensor with each finite float off by about a rounding error of its dtype, up or down; of f32, where
+/// an f64 is computed with in f32.
 #[must_use]
-pub fn perturbed(tensor: &Tensor, in_f32: bool) -> Tensor {
+pub fn perturbed(tensor: &Tensor, precision: Precision) -> Tensor {
     let step = match tensor.dtype() {
         DType::F16 => f64::powi(2.0, -10),
         DType::BF16 => f64::powi(2.0, -7),
-        DType::F64 if !in_f32 => f64::powi(2.0, -52),
+        DType::F64 if precision == Precision::F64 => f64::powi(2.0, -52),
         dtype if dtype.class() == Class::Float => f64::powi(2.0, -23),
         _ => return tensor.clone(),
     };
@@ -83,7 +98,7 @@ pub fn perturbed(tensor: &Tensor, in_f32: bool) -> Tensor {
 #[must_use]
 pub fn perturbed_value(value: &Value) -> Value {
     match value {
-        Value::Tensor(tensor) => Value::Tensor(perturbed(tensor, false)),
+        Value::Tensor(tensor) => Value::Tensor(perturbed(tensor, Precision::F64)),
         Value::Tuple(items) => Value::Tuple(items.iter().map(perturbed_value).collect()),
         other => other.clone(),
     }
@@ -92,22 +107,16 @@ pub fn perturbed_value(value: &Value) -> Value {
 /// The same of constants.
 #[must_use]
 pub fn perturbed_values<K: Clone + Ord>(values: &BTreeMap<K, Tensor>) -> BTreeMap<K, Tensor> {
-    values.iter().map(|(name, tensor)| (name.clone(), perturbed(tensor, false))).collect()
+    values.iter().map(|(name, tensor)| (name.clone(), perturbed(tensor, Precision::F64))).collect()
 }
 
 /// What compiled code may round otherwise than the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Functions as `exp`, by units in the last place.
-    Functions {
-        /// Whether some are of f32.
-        in_f32: bool,
-    },
+    Functions(Precision),
     /// Also float sums, which have any order.
-    Sums {
-        /// Whether some are formed in f32.
-        in_f32: bool,
-    },
+    Sums(Precision),
 }
 
 /// How a result of compiled code stands to the interpreter's.
@@ -183,8 +192,8 @@ fn tensors(
 ) -> Result<(), String> {
     let dtype = wanted.dtype();
     let own = match rounding {
-        Rounding::Sums { in_f32 } => bound_of_sums(dtype, in_f32, inputs),
-        Rounding::Functions { in_f32 } => bound_of_functions(dtype, in_f32, inputs),
+        Rounding::Sums(precision) => bound_of_sums(dtype, precision, inputs),
+        Rounding::Functions(precision) => bound_of_functions(dtype, precision, inputs),
     };
     let change =
         perturbed.map_or(0.0, |perturbed| crate::compare::largest_difference(wanted, perturbed));
@@ -201,7 +210,7 @@ mod tests {
     use super::*;
     use crate::spec::Context;
 
-    const SUMS: Rounding = Rounding::Sums { in_f32: true };
+    const SUMS: Rounding = Rounding::Sums(Precision::F32);
 
     fn value(text: &str) -> Value {
         Context::default().read("x", text, None).expect("the SPECs of these tests are right")
@@ -219,13 +228,12 @@ mod tests {
 
     #[test]
     fn sums_may_be_off_by_their_terms() {
-        let functions = Rounding::Functions { in_f32: true };
+        let functions = Rounding::Functions(Precision::F32);
         assert_eq!(compared(SUMS, "[1.0, 0.0]", "[1.00006, 0.00006]", None), Ok(Verdict::Near));
         assert!(compared(SUMS, "[1.0, 0.0]", "[1.0, 0.0001]", None).is_err());
         assert!(compared(functions, "[1.0, 0.0]", "[1.00006, 0.0]", None).is_err());
         assert!(
-            compared(Rounding::Sums { in_f32: false }, "[1.0, 0.0]", "[1.0, 0.00006]", None)
-                .is_err()
+            compared(Rounding::Sums(Precision::F64), "[1.0, 0.0]", "[1.0, 0.00006]", None).is_err()
         );
         assert!(compared(SUMS, "[1.5]", "[2.25]", None).is_err());
         assert!(compared(SUMS, "[1]", "[2]", None).is_err());

@@ -171,12 +171,8 @@ impl Check<'_> {
                 Ok(found) => {
                     let perturbed = || {
                         let mut steps = most;
-                        run(
-                            &self.compiled,
-                            &arguments.perturbed(self.agreement.is_in_f32()),
-                            &mut steps,
-                        )
-                        .ok()
+                        run(&self.compiled, &arguments.perturbed(self.agreement.sums()), &mut steps)
+                            .ok()
                     };
                     self.compare(&wanted, &found, (arguments.magnitude, &perturbed))
                 }
@@ -230,12 +226,8 @@ impl Check<'_> {
             };
             let perturbed = || {
                 let mut steps = *most;
-                run(
-                    &compiled,
-                    &self.blank(&arguments.perturbed(self.agreement.is_in_f32())),
-                    &mut steps,
-                )
-                .ok()
+                run(&compiled, &self.blank(&arguments.perturbed(self.agreement.sums())), &mut steps)
+                    .ok()
             };
             compared += self.compare(&wanted, found, (arguments.magnitude, &perturbed))?;
         }

@@ -19,7 +19,7 @@ use relax_program::reals::{
     Results, agree, largest_magnitude, widened, widened_value, widened_values,
 };
 use relax_program::rounding::{
-    Rounding, Verdict, compare_rounded, perturbed_value, perturbed_values,
+    Precision, Rounding, Verdict, compare_rounded, perturbed_value, perturbed_values,
 };
 use relax_program::signature::{Dims, random_dims, random_value};
 use relax_program::spec::{Typing, literal};
@@ -62,7 +62,7 @@ enum Other {
     },
     /// The first one, compiled.
     Compiled {
-        module: machine::Module,
+        module: Box<machine::Module>,
         rounding: Rounding,
         /// The constants, each off by a rounding error.
         perturbed: Arc<BTreeMap<Name, Tensor>>,
@@ -118,12 +118,13 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     let (left, perturbed) = (program.module, Arc::new(perturbed_values(&externals)));
     let other = match compiled {
         Some(module) => {
-            let in_f32 = has_narrow_floats(&left);
+            let is_narrow = has_narrow_floats(&left);
+            let precision = if is_narrow { Precision::F32 } else { Precision::F64 };
             let rounding = match args.numerics.sums() {
-                Sums::Exact => Rounding::Functions { in_f32 },
-                Sums::AnyOrder => Rounding::Sums { in_f32 },
+                Sums::Exact => Rounding::Functions(precision),
+                Sums::AnyOrder => Rounding::Sums(precision),
             };
-            Other::Compiled { module, rounding, perturbed }
+            Other::Compiled { module: Box::new(module), rounding, perturbed }
         }
         None => {
             let is_close = relation == Relation::Close;

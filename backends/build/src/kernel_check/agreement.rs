@@ -3,7 +3,7 @@
 
 use relax_emit::Sums;
 use relax_program::compare::{difference, largest_difference, largest_magnitude};
-use relax_program::rounding::{PERTURBED, bound_of_functions, bound_of_sums, is_near};
+use relax_program::rounding::{PERTURBED, Precision, bound_of_functions, bound_of_sums, is_near};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -43,9 +43,9 @@ impl Agreement {
         self.is_reassociated
     }
 
-    /// Whether sums may be formed in f32.
-    pub(super) fn is_in_f32(&self) -> bool {
-        !self.has_f64_tensors
+    /// What reassociated sums are formed in.
+    pub(super) fn sums(&self) -> Precision {
+        if self.has_f64_tensors { Precision::F64 } else { Precision::F32 }
     }
 
     /// Whether results are the interpreter's bit for bit.
@@ -89,10 +89,11 @@ impl Agreement {
             return 0.0;
         }
         if self.is_reassociated {
-            return bound_of_sums(dtype, self.is_in_f32(), scale);
+            return bound_of_sums(dtype, self.sums(), scale);
         }
         if self.is_rounded {
-            return bound_of_functions(dtype, self.is_mixed, scale);
+            let functions = if self.is_mixed { Precision::F32 } else { Precision::F64 };
+            return bound_of_functions(dtype, functions, scale);
         }
         0.0
     }

@@ -1,7 +1,7 @@
 //! Arguments of checked kernels: extents at and around those of vectors and tiles, and elements.
 
 use relax_program::compare::largest_magnitude;
-use relax_program::rounding::perturbed;
+use relax_program::rounding::{Precision, perturbed};
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -153,8 +153,8 @@ fn tensor(
 
 impl Arguments {
     /// The same with each finite float off by about a rounding error, up or down.
-    pub(super) fn perturbed(&self, in_f32: bool) -> Self {
-        let tensors = self.tensors.iter().map(|tensor| perturbed(tensor, in_f32)).collect();
+    pub(super) fn perturbed(&self, precision: Precision) -> Self {
+        let tensors = self.tensors.iter().map(|tensor| perturbed(tensor, precision)).collect();
         Self { tensors, ints: self.ints.clone(), magnitude: self.magnitude }
     }
 }

@@ -12,7 +12,7 @@ use relax_lower::program::{Around, kernels, lower_program};
 use relax_program::compare::Relation;
 use relax_program::frontend;
 use relax_program::reals::largest_magnitude;
-use relax_program::rounding::{Rounding, compare_rounded, perturbed_value};
+use relax_program::rounding::{Precision, Rounding, compare_rounded, perturbed_value};
 use relax_reference::{
     Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
 };
@@ -135,7 +135,7 @@ fn reassociated(
         let arguments = arguments.iter().map(perturbed_value).collect();
         frontend::run(lowered, &function.name, arguments, &options()).result.ok()
     };
-    let rounding = Rounding::Sums { in_f32: true };
+    let rounding = Rounding::Sums(Precision::F32);
     compare_rounded(rounding, both, largest_magnitude(arguments), perturbed).map(|_| ())
 }
 
