@@ -1,7 +1,8 @@
 //! The cache of compiled kernels: damage, other users, its size, orphans, signals, and `relax cache`.
 #![cfg(unix)]
 
-use relax_corpus::requirement;
+mod compiler;
+
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
@@ -18,8 +19,7 @@ struct Folder(TempDir);
 impl Folder {
     /// `None` where there is no C compiler.
     fn new() -> Option<Self> {
-        if Command::new("cc").arg("--version").output().is_err() {
-            requirement::skip("RELAX_REQUIRE_CC", "there is no C compiler");
+        if !compiler::is_there() {
             return None;
         }
         let folder = Self(tempfile::tempdir().expect("a folder for the test"));

@@ -1,6 +1,7 @@
 //! The command as a user meets it: help, results and errors, each held against a transcript in
 //! `tests/cmd/`. `TRYCMD=overwrite cargo test -p relax-cli --test command` rewrites them.
 
+mod compiler;
 mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;

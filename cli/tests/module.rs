@@ -1,7 +1,8 @@
 //! `relax build`, and `relax run` of what it made: the same results, the same traps, the same exit codes as of
 //! the text; and files that are no modules.
 
-use relax_corpus::requirement;
+mod compiler;
+
 use relax_runtime::file::Image;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -88,23 +89,13 @@ impl Folder {
     }
 }
 
-fn has_compiler() -> bool {
-    let name = std::env::var("CC").ok().filter(|name| !name.is_empty());
-    let name = name.unwrap_or_else(|| "cc".to_owned());
-    let is_there = Command::new(name).arg("--version").output().is_ok();
-    if !is_there {
-        requirement::skip("RELAX_REQUIRE_CC", "there is no C compiler");
-    }
-    is_there
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
 fn a_module_does_what_its_text_does() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -134,7 +125,7 @@ fn a_module_does_what_its_text_does() {
 
 #[test]
 fn a_module_traps_as_its_text_does() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -169,7 +160,7 @@ fn a_module_traps_as_its_text_does() {
 
 #[test]
 fn equal_programs_have_equal_files() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -192,7 +183,7 @@ fn kept(folder: &Folder) -> Vec<PathBuf> {
 
 #[test]
 fn what_was_built_is_found_again() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -222,7 +213,7 @@ fn what_was_built_is_found_again() {
 
 #[test]
 fn weights_are_in_the_file_or_stay_parameters() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -260,7 +251,7 @@ fn rename_tensor(path: &Path, from: &str, to: &str) {
 /// A certificate is in the file where it is asked for, and is about the source in it.
 #[test]
 fn a_certified_module_is_verified() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -304,7 +295,7 @@ fn a_certified_module_is_verified() {
 
 #[test]
 fn what_is_no_module_is_told() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -330,7 +321,7 @@ fn what_is_no_module_is_told() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -347,7 +338,7 @@ fn the_number_of_threads_changes_nothing() {
 
 #[test]
 fn a_trace_has_the_calls_and_bench_times_them() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -427,7 +418,7 @@ fn a_missing_compiler_is_told() {
 /// A model of another format is built as what its import is, and one that needs more than it says is told so.
 #[test]
 fn a_model_is_built_as_its_import() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();

@@ -1,7 +1,8 @@
 //! `--max-steps` on compiled kernels: a run of more iterations than the limit ends as in the interpreter, whatever the bounds of
 //! the loops are and on any number of threads.
 
-use relax_corpus::requirement;
+mod compiler;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -81,16 +82,6 @@ impl Folder {
     }
 }
 
-fn has_compiler() -> bool {
-    let name = std::env::var("CC").ok().filter(|name| !name.is_empty());
-    let name = name.unwrap_or_else(|| "cc".to_owned());
-    let is_there = Command::new(name).arg("--version").output().is_ok();
-    if !is_there {
-        requirement::skip("RELAX_REQUIRE_CC", "there is no C compiler");
-    }
-    is_there
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -99,7 +90,7 @@ const ENTRIES: [&str; 3] = ["dims", "element", "condition"];
 
 #[test]
 fn kernels_end_at_the_limit_as_the_interpreter_does() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -123,7 +114,7 @@ fn kernels_end_at_the_limit_as_the_interpreter_does() {
 
 #[test]
 fn a_limit_that_is_enough_changes_nothing() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
@@ -155,7 +146,7 @@ fn least(folder: &Folder, entry: &str, threads: &str) -> u64 {
 
 #[test]
 fn the_same_limit_is_enough_on_any_number_of_threads() {
-    if !has_compiler() {
+    if !compiler::is_there() {
         return;
     }
     let folder = Folder::new();
