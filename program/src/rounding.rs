@@ -9,7 +9,9 @@ use crate::reals;
 use relax_semantics::random::Random;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
+use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::{Class, DType};
+use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
 
 /// Terms of the longest sums that the bound allows for, in units of f32 at the largest magnitude. Errors of indexing
@@ -25,6 +27,25 @@ pub enum Precision {
     F32,
     /// Everything is computed in f64.
     F64,
+}
+
+impl Precision {
+    /// That of a program: f64 where no value may have narrower floats.
+    #[must_use]
+    pub fn of(module: &Module) -> Self {
+        fn is_narrow(annotation: &Annotation) -> bool {
+            let narrower = |dtype: &DType| dtype.is_float() && *dtype != DType::F64;
+            match annotation {
+                Annotation::Tensor(TensorType { dtype, .. }) => dtype.as_ref().is_none_or(narrower),
+                Annotation::Tuple(items) => items.iter().any(is_narrow),
+                Annotation::Prim(dtype) => narrower(dtype),
+                _ => false,
+            }
+        }
+        let mut values = module.functions().flat_map(|function| &function.vars);
+        let is_narrow = values.any(|value| value.annotation.as_ref().is_some_and(is_narrow));
+        if is_narrow { Self::F32 } else { Self::F64 }
+    }
 }
 
 /// The greatest difference that reassociated sums explain in a tensor of this dtype.

@@ -102,8 +102,7 @@ impl Printer<'_, '_> {
 
     /// The term of a sum in f64 that may be formed of f32s.
     fn narrow_term(&mut self, found: &Accumulation, dtype: DType) -> Option<String> {
-        let is_exact = self.sums != Sums::AnyOrder || self.has_f64_tensors;
-        if found.op != BinOp::Add || dtype != DType::F64 || is_exact {
+        if found.op != BinOp::Add || dtype != DType::F64 || !self.narrows {
             return None;
         }
         match found.value {

@@ -4,7 +4,6 @@
 //! same for a whole loop within 1.5 (`reciprocals.rs`). What calls
 //! other functions stays in f64, with functions that are right to more than f32 only.
 
-use crate::Sums;
 use crate::dtypes;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
@@ -22,7 +21,7 @@ impl Printer<'_, '_> {
                     | TExpr::Binary(..)
             );
         });
-        if self.sums != Sums::AnyOrder || self.has_f64_tensors {
+        if !self.narrows {
             return None;
         }
         if calls && self.is_narrow(expr) {
@@ -48,7 +47,7 @@ impl Printer<'_, '_> {
 
     /// Whether an expression of f64 can be one of f32. What an f64 tensor is computed from, or given in one, keeps its precision.
     pub(crate) fn is_narrow(&self, expr: &TExpr) -> bool {
-        !self.has_f64_tensors && self.is_narrow_part(expr)
+        self.narrows && self.is_narrow_part(expr)
     }
 
     fn is_narrow_part(&self, expr: &TExpr) -> bool {

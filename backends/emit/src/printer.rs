@@ -57,8 +57,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) may_stop: bool,
     /// Whether sums of floats may be formed in another order and in f32.
     pub(crate) sums: Sums,
-    /// Whether the program has tensors of f64, beside workspaces.
-    pub(crate) has_f64_tensors: bool,
+    /// Whether values of f64 may be computed in f32: with reassociation, where the program has no tensors of f64.
+    pub(crate) narrows: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
     /// Whether routines of the prelude for rows are called.
@@ -125,7 +125,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             checks: Checks::default(),
             may_stop: false,
             sums,
-            has_f64_tensors: has_f64_tensors(program),
+            narrows: sums == Sums::AnyOrder && !has_f64_tensors(program),
             multiplies: false,
             rows: false,
             replaced: HeldValues::default(),

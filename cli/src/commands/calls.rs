@@ -1,5 +1,5 @@
-//! The calls of kernels and host functions that a run makes, or of operators and tensor programs in the interpreter, written down: as a trace that Chrome's tracing and
-//! Perfetto show, and as a table of where the time goes.
+//! The calls of kernels and host functions that a run makes, or of operators and tensor programs in the interpreter: as a
+//! trace that Chrome's tracing and Perfetto show, and as a table of where the time goes.
 
 use crate::exit::Failure;
 use crate::files::write_whole;

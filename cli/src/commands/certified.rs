@@ -7,8 +7,8 @@ use relax_validation::certificate::Header;
 use relax_validation::derive::Counts;
 use relax_validation::report;
 
-/// The text of the certificate, told by a table of its obligations; `None` where one that is no access of a kernel is refuted,
-/// which is told too.
+/// The text of the certificate, after a table of its obligations is printed; `None` where one that is no access of a kernel is
+/// refuted, which is printed as an error.
 pub(super) fn certificate(
     stages: &Stages,
     header: Header,

@@ -29,8 +29,6 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, TensorType};
-use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -118,8 +116,7 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     let (left, perturbed) = (program.module, Arc::new(perturbed_values(&externals)));
     let other = match compiled {
         Some(module) => {
-            let is_narrow = has_narrow_floats(&left);
-            let precision = if is_narrow { Precision::F32 } else { Precision::F64 };
+            let precision = Precision::of(&left);
             let rounding = match args.numerics.sums() {
                 Sums::Exact => Rounding::Functions(precision),
                 Sums::AnyOrder => Rounding::Sums(precision),
@@ -160,21 +157,6 @@ fn functions(left: &Module, right: &Module, entry: Option<&str>) -> Result<Vec<N
         None if both.is_empty() => Err(Failure::usage("the programs have no function in common")),
         None => Ok(both),
     }
-}
-
-/// Whether a value may have floats narrower than f64, whose sums are formed in f32.
-fn has_narrow_floats(module: &Module) -> bool {
-    fn is_narrow(annotation: &Annotation) -> bool {
-        let narrower = |dtype: &DType| dtype.is_float() && *dtype != DType::F64;
-        match annotation {
-            Annotation::Tensor(TensorType { dtype, .. }) => dtype.as_ref().is_none_or(narrower),
-            Annotation::Tuple(items) => items.iter().any(is_narrow),
-            Annotation::Prim(dtype) => narrower(dtype),
-            _ => false,
-        }
-    }
-    let mut values = module.functions().flat_map(|function| &function.vars);
-    values.any(|value| value.annotation.as_ref().is_some_and(is_narrow))
 }
 
 fn random_externals(modules: &[&Module], seed: u64) -> Result<BTreeMap<Name, Tensor>, Failure> {

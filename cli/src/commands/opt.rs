@@ -59,21 +59,15 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 terminal.result(&memory::report(&module, format, args)?)?;
                 return Ok(Exit::Fine);
             }
+            let sums = args.numerics.sums();
+            let free_or_kept = |free| if sums == Sums::AnyOrder { free } else { Order::Kept };
             let text = match args.emit {
-                Some(Language::C) => c_text(&module, args.numerics.sums(), terminal),
+                Some(Language::C) => c_text(&module, sums, terminal),
                 Some(Language::Cuda) => {
-                    let order = match args.numerics.sums() {
-                        Sums::AnyOrder => Order::Cores,
-                        Sums::Exact => Order::Kept,
-                    };
-                    cuda_text(&module, order, &program.source, terminal)
+                    cuda_text(&module, free_or_kept(Order::Cores), &program.source, terminal)
                 }
                 Some(Language::Wgsl) => {
-                    let order = match args.numerics.sums() {
-                        Sums::AnyOrder => Order::Free,
-                        Sums::Exact => Order::Kept,
-                    };
-                    wgsl_text(&module, order, &program.source, terminal)
+                    wgsl_text(&module, free_or_kept(Order::Free), &program.source, terminal)
                 }
                 None => print(&module),
             };

@@ -37,12 +37,12 @@ use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
-    if args.backend == Backend::Interp && !is_module(&args.file)? {
-        args.numerics.refuse_reassociation()?;
-    }
     if is_module(&args.file)? {
         refuse_module(args)?;
         return compiled::run_file(args, terminal);
+    }
+    if args.backend == Backend::Interp {
+        args.numerics.refuse_reassociation()?;
     }
     if import::is_model(&args.file) {
         return imported(args, terminal);

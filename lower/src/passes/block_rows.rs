@@ -26,6 +26,7 @@ mod blocks;
 use crate::passes::fuse_loops::{has_plain_extents, is_plain_allocation, never_stops};
 use blocks::Blocks;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
+use relax_rewrite::passes::stitch_products::BLOCK_ROWS;
 use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored, visit_statements};
 use relax_syntax::diagnostic::Diagnostic;
@@ -49,9 +50,6 @@ pub static PASS: Pass = Pass {
     exactness: Exactness::Exact,
     run,
 };
-
-/// Rows of a block: several register tiles high, and small enough for a block of some thousand columns to stay in a cache.
-const ROWS: i64 = 64;
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
@@ -170,7 +168,7 @@ impl<'s> Run<'s> {
         let count = indices.len() - 1;
         let shape = &program.buffer(workspace).shape;
         let extents: Vec<TExpr> = shape[..count].iter().map(as_expr).collect();
-        let is_large = |rows: &TExpr| !matches!(rows, TExpr::Int(..=ROWS));
+        let is_large = |rows: &TExpr| !matches!(rows, TExpr::Int(..=BLOCK_ROWS));
         let places = BTreeMap::from([(workspace, (0..count).collect())]);
         let mut run = Run {
             first: last,
@@ -273,7 +271,7 @@ impl<'s> Run<'s> {
     }
 
     /// Finds the workspaces that need some rows only: nothing outside of the run touches them, and no read of them may meet an
-    /// element that nothing wrote, as blocks find what the one before left. Of other buffers that the run writes it may read
+    /// uninitialized element, as blocks find what the one before left. Of other buffers that the run writes it may read
     /// none and add to none, as the last row may be computed several times.
     fn contracts(&mut self, program: &TensorProgram, body: &[Stmt], last: usize) -> bool {
         let inside = self.first..=last;

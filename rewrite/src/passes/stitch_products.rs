@@ -39,7 +39,8 @@ pub static PASS: Pass = Pass {
 /// Programs that the name of a function tells.
 const NAMED: usize = 3;
 
-/// Rows that are worth no workspace of fewer: those of one block of `block_rows`.
+/// Rows of a block of `block_rows`, so that fewer are worth no fusion: several register tiles high, and small enough for a block of
+/// some thousand columns to stay in a cache.
 pub const BLOCK_ROWS: i64 = 64;
 
 /// Why calls between two products stay apart.

@@ -113,11 +113,9 @@ impl<'m> Interpreter<'m> {
                 }
                 let shapes = self.options.observer.is_some().then(|| shapes_of(&values));
                 let callee = (observer::Callee::Operator, row.name);
-                self.observed(
-                    callee,
-                    || shapes.unwrap_or_default(),
-                    |run| apply(row, values, keywords, &limits, Some(run)),
-                )
+                self.observed(callee, shapes, |run| {
+                    apply(row, values, keywords, &limits, Some(run))
+                })
             }
             Callee::Global(name) if self.module.tensor_program(name).is_some() => {
                 self.run_in_place(frame, name, args, values)

@@ -27,11 +27,8 @@ impl Interpreter<'_> {
         let shapes = || buffers.iter().map(|buffer| buffer.shape().to_vec()).collect();
         let shapes = self.options.observer.is_some().then(shapes);
         let callee = (Callee::TensorProgram, name);
-        let result = self.observed(
-            callee,
-            || shapes.unwrap_or_default(),
-            |_| compiled.run(buffers, &scalars, &options, &mut left),
-        );
+        let result =
+            self.observed(callee, shapes, |_| compiled.run(buffers, &scalars, &options, &mut left));
         self.steps += before - left;
         result
     }

@@ -23,15 +23,16 @@ pub enum Callee {
 }
 
 impl Interpreter<'_> {
-    /// Makes a call, seen by who watches; `shapes` are those of the tensors among its arguments, in order.
+    /// Makes a call, seen by who watches; `shapes` are those of the tensors among its arguments, in order, or none without an
+    /// observer.
     pub(super) fn observed<T>(
         &mut self,
         (callee, name): (Callee, &str),
-        shapes: impl FnOnce() -> Vec<Vec<usize>>,
+        shapes: Option<Vec<Vec<usize>>>,
         call: impl FnOnce(&mut Self) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         let Some(observer) = self.options.observer.clone() else { return call(self) };
-        observer.begins(callee, name, shapes());
+        observer.begins(callee, name, shapes.unwrap_or_default());
         let result = call(self);
         observer.ends();
         result

@@ -58,7 +58,7 @@ pub(super) fn hold(
     let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
     let compared = match numerics {
         Sums::Exact => Compared::As(relation),
-        Sums::AnyOrder => Compared::Reassociated,
+        Sums::AnyOrder => Compared::Reassociated(Precision::of(&case.checked)),
     };
     for function in case.checked.functions() {
         for index in 0..CALLS {
@@ -73,7 +73,7 @@ pub(super) fn hold(
 enum Compared {
     As(Relation),
     /// Within the bound on rounding errors of reassociated sums.
-    Reassociated,
+    Reassociated(Precision),
 }
 
 /// The machine against the interpreter on the very same text: what the passes change is another oracle's question.
@@ -102,8 +102,9 @@ fn call(
         (Ok(want), Ok(got)) => {
             let held = match compared {
                 Compared::As(relation) => compare_values(relation, &want, &got, &arguments),
-                Compared::Reassociated => {
-                    reassociated(lowered, function, &arguments, (&want, &got))
+                Compared::Reassociated(precision) => {
+                    let rounding = Rounding::Sums(precision);
+                    reassociated(lowered, function, &arguments, (&want, &got), rounding)
                 }
             };
             statistics.compared += 1;
@@ -130,12 +131,12 @@ fn reassociated(
     function: &Function,
     arguments: &[Value],
     both: (&Value, &Value),
+    rounding: Rounding,
 ) -> Result<(), String> {
     let perturbed = || {
         let arguments = arguments.iter().map(perturbed_value).collect();
         frontend::run(lowered, &function.name, arguments, &options()).result.ok()
     };
-    let rounding = Rounding::Sums(Precision::F32);
     compare_rounded(rounding, both, largest_magnitude(arguments), perturbed).map(|_| ())
 }
 

@@ -1,7 +1,8 @@
 //! The nest over blocks of rows that a run of nests becomes.
 
-use super::{ROWS, RowNest, Run};
+use super::{RowNest, Run};
 use crate::writer::Writer;
+use relax_rewrite::passes::stitch_products::BLOCK_ROWS;
 use relax_semantics::tir::walk::{
     Place, Rewrite, accesses, expr, statements, stored, visit_statements,
 };
@@ -43,10 +44,10 @@ impl<'p> Blocks<'p> {
         let outer = outer.collect();
         let block = writer.scalar("block", Some(DType::I64), span);
         let height = match rows {
-            TExpr::Int(_) => Dim::Int(ROWS),
+            TExpr::Int(_) => Dim::Int(BLOCK_ROWS),
             rows => {
                 let rows = as_dim(rows).expect("invariant: an extent of a buffer");
-                Dim::op(DimOp::Min, Dim::Int(ROWS), rows)
+                Dim::op(DimOp::Min, Dim::Int(BLOCK_ROWS), rows)
             }
         };
         let rows = rows.clone();
@@ -70,10 +71,10 @@ impl<'p> Blocks<'p> {
         // (rows - 1) // 64 + 1
         let last = TExpr::binary(BinOp::Sub, self.rows.clone(), TExpr::Int(1));
         let stop = match &self.rows {
-            TExpr::Int(rows) => TExpr::Int((rows - 1) / ROWS + 1),
+            TExpr::Int(rows) => TExpr::Int((rows - 1) / BLOCK_ROWS + 1),
             _ => TExpr::binary(
                 BinOp::Add,
-                TExpr::binary(BinOp::FloorDiv, last, TExpr::Int(ROWS)),
+                TExpr::binary(BinOp::FloorDiv, last, TExpr::Int(BLOCK_ROWS)),
                 TExpr::Int(1),
             ),
         };
@@ -144,12 +145,12 @@ impl<'p> Blocks<'p> {
 
     /// Whether no block has rows past the end.
     fn is_even(&self) -> bool {
-        matches!(self.rows, TExpr::Int(rows) if rows % ROWS == 0)
+        matches!(self.rows, TExpr::Int(rows) if rows % BLOCK_ROWS == 0)
     }
 
     /// The first row of a block.
     fn start(&self) -> TExpr {
-        TExpr::binary(BinOp::Mul, TExpr::Scalar(self.block), TExpr::Int(ROWS))
+        TExpr::binary(BinOp::Mul, TExpr::Scalar(self.block), TExpr::Int(BLOCK_ROWS))
     }
 
     /// How many rows there are from there on. No sum of a place and the height of a block is formed, which may leave i64.
@@ -167,7 +168,7 @@ impl<'p> Blocks<'p> {
         });
         let part = self.part("O", buffer, &indices?, nest)?;
         // The condition bounds it by the rows that there are; a remainder by 64 is below 64 without a proof about `n`.
-        let item = Loop { stop: TExpr::Int(ROWS), ..self.loop_over_rows(nest.span) };
+        let item = Loop { stop: TExpr::Int(BLOCK_ROWS), ..self.loop_over_rows(nest.span) };
         let row = TExpr::binary(BinOp::Add, self.start(), TExpr::Scalar(item.var));
         let condition = TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), self.left());
         let (loops, own, at) = self.copied(&part, nest, item, row);
