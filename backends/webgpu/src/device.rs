@@ -1,9 +1,13 @@
 //! A device of WebGPU: the first adapter that is there, its pipelines, and what lies in its memory for a call.
 
+use crate::prelude::{LOOKS, LOOKS_NOT};
 use crate::{Doubles, Formats, Halves, Kernel, Launch};
 use std::fmt::Write;
 use thiserror::Error;
 use wgpu::util::{BufferInitDescriptor, DeviceExt};
+
+/// Iterations after which Mesa's llvmpipe ends every loop of a thread: `LP_MAX_TGSI_LOOP_ITERATIONS`.
+const LLVMPIPE_ITERATIONS: u64 = 65_535;
 
 /// Why there is no device, or why it does not do what it is asked to.
 #[derive(Debug, Error)]
@@ -29,6 +33,8 @@ pub struct Device {
     queue: wgpu::Queue,
     info: wgpu::AdapterInfo,
     formats: Formats,
+    /// After how many iterations a thread's loops end, whatever their conditions say.
+    iterations: Option<u64>,
 }
 
 /// A kernel as a device runs it.
@@ -99,13 +105,20 @@ impl Device {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) = opened.map_err(|error| missing(error.to_string()))?;
-        Ok(Self { device, queue, info: adapter.get_info(), formats })
+        let info = adapter.get_info();
+        let iterations = (info.driver == "llvmpipe").then_some(LLVMPIPE_ITERATIONS);
+        Ok(Self { device, queue, info, formats, iterations })
     }
 
     /// How it holds floats: what kernels for it are printed with.
     #[must_use]
     pub fn formats(&self) -> Formats {
         self.formats
+    }
+
+    /// Whether a launch may stop: the kernel does, or the driver may end loops of its threads early.
+    pub(crate) fn may_stop(&self, kernel: &Kernel, launch: &Launch) -> bool {
+        kernel.can_stop || self.iterations.is_some_and(|limit| launch.iterations >= limit)
     }
 
     /// What it is called.
@@ -125,9 +138,13 @@ impl Device {
     pub(crate) fn compile(&self, kernel: &Kernel) -> Result<Pipelines, DeviceError> {
         self.checked(kernel, || {
             let layout = self.layout(kernel);
+            let text = match self.iterations {
+                Some(_) => kernel.text.replacen(LOOKS_NOT, LOOKS, 1).into(),
+                None => kernel.text.as_str().into(),
+            };
             let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(&kernel.program.name),
-                source: wgpu::ShaderSource::Wgsl(kernel.text.as_str().into()),
+                source: wgpu::ShaderSource::Wgsl(text),
             });
             let pipeline_layout =
                 self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

@@ -72,7 +72,7 @@ impl Intervals {
     }
 
     /// Whether a nest may have an iteration.
-    fn enter(&mut self, loops: &[Loop]) -> Result<bool, Leaves> {
+    pub(crate) fn enter(&mut self, loops: &[Loop]) -> Result<bool, Leaves> {
         let bounds =
             loops.iter().map(|item| Ok((self.index(&item.start)?, self.index(&item.stop)?)));
         let bounds: Vec<_> = bounds.collect::<Result<_, Leaves>>()?;

@@ -1,6 +1,7 @@
 //! What the dims of a call decide: the words of the uniform buffer, the sizes of storage buffers, the workgroups of each stage.
 
 use crate::intervals::Intervals;
+use crate::iterations;
 use crate::{Content, Kernel, Kind, Part, Word, dtypes};
 use relax_syntax::dim::{Dim, floor_mod};
 use relax_syntax::ir::tensor::{BufferId, Param, TExpr};
@@ -8,7 +9,7 @@ use relax_syntax::ir::tensor::{BufferId, Param, TExpr};
 /// Bytes of a storage buffer that every device has.
 const BINDING: u64 = 128 << 20;
 /// Workgroups of a launch in one dimension.
-const GROUPS: i64 = 65_535;
+pub(crate) const GROUPS: i64 = 65_535;
 
 /// How a call of a kernel is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Launch {
     pub sizes: Vec<Vec<u64>>,
     /// For each stage the workgroups; none where a loop over blocks has no iteration.
     pub groups: Vec<Option<[u32; 3]>>,
+    /// No thread goes through more iterations of loops; saturates.
+    pub iterations: u64,
 }
 
 /// Why a call is not launched.
@@ -56,6 +59,7 @@ impl Kernel {
         let words = words.collect::<Option<Vec<i32>>>().ok_or(Refused::Wide)?;
         let body = self.program.body.as_deref().unwrap_or(&[]);
         known.clone().follow(body).map_err(|_| Refused::Wide)?;
+        let iterations = iterations::most(&self.program, &self.threads, &known);
         let mut groups = Vec::new();
         for stage in &self.stages {
             for (var, value) in &stage.bound {
@@ -64,7 +68,7 @@ impl Kernel {
             }
             groups.push(workgroups(&stage.blocks, &known)?);
         }
-        Ok(Launch { words, sizes, groups })
+        Ok(Launch { words, sizes, groups, iterations })
     }
 
     /// The values of dims and scalar parameters, where everything declared of them holds.

@@ -39,6 +39,7 @@ mod elements;
 mod expressions;
 mod integers;
 mod intervals;
+mod iterations;
 #[cfg(feature = "wgpu")]
 mod kernels;
 mod launch;
@@ -62,6 +63,7 @@ pub use kernels::{Calls, Ran, WgpuKernels};
 pub use launch::{Launch, Refused};
 pub use route::lower_for_webgpu;
 
+use iterations::Threads;
 use printer::{How, print_program};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
@@ -131,6 +133,8 @@ pub struct Kernel {
     pub formats: Formats,
     /// Whether something in it may stop the program.
     pub can_stop: bool,
+    /// Who goes through its loops.
+    pub(crate) threads: Threads,
 }
 
 /// One launch.

@@ -1,5 +1,6 @@
 //! One kernel: its stages as entries of one text, and what the host must bring.
 
+use crate::iterations::Threads;
 use crate::names::Names;
 use crate::stages::{Way, stages};
 use crate::{Binding, Content, Doubles, Formats, Kernel, Kind, Part, Stage, Word, dtypes, prelude};
@@ -164,10 +165,15 @@ fn attempt(
         return Err(reason);
     }
     let text = printer.text(&bindings, &entries);
+    let threads = Threads {
+        shared_by: stages.threads(),
+        watched: std::mem::take(&mut printer.watched),
+        inner: prelude::iterations(&entries),
+    };
     let words = printer.words.into_iter().map(|(word, _)| word).collect();
     let can_stop = text.contains("rx_stop(");
     let (program, stages) = (program.clone(), launched);
-    Ok(Kernel { program, text, stages, bindings, words, formats, can_stop })
+    Ok(Kernel { program, text, stages, bindings, words, formats, can_stop, threads })
 }
 
 impl Printer<'_, '_> {
@@ -350,6 +356,7 @@ impl Printer<'_, '_> {
         text.push_str(
             "@group(0) @binding(1) var<storage, read_write> status: array<atomic<u32>, 1>;\n",
         );
+        let _ = writeln!(text, "{}", prelude::LOOKS_NOT);
         for (binding, number) in bindings.iter().zip(2..) {
             let access = if binding.is_written { "read_write" } else { "read" };
             let (name, of) = self.variable(binding);

@@ -46,6 +46,12 @@ struct Bound {
     is_own: bool,
 }
 
+impl Call<'_> {
+    fn may_stop(&self) -> bool {
+        self.device.may_stop(self.kernel, self.launch)
+    }
+}
+
 impl Resident {
     /// Launches a kernel.
     pub(crate) fn run(&mut self, call: &Call<'_>) -> Result<Ran, String> {
@@ -56,11 +62,11 @@ impl Resident {
         let buffers: Vec<(wgpu::Buffer, u64)> =
             bound.iter().map(|bound| (bound.buffer.clone(), bound.bytes)).collect();
         let device = call.device;
-        if call.kernel.can_stop {
+        if call.may_stop() {
             self.work.clear_status(device);
         }
         self.work.dispatch(device, call.pipelines, call.launch, &buffers);
-        if call.kernel.can_stop && self.work.stopped(device)? {
+        if call.may_stop() && self.work.stopped(device)? {
             let own = bound.into_iter().filter(|bound| bound.is_own);
             own.for_each(|bound| self.work.give_back(bound.buffer));
             return Ok(Ran::Stopped);
@@ -101,7 +107,7 @@ impl Resident {
         }
         // One that cannot stop writes to the tensor where it is.
         if let [Part { content: Content::Parameter(at), .. }] = binding.parts.as_slice()
-            && !call.kernel.can_stop
+            && !call.may_stop()
             && call.tensors[*at].is_written()
             && let Some(buffer) = self.mirrors.remove(&call.tensors[*at])
         {

@@ -6,7 +6,7 @@ use relax_lower::passes::{schedule_gpu, schedule_gpu_freely};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
 use relax_lower::scheduled::ScheduledModule;
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
@@ -21,6 +21,7 @@ pub fn lower_for_webgpu(
     settings: &Settings,
     sums: Sums,
 ) -> Result<ScheduledModule, Failed> {
+    let settings = &Settings { target: Target::Wgpu, ..settings.clone() };
     let schedule = match sums {
         Sums::Exact => &schedule_gpu::PASS,
         Sums::AnyOrder => &schedule_gpu_freely::PASS,

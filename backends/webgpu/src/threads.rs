@@ -42,6 +42,7 @@ impl Printer<'_, '_> {
             self.leave(1);
             self.facts.pop();
         }
+        self.line("rx_look_for_cut_loops();");
         let [x, y, z] = plan.size;
         self.facts.pop();
         let mut text = format!("@compute @workgroup_size({x}, {y}, {z})\n");

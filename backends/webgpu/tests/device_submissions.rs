@@ -20,15 +20,16 @@ use std::sync::Arc;
 /// Each expectation is held twice, so that weights are on the device already the second time.
 const TEXT: &str = include_str!("device_submissions.rx");
 
-/// Of each function: calls of kernels that the device runs, and submissions.
-const COUNTS: [(&str, [usize; 2]); 6] = [
-    ("perceptron", [2, 1]),
-    ("head", [5, 1]),
-    ("long", [80, 1]),
-    ("pair", [2, 2]),
-    ("found", [2, 2]),
+/// Of each function: calls of kernels that the device runs, submissions, and the calls with maps of what was written.
+const COUNTS: [(&str, [usize; 3]); 7] = [
+    ("perceptron", [2, 1, 0]),
+    ("head", [5, 1, 0]),
+    ("attended", [1, 2, 0]),
+    ("long", [80, 1, 0]),
+    ("pair", [2, 2, 0]),
+    ("found", [2, 2, 0]),
     // Nobody sees that it writes all of its rows, so what it wrote is brought back.
-    ("far", [1, 3]),
+    ("far", [1, 3, 1]),
 ];
 
 #[test]
@@ -55,21 +56,21 @@ fn a_call_is_one_submission() {
             &calls,
         )
         .unwrap_or_else(|why| panic!("{why}"));
-        let mut before = [0, 0];
+        let mut before = [0; 3];
         for _ in 0..2 {
             let result = perform(&module, &program.module, call).expect("it is called");
             held(&directive.kind, result, TEXT, compare)
                 .unwrap_or_else(|why| panic!("{}: {why}", call.text));
-            let ran = calls.count(Ran::Device) + calls.count(Ran::Watched);
-            let all = [ran, calls.submissions()];
-            let counts = [all[0] - before[0], all[1] - before[1]];
+            let watched = calls.count(Ran::Watched);
+            let all = [calls.count(Ran::Device) + watched, calls.submissions(), watched];
+            let counts: [usize; 3] = std::array::from_fn(|at| all[at] - before[at]);
             before = all;
             if matches!(directive.kind, Kind::Run { .. }) {
                 seen.entry(call.function.to_string()).or_insert_with(Vec::new).push(counts);
             }
         }
     }
-    eprintln!("calls of kernels, submissions: {seen:?}");
+    eprintln!("calls of kernels, submissions, calls with maps: {seen:?}");
     for (name, counts) in COUNTS {
         let found = seen.get(name).unwrap_or_else(|| panic!("nothing runs `{name}`"));
         assert!(found.iter().all(|found| *found == counts), "{name}: {found:?}, not {counts:?}");

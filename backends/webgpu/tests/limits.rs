@@ -119,3 +119,26 @@ fn buffers_of_f16_share_one_of_their_own() {
     assert_eq!((parts(&kernel), bases), (vec![1, 1, 1, 1, 1, 3, 2], vec![0, 4, 8, 0, 3]));
     assert!(kernel.text.contains("shared_words: array<u32>"), "{}", kernel.text);
 }
+
+/// Most iterations of a thread for this n.
+fn iterations(body: &str, n: i64) -> u64 {
+    printed(&program(body)).launch(&[&[n], &[n]], &[]).expect("it is launched").iterations
+}
+
+#[test]
+fn iterations_of_a_thread_are_bounded() {
+    // The outer loop, and an inner one in each of its iterations.
+    assert_eq!(iterations("    for i in range(n):\n        Y[i] = X[i]\n", 7), 7);
+    let nest = "    for i, j in grid(n, 3):\n        Y[i] += X[j]\n";
+    assert_eq!([0, 1, 7].map(|n| iterations(nest, n)), [0, 4, 28]);
+    let chosen = "    for i in range(n):\n        if X[i] > 0:\n            for j in range(2):\n                Y[i] = j\n";
+    assert_eq!(iterations(chosen, 5), 15);
+    // Threads take turns.
+    let threads = "    for b in thread_binding((n + 63) // 64, \"blockIdx.x\"):\n        \
+                   for t in thread_binding(64, \"threadIdx.x\"):\n            \
+                   if b * 64 + t < n:\n                Y[b * 64 + t] = X[b * 64 + t]\n";
+    assert_eq!([64, 65, 64 * 65_535, 64 * 65_536].map(|n| iterations(threads, n)), [2, 2, 2, 4]);
+    // As often as memory says.
+    let read = "    for i in range(n):\n        for j in range(X[i]):\n            Y[i] = j\n";
+    assert_eq!(iterations(read, 1), u64::MAX);
+}

@@ -2,6 +2,13 @@ fn rx_stop(site: u32) {
     atomicMax(&status[0], site);
 }
 
+fn rx_look_for_cut_loops() {
+    if !rx_counts_loops { return; }
+    var turns = 0i;
+    while turns < rx_few(3i) { turns++; }
+    if turns < 3i { atomicMax(&status[0], 1u); }
+}
+
 fn rx_floordiv_i32(a: i32, b: i32) -> i32 {
     let q = a / b;
     return select(q, q - 1i, (a % b != 0i) && ((a < 0i) != (b < 0i)));
