@@ -59,14 +59,16 @@ impl Kernel {
         let words = words.collect::<Option<Vec<i32>>>().ok_or(Refused::Wide)?;
         let body = self.program.body.as_deref().unwrap_or(&[]);
         known.clone().follow(body).map_err(|_| Refused::Wide)?;
-        let iterations = iterations::most(&self.program, &self.threads, &known);
         let mut groups = Vec::new();
-        for stage in &self.stages {
+        let mut iterations = 0;
+        for (stage, threads) in self.stages.iter().zip(&self.threads) {
             for (var, value) in &stage.bound {
                 let value = known.bind(value).map_err(|_| Refused::Wide)?;
                 known.scalars.insert(*var, value);
             }
             groups.push(workgroups(&stage.blocks, &known)?);
+            let most = iterations::most(&self.program, threads, &self.watched, &known);
+            iterations = iterations.max(most);
         }
         Ok(Launch { words, sizes, groups, iterations })
     }

@@ -72,6 +72,7 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{BufferId, ScalarId, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
+use std::collections::BTreeSet;
 
 /// How numbers of f64 are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -133,8 +134,10 @@ pub struct Kernel {
     pub formats: Formats,
     /// Whether something in it may stop the program.
     pub can_stop: bool,
-    /// Who goes through its loops.
-    pub(crate) threads: Threads,
+    /// For each stage, who goes through its loops.
+    pub(crate) threads: Vec<Threads>,
+    /// Buffers of which the text notes which elements were written.
+    pub(crate) watched: BTreeSet<BufferId>,
 }
 
 /// One launch.

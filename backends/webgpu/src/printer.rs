@@ -156,24 +156,28 @@ fn attempt(
     let bindings = printer.bind(&stages.scratch)?;
     let mut entries = String::new();
     let mut launched = Vec::new();
+    let mut threads = Vec::new();
     for (plan, number) in stages.stages.iter().zip(0..) {
         let entry = format!("stage_{number}");
-        entries.push_str(&printer.stage(plan, &entry)?);
+        let text = printer.stage(plan, &entry)?;
+        threads.push(Threads {
+            blocks: plan.launch.blocks.iter().map(|(_, item)| (*item).clone()).collect(),
+            body: plan.launch.body.iter().map(|stmt| (*stmt).clone()).collect(),
+            shared_by: plan.launch.has_threads.then(|| plan.size.map(i64::unsigned_abs)),
+            inner: prelude::iterations(&text),
+        });
+        entries.push_str(&text);
         launched.push(Stage { entry, blocks: plan.blocks(), bound: plan.bound() });
     }
     if let Some(reason) = printer.refused.take() {
         return Err(reason);
     }
     let text = printer.text(&bindings, &entries);
-    let threads = Threads {
-        shared_by: stages.threads(),
-        watched: std::mem::take(&mut printer.watched),
-        inner: prelude::iterations(&entries),
-    };
+    let watched = std::mem::take(&mut printer.watched);
     let words = printer.words.into_iter().map(|(word, _)| word).collect();
     let can_stop = text.contains("rx_stop(");
     let (program, stages) = (program.clone(), launched);
-    Ok(Kernel { program, text, stages, bindings, words, formats, can_stop, threads })
+    Ok(Kernel { program, text, stages, bindings, words, formats, can_stop, threads, watched })
 }
 
 impl Printer<'_, '_> {

@@ -53,15 +53,6 @@ impl Plan<'_> {
     }
 }
 
-impl Stages<'_> {
-    /// The threads of a workgroup along each axis, at least, if any launch has some.
-    pub(crate) fn threads(&self) -> Option<[u64; 3]> {
-        let launched = self.stages.iter().filter(|plan| plan.launch.has_threads);
-        let sizes = launched.map(|plan| plan.size.map(i64::unsigned_abs));
-        sizes.reduce(|a, b| std::array::from_fn(|axis| a[axis].min(b[axis])))
-    }
-}
-
 /// Splits a program.
 pub(crate) fn stages<'p>(
     program: &TensorProgram,

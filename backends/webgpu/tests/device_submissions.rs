@@ -24,7 +24,7 @@ const TEXT: &str = include_str!("device_submissions.rx");
 const COUNTS: [(&str, [usize; 3]); 7] = [
     ("perceptron", [2, 1, 0]),
     ("head", [5, 1, 0]),
-    ("attended", [1, 2, 0]),
+    ("attended", [1, 1, 0]),
     ("long", [80, 1, 0]),
     ("pair", [2, 2, 0]),
     ("found", [2, 2, 0]),
