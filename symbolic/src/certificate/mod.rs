@@ -5,6 +5,7 @@
 //! each of its conclusions again with the steps of a certificate, and what is not needed is left out.
 //! So the search may be as clever as it likes: a wrong conclusion cannot be written down.
 
+mod arguments;
 mod facts;
 mod instances;
 mod lines;
@@ -19,13 +20,14 @@ use crate::egraph::{self, Instance};
 use crate::engine::Engine;
 use crate::solver::{Trusted, text_hash};
 use lines::{Case, Writer};
-use prove::Author;
+use prove::{Author, Way};
 use relax_syntax::facts::Claim;
 use statements::{Pending, Status};
 use std::collections::BTreeSet;
 
-/// Steps of the engine for all lemmas: of a first attempt, and of a last one.
-const FUEL: [u32; 2] = [100_000, 1_000_000];
+/// The attempts, cheap ones first, with the steps for each.
+const ATTEMPTS: [(Way, u32); 3] =
+    [(Way::Arguments, 10_000), (Way::Engine, 100_000), (Way::Engine, 1_000_000)];
 /// Steps of the engine to read the facts.
 const READING_FUEL: u32 = 20_000;
 
@@ -41,7 +43,7 @@ pub(crate) enum Keep {
 /// A proof that `facts` imply `goal`, as text; `None` where none was found.
 pub(crate) fn written(facts: &[Claim], goal: &Formula, keep: Keep) -> Option<String> {
     let text = Statement::new(facts, goal);
-    FUEL.iter().find_map(|fuel| text.proved(*fuel, &[], keep))
+    ATTEMPTS.into_iter().find_map(|attempt| text.proved(attempt, &[], keep))
 }
 
 /// The same, with rules of the e-graph.
@@ -51,7 +53,7 @@ pub(crate) fn written_with_rules(facts: &[Claim], goal: &Formula, keep: Keep) ->
     facts.iter().for_each(|fact| engine.assume(&mut context, fact));
     let instances = egraph::instances(&mut engine, &context, goal)?.instances;
     let text = Statement::new(facts, goal);
-    FUEL.iter().find_map(|fuel| text.proved(*fuel, &instances, keep))
+    ATTEMPTS.into_iter().find_map(|attempt| text.proved(attempt, &instances, keep))
 }
 
 /// The text that says that nothing is replayed, because the solver decided.
@@ -83,9 +85,14 @@ impl Statement {
         text_hash(&format!("{}|- {}\n", known.collect::<String>(), self.goal))
     }
 
-    fn proved(&self, fuel: u32, instances: &[Instance], keep: Keep) -> Option<String> {
+    fn proved(
+        &self,
+        (way, fuel): (Way, u32),
+        instances: &[Instance],
+        keep: Keep,
+    ) -> Option<String> {
         let mut engine = Engine::default();
-        let mut author = Author::new(&mut engine, fuel);
+        let mut author = Author::new(&mut engine, way, fuel);
         let ids: Vec<u32> = self.hypotheses.iter().map(|_| author.fresh()).collect();
         let cases = [Status::Undefined, Status::Fails].map(|status| {
             let known = self.hypotheses.iter().map(|fact| (fact, Status::Holds));

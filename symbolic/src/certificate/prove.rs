@@ -33,13 +33,24 @@ pub(crate) struct Author<'e> {
     next: Id,
     /// How many lemmas are around the place where is written.
     lemmas: u32,
-    /// Steps that are left for lemmas.
-    fuel: u32,
+    /// Steps that are left.
+    pub(crate) fuel: u32,
+    pub(crate) way: Way,
+}
+
+/// How a proof is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the arguments of `min` and `max` as they are read: short proofs, without what the engine does to put operations into a
+    /// canonical form.
+    Arguments,
+    /// As the engine concludes it.
+    Engine,
 }
 
 impl<'e> Author<'e> {
-    /// With so many steps of the engine for all lemmas.
-    pub(crate) fn new(engine: &'e mut Engine, fuel: u32) -> Self {
+    /// With so many steps of the engine for all lemmas, or of a search by arguments.
+    pub(crate) fn new(engine: &'e mut Engine, way: Way, fuel: u32) -> Self {
         Self {
             engine,
             branch: Branch::default(),
@@ -51,6 +62,7 @@ impl<'e> Author<'e> {
             next: 0,
             lemmas: 0,
             fuel,
+            way,
         }
     }
 

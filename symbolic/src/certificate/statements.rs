@@ -1,7 +1,7 @@
 //! Statements in a certificate: how they open to facts or cases, and how their truth is proved.
 
 use super::lines::{Case, End, Fact, Id, Line, Relation};
-use super::prove::Author;
+use super::prove::{Author, Way};
 use crate::atoms::Atom;
 use crate::claims::Formula;
 use crate::context::Context;
@@ -16,6 +16,9 @@ use relax_syntax::facts::{Claim, Relation as Compare};
 const SPLITS: u32 = 6;
 /// Steps of the engine for each branch.
 const FUEL: u32 = 20_000;
+/// What a branch takes from the steps of an attempt, beside the polynomials: what needs more branches than that is for the engine,
+/// which knows more of each.
+const BRANCH: u32 = 100;
 
 /// What a statement is taken to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +81,18 @@ impl Author<'_> {
                 return Some(End::Closed(absurd));
             }
         }
-        self.use_rules(&mut pending);
-        if let Some(end) = self.by_engine(&mut pending) {
-            return Some(end);
+        let end = match self.way {
+            Way::Arguments => {
+                self.fuel = self.fuel.checked_sub(BRANCH)?;
+                self.absurd_by_arguments()
+            }
+            Way::Engine => {
+                self.use_rules(&mut pending);
+                self.by_engine(&mut pending)
+            }
+        };
+        if end.is_some() {
+            return end;
         }
         if pending.choices.is_empty() {
             return None;
@@ -124,6 +136,9 @@ impl Author<'_> {
 
     /// Lets the engine know claims that became facts, and follows what it concludes.
     fn tell_engine(&mut self, pending: &mut Pending<'_>, claims: &[Claim]) {
+        if self.way == Way::Arguments {
+            return;
+        }
         for claim in claims {
             self.engine.fuel = FUEL;
             let (context, goal) = (&mut pending.context, &mut pending.goal);
