@@ -1,5 +1,5 @@
-//! `--max-steps` on compiled kernels: a run of more iterations than the limit ends as in the interpreter, whatever the bounds of
-//! the loops are and on any number of threads.
+//! Limits on compiled kernels. `--max-steps`: a run of more iterations than the limit ends as in the interpreter, whatever the bounds
+//! of the loops are and on any number of threads. `--max-memory`: attention needs no memory for all of its scores.
 
 mod compiler;
 
@@ -157,5 +157,49 @@ fn the_same_limit_is_enough_on_any_number_of_threads() {
     // 200 iterations, each with 200 of the loop in it, and the instructions around the kernel.
     for (entry, count) in ENTRIES.iter().zip(counts) {
         assert!((40_200..40_300).contains(&count), "{entry}: {count} steps");
+    }
+}
+
+/// The operator, and attention that is written out, plain and causal.
+const ATTENTION: &str = r#"
+def operator(q: Tensor(("b", "n", "h", "d"), "f32"), k: Tensor(("b", "n", "h", "d"), "f32")):
+    return attention(q, k, k)
+
+def causal(q: Tensor(("b", "n", "h", "d"), "f32"), k: Tensor(("b", "n", "h", "d"), "f32")):
+    return attention(q, k, k, causal_mask="TopLeft")
+
+def written(q: Tensor(("b", "h", "n", "d"), "f32"), k: Tensor(("b", "h", "n", "d"), "f32")):
+    scores = multiply(matmul(q, permute_dims(k, axes=[0, 1, 3, 2])), const(0.125, "f32"))
+    return matmul(softmax(scores, axis=-1), k)
+
+def written_causal(q: Tensor(("b", "h", "n", "d"), "f32"), k: Tensor(("b", "h", "n", "d"), "f32")):
+    n = sym_var()
+    scores = multiply(matmul(q, permute_dims(k, axes=[0, 1, 3, 2])), const(0.125, "f32"))
+    seen = where(tril(ones((n, n), "bool")), scores, const(-3.0e38, "f32"))
+    return matmul(softmax(seen, axis=-1), k)
+"#;
+
+#[test]
+fn attention_needs_no_memory_for_all_scores() {
+    if !compiler::is_there() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path("a.rx"), ATTENTION).expect("the file is written");
+    // The scores of 8 heads of 1,024 rows take 32 MiB, those of 64 rows 2 MiB.
+    for (entry, shape) in [
+        ("operator", "1, 1024, 8, 64"),
+        ("causal", "1, 1024, 8, 64"),
+        ("written", "1, 8, 1024, 64"),
+        ("written_causal", "1, 8, 1024, 64"),
+    ] {
+        for numerics in [&[][..], &["--exact"]] {
+            let [q, k] = ["q", "k"].map(|name| format!("{name}=ones({shape})"));
+            let arguments =
+                ["run", "a.rx", "--backend", "cpu", "--entry", entry, "--input", &q, "--input", &k];
+            let limits = ["--max-memory", "20M", "--threads", "2"];
+            let ended = folder.relax(&[&arguments[..], &limits, numerics].concat());
+            assert_eq!(ended.status.code(), Some(0), "{entry} {numerics:?}: {}", said(&ended));
+        }
     }
 }

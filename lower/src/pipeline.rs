@@ -8,7 +8,8 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code, fuse_ops,
-    fuse_tir, guard_constraints, inline_buffers, legalize_ops, name_dims, stitch_rows,
+    fuse_tir, guard_constraints, inline_buffers, legalize_ops, name_dims, stitch_products,
+    stitch_rows,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -41,6 +42,8 @@ const PROGRAMS: &[Step] = &[
     Step::Once(&stitch_rows::PASS),
     Step::Once(&fuse_tir::PASS),
     Step::Once(&inline_buffers::PASS),
+    Step::Once(&stitch_products::PASS),
+    Step::Once(&fuse_tir::PASS),
     Step::Once(&eliminate_dead_code::PASS),
     Step::Once(&block_rows::PASS),
     Step::Once(&lower_operators::PASS),
