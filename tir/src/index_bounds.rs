@@ -4,7 +4,7 @@
 use relax_semantics::tir::ranges::{Ranges, is_proved};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::tensor::{BinOp, TExpr};
+use relax_syntax::ir::tensor::{BinOp, TExpr, UnOp};
 
 /// Whether an index is proved to be within an extent.
 pub fn is_within(ranges: &Ranges, facts: &mut dyn Facts, index: &TExpr, extent: &Dim) -> bool {
@@ -57,6 +57,9 @@ fn is_part_within(facts: &mut dyn Facts, part: &Dim, extent: &Dim) -> bool {
 /// factors is less than the first ones, as `x // b < a` is where `x < a * b`.
 pub fn assume(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
     ranges.assume(facts, condition);
+    if let TExpr::Unary(UnOp::Not, operand) = condition {
+        return assume_not(ranges, facts, operand);
+    }
     let TExpr::Binary(op, operands) = condition else { return };
     match op {
         BinOp::And => {
@@ -79,6 +82,53 @@ pub fn assume(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
             }
         }
         _ => {}
+    }
+}
+
+/// Assumes that a condition does not hold.
+pub fn assume_not(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
+    let (op, operands) = match condition {
+        TExpr::Unary(UnOp::Not, operand) => return assume(ranges, facts, operand),
+        TExpr::Binary(op, operands) => (op, operands),
+        _ => return,
+    };
+    let opposite = match op {
+        BinOp::Or => {
+            assume_not(ranges, facts, &operands.0);
+            return assume_not(ranges, facts, &operands.1);
+        }
+        BinOp::Equal => BinOp::NotEqual,
+        BinOp::NotEqual => BinOp::Equal,
+        BinOp::Less => BinOp::GreaterEqual,
+        BinOp::GreaterEqual => BinOp::Less,
+        BinOp::LessEqual => BinOp::Greater,
+        BinOp::Greater => BinOp::LessEqual,
+        _ => return,
+    };
+    // What compares no indices, as floats, says nothing: `assume` asks for both sides as dims.
+    let (a, b) = (operands.0.clone(), operands.1.clone());
+    assume(ranges, facts, &TExpr::binary(opposite, a, b));
+}
+
+/// What is known of a condition where something is evaluated.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'e> {
+    /// It holds.
+    Holds(&'e TExpr),
+    /// It does not.
+    Fails(&'e TExpr),
+    /// Either.
+    Nothing,
+}
+
+impl Known<'_> {
+    /// Assumes it.
+    pub fn assume(self, ranges: &Ranges, facts: &mut dyn Facts) {
+        match self {
+            Known::Holds(condition) => assume(ranges, facts, condition),
+            Known::Fails(condition) => assume_not(ranges, facts, condition),
+            Known::Nothing => {}
+        }
     }
 }
 

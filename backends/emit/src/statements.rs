@@ -11,7 +11,7 @@ use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr,
 };
-use relax_tir::index_bounds::assume;
+use relax_tir::index_bounds::{assume, assume_not};
 
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
@@ -138,7 +138,10 @@ impl Printer<'_, '_> {
         self.facts.pop();
         if !otherwise.is_empty() {
             self.line("} else {");
+            self.facts.push();
+            assume_not(&self.ranges, self.facts, condition);
             self.nested(otherwise);
+            self.facts.pop();
         }
         self.line("}");
         self.is_guarded = guarded;

@@ -9,7 +9,7 @@ use relax_semantics::tir::ranges::is_comparison;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
-use relax_tir::index_bounds::assume;
+use relax_tir::index_bounds::Known;
 
 impl Printer<'_, '_> {
     /// The value of an expression that has, or as a literal takes, the dtype `want`.
@@ -82,8 +82,9 @@ impl Printer<'_, '_> {
         };
         let first = self.expr(&operands.0, DType::Bool);
         let is_and = *op == BinOp::And;
-        let (second, lines) = self
-            .aside(is_and.then_some(&operands.0), |printer| printer.expr(&operands.1, DType::Bool));
+        let first_is = if is_and { Known::Holds } else { Known::Fails };
+        let (second, lines) =
+            self.aside(first_is(&operands.0), |printer| printer.expr(&operands.1, DType::Bool));
         let symbol = if is_and { "&&" } else { "||" };
         if lines.is_empty() {
             return format!("(({first}) {symbol} ({second}))");
@@ -106,8 +107,8 @@ impl Printer<'_, '_> {
         print: &dyn Fn(&mut Self, &TExpr) -> String,
     ) -> String {
         let condition = self.expr(&parts.0, DType::Bool);
-        let (a, first) = self.aside(Some(&parts.0), |printer| print(printer, &parts.1));
-        let (b, second) = self.aside(None, |printer| print(printer, &parts.2));
+        let (a, first) = self.aside(Known::Holds(&parts.0), |printer| print(printer, &parts.1));
+        let (b, second) = self.aside(Known::Fails(&parts.0), |printer| print(printer, &parts.2));
         let is_simple = |side: &TExpr| {
             let mut simple = true;
             visit(side, &mut |part| {
@@ -135,14 +136,12 @@ impl Printer<'_, '_> {
     /// learnt on the way is forgotten.
     fn aside(
         &mut self,
-        holds: Option<&TExpr>,
+        known: Known<'_>,
         print: impl FnOnce(&mut Self) -> String,
     ) -> (String, String) {
         let lines = std::mem::take(&mut self.lines);
         self.facts.push();
-        if let Some(condition) = holds {
-            assume(&self.ranges, self.facts, condition);
-        }
+        known.assume(&self.ranges, self.facts);
         self.indent += 1;
         let value = print(self);
         self.indent -= 1;

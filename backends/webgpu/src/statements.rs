@@ -12,7 +12,7 @@ use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, Scope, Stmt, StmtKind, TExpr,
 };
-use relax_tir::index_bounds::assume;
+use relax_tir::index_bounds::{assume, assume_not};
 use relax_tir::launches::thread_axis;
 
 /// Bytes of arrays of one thread.
@@ -60,7 +60,10 @@ impl Printer<'_, '_> {
                 self.facts.pop();
                 if !otherwise.is_empty() {
                     self.line("} else {");
+                    self.facts.push();
+                    assume_not(&self.ranges, self.facts, condition);
                     self.nested(otherwise);
+                    self.facts.pop();
                 }
                 self.line("}");
             }

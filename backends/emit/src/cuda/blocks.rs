@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{Loop, Stmt, StmtKind, TExpr};
-use relax_tir::index_bounds::assume;
+use relax_tir::index_bounds::{assume, assume_not};
 use relax_tir::launches::{has_threads, reads, thread_axis};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -215,9 +215,12 @@ impl Printer<'_, '_> {
         self.facts.pop();
         self.cuda().dirty = dirty;
         self.line("} else {");
+        self.facts.push();
+        assume_not(&self.ranges, self.facts, condition);
         self.indent += 1;
         self.block_body(otherwise);
         self.indent -= 1;
+        self.facts.pop();
         self.line("}");
         self.cuda().dirty = true;
     }
