@@ -1,12 +1,16 @@
-//! Which kernels of the processor watch elements.
+//! Which kernels of the processor watch elements, and which check dims in innermost loops.
 
 use relax_build::lower_for_cpu;
+use relax_emit::{Sums, print_c};
+use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
+use relax_symbolic::Prover;
 use relax_syntax::span::Source;
 use relax_tir::analysis::definite_init::summary_of_parameters;
+use std::path::{Path, PathBuf};
 
 /// Programs, and a function whose body is given.
 fn names(body: &str) -> Vec<String> {
@@ -84,4 +88,52 @@ fn operators_hand_on_what_nothing_wrote() {
 #[test]
 fn a_workspace_is_watched_where_its_program_reads_beyond_it() {
     assert_eq!(names("return call_tir(prefix, [x], Tensor((n,), \"f32\"))"), ["prefix"]);
+}
+
+/// Kernels whose dims have lost what the text says of them: a start of `arange` that is a scalar, extents that are expressions of
+/// dims, and a broadcast that nobody decides.
+const LEFT: [&str; 5] = [
+    "llama_q4.rx: legal_arange",
+    "resnet.onnx: legal_conv2d_5",
+    "vit.onnx: legal_concat",
+    "whisper.onnx: legal_add_3",
+    "whisper.onnx: legal_add_7",
+];
+
+/// A model of the corpus as text.
+fn text(path: &Path) -> String {
+    let bytes = std::fs::read(path).expect("it can be read");
+    if path.extension().is_some_and(|extension| extension == "rx") {
+        return String::from_utf8(bytes).expect("it is text");
+    }
+    import_onnx(Bytes::from(bytes), &Options::default()).expect("it is imported").text
+}
+
+#[test]
+fn models_check_dims_in_innermost_loops_of_few_kernels() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/models");
+    let of = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("the models are there");
+        entries.map(|entry| entry.expect("it can be read").path()).collect()
+    };
+    let is_model = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "rx" || extension == "onnx")
+    };
+    let mut paths: Vec<PathBuf> = [of(&models), of(&models.join("onnx"))].concat();
+    paths.retain(is_model);
+    paths.sort();
+    assert!(paths.len() > 15, "{paths:?}");
+    let mut found = Vec::new();
+    for path in paths {
+        let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+        let program = Program::load(Source::new("model", text(&path)));
+        let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut Unwatched);
+        let lowered = lowered.unwrap_or_else(|failed| panic!("{name}: {failed:?}"));
+        for kernel in print_c(&lowered, &mut Prover::new(), Sums::AnyOrder).kernels {
+            if kernel.innermost.on_dims > 0 {
+                found.push(format!("{name}: {}", kernel.name));
+            }
+        }
+    }
+    assert_eq!(found, LEFT);
 }

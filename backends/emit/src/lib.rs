@@ -25,6 +25,7 @@ mod expressions;
 mod f32_narrowing;
 mod fused_packing;
 mod held_values;
+mod innermost;
 mod multiply;
 mod names;
 mod outline;
@@ -43,6 +44,7 @@ mod translation_units;
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
+pub use innermost::Innermost;
 
 use prelude::Uses;
 use relax_semantics::tir::ranges::assume_declared;
@@ -87,6 +89,8 @@ pub struct Kernel {
     pub sites: Vec<Site>,
     /// What became of its checks.
     pub checks: Checks,
+    /// Those that are left in innermost loops.
+    pub innermost: Innermost,
     /// The same program, asked for with [`Options::watched`].
     pub watched: Option<Watched>,
 }

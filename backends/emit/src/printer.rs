@@ -4,6 +4,7 @@ use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
 use crate::held_values::HeldValues;
+use crate::innermost::innermost;
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
@@ -237,7 +238,8 @@ impl<'p, 'f> Printer<'p, 'f> {
         let Printer { program, sites, checks, multiplies, rows, .. } = self;
         let name = program.name.clone();
         let symbol = symbol.to_owned();
-        let kernel = Kernel { name, symbol, sites, checks, watched: None };
+        let innermost = innermost(&text);
+        let kernel = Kernel { name, symbol, sites, checks, innermost, watched: None };
         (text, kernel, Uses { multiplies, rows })
     }
 

@@ -88,7 +88,11 @@ fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
     let source = print_c(module, &mut Prover::new(), options);
     for kernel in &source.kernels {
         let maps = maps_of(kernel.watched.is_some());
-        terminal.detail(&format!("{}: {}{maps}", kernel.name, kernel.checks));
+        let innermost = match kernel.checks.left() {
+            0 => String::new(),
+            _ => format!(", {}", kernel.innermost),
+        };
+        terminal.detail(&format!("{}: {}{innermost}{maps}", kernel.name, kernel.checks));
     }
     for (name, why) in &source.left_out {
         terminal.note(&format!("`{name}` is left out: {why}"));
