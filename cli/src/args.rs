@@ -311,10 +311,10 @@ pub(crate) struct OptArgs {
     /// The program; `-` is the standard input
     #[arg(required_unless_present = "list_passes")]
     pub(crate) file: Option<PathBuf>,
-    /// The phase to reach: the passes of each stage up to it
-    #[arg(long, value_enum, ignore_case = true, default_value = "P0")]
-    pub(crate) to: Phase,
-    /// Run these passes, in this order, instead of whole stages
+    /// The phase to reach: the passes of each stage up to it; by default P0, or the phase that the program records
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) to: Option<Phase>,
+    /// Run these passes, in this order, instead of whole stages; a pass may have TVM's name, such as FuseOps or fusion
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
     /// The target: which library functions exist, how memory is planned

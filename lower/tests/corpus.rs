@@ -11,7 +11,7 @@ use relax_program::frontend::{Program, print, print_and_parse};
 use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::kernels::has_kernels;
 use relax_rewrite::pass::{Exactness, Settings, Target};
-use relax_rewrite::pipeline::{Applied, Failed as Ended, Unwatched, Watch, run};
+use relax_rewrite::pipeline::{Applied, Failed as Ended, Route, Unwatched, Watch, run};
 use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
 use relax_semantics::check::Phase;
@@ -169,6 +169,11 @@ fn rewritten(module: &Module, list: &str, known: &mut Known) -> Result<Module, S
         Some(phase) => PIPELINE.to(phase),
         None => PIPELINE.named(list)?,
     };
+    if let Route::Passes(passes) = &route
+        && passes.iter().any(|pass| pass.until < recorded)
+    {
+        return Ok(module.clone());
+    }
     let settings = Settings { target, ..Settings::default() };
     let known = known.0.entry(print(module)).or_default();
     run(

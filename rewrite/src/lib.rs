@@ -12,6 +12,7 @@ mod guarded;
 pub mod names;
 pub mod outline;
 pub mod pass;
+pub mod pass_names;
 pub mod passes;
 pub mod pipeline;
 pub mod precision;

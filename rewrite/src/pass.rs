@@ -25,6 +25,8 @@ pub struct Pass {
     pub from: Phase,
     /// The phase whose demands its output satisfies, at the least.
     pub to: Phase,
+    /// The last phase whose modules it takes. What a later one records is not for it.
+    pub until: Phase,
     /// How near its results are.
     pub exactness: Exactness,
     /// The transformation. A diagnostic says why the program cannot be transformed.

@@ -3,6 +3,7 @@
 use crate::dims::drop_unused_dims;
 use crate::fallback::Fallback;
 use crate::pass::{Counter, Pass, PassContext, Settings};
+use crate::pass_names::NoPass;
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
     convert_layout, convert_to_dataflow, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
@@ -12,11 +13,12 @@ use crate::passes::{
     normalize, outline_blocks, rewrite_dataflow_reshape, run_codegen, saturate,
     split_call_tir_by_pattern, stitch_products, stitch_rows, to_mixed_precision,
 };
-use relax_semantics::check::{Checked, Phase, check, check_after};
+use relax_semantics::check::{Checked, Phase, check, check_after, codes};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{AttrValue, Definition, Module, renumber};
+use relax_syntax::span::Span;
 
 /// The way to one phase from the one before.
 #[derive(Debug)]
@@ -124,12 +126,6 @@ impl Pipeline {
         passes
     }
 
-    /// The pass of a name.
-    #[must_use]
-    pub fn find_pass(&self, name: &str) -> Option<&'static Pass> {
-        self.all_passes().into_iter().find(|pass| pass.name == name)
-    }
-
     /// The way to a phase.
     #[must_use]
     pub fn to(&'static self, phase: Phase) -> Route {
@@ -142,10 +138,9 @@ impl Pipeline {
     /// # Errors
     /// The first name that is not one of a pass.
     pub fn named(&self, list: &str) -> Result<Route, String> {
-        let passes = list.split(',').map(|name| {
-            self.find_pass(name.trim()).ok_or_else(|| format!("there is no pass `{name}`"))
-        });
-        Ok(Route::Passes(passes.collect::<Result<_, _>>()?))
+        let passes = list.split(',').map(|name| self.lookup(name.trim()));
+        let passes: Result<Vec<_>, NoPass> = passes.collect();
+        Ok(Route::Passes(passes.map_err(|none| none.to_string())?.concat()))
     }
 }
 
@@ -248,7 +243,7 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
     let mut state = State::of(module, settings, facts, watch);
-    let reached = state.phase;
+    let reached = state.recorded;
     match route {
         Route::Passes(passes) => {
             for pass in passes {
@@ -268,6 +263,8 @@ struct State<'a> {
     checked: Checked,
     /// The phase whose demands the module is known to satisfy.
     phase: Phase,
+    /// The phase that the module records.
+    recorded: Phase,
     settings: &'a Settings,
     facts: &'a mut dyn Facts,
     watch: &'a mut dyn Watch,
@@ -280,8 +277,9 @@ impl<'a> State<'a> {
         facts: &'a mut dyn Facts,
         watch: &'a mut dyn Watch,
     ) -> Self {
-        let phase = Phase::of_module(module).unwrap_or(Phase::Surface);
-        Self { checked: check(module, facts, phase), phase, settings, facts, watch }
+        let recorded = Phase::of_module(module).unwrap_or(Phase::Surface);
+        let checked = check(module, facts, recorded);
+        Self { checked, phase: recorded, recorded, settings, facts, watch }
     }
 
     fn stage(&mut self, stage: &Stage) -> Result<(), Failed> {
@@ -294,6 +292,7 @@ impl<'a> State<'a> {
             }
         }
         record_phase(&mut self.checked.module, stage.phase);
+        self.recorded = stage.phase;
         Ok(())
     }
 
@@ -312,6 +311,9 @@ impl<'a> State<'a> {
     /// Runs one pass; says whether it changed anything.
     fn apply(&mut self, pass: &'static Pass) -> Result<bool, Failed> {
         let refused = |diagnostics| Failed::Refused { pass: pass.name, diagnostics };
+        if self.recorded > pass.until {
+            return Err(refused(vec![too_late(pass, self.recorded)]));
+        }
         self.raise(pass.from);
         if !self.checked.is_ok() {
             return Err(refused(self.checked.diagnostics.clone()));
@@ -364,6 +366,28 @@ impl<'a> State<'a> {
         }
         Ok(before)
     }
+}
+
+/// The module is of a later phase than a pass takes.
+fn too_late(pass: &Pass, recorded: Phase) -> Diagnostic {
+    let (name, recorded, until) = (pass.name, recorded.name(), pass.until.name());
+    let message =
+        format!("the module records phase {recorded}, and `{name}` takes modules up to {until}");
+    backwards(message, recorded)
+}
+
+/// What is wrong with a way to a phase before the one that a module records.
+#[must_use]
+pub fn leads_back(module: &Module, to: Phase) -> Option<Diagnostic> {
+    let recorded = Phase::of_module(module).ok().filter(|recorded| *recorded > to)?.name();
+    let message = format!("the module records phase {recorded}, which is after {}", to.name());
+    Some(backwards(message, recorded))
+}
+
+fn backwards(message: String, recorded: &str) -> Diagnostic {
+    Diagnostic::error(codes::DIRECTION, Span::default(), message)
+        .with_label(format!("in phase {recorded}"))
+        .with_help("no pass leads back: start from the text of the earlier phase")
 }
 
 /// The canonical numbering of variables, and no symbolic variable that nothing mentions: passes need

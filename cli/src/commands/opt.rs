@@ -2,23 +2,24 @@
 
 mod certify;
 mod memory;
+mod names;
 mod watch;
 
 use super::constants::{of_passes, open};
 use super::load;
-use super::unknown::unknown;
 use crate::args::{Language, OptArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use names::{list, passes};
 use relax_emit::{Options, Sums, print_c, print_cuda};
 use relax_lower::gpu::{Choices, Order, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::{Pass, Settings};
-use relax_rewrite::pipeline::{Failed, Route, run};
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
@@ -31,10 +32,14 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     if args.list_passes {
         return list(terminal);
     }
-    let route = route(args)?;
+    let named = named(args)?;
     let show = show(args)?;
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
     let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
+    if let Some(back) = args.to.and_then(|to| leads_back(&program.module, to.into())) {
+        return Ok(show_diagnostics(terminal, &program.source, &[back]));
+    }
+    let route = named.unwrap_or_else(|| stages(args));
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let settings =
@@ -138,40 +143,28 @@ fn wgsl_text(module: &Module, order: Order, source: &Source, terminal: &mut Term
     printed.kernels.iter().map(|kernel| kernel.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// What the command line asks for.
-fn route(args: &OptArgs) -> Result<Route, Failure> {
-    if let Some(names) = &args.passes {
-        let passes = names.iter().filter(|name| !name.is_empty()).map(|name| pass(name));
-        return Ok(Route::Passes(passes.collect::<Result<_, _>>()?));
-    }
+/// The passes that the command line names.
+fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
+    let Some(names) = &args.passes else { return Ok(None) };
+    let passes = names.iter().filter(|name| !name.is_empty()).map(|name| passes(name));
+    let passes: Vec<_> = passes.collect::<Result<_, _>>()?;
+    Ok(Some(Route::Passes(passes.concat())))
+}
+
+/// The way to the phase that the command line names.
+fn stages(args: &OptArgs) -> Route {
     let is_for_cpu = args.target == Target::Cpu && matches!(args.emit, None | Some(Language::C));
     let is_reassociated = is_for_cpu && args.numerics.sums() == Sums::AnyOrder;
     let pipeline = if is_reassociated { &FAST } else { &PIPELINE };
-    Ok(pipeline.to(args.to.into()))
-}
-
-fn pass(name: &str) -> Result<&'static Pass, Failure> {
-    PIPELINE.find_pass(name).ok_or_else(|| {
-        let names: Vec<&str> = PIPELINE.all_passes().iter().map(|pass| pass.name).collect();
-        unknown("pass", name, &names)
-    })
+    pipeline.to(args.to.map_or(relax_semantics::check::Phase::P0, Into::into))
 }
 
 fn show(args: &OptArgs) -> Result<Show, Failure> {
     Ok(match args.print_after.as_deref() {
         None => Show::Nothing,
         Some("all") => Show::All,
-        Some(name) => Show::After(pass(name)?.name),
+        Some(name) => Show::After(passes(name)?.last().map_or("", |pass| pass.name)),
     })
-}
-
-fn list(terminal: &mut Terminal) -> Outcome {
-    for pass in PIPELINE.all_passes() {
-        let exactness = pass.exactness;
-        let (name, from, to) = (pass.name, pass.from.name(), pass.to.name());
-        terminal.result(&format!("{name} ({from} to {to}, {exactness})\n    {}\n", pass.doc))?;
-    }
-    Ok(Exit::Fine)
 }
 
 pub(super) fn failed_run(failed: &Failed, program: &Program, terminal: &mut Terminal) -> Outcome {

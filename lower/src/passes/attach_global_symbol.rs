@@ -14,6 +14,7 @@ pub static PASS: Pass = Pass {
           offers them.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P23,
     exactness: Exactness::Exact,
     run,
 };

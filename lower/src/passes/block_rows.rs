@@ -47,6 +47,7 @@ pub static PASS: Pass = Pass {
           that. On the processor.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -28,6 +28,7 @@ pub static PASS: Pass = Pass {
           loops, if none stops the program and each iteration touches what is its own.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

@@ -29,6 +29,7 @@ pub static PASS: Pass = Pass {
     doc: "Makes the graph allocate what tensor programs allocate for themselves in global memory.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

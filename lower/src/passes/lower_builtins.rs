@@ -16,6 +16,7 @@ pub static PASS: Pass = Pass {
     doc: "Writes out the operands of built-ins by position, those that were left out included.",
     from: Phase::P23,
     to: Phase::P23,
+    until: Phase::P23,
     exactness: Exactness::Exact,
     run,
 };

@@ -35,6 +35,7 @@ pub static PASS: Pass = Pass {
           place.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -17,6 +17,7 @@ pub static PASS: Pass = Pass {
     doc: "Turns the tensor operators that are left into calls of the reference library.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

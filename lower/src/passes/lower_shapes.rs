@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
           leaves annotations out.",
     from: Phase::P22,
     to: Phase::P23,
+    until: Phase::P23,
     exactness: Exactness::Exact,
     run,
 };

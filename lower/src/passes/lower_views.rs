@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
           run time.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
     doc: "Forms sums of products of f32 in f32, where they go, instead of in f64 beside it.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Rounded(DType::F32),
     run,
 };

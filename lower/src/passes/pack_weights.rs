@@ -35,6 +35,7 @@ pub static PASS: Pass = Pass {
           products read those.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

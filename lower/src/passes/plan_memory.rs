@@ -43,6 +43,7 @@ pub static PASS: Pass = Pass {
           planned.",
     from: Phase::P21,
     to: Phase::P21,
+    until: Phase::P21,
     exactness: Exactness::Exact,
     run,
 };

@@ -37,6 +37,7 @@ pub static PASS: Pass = Pass {
           records and replays.",
     from: Phase::P21,
     to: Phase::P22,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

@@ -14,6 +14,7 @@ pub static PASS: Pass = Pass {
           and what nothing is told of runs in one thread.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

@@ -14,6 +14,7 @@ pub static PASS: Pass = Pass {
           shared memory: nests over the same rows are one kernel, as in softmax and normalizations.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Approximate,
     run,
 };

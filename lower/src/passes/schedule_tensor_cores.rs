@@ -16,6 +16,7 @@ pub static PASS: Pass = Pass {
           sums products of f16 and of bf16 in f32, in blocks of 16 rows and 8 columns that tensor cores multiply.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Rounded(DType::F32),
     run,
 };

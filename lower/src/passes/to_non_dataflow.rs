@@ -12,6 +12,7 @@ pub static PASS: Pass = Pass {
     doc: "Turns dataflow blocks into plain ones, so that calls may have effects.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

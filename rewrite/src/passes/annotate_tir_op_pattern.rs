@@ -18,6 +18,7 @@ pub static PASS: Pass = Pass {
           Broadcast, Injective, Reduction, OutputEwiseFusible or Opaque.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

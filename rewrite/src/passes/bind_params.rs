@@ -32,6 +32,7 @@ pub static PASS: Pass = Pass {
           in --params into constants; their symbolic dims become numbers.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
           variables that equal a dim that has a name already.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

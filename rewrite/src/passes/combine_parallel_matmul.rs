@@ -28,6 +28,7 @@ pub static PASS: Pass = Pass {
           proved to be equal.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

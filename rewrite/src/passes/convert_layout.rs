@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
           values come from NCHW or go there.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     // The products of a convolution are summed in the order of the layout.
     exactness: Exactness::Approximate,
     run,

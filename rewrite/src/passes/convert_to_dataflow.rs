@@ -17,6 +17,7 @@ pub static PASS: Pass = Pass {
     doc: "Makes dataflow blocks, as long as they can be, of bindings without effect and without control flow.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

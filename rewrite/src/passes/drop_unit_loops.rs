@@ -21,6 +21,7 @@ pub static PASS: Pass = Pass {
     doc: "Leaves out the loops of one iteration of tensor programs, but for the first of a nest.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

@@ -26,6 +26,7 @@ pub static PASS: Pass = Pass {
           elementwise operator is proved to stretch to the same result.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -18,6 +18,7 @@ pub static PASS: Pass = Pass {
           variables that it binds are replaced by the dims that they equal.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

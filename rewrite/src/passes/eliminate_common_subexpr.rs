@@ -24,6 +24,7 @@ pub static PASS: Pass = Pass {
     doc: "Turns a pure call with the operands of an earlier one into another name of its result.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -19,6 +19,7 @@ pub static PASS: Pass = Pass {
           that nothing calls, and tensor programs that nothing calls.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P22,
     exactness: Exactness::Exact,
     run,
 };

@@ -25,6 +25,7 @@ pub static PASS: Pass = Pass {
     doc: "Evaluates calls of operators on constants, where the result is small enough for the text.",
     from: Phase::P0,
     to: Phase::P1,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

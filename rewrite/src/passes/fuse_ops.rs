@@ -36,6 +36,7 @@ pub static PASS: Pass = Pass {
           private functions marked primitive.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

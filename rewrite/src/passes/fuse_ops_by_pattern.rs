@@ -22,6 +22,7 @@ pub static PASS: Pass = Pass {
     doc: "Makes a private function, marked composite, of what matches a registered pattern.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -30,6 +30,7 @@ pub static PASS: Pass = Pass {
           place of the function.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -32,6 +32,7 @@ pub static PASS: Pass = Pass {
           behind comparisons of dims.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

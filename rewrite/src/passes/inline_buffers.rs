@@ -39,6 +39,7 @@ pub static PASS: Pass = Pass {
           that nest never stops the program, and leaves out the buffer.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -33,6 +33,7 @@ pub static PASS: Pass = Pass {
           proved to fit.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -1,8 +1,7 @@
 //! Calls of operators become calls of tensor programs, made for what is known of their operands.
 //!
-//! Where a constraint of the operator is left to run time, `builtin.check_operator` stands before the call: it checks
-//! the operands' annotations as the operator does, with the operator's trap. A call stays where an operand may have
-//! uninitialized elements, and where dims, dtypes or axes are not all known: [`Reason`] lists it.
+//! Where a constraint is left to run time, `builtin.check_operator` stands before the call, with the operator's trap. A call
+//! stays where an operand may have uninitialized elements, and where dims, dtypes or axes are not known: see [`Reason`].
 
 mod checks;
 mod counted;
@@ -47,6 +46,7 @@ pub static PASS: Pass = Pass {
           names of their dims; constraints that are left to run time are checked before.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     // Sums of the narrower floats are formed in f64, as operators do, but not compensated.
     exactness: Exactness::Approximate,
     run,

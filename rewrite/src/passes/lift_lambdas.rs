@@ -25,6 +25,7 @@ pub static PASS: Pass = Pass {
     doc: "Moves nested functions to the top level, with what they capture as parameters.",
     from: Phase::Surface,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -31,6 +31,7 @@ pub static PASS: Pass = Pass {
           its own, main_transform_params; main calls it, then main_transformed.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

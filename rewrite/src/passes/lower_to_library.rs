@@ -29,6 +29,7 @@ pub static PASS: Pass = Pass {
     doc: "Calls library functions of the target for what matches their registered patterns.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -23,6 +23,7 @@ pub static PASS: Pass = Pass {
           have the same code generator.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -31,6 +31,7 @@ pub static PASS: Pass = Pass {
     doc: "Names the dims of tensors of which only the rank is known, where operators use them.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -27,6 +27,7 @@ pub static PASS: Pass = Pass {
           another one than the result's goes through broadcast_to.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

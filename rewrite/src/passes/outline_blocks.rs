@@ -23,6 +23,7 @@ pub static PASS: Pass = Pass {
     doc: "Turns dataflow blocks of public functions that give one value into private functions.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

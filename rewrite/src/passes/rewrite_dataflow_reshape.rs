@@ -27,6 +27,7 @@ pub static PASS: Pass = Pass {
           reshape, in dataflow blocks.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

@@ -16,6 +16,7 @@ pub static PASS: Pass = Pass {
           for all dims.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run: run_exact,
 };
@@ -26,6 +27,7 @@ pub static REALS: Pass = Pass {
     doc: "As saturate, also by rules that hold of real numbers: floats are rounded elsewhere.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Reals,
     run: run_approximate,
 };
@@ -37,6 +39,7 @@ pub static VERSIONS: Pass = Pass {
           calls is cheap.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run: add_exact,
 };
@@ -47,6 +50,7 @@ pub static VERSIONS_OF_REALS: Pass = Pass {
     doc: "As add_versions, also by rules that hold of real numbers: floats are rounded elsewhere.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Reals,
     run: add_approximate,
 };

@@ -39,6 +39,7 @@ pub static PASS: Pass = Pass {
     doc: "Calls a library for the matrix product within a tensor program, and the program for the rest.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Approximate,
     run,
 };

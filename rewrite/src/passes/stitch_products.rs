@@ -32,6 +32,7 @@ pub static PASS: Pass = Pass {
           their rows, as in attention, into private functions marked primitive. On the processor.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

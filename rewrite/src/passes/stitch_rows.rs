@@ -23,6 +23,7 @@ pub static PASS: Pass = Pass {
           their own row, into private functions marked primitive.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Exact,
     run,
 };

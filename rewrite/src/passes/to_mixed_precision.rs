@@ -28,6 +28,7 @@ pub static PASS: Pass = Pass {
           This changes values.",
     from: Phase::P0,
     to: Phase::P0,
+    until: Phase::P1,
     exactness: Exactness::Rounded(DType::F16),
     run,
 };

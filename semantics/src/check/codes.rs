@@ -42,6 +42,20 @@ relax_syntax::diagnostic_codes! {
         "A function with `func_attr(\"purity\", \"pure\")` calls nothing that has an effect. Without this line a function is pure when nothing that it calls has an effect.";
     PATTERN = "RX0311", "a text that is no pattern of operators",
         "`module_attr(\"pattern.NAME\", \"…\")` names a function of a library and the calls of operators that it computes: `relu(matmul(x, w)) where dim(x, 0) >= 2`. Passes that look for patterns read it.";
+    BY_NAME = "RX0312", "a call by name of what the pipeline compiles",
+        "`builtin.call_operator(\"exp\", x)` and `builtin.run_operator` call the reference library. From P2.1 on they are for operators and tensor programs that the pipeline cannot compile: without a tensor program, or with dims or dtypes that are not known. This call has a tensor program: `relax opt --to P2.1` makes it of `exp(x)`.";
+    OUTSIDE = "RX0313", "a tensor outside of its storage",
+        "From P2.1 on memory is explicit. A tensor ends beyond its storage, or begins before it, for the dims shown. Take a larger storage, or correct the offset.";
+    OVERLAP = "RX0314", "a tensor over another one that is in use",
+        "Two tensors share bytes of a storage, and both are in use, for the dims shown. Give one of them another offset, or release the first before the second is allocated.";
+    AFTER_RELEASE = "RX0315", "a use after the release",
+        "A tensor or storage is used, returned or released again after its release. Release it once, after its last use.";
+    LEAK = "RX0316", "a storage that is never released",
+        "From P2.1 on releases are explicit. On some way through the function nothing releases this storage, and no tensor in it leaves the function. Write `memory.kill_storage(s)` after the last use of the tensors in it.";
+    OPEN = "RX0317", "a demand of the phase that is not decided",
+        "`relax check` neither proves nor refutes that this place meets a demand of P2.1 or later. A size or place is not a dim of the text, the prover gives no answer, or a call does something that is not followed. The interpreter checks memory when the program runs.";
+    DIRECTION = "RX0318", "a pass on a module of a later phase",
+        "Passes lower a module from phase to phase, and none leads back. The module records a phase after the last one that this pass takes, or after the one that `--to` names. `relax opt --list-passes` shows the phases of each pass. Start from the text of the earlier phase.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

@@ -1,6 +1,6 @@
 //! `relax opt --certify`: the program with a certificate of how it was made.
 
-use crate::args::OptArgs;
+use crate::args::{OptArgs, Phase};
 use crate::commands::certified::certificate;
 use crate::exit::{Exit, Outcome};
 use crate::files::write_whole;
@@ -33,7 +33,7 @@ pub(super) fn certify(
 fn route(args: &OptArgs) -> String {
     match &args.passes {
         Some(passes) => passes.join(","),
-        None => name(&args.to),
+        None => name(&args.to.unwrap_or(Phase::P0)),
     }
 }
 
