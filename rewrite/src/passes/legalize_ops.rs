@@ -17,7 +17,7 @@ use crate::kernels::remaining::why_it_stays;
 use crate::kernels::renaming::Renaming;
 use crate::kernels::{Gives, Input, Request, TensorSpec};
 use crate::known::{Given, known_atom};
-use crate::maybe_uninit::maybe_uninitialized;
+use crate::maybe_uninit::maybe_unwritten;
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::reached::Reached;
@@ -36,7 +36,8 @@ use relax_syntax::ir::{
     Atom, Binding, Body, Callee, Definition, DimVar, Expr, Module, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
-use results::{Results, range, spec};
+pub use results::is_elementwise;
+use results::{MOVES, Results, dims_of, range, spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -56,7 +57,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     let mut programs = Programs::new(Names::of(module));
     let (mut done, mut found) = (0, 0);
     let (checked, defined) = (context.checked, Defined::of(module));
-    let maybe_uninit = maybe_uninitialized(module);
+    let maybe_uninit = maybe_unwritten(module);
     let mut fallbacks = Vec::new();
     let mut result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
@@ -239,11 +240,11 @@ impl Walk<'_> {
             }
             (_, Some(number)) => {
                 let extents = self.counts(row, &call, number, span, &mut counts)?;
-                counted::results(row, &call, &extents).ok_or(Reason::Result)?
+                let counted = counted::results(row, &call, &extents).ok_or(Reason::Result)?;
+                self.evaluates(counted)?
             }
             _ => self.results(row, &call, var)?,
         };
-        self.all_evaluate(result.specs.iter().flat_map(|spec| &spec.dims))?;
         let call = self.call(row, (call, Gives::Result), result, &same)?;
         Ok(Made { check, counts, call })
     }
@@ -314,12 +315,21 @@ impl Walk<'_> {
         }
     }
 
-    /// What the call gives, if evaluating its dims never stops the program where the operator would not.
+    /// What the call gives, if evaluating its dims never stops the program where the operator would not. Dims of an
+    /// elementwise call that may overflow as the text spells them are spelled as its operands have them.
     fn results(&mut self, row: &Operator, call: &Call, var: VarId) -> Result<Results, Reason> {
         let annotation = &self.annotations[var.0 as usize];
-        let result = Results::of(annotation);
-        let result = result.or_else(|| self.broadcast(row, call, annotation));
-        result.ok_or(Reason::Result)
+        let spelled = Results::of(annotation).ok_or(Reason::Result);
+        let spelled = spelled.and_then(|result| self.evaluates(result));
+        spelled.or_else(|reason| {
+            let broadcast = self.broadcast(row, call, annotation).ok_or(reason.clone())?;
+            self.evaluates(broadcast).map_err(|_| reason)
+        })
+    }
+
+    fn evaluates(&mut self, result: Results) -> Result<Results, Reason> {
+        self.all_evaluate(result.specs.iter().flat_map(|spec| &spec.dims))?;
+        Ok(result)
     }
 
     /// A call that gives a shape: an instruction reads it from a vector, or the text spells the dims.
@@ -384,7 +394,7 @@ impl Walk<'_> {
         call: &Call,
         annotation: &Annotation,
     ) -> Option<Results> {
-        let dtype = annotation.as_tensor()?.dtype.filter(|_| broadcasts(row))?;
+        let dtype = annotation.as_tensor()?.dtype.filter(|_| is_elementwise(row))?;
         let shapes: Vec<&[Dim]> = call.inputs.iter().map(|input| &*input.spec.dims).collect();
         let dims = broadcast_dims(&shapes, self.facts);
         Some(Results::one(TensorSpec { dims, dtype }))
@@ -461,26 +471,10 @@ impl Walk<'_> {
     }
 }
 
-fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
-    annotation.as_tensor()?.extents.dims()
-}
-
 /// Operators move what nothing has written; programs do not read it.
 fn may_be_uninitialized(maybe_uninit: &BTreeSet<VarId>, atom: &Atom) -> bool {
     matches!(atom, Atom::Var(var) if maybe_uninit.contains(var))
 }
-
-/// Operators whose results have no other elements than their first operand.
-const MOVES: &[&str] = &[
-    "broadcast_to",
-    "reshape",
-    "flatten",
-    "expand_dims",
-    "squeeze",
-    "permute_dims",
-    "repeat",
-    "tile",
-];
 
 /// What stands for a call of an operator.
 struct Made {

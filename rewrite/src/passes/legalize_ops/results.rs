@@ -1,7 +1,10 @@
 //! Tensors of a call as annotations tell them.
 
 use crate::kernels::TensorSpec;
+use crate::passes::normalize::broadcasts;
+use relax_semantics::ops::{Family, Kind, Operator};
 use relax_syntax::annotation::Annotation;
+use relax_syntax::dim::Dim;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Constant};
 use std::sync::Arc;
@@ -49,4 +52,26 @@ pub(super) fn range(constant: &Constant) -> Option<(i128, i128)> {
 pub(super) fn spec(annotation: &Annotation) -> Option<TensorSpec> {
     let Annotation::Tensor(tensor) = annotation else { return None };
     Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
+}
+
+pub(super) fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
+    annotation.as_tensor()?.extents.dims()
+}
+
+/// Operators whose results have no other elements than their first operand.
+pub(super) const MOVES: &[&str] = &[
+    "broadcast_to",
+    "reshape",
+    "flatten",
+    "expand_dims",
+    "squeeze",
+    "permute_dims",
+    "repeat",
+    "tile",
+];
+
+/// Whether the result has the shape to which the operands broadcast.
+pub fn is_elementwise(row: &Operator) -> bool {
+    broadcasts(row)
+        || row.family == Family::Unary && row.params.iter().all(|param| param.kind == Kind::Tensor)
 }
