@@ -11,7 +11,7 @@ pub mod certificate;
 pub mod check;
 pub mod derive;
 mod kernels;
-mod memory;
+pub mod memory;
 mod names;
 pub mod obligation;
 pub mod report;

@@ -2,18 +2,21 @@
 //! is used after its release, nothing is read before it is written. When tensors are in use is found out from the
 //! text ([sites]), whatever the pass that made the plan believed.
 
+pub mod demands;
+mod life;
 mod names;
 mod sites;
 
 use crate::answers::Source;
 use crate::obligation::{Kind, Obligation, Outcome};
-use names::Returns;
+use life::{Life, exclude};
+use names::{Keywords, Returns};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Counterexample, Facts, Relation};
 use relax_syntax::ir::tensor::BufferId;
-use relax_syntax::ir::{Function, Module};
-use sites::{Sites, Tensor};
+use relax_syntax::ir::{Function, Module, VarId};
+use sites::{Open, Sites, Tensor};
 use std::collections::BTreeSet;
 
 /// The obligations of every function that places tensors in storages. `initialized` are the parameters that a tensor
@@ -23,8 +26,33 @@ pub(crate) fn obligations(
     initialized: &BTreeSet<(Name, BufferId)>,
     source: &mut dyn Source,
 ) -> Vec<Obligation> {
-    let returns = Returns::of(module, initialized);
     let mut found = Vec::new();
+    for_each_plan(module, initialized, Keywords::Open, source, &mut |plan, source| {
+        plan.derive();
+        let trusted = source.was_trusted();
+        found.extend(plan.found.drain(..).map(
+            |Finding { place, question, mut outcome, .. }| {
+                if trusted && outcome == Outcome::Proved {
+                    outcome = Outcome::Trusted;
+                }
+                let (function, place) = (plan.function.name.clone(), format!("`{place}`"));
+                let what = question.text().to_owned();
+                Obligation { kind: Kind::Memory, function, place, what, outcome }
+            },
+        ));
+    });
+    found
+}
+
+/// Every function that places tensors in storages, with what is known of its dims.
+fn for_each_plan(
+    module: &Module,
+    initialized: &BTreeSet<(Name, BufferId)>,
+    keywords: Keywords,
+    source: &mut dyn Source,
+    visit: &mut dyn FnMut(&mut Plan<'_>, &mut dyn Source),
+) {
+    let returns = Returns::of(module, initialized, keywords);
     for function in module.functions() {
         let sites = Sites::of(function, module, &returns);
         if sites.tensors.is_empty() && sites.storages.is_empty() {
@@ -33,16 +61,8 @@ pub(crate) fn obligations(
         let mut facts = source.facts();
         assume_signature(function, &mut *facts);
         let mut plan = Plan { function, sites: &sites, facts: &mut *facts, found: Vec::new() };
-        plan.derive();
-        let trusted = source.was_trusted();
-        found.extend(plan.found.into_iter().map(|mut obligation| {
-            if trusted && obligation.outcome == Outcome::Proved {
-                obligation.outcome = Outcome::Trusted;
-            }
-            obligation
-        }));
+        visit(&mut plan, source);
     }
-    found
 }
 
 /// What is declared of the variables of a function, and that tensors that it is given have no negative dims:
@@ -62,38 +82,83 @@ struct Plan<'a> {
     function: &'a Function,
     sites: &'a Sites,
     facts: &'a mut dyn Facts,
-    found: Vec<Obligation>,
+    found: Vec<Finding>,
+}
+
+/// What became of a question about a tensor or a storage.
+struct Finding {
+    /// Its name, or what else it is about.
+    place: Name,
+    /// The binding to look at; `None` where the function ends.
+    binding: Option<VarId>,
+    /// Another tensor that it is about.
+    other: Option<VarId>,
+    question: Question,
+    outcome: Outcome,
+}
+
+/// What must hold of a tensor or a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A tensor lies inside its storage.
+    Inside,
+    /// It shares no byte with what is in use with it.
+    Apart,
+    /// It is not used after its release.
+    Released,
+    /// A tensor is written before it is read.
+    Written,
+    /// Nothing else uses its bytes.
+    Followed,
+    /// A storage is released.
+    Freed,
+}
+
+impl Question {
+    /// As a sentence goes on after the name: `lies inside its storage`.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Question::Inside => "lies inside its storage",
+            Question::Apart => "shares no byte with what is in use with it",
+            Question::Released => "is not used after its release",
+            Question::Written => "is written before it is read",
+            Question::Followed => "nobody else uses its bytes",
+            Question::Freed => "is released",
+        }
+    }
 }
 
 impl Plan<'_> {
     fn derive(&mut self) {
         for (at, tensor) in self.sites.tensors.iter().enumerate() {
             let inside = self.lies_inside(tensor);
-            self.note(&tensor.name, "lies inside its storage", inside);
-            let apart = self.lies_apart(at, tensor);
-            self.note(&tensor.name, "shares no byte with what is in use with it", apart);
-            let released = tensor.life.used_after_release();
-            self.note(&tensor.name, "is not used after its release", released);
-            self.note(&tensor.name, "is written before it is read", tensor.unwritten.clone());
+            self.note(tensor, Question::Inside, inside);
+            let (apart, other) = self.lies_apart(at, tensor);
+            self.note(tensor, Question::Apart, apart);
+            self.found.last_mut().expect("invariant: it was noted").other = other;
+            self.is_not_used_later(tensor.var, &tensor.name, &tensor.life);
+            self.note(tensor, Question::Written, tensor.unwritten.clone());
         }
         for storage in &self.sites.storages {
-            let released = storage.life.used_after_release();
-            self.note(&storage.name, "is not used after its release", released);
+            self.is_not_used_later(storage.var, &storage.name, &storage.life);
         }
-        for (place, why) in &self.sites.open {
-            self.note(place, "nobody else uses its bytes", Outcome::Unproved(why.clone()));
+        for Open { binding, place, why } in &self.sites.open {
+            let (place, question) = (place.clone(), Question::Followed);
+            let outcome = Outcome::Unproved((*why).to_owned());
+            self.found.push(Finding { place, binding: *binding, other: None, question, outcome });
         }
     }
 
-    fn note(&mut self, place: &str, what: &str, outcome: Outcome) {
-        let (function, place) = (self.function.name.clone(), format!("`{place}`"));
-        self.found.push(Obligation {
-            kind: Kind::Memory,
-            function,
-            place,
-            what: what.to_owned(),
-            outcome,
-        });
+    fn note(&mut self, tensor: &Tensor, question: Question, outcome: Outcome) {
+        let (place, binding) = (tensor.name.clone(), Some(tensor.var));
+        self.found.push(Finding { place, binding, other: None, question, outcome });
+    }
+
+    fn is_not_used_later(&mut self, var: VarId, place: &Name, life: &Life) {
+        let (outcome, binding) = life.used_after_release();
+        let (place, question, other) = (place.clone(), Question::Released, Some(var));
+        self.found.push(Finding { place, binding, other, question, outcome });
     }
 
     fn lies_inside(&mut self, tensor: &Tensor) -> Outcome {
@@ -139,8 +204,8 @@ impl Plan<'_> {
     }
 
     /// Beside each tensor that was made before it and is in use with it.
-    fn lies_apart(&mut self, at: usize, tensor: &Tensor) -> Outcome {
-        let mut open = Outcome::Proved;
+    fn lies_apart(&mut self, at: usize, tensor: &Tensor) -> (Outcome, Option<VarId>) {
+        let mut open = (Outcome::Proved, None);
         for other in &self.sites.tensors[..at] {
             if !tensor.meets(other) || !tensor.may_share_storage(other) {
                 continue;
@@ -148,10 +213,12 @@ impl Plan<'_> {
             match self.are_apart(tensor, other) {
                 Outcome::Proved | Outcome::Trusted => {}
                 Outcome::Unproved(why) => {
-                    open = Outcome::Unproved(format!("`{}`: {why}", other.name))
+                    let why = format!("`{}`: {why}", other.name);
+                    open = (Outcome::Unproved(why), Some(other.var));
                 }
                 Outcome::Refuted(why) => {
-                    return Outcome::Refuted(format!("`{}`: {why}", other.name));
+                    let why = format!("`{}`: {why}", other.name);
+                    return (Outcome::Refuted(why), Some(other.var));
                 }
             }
         }
@@ -182,11 +249,33 @@ impl Plan<'_> {
             }
             _ => match self.facts.decide(&after) {
                 Answer::Proved => Outcome::Proved,
-                _ => Outcome::Unproved(format!("neither `{before}` nor `{after}`")),
+                _ => self.overlap_with_bytes(a, b, &before, &after),
             },
         };
         self.facts.pop();
         outcome
+    }
+
+    /// Neither is proved, and the counterexample of `before` is a tensor without bytes, or none: looks for one with bytes.
+    fn overlap_with_bytes(
+        &mut self,
+        a: &Tensor,
+        b: &Tensor,
+        before: &Claim,
+        after: &Claim,
+    ) -> Outcome {
+        let open = Outcome::Unproved(format!("neither `{before}` nor `{after}`"));
+        for bytes in [a.bytes(), b.bytes()].into_iter().flatten() {
+            self.facts.assume(Claim::new(0, Relation::Less, bytes));
+        }
+        for (claim, other) in [(before, after), (after, before)] {
+            if let Answer::Refuted(values) = self.facts.decide(claim)
+                && other.holds(&values) == Some(false)
+            {
+                return Outcome::Refuted(failure(other, &values));
+            }
+        }
+        open
     }
 }
 
@@ -209,7 +298,7 @@ impl Tensor {
     /// Both in use at the same time, in some run.
     fn meets(&self, other: &Tensor) -> bool {
         let (a, b) = (&self.life, &other.life);
-        a.made <= b.last && b.made <= a.last && !sites::exclude(&a.path, &b.path)
+        a.made <= b.last && b.made <= a.last && !exclude(&a.path, &b.path)
     }
 
     fn may_share_storage(&self, other: &Tensor) -> bool {

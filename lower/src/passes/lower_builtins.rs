@@ -4,11 +4,10 @@
 use relax_rewrite::blocks::for_each_binding;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Family, Kind, Literal, Operator, bind, lookup};
+use relax_semantics::ops::{Family, Kind, Operator, by_position, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::Dim;
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module};
+use relax_syntax::ir::{Binding, Callee, Definition, Expr, Module};
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -55,22 +54,4 @@ fn write_out(binding: &mut Binding) -> bool {
 fn is_lowered(row: &Operator) -> bool {
     matches!(row.family, Family::Memory | Family::Builtins)
         && row.params.iter().all(|param| param.kind != Kind::Rest)
-}
-
-/// One operand a parameter.
-fn by_position(row: &'static Operator, args: &[Atom], attrs: &[(Name, Atom)]) -> Option<Vec<Atom>> {
-    bind(row, args.to_vec(), attrs.to_vec(), &written).ok()
-}
-
-fn written(default: Literal) -> Atom {
-    match default {
-        Literal::None => Atom::None,
-        Literal::Int(value) => Atom::Dim(Dim::Int(value)),
-        Literal::Float(value) => Atom::Float(value),
-        Literal::Bool(value) => Atom::Bool(value),
-        Literal::Str(text) => Atom::Str(Name::new(text)),
-        Literal::Ints(values) => {
-            Atom::Tuple(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect())
-        }
-    }
 }

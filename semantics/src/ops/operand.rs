@@ -201,6 +201,29 @@ fn known_of(value: &Value) -> Option<Known> {
     })
 }
 
+/// The arguments of a call, one a parameter: defaults are written out. `None` where they do not fit.
+#[must_use]
+pub fn by_position(
+    row: &'static Operator,
+    args: &[Atom],
+    attrs: &[(Name, Atom)],
+) -> Option<Vec<Atom>> {
+    bind(row, args.to_vec(), attrs.to_vec(), &written).ok()
+}
+
+fn written(default: Literal) -> Atom {
+    match default {
+        Literal::None => Atom::None,
+        Literal::Int(value) => Atom::Dim(Dim::Int(value)),
+        Literal::Float(value) => Atom::Float(value),
+        Literal::Bool(value) => Atom::Bool(value),
+        Literal::Str(text) => Atom::Str(Name::new(text)),
+        Literal::Ints(values) => {
+            Atom::Tuple(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect())
+        }
+    }
+}
+
 /// Assigns arguments to the parameters of `row`, defaults included. With [`Kind::Rest`] the further
 /// positional arguments follow the parameters, one entry each.
 ///

@@ -57,19 +57,34 @@ impl Named {
     }
 }
 
+/// What is made of built-ins of memory with arguments by keyword. Passes write none: they are of a program that manages memory
+/// itself, and that may trap. A certificate leaves that open, as it does with accesses of kernels that trap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keywords {
+    /// They are read by position.
+    Read,
+    /// The call is not looked into.
+    Open,
+}
+
 /// What is known of the functions of a module: for each graph function the parameters that its result may name.
 #[derive(Debug)]
 pub(super) struct Returns<'a> {
     /// Parameters that a tensor program reads, but writes before.
     pub(super) initialized: &'a BTreeSet<(Name, BufferId)>,
+    pub(super) keywords: Keywords,
     known: BTreeMap<Name, BTreeSet<usize>>,
 }
 
 impl<'a> Returns<'a> {
     /// The least sets that fit all functions: nothing else can be returned, as a result gets to its name through
     /// finitely many calls.
-    pub(super) fn of(module: &Module, initialized: &'a BTreeSet<(Name, BufferId)>) -> Self {
-        let mut returns = Self { initialized, known: BTreeMap::new() };
+    pub(super) fn of(
+        module: &Module,
+        initialized: &'a BTreeSet<(Name, BufferId)>,
+        keywords: Keywords,
+    ) -> Self {
+        let mut returns = Self { initialized, keywords, known: BTreeMap::new() };
         loop {
             let of = |function| Sites::of(function, module, &returns).returned;
             let next: BTreeMap<Name, BTreeSet<usize>> =

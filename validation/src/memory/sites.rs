@@ -1,9 +1,10 @@
 //! Where a function takes memory, places tensors, uses and releases them: a walk in the order of the text, which
 //! is the order of every run, but that a run takes one branch of each `if`.
 
-use super::names::{Named, Points, Returns};
+use super::life::{How, Life, Place};
+use super::names::{Keywords, Named, Points, Returns};
 use crate::obligation::Outcome;
-use relax_semantics::ops::{Family, called_by_name, lookup};
+use relax_semantics::ops::{Family, by_position, called_by_name, lookup};
 use relax_semantics::tir::walk::{loaded, stored, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
@@ -13,79 +14,10 @@ use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, Tens
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::BTreeSet;
 
-/// The branches around a place, outermost first: each the number of its `if`, and which branch.
-pub(super) type Path = Vec<(usize, bool)>;
-
-/// Whether no run comes by both places.
-pub(super) fn exclude(a: &Path, b: &Path) -> bool {
-    a.iter().any(|(of, side)| b.iter().any(|(other, way)| of == other && side != way))
-}
-
-/// When something is made, used and released.
-#[derive(Clone, Debug)]
-pub(super) struct Life {
-    pub(super) made: usize,
-    pub(super) path: Path,
-    /// The last position at which it is used.
-    pub(super) last: usize,
-    events: Vec<Event>,
-}
-
-#[derive(Clone, Debug)]
-struct Event {
-    path: Path,
-    how: How,
-    /// Whether it is certain to be of this one.
-    certain: bool,
-}
-
-/// What happens to something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    /// It is used.
-    Used,
-    /// It is released by its name, which may happen once.
-    Released,
-    /// Its storage is released; it may have been released before.
-    Freed,
-}
-
-impl Life {
-    fn begin(made: usize, path: &Path) -> Self {
-        Self { made, path: path.clone(), last: made, events: Vec::new() }
-    }
-
-    fn note(&mut self, at: usize, path: &Path, how: How, certain: bool) {
-        if how == How::Used {
-            self.last = self.last.max(at);
-        }
-        self.events.push(Event { path: path.clone(), how, certain });
-    }
-
-    /// Whether some run uses or releases it after it was released.
-    pub(super) fn used_after_release(&self) -> Outcome {
-        let mut outcome = Outcome::Proved;
-        for (index, release) in self.events.iter().enumerate() {
-            if release.how == How::Used {
-                continue;
-            }
-            let later = self.events[index + 1..].iter().filter(|later| later.how != How::Freed);
-            for later in later.filter(|later| !exclude(&release.path, &later.path)) {
-                let always = later.path.starts_with(&release.path);
-                if release.certain && later.certain && always {
-                    let how = if later.how == How::Released { "released again" } else { "used" };
-                    return Outcome::Refuted(format!("it is {how} after its release"));
-                }
-                outcome = Outcome::Unproved("it may be used after its release".to_owned());
-            }
-        }
-        outcome
-    }
-}
-
 /// `memory.alloc_tensor`
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
+    pub(super) var: VarId,
     pub(super) name: Name,
     /// Those that it may lie in.
     pub(super) storages: BTreeSet<usize>,
@@ -102,10 +34,32 @@ pub(super) struct Tensor {
 /// `memory.alloc_storage`
 #[derive(Clone, Debug)]
 pub(super) struct Storage {
+    pub(super) var: VarId,
     pub(super) name: Name,
     pub(super) bytes: Option<Dim>,
     dtype: Option<DType>,
     pub(super) life: Life,
+    /// Why whoever calls the function, or something that it calls, may release it.
+    pub(super) leaves: Option<Leaves>,
+}
+
+/// How a storage may get to where another function releases it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Leaves {
+    /// It goes where it is not followed.
+    Elsewhere(&'static str),
+    /// It holds a part of the result, which whoever called releases.
+    Result,
+}
+
+/// What is not looked into.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The binding; `None` where the function ends.
+    pub(super) binding: Option<VarId>,
+    /// What it is about.
+    pub(super) place: Name,
+    pub(super) why: &'static str,
 }
 
 /// What a function does with memory.
@@ -113,8 +67,8 @@ pub(super) struct Storage {
 pub(super) struct Sites {
     pub(super) tensors: Vec<Tensor>,
     pub(super) storages: Vec<Storage>,
-    /// Places where something happens that is not looked into, and what.
-    pub(super) open: Vec<(Name, String)>,
+    /// Places where something happens that is not looked into.
+    pub(super) open: Vec<Open>,
     /// The parameters that the result may name.
     pub(super) returned: BTreeSet<usize>,
 }
@@ -123,20 +77,19 @@ impl Sites {
     pub(super) fn of(function: &Function, module: &Module, returns: &Returns<'_>) -> Self {
         let Some(body) = &function.lambda.body else { return Self::default() };
         let (sites, named) = (Self::default(), Named::default());
-        let (path, written) = (Path::new(), BTreeSet::new());
-        let mut walk =
-            Walk { function, module, returns, sites, named, at: 0, ifs: 0, path, written };
+        let (place, written) = (Place::default(), BTreeSet::new());
+        let mut walk = Walk { function, module, returns, sites, named, ifs: 0, place, written };
         for (position, &param) in function.lambda.params.iter().enumerate() {
             let params = BTreeSet::from([position]);
             walk.named.bind(param, Points { params, ..Points::default() });
         }
         walk.body(body);
-        walk.at += 1;
-        walk.uses(&body.result);
+        walk.ends(body);
         let result = walk.named.atom(&body.result);
         if !result.storages.is_empty() {
             walk.open(Name::new("return"), "a storage leaves the function");
         }
+        walk.leave(&result, Leaves::Result);
         walk.sites.returned = result.params;
         walk.sites
     }
@@ -148,9 +101,8 @@ struct Walk<'a> {
     returns: &'a Returns<'a>,
     sites: Sites,
     named: Named,
-    at: usize,
     ifs: usize,
-    path: Path,
+    place: Place,
     /// Tensors that a kernel has written on every way to this place.
     written: BTreeSet<usize>,
 }
@@ -158,9 +110,27 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn body(&mut self, body: &Body) {
         for binding in body.bindings() {
-            self.at += 1;
+            self.place.at += 1;
+            self.place.binding = Some(binding.var);
             let points = self.binding(binding);
             self.named.bind(binding.var, points);
+        }
+    }
+
+    /// Its value is used where a body ends.
+    fn ends(&mut self, body: &Body) {
+        self.place.at += 1;
+        self.place.binding = None;
+        self.uses(&body.result);
+    }
+
+    /// These storages, and those of these tensors, may be released where it is not seen.
+    fn leave(&mut self, points: &Points, how: Leaves) {
+        let of_tensors = points.tensors.iter().flat_map(|&at| &self.sites.tensors[at].storages);
+        let storages: BTreeSet<usize> = points.storages.iter().chain(of_tensors).copied().collect();
+        for storage in storages {
+            let leaves = &mut self.sites.storages[storage].leaves;
+            *leaves = Some(how).max(*leaves);
         }
     }
 
@@ -172,6 +142,11 @@ impl Walk<'_> {
                 self.named.atom(atom)
             }
             Expr::Call { callee, args, attrs } => {
+                if self.returns.keywords == Keywords::Read
+                    && let Some(args) = of_memory(callee, args, attrs)
+                {
+                    return self.call(binding.var, callee, &args, &args);
+                }
                 let all: Vec<Atom> =
                     args.iter().chain(attrs.iter().map(|(_, atom)| atom)).cloned().collect();
                 self.call(binding.var, callee, args, &all)
@@ -184,11 +159,25 @@ impl Walk<'_> {
                 let after = std::mem::replace(&mut self.written, before);
                 points.add(&self.branch(otherwise, (number, false)));
                 self.meet(number, &after);
-                self.at += 1;
+                self.place.at += 1;
+                self.leave_branch(&points, number);
                 points
             }
             Expr::Closure(_) => self.closure(binding),
         }
+    }
+
+    /// The value of a branch may lie in a storage that was taken there, and has no name after it.
+    fn leave_branch(&mut self, points: &Points, number: usize) {
+        let mut inner = Points::default();
+        for &tensor in &points.tensors {
+            let storages = self.sites.tensors[tensor].storages.iter().filter(|&&storage| {
+                let path = &self.sites.storages[storage].life.path;
+                path.iter().any(|(of, _)| *of == number)
+            });
+            inner.storages.extend(storages);
+        }
+        self.leave(&inner, Leaves::Elsewhere("it holds the value of a branch"));
     }
 
     /// What is written after both branches: what each has written that made it, or that was made before.
@@ -205,11 +194,10 @@ impl Walk<'_> {
     }
 
     fn branch(&mut self, body: &Body, way: (usize, bool)) -> Points {
-        self.path.push(way);
+        self.place.path.push(way);
         self.body(body);
-        self.at += 1;
-        self.uses(&body.result);
-        self.path.pop();
+        self.ends(body);
+        self.place.path.pop();
         self.named.atom(&body.result)
     }
 
@@ -225,6 +213,7 @@ impl Walk<'_> {
         if !points.tensors.is_empty() || !points.storages.is_empty() {
             self.open(self.name(binding.var), "a closure captures memory");
         }
+        self.leave(&points, Leaves::Elsewhere("a closure captures it"));
         points
     }
 
@@ -261,6 +250,10 @@ impl Walk<'_> {
                 if !points.tensors.is_empty() {
                     self.open(self.name(var), "a tensor of its own is released with its storage");
                 }
+                self.leave(
+                    &points,
+                    Leaves::Elsewhere("a tensor in it is released with its storage"),
+                );
                 self.release_tensors(atom)
             }
             ("memory.kill_storage", [atom]) => self.release_storage(atom),
@@ -297,8 +290,9 @@ impl Walk<'_> {
             ),
             _ => None,
         };
-        let life = Life::begin(self.at, &self.path);
-        self.sites.storages.push(Storage { name: self.name(var), bytes, dtype, life });
+        let life = Life::begin(&self.place);
+        let (name, leaves) = (self.name(var), None);
+        self.sites.storages.push(Storage { var, name, bytes, dtype, life, leaves });
         let storages = BTreeSet::from([self.sites.storages.len() - 1]);
         Points { storages, ..Points::default() }
     }
@@ -308,7 +302,7 @@ impl Walk<'_> {
         let home = self.named.atom(storage);
         for &index in &home.storages {
             let certain = home.storages.len() == 1;
-            self.sites.storages[index].life.note(self.at, &self.path, How::Used, certain);
+            self.sites.storages[index].life.note(&self.place, How::Used, certain);
         }
         let of_storage = home.storages.first().and_then(|&index| self.sites.storages[index].dtype);
         let dtype = match rest.get(1) {
@@ -326,9 +320,10 @@ impl Walk<'_> {
             Some(_) => None,
         };
         let foreign = home.storages.is_empty() || !home.params.is_empty();
-        let (name, life) = (self.name(var), Life::begin(self.at, &self.path));
+        let (name, life) = (self.name(var), Life::begin(&self.place));
         let (storages, unwritten) = (home.storages, Outcome::Proved);
         self.sites.tensors.push(Tensor {
+            var,
             name,
             storages,
             foreign,
@@ -346,7 +341,7 @@ impl Walk<'_> {
         let points = self.named.atom(atom);
         let certain = points.tensors.len() == 1 && points.params.is_empty();
         for &tensor in &points.tensors {
-            self.sites.tensors[tensor].life.note(self.at, &self.path, How::Released, certain);
+            self.sites.tensors[tensor].life.note(&self.place, How::Released, certain);
         }
         if !points.params.is_empty() {
             self.open(Name::new("kill"), "what the function was given is released");
@@ -358,12 +353,12 @@ impl Walk<'_> {
         let points = self.named.atom(atom);
         let certain = points.storages.len() == 1 && points.params.is_empty();
         for &storage in &points.storages {
-            self.sites.storages[storage].life.note(self.at, &self.path, How::Released, certain);
+            self.sites.storages[storage].life.note(&self.place, How::Released, certain);
         }
         for tensor in &mut self.sites.tensors {
             if tensor.storages.intersection(&points.storages).next().is_some() {
                 let certain = certain && tensor.storages.len() == 1;
-                tensor.life.note(self.at, &self.path, How::Freed, certain);
+                tensor.life.note(&self.place, How::Freed, certain);
             }
         }
         if points.storages.is_empty() || !points.params.is_empty() {
@@ -424,6 +419,9 @@ impl Walk<'_> {
         if let Some(&storage) = points.storages.first() {
             let name = self.sites.storages[storage].name.clone();
             self.open(name, "a storage is given to a call");
+            let storages = points.storages.clone();
+            let how = Leaves::Elsewhere("it is given to a call");
+            self.leave(&Points { storages, ..Points::default() }, how);
         }
         points
     }
@@ -435,18 +433,25 @@ impl Walk<'_> {
             let points = self.named.var(var);
             let certain = points.tensors.len() == 1 && points.params.is_empty();
             for tensor in points.tensors {
-                self.sites.tensors[tensor].life.note(self.at, &self.path, How::Used, certain);
+                self.sites.tensors[tensor].life.note(&self.place, How::Used, certain);
             }
         }
     }
 
-    fn open(&mut self, place: Name, why: &str) {
-        self.sites.open.push((place, why.to_owned()));
+    fn open(&mut self, place: Name, why: &'static str) {
+        self.sites.open.push(Open { binding: self.place.binding, place, why });
     }
 
     fn name(&self, var: VarId) -> Name {
         self.function.var(var).name.clone()
     }
+}
+
+/// The arguments of a built-in of memory that has some by keyword, by position.
+fn of_memory(callee: &Callee, args: &[Atom], attrs: &[(Name, Atom)]) -> Option<Vec<Atom>> {
+    let Callee::Operator(name) = callee else { return None };
+    let row = lookup(name).filter(|row| row.family == Family::Memory && !attrs.is_empty())?;
+    by_position(row, args, attrs)
 }
 
 /// Whether a program combines what it writes to a buffer with what was there.
