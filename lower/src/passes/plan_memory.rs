@@ -6,7 +6,8 @@
 //! which have memory of their own. Where they lie is [`crate::memory::packing`]'s business: offsets are expressions of the dims,
 //! and what the prover does not show to be apart is put apart. A tensor that may be part of the result
 //! keeps a storage to itself after the function ends, which others may use before. Storages that the
-//! program manages itself, because it uses them twice or releases them, stay as they are.
+//! program manages itself, because it uses them twice or releases them, stay as they are; those that it never
+//! releases are released.
 //!
 //! With a target that records graphs of calls, memory whose dims all have upper bounds is taken at
 //! these bounds, where the function begins: then it is the same for every shape, and no call is recorded
@@ -19,6 +20,7 @@ mod emit;
 mod given;
 mod groups;
 mod storages;
+mod unreleased;
 
 use crate::fresh::Fresh;
 use crate::memory::aliases::{Aliases, Returns};
@@ -34,7 +36,9 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::{Definition, Function, Module};
+use std::collections::BTreeSet;
 use storages::{Plan, plan};
+use unreleased::unreleased;
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -70,8 +74,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let fresh = Fresh::of(&defined, function);
         let annotations = &context.checked.annotations[&function.name];
         let given = given(module, function, annotations, &timeline, &aliases, &returns);
-        let (plans, alone, given, calls) = (&plans, &alone, &given, &calls);
-        rebuild(function, fresh, &timeline, &Found { plans, alone, given, calls, sizes });
+        let old = plans.iter().flat_map(|plan| &plan.tensors).map(|tensor| tensor.old);
+        let planned: BTreeSet<_> = old.chain(alone.iter().map(|tensor| tensor.storage)).collect();
+        let left = unreleased(function, &planned, &timeline, &aliases);
+        let (plans, alone, given, left, calls) = (&plans, &alone, &given, &left, &calls);
+        rebuild(function, fresh, &timeline, &Found { plans, alone, given, left, calls, sizes });
     }
     context.count("planned", tensors, "tensors");
     context.count("in", storages, "storages");

@@ -17,6 +17,8 @@ pub(super) struct Found<'a> {
     pub(super) plans: &'a [Plan],
     pub(super) alone: &'a [Alone],
     pub(super) given: &'a [Given],
+    /// Storages of the program that it never releases, and where they are released.
+    pub(super) left: &'a [(VarId, Position)],
     /// The positions of calls of functions.
     pub(super) calls: &'a [Position],
     pub(super) sizes: Sizes,
@@ -24,7 +26,7 @@ pub(super) struct Found<'a> {
 
 /// Rewrites a function to its plans.
 pub(super) fn rebuild(function: &mut Function, fresh: Fresh, timeline: &Timeline, found: &Found) {
-    let Found { plans, alone, given, calls, sizes } = *found;
+    let Found { plans, alone, given, left, calls, sizes } = *found;
     let mut emit = Emit {
         fresh,
         timeline,
@@ -53,6 +55,9 @@ pub(super) fn rebuild(function: &mut Function, fresh: Fresh, timeline: &Timeline
         for (storage, &var) in plan.storages.iter().zip(storages) {
             emit.release("memory.kill_storage", var, storage.dies);
         }
+    }
+    for &(storage, last) in left {
+        emit.release("memory.kill_storage", storage, Some(last));
     }
     let body = function.lambda.body.as_mut().expect("invariant: it has a timeline");
     emit.body(body);
