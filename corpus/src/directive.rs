@@ -3,7 +3,8 @@
 //! Directives stand on comment lines of their own: `# run: f(SPECS) == VALUE`, `~= VALUE`,
 //! `# trap[id]: f(SPECS)`, `# race: f(SPECS)`, `# check:`, `# params: …`, and after passes
 //! `# structure[PASSES]: COUNT = 1, f.COUNT = 2`.
-//! Markers stand at the end of the line they are about: `# error[RX0501]`, `# warning[RX0301]`.
+//! Markers stand at the end of the line they are about: `# error[RX0501]`, `# warning[RX0301]`, and of demands of a phase
+//! that deduction alone does not decide, `# refused[RX0314]`, `# open[RX0317]`.
 //! They are read from the lines, not from the syntax tree, so that they hold for text that does
 //! not parse.
 
@@ -15,7 +16,7 @@ use relax_syntax::parse::parse_expression;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// One expectation.
+/// One expectation of a file.
 #[derive(Clone, Debug)]
 pub struct Directive {
     /// Its line, from 1.
@@ -96,6 +97,8 @@ pub struct Expectations {
     pub directives: Vec<Directive>,
     /// Exactly the diagnostics of the file.
     pub markers: BTreeSet<Marker>,
+    /// Exactly what is found of the demands of its phase.
+    pub demands: BTreeSet<Marker>,
     /// What was not understood.
     pub malformed: Vec<Malformed>,
 }
@@ -123,7 +126,13 @@ pub fn read(text: &str) -> Expectations {
 }
 
 fn markers(comment: &str, line: usize, found: &mut Expectations) {
-    for (word, severity) in [("error[", Severity::Error), ("warning[", Severity::Warning)] {
+    let words = [
+        ("error[", Severity::Error, false),
+        ("warning[", Severity::Warning, false),
+        ("refused[", Severity::Error, true),
+        ("open[", Severity::Warning, true),
+    ];
+    for (word, severity, is_demand) in words {
         for (at, _) in comment.match_indices(word) {
             let begins_word =
                 comment[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
@@ -132,7 +141,8 @@ fn markers(comment: &str, line: usize, found: &mut Expectations) {
             for code in codes.split(',').map(str::trim) {
                 let well_formed = code.len() == 6 && code.starts_with("RX");
                 if well_formed {
-                    found.markers.insert(Marker { line, severity, code: code.to_owned() });
+                    let of = if is_demand { &mut found.demands } else { &mut found.markers };
+                    of.insert(Marker { line, severity, code: code.to_owned() });
                 } else {
                     let message = format!("`{code}` is no code; a code is like RX0501");
                     found.malformed.push(Malformed { line, message });
@@ -255,6 +265,15 @@ mod tests {
         let codes: Vec<(usize, &str)> =
             found.markers.iter().map(|m| (m.line, m.code.as_str())).collect();
         assert_eq!(codes, [(1, "RX0203"), (1, "RX0301"), (1, "RX0501"), (2, "RX0302")]);
+    }
+
+    #[test]
+    fn demands_are_no_diagnostics() {
+        let found = read("s = f()  # refused[RX0316]\nt = g()  # open[RX0317], error[RX0203]\n");
+        let codes: Vec<(usize, &str, Severity)> =
+            found.demands.iter().map(|m| (m.line, m.code.as_str(), m.severity)).collect();
+        assert_eq!(codes, [(1, "RX0316", Severity::Error), (2, "RX0317", Severity::Warning)]);
+        assert_eq!(found.markers.len(), 1);
     }
 
     #[test]

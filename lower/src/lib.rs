@@ -3,6 +3,7 @@
 
 pub mod certify;
 pub mod constants;
+pub mod demands;
 pub mod gpu;
 pub mod maybe_uninit;
 pub mod passes;

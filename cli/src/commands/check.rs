@@ -8,6 +8,7 @@ use crate::args::CheckArgs;
 use crate::exit::{Exit, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
+use relax_lower::demands::demands;
 use relax_program::frontend::{Program, located};
 use relax_semantics::check::Phase;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
         }
         match load_for(path, phase, terminal)? {
             Some(program) => {
-                if failures(&program, args.deny.is_some(), terminal) != Exit::Fine {
+                if failures(&program, phase, args.deny.is_some(), terminal) != Exit::Fine {
                     exit = Exit::Wrong;
                     continue;
                 }
@@ -35,9 +36,17 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     Ok(exit)
 }
 
-/// Reports checks that fail whenever they are reached; `Wrong` when one of them is an error, or a warning that is denied.
-fn failures(program: &Program, are_warnings_denied: bool, terminal: &mut Terminal) -> Exit {
+/// Reports checks that fail whenever they are reached, and what the phase demands of memory and calls by name; `Wrong` when
+/// one of them is an error, or a warning that is denied.
+fn failures(
+    program: &Program,
+    phase: Option<Phase>,
+    are_warnings_denied: bool,
+    terminal: &mut Terminal,
+) -> Exit {
     let mut found = static_failures(&program.module, &program.left);
+    let recorded = Phase::of_module(&program.module).unwrap_or(Phase::Surface);
+    found.extend(demands(&program.module, phase.unwrap_or(recorded)));
     located(&program.source, &mut found);
     let all = program.diagnostics.len() + found.len();
     match show_diagnostics(terminal, &program.source, &found) {
