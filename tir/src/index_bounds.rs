@@ -113,16 +113,16 @@ pub fn assume_not(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
 /// What is known of a condition where something is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub enum Known<'e> {
-    /// It holds.
+    /// It holds there.
     Holds(&'e TExpr),
     /// It does not.
     Fails(&'e TExpr),
-    /// Either.
+    /// It may hold or not.
     Nothing,
 }
 
 impl Known<'_> {
-    /// Assumes it.
+    /// Assumes what is known.
     pub fn assume(self, ranges: &Ranges, facts: &mut dyn Facts) {
         match self {
             Known::Holds(condition) => assume(ranges, facts, condition),
