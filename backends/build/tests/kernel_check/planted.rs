@@ -57,7 +57,7 @@ const EDITS: &[Edit] = &[
     ("legal_take", "i2 < n1", "i2 < (n1 & -2)"),
     ("legal_concat", "(i0 < n0)", "(i0 <= n0)"),
     ("legal_concat", "(i0 - n0)", "(i0 - n0 + 1)"),
-    ("legal_concat", "RX_GUARDED(X1[t_2 * n1 + i1])", "RX_GUARDED(X1[t_2 * n1])"),
+    ("legal_concat", "RX_GUARDED(X1[((i0 - n0)) * n1 + i1])", "RX_GUARDED(X1[((i0 - n0)) * n1])"),
     ("legal_cumsum", "T[i0] = 0.0;", ""),
     ("legal_cumsum", "(T[i0] + (double)", "((double)"),
     ("legal_cumsum", "i1 < n1", "i1 < n1 - 1"),
