@@ -5,6 +5,7 @@
 
 mod checks;
 mod counted;
+mod operands;
 mod programs;
 mod results;
 
@@ -23,8 +24,9 @@ use crate::pass::{Exactness, Pass, PassContext};
 use crate::reached::Reached;
 use checks::Equalities;
 pub(super) use checks::broadcast_dims;
+use counted::{Counted, Legalized};
 use programs::{Answered, Programs};
-use relax_semantics::check::Phase;
+use relax_semantics::check::{Phase, check};
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
@@ -37,7 +39,7 @@ use relax_syntax::ir::{
 };
 use relax_syntax::span::Span;
 pub use results::is_elementwise;
-use results::{MOVES, Results, dims_of, range, spec};
+use results::{MOVES, Results, dims_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -54,8 +56,19 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut made = legalized(module, context, Counted::Compiled);
+    // A call that stops in every run is no longer well-formed where dims of its operands have become known.
+    if made.counted > 0 && !check(&made.module, context.facts, Phase::Surface).is_ok() {
+        made = legalized(module, context, Counted::Left);
+    }
+    context.count_of("legalized", made.done, made.found, "calls");
+    context.fall_back(made.fallbacks);
+    Ok(made.module)
+}
+
+fn legalized(module: &Module, context: &mut PassContext, how: Counted) -> Legalized {
     let mut programs = Programs::new(Names::of(module));
-    let (mut done, mut found) = (0, 0);
+    let (mut done, mut counted, mut found) = (0, 0, 0);
     let (checked, defined) = (context.checked, Defined::of(module));
     let maybe_uninit = maybe_unwritten(module);
     let mut fallbacks = Vec::new();
@@ -76,13 +89,16 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             ranges: BTreeMap::new(),
             reached: Reached::of(function),
             facts,
+            how,
             stays: Vec::new(),
             done: 0,
+            counted: 0,
             found: 0,
         };
         walk.body(&mut body);
         walk.facts.pop();
         done += walk.done;
+        counted += walk.counted;
         found += walk.found;
         fallbacks.extend(walk.stays.into_iter().map(|(span, operator, reason)| Fallback {
             function: function.name.clone(),
@@ -94,9 +110,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         rebuilt
     });
     result.definitions.extend(programs.made.into_iter().map(Definition::Tensor));
-    context.count_of("legalized", done, found, "calls");
-    context.fall_back(fallbacks);
-    Ok(result)
+    Legalized { module: result, done, counted, found, fallbacks }
 }
 
 /// Whether a call is one of a tensor operator: compiled, or interpreted by the reference library.
@@ -119,8 +133,10 @@ struct Walk<'a> {
     ranges: BTreeMap<VarId, (i128, i128)>,
     reached: Reached,
     facts: &'a mut dyn Facts,
+    how: Counted,
     stays: Vec<(Span, &'static str, Reason)>,
     done: usize,
+    counted: usize,
     found: usize,
 }
 
@@ -238,7 +254,9 @@ impl Walk<'_> {
                 let call = self.shape(row, &call)?;
                 return Ok(Made { check, counts, call });
             }
+            (_, Some(_)) if self.how == Counted::Left => return Err(Reason::Result),
             (_, Some(number)) => {
+                self.counted += 1;
                 let extents = self.counts(row, &call, number, span, &mut counts)?;
                 let counted = counted::results(row, &call, &extents).ok_or(Reason::Result)?;
                 self.evaluates(counted)?
@@ -431,43 +449,6 @@ impl Walk<'_> {
             }
         }
         Some(())
-    }
-
-    /// The dims of a shape value, as its annotation tells them.
-    fn known_shape(&self, atom: &Atom) -> Option<Known> {
-        let Atom::Var(var) = atom else { return None };
-        let Annotation::Shape(extents) = &self.annotations[var.0 as usize] else { return None };
-        Some(Known::List(extents.dims()?.iter().cloned().map(Known::Dim).collect()))
-    }
-
-    fn tensor(&self, call: &mut Call, param: &'static str, atom: &Atom) -> Option<()> {
-        let spec = self.operand(atom)?;
-        let range = self.range(atom);
-        call.inputs.push(Input { param, spec, range, is_passed: true });
-        call.tensors.push(atom.clone());
-        Some(())
-    }
-
-    /// The least and greatest of the integers that a constant spells, or a movement of one.
-    fn range(&self, atom: &Atom) -> Option<(i128, i128)> {
-        match atom {
-            Atom::Constant(constant) => range(constant),
-            Atom::Var(var) => self.ranges.get(var).copied(),
-            _ => None,
-        }
-    }
-
-    fn operand(&self, atom: &Atom) -> Option<TensorSpec> {
-        match atom {
-            Atom::Var(var) => spec(&self.annotations[var.0 as usize]),
-            Atom::External(external) => spec(&external.annotation),
-            Atom::Constant(constant) => {
-                let dims = constant.shape.iter().map(|&extent| i64::try_from(extent).ok());
-                let dims = dims.map(|extent| extent.map(Dim::Int));
-                Some(TensorSpec { dims: dims.collect::<Option<_>>()?, dtype: constant.dtype })
-            }
-            _ => None,
-        }
     }
 }
 

@@ -3,11 +3,31 @@
 
 use super::Call;
 use super::results::Results;
+use crate::fallback::Fallback;
 use crate::kernels::TensorSpec;
 use relax_semantics::ops::Operator;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::{Atom, Callee, Expr};
+use relax_syntax::ir::{Atom, Callee, Expr, Module};
+
+/// What becomes of calls whose results have as many elements as they find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// A program counts, and gives the dims names.
+    Compiled,
+    /// They stay as they are.
+    Left,
+}
+
+/// What the pass makes of a module.
+pub(super) struct Legalized {
+    pub(super) module: Module,
+    /// Calls that became calls of programs, those of them that count, and all.
+    pub(super) done: usize,
+    pub(super) counted: usize,
+    pub(super) found: usize,
+    pub(super) fallbacks: Vec<Fallback>,
+}
 
 /// How many extents of the result elements decide.
 pub(super) fn number(row: &Operator, call: &Call) -> Option<usize> {
