@@ -4,7 +4,7 @@ use crate::checks::{Checks, Learned};
 use crate::cuda::Cuda;
 use crate::dtypes;
 use crate::held_values::HeldValues;
-use crate::innermost::innermost;
+use crate::innermost::{Innermost, innermost};
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
@@ -238,7 +238,8 @@ impl<'p, 'f> Printer<'p, 'f> {
         let Printer { program, sites, checks, multiplies, rows, .. } = self;
         let name = program.name.clone();
         let symbol = symbol.to_owned();
-        let innermost = innermost(&text);
+        // Other places where a kernel stops, as for memory that a product lacks, are no checks.
+        let innermost = if checks.left() == 0 { Innermost::default() } else { innermost(&text) };
         let kernel = Kernel { name, symbol, sites, checks, innermost, watched: None };
         (text, kernel, Uses { multiplies, rows })
     }

@@ -32,12 +32,9 @@ pub(crate) fn most(
 ) -> u64 {
     let mut walk =
         Iterations { program, shared_by: threads.shared_by, watched, known: known.clone() };
-    let turns = |counts: &[u64]| {
-        counts
-            .iter()
-            .fold(1, |all: u64, count| all.saturating_mul(count.div_ceil(GROUPS.unsigned_abs())))
-    };
-    let blocks = turns(&threads.blocks.iter().map(|item| walk.count(item)).collect::<Vec<u64>>());
+    let blocks = threads.blocks.iter().fold(1, |all: u64, item| {
+        all.saturating_mul(walk.count(item).div_ceil(GROUPS.unsigned_abs()))
+    });
     if walk.known.enter(&threads.blocks) == Ok(false) {
         return 0;
     }

@@ -1,7 +1,7 @@
 //! Calls by name of what the pipeline compiles. The question goes to the passes that decide it: `name_dims`, `legalize_ops` and
 //! `lower_call_tir` are run on the module with calls of operators in their places.
 
-use super::restored::{CallByName, calls_by_name, is_copy, named, restored};
+use super::restored::{CallByName, calls_by_name, for_each, is_copy, named, restored};
 use crate::passes::lower_call_tir;
 use relax_rewrite::fallback::{Fallback, Reason};
 use relax_rewrite::pass::{Pass, PassContext, Settings};
@@ -11,7 +11,7 @@ use relax_semantics::check::{Checked, Phase, check, codes};
 use relax_semantics::ops::lookup;
 use relax_symbolic::Prover;
 use relax_syntax::diagnostic::{Diagnostic, Part};
-use relax_syntax::ir::{Expr, Module, VarId};
+use relax_syntax::ir::{Expr, Module};
 
 /// Rounds of `name_dims`: one names the operands of calls, the next those of what follows.
 const ROUNDS: usize = 3;
@@ -109,20 +109,15 @@ fn copies(module: &Module, checked: &Checked, call: &CallByName) -> bool {
 
 /// What the variable of a call is bound to.
 fn bindings_of<'m>(module: &'m Module, call: &CallByName) -> Vec<&'m Expr> {
-    fn of_body<'m>(body: &'m relax_syntax::ir::Body, var: VarId, found: &mut Vec<&'m Expr>) {
-        for binding in body.bindings() {
-            if let Expr::If { then, otherwise, .. } = &binding.expr {
-                of_body(then, var, found);
-                of_body(otherwise, var, found);
-            }
-            if binding.var == var {
-                found.push(&binding.expr);
-            }
-        }
-    }
     let mut found = Vec::new();
     let body = module.function(&call.function).and_then(|function| function.lambda.body.as_ref());
-    body.into_iter().for_each(|body| of_body(body, call.var, &mut found));
+    if let Some(body) = body {
+        for_each(body, &mut |binding| {
+            if binding.var == call.var {
+                found.push(&binding.expr);
+            }
+        });
+    }
     found
 }
 

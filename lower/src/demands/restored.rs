@@ -31,7 +31,7 @@ pub(super) fn calls_by_name(module: &Module) -> Vec<CallByName> {
 }
 
 /// Calls `visit` on each binding of a body and of the branches in it.
-pub(super) fn for_each(body: &Body, visit: &mut dyn FnMut(&Binding)) {
+pub(super) fn for_each<'b>(body: &'b Body, visit: &mut dyn FnMut(&'b Binding)) {
     for binding in body.bindings() {
         if let Expr::If { then, otherwise, .. } = &binding.expr {
             for_each(then, visit);

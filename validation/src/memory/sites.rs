@@ -46,7 +46,7 @@ pub(super) struct Storage {
 /// How a storage may get to where another function releases it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Leaves {
-    /// It goes where it is not followed.
+    /// It escapes to where its lifetime is not tracked.
     Elsewhere(&'static str),
     /// It holds a part of the result, which whoever called releases.
     Result,
