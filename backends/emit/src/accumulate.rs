@@ -43,7 +43,7 @@ impl Printer<'_, '_> {
     ) -> bool {
         let Some(found) = find(item, body) else { return false };
         let dtype = self.program.buffer(found.buffer).dtype;
-        if is_half(dtype) || dtype == DType::Bool || self.watched.contains_key(&found.buffer) {
+        if is_half(dtype) || dtype == DType::Bool || self.notes_elements(found.buffer) {
             return false;
         }
         let kept = (self.lines.len(), self.sites.len(), self.checks, self.may_stop);

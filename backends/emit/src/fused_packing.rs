@@ -60,8 +60,8 @@ impl Printer<'_, '_> {
             item.start == TExpr::Int(0)
                 && [left, out].iter().all(|at| at_most_one_place(*at, item.var))
         });
-        // A product does not note which elements it wrote.
-        let is_watched = self.watched.contains_key(&out.buffer);
+        // A product neither asks which elements were written nor notes those that it writes.
+        let is_watched = [left, out].iter().any(|at| self.notes_elements(at.buffer));
         if sum.finish.is_some() || !is_f32(left) || !is_f32(out) || !apart || !even || is_watched {
             return None;
         }

@@ -117,8 +117,8 @@ impl Printer<'_, '_> {
             of_right && [left, product.out].iter().all(|at| at_most_one_place(*at, var))
         };
         let vars = product.loops.iter().map(|item| item.var);
-        // A product does not note which elements it wrote.
-        let is_watched = self.watched.contains_key(&product.out.buffer);
+        // A product neither asks which elements were written nor notes those that it writes.
+        let is_watched = [a, b, product.out].iter().any(|at| self.notes_elements(at.buffer));
         if !vars.chain([along]).all(own) || mentions(product.out.indices, along) || is_watched {
             return None;
         }

@@ -155,6 +155,12 @@ impl<'p, 'f> Printer<'p, 'f> {
         self
     }
 
+    /// Whether each access to a buffer asks or notes which elements were written, so that routines of the
+    /// prelude, which do neither, cannot stand for loops over it.
+    pub(crate) fn notes_elements(&self, buffer: BufferId) -> bool {
+        self.watched.contains_key(&buffer)
+    }
+
     fn watch(&mut self, buffer: BufferId) {
         let fresh = self.names.fresh(&format!("{}_written", self.program.buffer(buffer).name));
         self.watched.insert(buffer, fresh);

@@ -57,7 +57,8 @@ impl Printer<'_, '_> {
         let mut reads = false;
         loads(first, &mut |buffer, _| reads |= buffer == to || buffer == total);
         let dtypes = [total, to].map(|buffer| self.program.buffer(buffer).dtype);
-        let fits = own == *term
+        let fits = ![total, to].iter().any(|buffer| self.notes_elements(*buffer))
+            && own == *term
             && both.1 == sum
             && dtypes == [DType::F64, DType::F32]
             && (item.start == other.start && item.stop == other.stop)

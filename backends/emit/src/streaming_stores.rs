@@ -27,7 +27,7 @@ impl Printer<'_, '_> {
             && info.dtype == DType::F32;
         let Some((last, outer)) = indices.split_last() else { return false };
         let is_row = *last == TExpr::Scalar(item.var) && !mentions(outer, item.var);
-        let is_plain = !self.is_cuda() && !self.watched.contains_key(&buffer);
+        let is_plain = !self.is_cuda() && !self.notes_elements(buffer);
         if !is_result
             || !is_row
             || !is_plain

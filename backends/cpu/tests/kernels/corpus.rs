@@ -15,6 +15,7 @@ use relax_semantics::value::Value;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_tir::analysis::bit_exact::is_bit_exact;
+use relax_tir::analysis::definite_init::unproved;
 
 /// Steps of one run in the interpreter.
 const STEPS: u64 = 400_000;
@@ -40,10 +41,13 @@ fn kernels_do_what_the_interpreter_does() {
     assert!(built.left_out.iter().all(|(_, why)| known(why)), "{text}");
 }
 
-/// A part of the programs: what differs from the exact text is found by loops, not by operators.
+/// A part of the programs: what differs from the exact text is found by loops, not by operators. All that may read what
+/// nothing wrote are in it, since routines of the prelude do not notice that.
 #[test]
 fn kernels_in_any_order_are_near() {
-    let programs: Vec<TensorProgram> = programs().into_iter().step_by(5).collect();
+    let all = programs().into_iter().enumerate();
+    let taken = all.filter(|(at, program)| at % 5 == 0 || !unproved(program).is_empty());
+    let programs: Vec<TensorProgram> = taken.map(|(_, program)| program).collect();
     let (tally, _) = hold_all(&programs, Sums::AnyOrder);
     assert!(tally.values > 4_000 && tally.traps > 5, "{tally:?}");
 }

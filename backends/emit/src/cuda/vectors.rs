@@ -140,7 +140,7 @@ impl Printer<'_, '_> {
         let bytes =
             i64::try_from(info.dtype.size()).ok().and_then(|size| size.checked_mul(lanes.width));
         let fits = bytes.is_some_and(|bytes| bytes <= ALIGNED && ALIGNED % bytes == 0);
-        if !is_of_host || !fits || self.watched.contains_key(&vector.buffer) {
+        if !is_of_host || !fits || self.notes_elements(vector.buffer) {
             return false;
         }
         let row = shape.last().cloned();
