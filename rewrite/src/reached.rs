@@ -158,6 +158,26 @@ impl Reached {
             || self.bounds(dim).is_some()
             || self.shapes.iter().any(|extents| self.is_bounded_product(dim, extents, facts))
             || (self.is_extent(dim) && (evaluates_when_it_fits(dim) || self.fits(dim, facts)))
+            || self.is_one_of_both(dim, facts)
+    }
+
+    /// Whether a dim is one of its parts, or 0 where it is one: the extent of a broadcast that only the run decides.
+    fn is_one_of_both(&self, dim: &Dim, facts: &mut dyn Facts) -> bool {
+        let Dim::Op(op, operands) = dim else { return false };
+        let (a, b) = (&operands.0, &operands.1);
+        let chooses = match op {
+            DimOp::Min | DimOp::Max => true,
+            DimOp::Mul => self.is_zero_or_one(a) || self.is_zero_or_one(b),
+            _ => false,
+        };
+        chooses && self.always(a, facts) && self.always(b, facts)
+    }
+
+    fn is_zero_or_one(&self, dim: &Dim) -> bool {
+        let Dim::Op(DimOp::Min, operands) = dim else { return false };
+        let (a, b) = (&operands.0, &operands.1);
+        let is_one = |dim: &Dim| dim.as_int() == Some(1);
+        (is_one(a) && self.is_natural(b)) || (is_one(b) && self.is_natural(a))
     }
 
     /// Whether a tensor exists with this extent.

@@ -24,6 +24,7 @@ mod scan;
 mod scatter;
 mod slices;
 mod total;
+mod unique;
 
 pub mod remaining;
 pub(crate) mod renaming;
@@ -243,6 +244,7 @@ static FAMILIES: &[(&[&str], Build)] = &[
     (&["argmax", "argmin"], scan::arg),
     (&["sort", "argsort", "topk"], ranking::sorted),
     (&["median"], ranking::median),
+    (&["unique"], unique::unique),
     (&["nn.softmax", "nn.log_softmax"], normalization::softmax),
     (&["nn.layer_norm", "nn.rms_norm"], normalization::over_axes),
     (&["nn.group_norm", "nn.instance_norm"], normalization::by_channel),
@@ -261,6 +263,7 @@ static FAMILIES: &[(&[&str], Build)] = &[
 static EXTENTS: &[(&[&str], Build)] = &[
     (&["dynamic_strided_slice"], slices::dynamic_extents),
     (&["nonzero"], indexing::nonzero_count),
+    (&["unique"], unique::count),
 ];
 
 /// The operators that have a program for some calls.

@@ -1,12 +1,12 @@
-//! Sorting by ranks: the place of an element is the number of those before it, so that equal ones keep
-//! their order and NaNs come last.
+//! Sorting: the places of items in order, equal ones as they were and NaNs last.
 
 use super::Request;
 use super::builder::{Buffer, Builder};
 use super::creation::integer;
+use super::movement::{flat, split, with};
 use super::reduction::Axes;
 use super::scalar::{Scalar, select};
-use super::scan::placed;
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
 
@@ -33,72 +33,157 @@ pub(super) fn is_equal(dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
     if dtype.is_float() { a.equals(b).or(a.is_nan().and(b.is_nan())) } else { a.equals(b) }
 }
 
-/// The rank of every element along some axes, of which there may be one, or all.
-fn ranks(builder: &mut Builder, x: &Buffer, axes: &Axes, order: Order) -> Buffer {
-    let (outer, inner) = (axes.outer(&x.dims), axes.inner(&x.dims));
-    let ranks = builder.allocate("R", &x.dims, DType::I64);
-    builder.nest(&outer, |builder, lane| {
+/// What is sorted: items, each known by its place among those of a lane.
+pub(super) struct Items {
+    /// The dims of a tensor with an element for each item.
+    pub(super) dims: Vec<Dim>,
+    /// Which of its axes an item is found along; the others are lanes.
+    pub(super) axes: Axes,
+}
+
+impl Items {
+    /// Along one axis of a tensor.
+    pub(super) fn along(dims: &[Dim], axis: usize) -> Self {
+        Self { dims: dims.to_vec(), axes: Axes::over(dims.len(), &[axis], false) }
+    }
+
+    pub(super) fn lanes(&self) -> Vec<Dim> {
+        self.axes.outer(&self.dims)
+    }
+
+    pub(super) fn inner(&self) -> Vec<Dim> {
+        self.axes.inner(&self.dims)
+    }
+
+    /// How many there are in a lane.
+    pub(super) fn count(&self) -> Scalar {
+        self.inner().iter().fold(Scalar::from(1), |count, dim| count * dim)
+    }
+
+    /// The index of an item.
+    pub(super) fn at(&self, lane: &[Scalar], place: &Scalar) -> Vec<Scalar> {
+        self.axes.source(lane, &split(&self.inner(), place))
+    }
+
+    /// Statements for each item, with its index and its place.
+    pub(super) fn each(
+        &self,
+        builder: &mut Builder,
+        lane: &[Scalar],
+        body: impl FnOnce(&mut Builder, &[Scalar], Scalar),
+    ) {
+        let inner = self.inner();
         builder.nest(&inner, |builder, along| {
-            let at = axes.source(lane, along);
-            builder.store(&ranks, &at, 0);
-            builder.nest(&inner, |builder, other| {
-                let (a, b) = (x.at(&axes.source(lane, other)), x.at(&at));
-                let (a, b) = (builder.bind(a), builder.bind(b));
-                let earlier = is_earlier(other, along);
-                let before =
-                    is_before(x.dtype, order, &a, &b).or(is_equal(x.dtype, &a, &b).and(earlier));
-                builder.update(&ranks, &at, BinOp::Add, select(before, 1, 0));
+            let place = builder.bind(flat(&inner, along));
+            body(builder, &self.axes.source(lane, along), place);
+        });
+    }
+}
+
+/// Runs are twice as long at each level: there are fewer than 2^62 items.
+const LEVELS: i64 = 62;
+
+/// Prints statements that compare the items at two places of a lane.
+type Compare<'a> = dyn Fn(&mut Builder, &[Scalar], [&Scalar; 2]) -> Scalar + 'a;
+
+/// The places of the items of each lane in order, as a buffer of the items' dims: merges of runs from the bottom up,
+/// in `n log n` steps, with equal items in the order in which they were. `before` gives whether one item comes before another.
+pub(super) fn order(builder: &mut Builder, items: &Items, before: &Compare) -> Buffer {
+    let (lanes, count) = (items.lanes(), items.count());
+    let places = builder.allocate("P", &items.dims, DType::I64);
+    let merged = builder.allocate("Q", &items.dims, DType::I64);
+    // The next item of either run, and whether the second one's is next.
+    let next = ["A", "B"].map(|name| builder.allocate(name, &lanes, DType::I64));
+    let second = builder.allocate("C", &lanes, DType::I64);
+    let widths = builder.allocate("W", &lanes, DType::I64);
+    // Whatever is read below is written here, where everybody sees it.
+    for buffer in [&places, &merged] {
+        builder.fill(buffer, |at| flat(&items.inner(), &items.axes.inner(at)));
+    }
+    for (buffer, first) in [(&next[0], 0), (&next[1], 0), (&second, 0), (&widths, 1)] {
+        builder.fill(buffer, |_| first.into());
+    }
+    builder.nest(&lanes, |builder, lane| {
+        builder.nest(&[Dim::Int(LEVELS)], |builder, _| {
+            let width = builder.bind(widths.at(lane));
+            builder.when(width.less(&count), |builder| {
+                next.iter().for_each(|run| builder.store(run, lane, 0));
+                items.each(builder, lane, |builder, at, place| {
+                    let begin = builder.bind(place.clone() - place.clone() % (width.clone() * 2));
+                    let middle = builder.bind((begin.clone() + &width).min(&count));
+                    let end = builder.bind((middle.clone() + &width).min(&count));
+                    builder.when(place.equals(&begin), |builder| {
+                        builder.store(&next[0], lane, &begin);
+                        builder.store(&next[1], lane, &middle);
+                    });
+                    let [a, b] = [0, 1].map(|run| builder.bind(next[run].at(lane)));
+                    builder.store(&second, lane, select(a.at_least(&middle), 1, 0));
+                    builder.when(a.less(&middle).and(b.less(&end)), |builder| {
+                        let pair = [&b, &a].map(|at| places.at(&items.at(lane, at)));
+                        let pair = pair.map(|place| builder.bind(place));
+                        let is_before = before(builder, lane, [&pair[0], &pair[1]]);
+                        builder.store(&second, lane, select(is_before, 1, 0));
+                    });
+                    let taken = builder.bind(second.at(lane));
+                    let from = builder.bind(select(taken.equals(1), &b, &a));
+                    builder.store(&merged, at, places.at(&items.at(lane, &from)));
+                    builder.update(&next[1], lane, BinOp::Add, taken.clone());
+                    builder.update(&next[0], lane, BinOp::Add, Scalar::from(1) - taken);
+                });
+                items.each(builder, lane, |builder, at, _| {
+                    builder.store(&places, at, merged.at(at));
+                });
+                builder.update(&widths, lane, BinOp::Add, width);
             });
         });
     });
-    ranks
+    places
 }
 
-/// Whether an index is before another one in row-major order.
-fn is_earlier(a: &[Scalar], b: &[Scalar]) -> Scalar {
-    let pairs = a.iter().zip(b).rev();
-    pairs.fold(false.into(), |rest, (a, b)| match a.less(b) {
-        less if rest == Scalar::from(false) => less,
-        less => less.or(a.equals(b).and(rest)),
+/// The places of the elements of a tensor in order.
+fn order_of(builder: &mut Builder, x: &Buffer, items: &Items, order_: Order) -> Buffer {
+    order(builder, items, &|builder, lane, pair| {
+        let [a, b] = pair.map(|place| builder.bind(x.at(&items.at(lane, place))));
+        is_before(x.dtype, order_, &a, &b)
     })
 }
 
-/// `sort`, `argsort` and `topk`: what has a rank below the extent of the result is moved there.
+/// `sort`, `argsort` and `topk`: the first of the elements in order, as many as the result has.
 pub(super) fn sorted(request: &Request) -> Option<Builder> {
     let x = request.data()?;
     let axis = request.axis("axis", x.rank())?;
     let name = request.row.name;
     let descending = request.bool(if name == "topk" { "largest" } else { "descending" })?;
     let order = if descending { Order::Descending } else { Order::Ascending };
-    let axes = Axes::over(x.rank(), &[axis], false);
+    let items = Items::along(&x.dims, axis);
     let (param, wants_values) = (request.inputs[0].param, wants_values(request)?);
     let mut builder = Builder::new(request);
     let (x, outputs) = (builder.input(param)?, builder.outputs.clone());
-    // Ranks come to every place, which only arithmetic knows: so that others see it too, something is written to each before.
-    for output in &outputs {
+    let places = order_of(&mut builder, &x, &items, order);
+    // That the result has no more places than there are elements, only the call knows: loops are over those, and for others to see
+    // that every place is written, something is written to each before.
+    let is_whole = outputs[0].dims == x.dims;
+    for output in outputs.iter().filter(|_| !is_whole) {
         builder.fill(output, |_| integer(output.dtype, 0));
     }
-    let ranks = ranks(&mut builder, &x, &axes, order);
-    builder.nest(&axes.outer(&x.dims), |builder, lane| {
-        builder.nest(&axes.inner(&x.dims), |builder, along| {
-            let from = axes.source(lane, along);
-            let rank = builder.bind(ranks.at(&from));
-            for (output, &is_value) in outputs.iter().zip(&wants_values) {
+    for (output, &is_value) in outputs.iter().zip(&wants_values) {
+        builder.nest(&x.dims, |builder, at| {
+            let store = |builder: &mut Builder| {
+                let place = builder.bind(places.at(at));
                 let value = if is_value {
-                    x.at(&from)
+                    x.at(&with(at, axis, place))
                 } else {
-                    along[0].clone().cast(DType::I64, output.dtype)
+                    place.cast(DType::I64, output.dtype)
                 };
-                let to = placed(lane, &axes, axis, rank.clone());
-                if output.dims[axis] == x.dims[axis] {
-                    builder.store(output, &to, value);
-                } else {
-                    let inside = rank.less(&output.dims[axis]);
-                    builder.when(inside, |builder| builder.store(output, &to, value));
-                }
+                builder.store(output, at, value);
+            };
+            if is_whole {
+                store(builder);
+            } else {
+                builder.when(at[axis].less(&output.dims[axis]), store);
             }
         });
-    });
+    }
     Some(builder)
 }
 
@@ -115,41 +200,40 @@ fn wants_values(request: &Request) -> Option<Vec<bool>> {
     })
 }
 
-/// The lower median: the element whose rank is in the middle, or the first NaN.
+/// The lower median: the element in the middle of the order, or the first NaN.
 pub(super) fn median(request: &Request) -> Option<Builder> {
     let axes = Axes::of(request)?;
     let mut builder = Builder::new(request);
     let (x, outputs) = (builder.input("x")?, builder.outputs.clone());
-    let inner = axes.inner(&x.dims);
-    let single = Axes::over(
-        x.rank(),
-        &request.axes("axis", x.rank())?.unwrap_or_else(|| (0..x.rank()).collect()),
-        false,
-    );
-    let ranks = ranks(&mut builder, &x, &single, Order::Ascending);
-    let count = inner.iter().fold(Scalar::from(1), |count, dim| count * dim);
+    let reduced = request.axes("axis", x.rank())?.unwrap_or_else(|| (0..x.rank()).collect());
+    let items = Items { dims: x.dims.clone(), axes: Axes::over(x.rank(), &reduced, false) };
+    let places = order_of(&mut builder, &x, &items, Order::Ascending);
     let values = outputs[0].clone();
-    // Whether a NaN was found so far.
-    let found = builder.allocate("N", &values.dims, DType::Bool);
+    // How many elements are numbers; the others come last.
+    let numbers = builder.allocate("N", &values.dims, DType::I64);
     builder.nest(&values.dims, |builder, at| {
-        // One element is in the middle; for others to see that there is a result, it has one before.
+        builder.store(&numbers, at, 0);
+        builder.nest(&axes.inner(&x.dims), |builder, along| {
+            let element = builder.bind(x.at(&axes.source(at, along)));
+            let is_nan = if x.dtype.is_float() { element.is_nan() } else { false.into() };
+            builder.update(&numbers, at, BinOp::Add, select(is_nan, 0, 1));
+        });
+        let found = builder.bind(numbers.at(at));
+        let middle = select(found.less(items.count()), &found, (items.count() - 1).floor_div(2));
+        let middle = builder.bind(middle);
+        // One place is in the middle; for others to see that there is a result, it has one before.
         for output in &outputs {
             builder.store(output, at, integer(output.dtype, 0));
         }
-        builder.store(&found, at, false);
+        let inner = items.inner();
         builder.nest(&inner, |builder, along| {
-            let from = axes.source(at, along);
-            let element = builder.bind(x.at(&from));
-            let middle = ranks.at(&from).equals((count - 1).floor_div(2));
-            let is_nan = if x.dtype.is_float() { element.is_nan() } else { false.into() };
-            let is_nan = builder.bind(is_nan);
-            let first = found.at(at).not().and(is_nan.clone().or(middle));
-            builder.when(first, |builder| {
-                builder.store(&values, at, element);
-                if let (Some(places), [place]) = (outputs.get(1), along) {
+            builder.when(flat(&inner, along).equals(&middle), |builder| {
+                let place = builder.bind(places.at(&axes.source(at, along)));
+                let along = split(&inner, &place);
+                builder.store(&values, at, x.at(&axes.source(at, &along)));
+                if let (Some(places), [place]) = (outputs.get(1), &along[..]) {
                     builder.store(places, at, place);
                 }
-                builder.store(&found, at, is_nan);
             });
         });
     });

@@ -42,7 +42,6 @@ pub fn table() -> String {
 }
 
 static STAYS: &[(&[&str], &str)] = &[
-    (&["unique"], "the dims of its result depend on elements"),
     (&["empty"], "it computes nothing: its elements are not written"),
     (&["print", "assert_op"], "it has an effect"),
 ];

@@ -2,7 +2,7 @@
 //!
 //! A variable of the program is bound where it stands alone as a dim of a buffer, an output's
 //! included: so no program needs a parameter for a dim. A dim of the call is a variable, or an
-//! expression of variables that stand alone elsewhere; any other expression is taken for one unknown.
+//! expression of variables and dims that stand alone elsewhere; any other expression is taken for one unknown.
 
 use super::TensorSpec;
 use relax_semantics::ops::Known;
@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The names that a program gives to the dims of a call.
 pub(crate) struct Renaming {
     bound: BTreeSet<Name>,
+    /// Expressions that are dims.
+    whole: BTreeSet<Dim>,
     names: BTreeMap<Dim, Name>,
     scalars: BTreeMap<Dim, (usize, Name)>,
 }
@@ -20,12 +22,15 @@ pub(crate) struct Renaming {
 impl Renaming {
     /// For the tensors of a call, in the order of the program's buffers.
     pub(crate) fn of<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> Self {
-        let dims = tensors.flat_map(|tensor| &tensor.dims);
-        let alone = dims.filter_map(|dim| match dim {
-            Dim::Var(name) => Some(name.clone()),
-            _ => None,
-        });
-        Self { bound: alone.collect(), names: BTreeMap::new(), scalars: BTreeMap::new() }
+        let (mut bound, mut whole) = (BTreeSet::new(), BTreeSet::new());
+        for dim in tensors.flat_map(|tensor| &tensor.dims) {
+            match dim {
+                Dim::Int(_) => {}
+                Dim::Var(name) => _ = bound.insert(name.clone()),
+                Dim::Op(..) => _ = whole.insert(dim.clone()),
+            }
+        }
+        Self { bound, whole, names: BTreeMap::new(), scalars: BTreeMap::new() }
     }
 
     /// A tensor as the program declares it.
@@ -38,7 +43,7 @@ impl Renaming {
         if self.is_expressed(dim) { self.expressed(dim) } else { self.variable(dim) }
     }
 
-    /// Whether the program can compute it from variables that are bound.
+    /// Whether the program can compute it from variables that are bound, those of other dims among them.
     fn is_expressed(&self, dim: &Dim) -> bool {
         match dim {
             Dim::Int(_) => true,
@@ -46,7 +51,8 @@ impl Renaming {
             // There is no such operation of scalars.
             Dim::Op(DimOp::CeilDiv, _) => false,
             Dim::Op(_, operands) => {
-                self.is_expressed(&operands.0) && self.is_expressed(&operands.1)
+                let is_known = |part: &Dim| self.is_expressed(part) || self.whole.contains(part);
+                is_known(&operands.0) && is_known(&operands.1)
             }
         }
     }
@@ -56,7 +62,7 @@ impl Renaming {
             Dim::Int(_) => dim.clone(),
             Dim::Var(_) => self.variable(dim),
             Dim::Op(op, operands) => {
-                let (a, b) = (self.expressed(&operands.0), self.expressed(&operands.1));
+                let (a, b) = (self.dim(&operands.0), self.dim(&operands.1));
                 Dim::Op(*op, Box::new((a, b)))
             }
         }

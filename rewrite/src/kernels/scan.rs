@@ -2,7 +2,7 @@
 
 use super::Request;
 use super::builder::Builder;
-use super::movement::{flat, split, viewed, with};
+use super::movement::{flat, split, viewed};
 use super::reduction::Axes;
 use super::scalar::{Scalar, select};
 use super::total::{Total, wide};
@@ -82,9 +82,4 @@ pub(super) fn arg(request: &Request) -> Option<Builder> {
         });
     });
     Some(builder)
-}
-
-/// With an index put in.
-pub(super) fn placed(lane: &[Scalar], axes: &Axes, axis: usize, index: Scalar) -> Vec<Scalar> {
-    with(&axes.source(lane, &[0.into()]), axis, index)
 }

@@ -33,10 +33,16 @@ fn kernels_do_what_the_interpreter_does() {
     let programs = programs();
     let (tally, built) = hold_all(&programs, Sums::Exact);
     // A test that compares nothing would not find anything.
-    let text = format!("{tally:?}, {}, left out: {:?}", built.checks, built.left_out);
+    let innermost = built.innermost;
+    let text = format!(
+        "{tally:?}, {}, {innermost} on dims in innermost loops, left out: {:?}",
+        built.checks, built.left_out
+    );
     assert!(built.kernels.len() > 2000 && tally.values > 20_000 && tally.traps > 150, "{text}");
     assert!(tally.exhausted < tally.values / 100, "{text}");
-    assert!(built.checks.left() < built.checks.found / 10, "{text}");
+    // Most of those left are on elements, as of what is sorted.
+    assert!(built.checks.left() < built.checks.found / 6, "{text}");
+    assert!(innermost < built.checks.found / 50, "{text}");
     let known = |why: &str| why.contains("barrier") || why.contains("external");
     assert!(built.left_out.iter().all(|(_, why)| known(why)), "{text}");
 }

@@ -17,6 +17,8 @@ pub(super) struct All<'p> {
     pub(super) kernels: Vec<Built<'p>>,
     pub(super) left_out: Vec<(Name, String)>,
     pub(super) checks: Checks,
+    /// Checks on dims in innermost loops.
+    pub(super) innermost: usize,
 }
 
 /// A program with its code.
@@ -48,7 +50,8 @@ pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
         built.extend(other.join().expect("the other thread ends"));
         built
     });
-    let mut all = All { kernels: Vec::new(), left_out: Vec::new(), checks: Checks::default() };
+    let mut all =
+        All { kernels: Vec::new(), left_out: Vec::new(), checks: Checks::default(), innermost: 0 };
     for (source, library) in built {
         all.left_out.extend(source.left_out);
         for kernel in source.kernels {
@@ -56,6 +59,7 @@ pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
             let program = program.expect("invariant: it was printed");
             all.checks.found += kernel.checks.found;
             all.checks.elided += kernel.checks.elided;
+            all.innermost += kernel.innermost.on_dims;
             all.kernels.push(Built { program, kernel, library });
         }
     }

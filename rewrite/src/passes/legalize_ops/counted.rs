@@ -5,7 +5,7 @@ use super::Call;
 use super::results::Results;
 use crate::fallback::Fallback;
 use crate::kernels::TensorSpec;
-use relax_semantics::ops::Operator;
+use relax_semantics::ops::{Known, Operator, normalize_axis};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Atom, Callee, Expr, Module};
@@ -33,7 +33,7 @@ pub(super) struct Legalized {
 pub(super) fn number(row: &Operator, call: &Call) -> Option<usize> {
     let rank = call.inputs.first()?.spec.dims.len();
     match row.name {
-        "nonzero" => Some(1),
+        "nonzero" | "unique" => Some(1),
         "dynamic_strided_slice" if rank > 0 => Some(rank),
         _ => None,
     }
@@ -48,8 +48,35 @@ pub(super) fn results(row: &Operator, call: &Call, extents: &[Dim]) -> Option<Re
             let dims = vec![Dim::Int(rank), extents.first()?.clone()];
             Results::one(TensorSpec { dims, dtype: DType::I64 })
         }
+        "unique" => unique(call, data, extents.first()?)?,
         _ => Results::one(TensorSpec { dims: extents.to_vec(), dtype: data.dtype }),
     })
+}
+
+/// The different items along an axis or of the flattened tensor, and the vectors that are asked for.
+fn unique(call: &Call, data: &TensorSpec, extent: &Dim) -> Option<Results> {
+    let (values, items) = match call.attrs.get("axis")? {
+        Known::None => (vec![extent.clone()], Dim::product(&data.dims)),
+        axis => {
+            let axis = normalize_axis(axis.dims()?.first()?.as_int()?, data.dims.len())?;
+            let mut dims = data.dims.clone();
+            let items = std::mem::replace(&mut dims[axis], extent.clone());
+            (dims, items)
+        }
+    };
+    let mut specs = vec![TensorSpec { dims: values, dtype: data.dtype }];
+    let vectors = [("return_index", extent), ("return_inverse", &items), ("return_counts", extent)];
+    for (name, dim) in vectors {
+        match call.attrs.get(name)? {
+            Known::Bool(true) => {
+                specs.push(TensorSpec { dims: vec![dim.clone()], dtype: DType::I64 });
+            }
+            Known::Bool(false) => {}
+            _ => return None,
+        }
+    }
+    let is_tuple = specs.len() > 1;
+    Some(Results { specs, is_tuple })
 }
 
 /// The elements of a vector as a shape.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What a call gives.
 pub(super) struct Results {
     pub(super) specs: Vec<TensorSpec>,
-    is_tuple: bool,
+    pub(super) is_tuple: bool,
 }
 
 impl Results {
