@@ -19,7 +19,7 @@ pub(super) struct Statics {
     storages: BTreeMap<VarId, Position>,
     /// Tensors and views, each with its storage.
     tensors: BTreeMap<VarId, VarId>,
-    /// Parameters that are the same at every call, and views of them.
+    /// Parameters and constants that are the same at every call, and views of them.
     weights: BTreeSet<VarId>,
     /// Tensors that are released more than once under their names.
     released_again: BTreeSet<VarId>,
@@ -32,6 +32,8 @@ struct Found<'f> {
     storages: BTreeSet<VarId>,
     /// Tensors by their storages.
     tensors: Vec<(VarId, VarId)>,
+    /// Names of constants.
+    constants: Vec<VarId>,
     /// Views by what they are of.
     views: Vec<(VarId, VarId)>,
     /// Releases of storages: the binding, the storage.
@@ -136,33 +138,36 @@ impl Statics {
     }
 }
 
-/// What follows the inputs of a function is the same whenever it is called from outside.
+/// Constants under names, and what follows the inputs of a function that is only called from outside.
 fn weights(
     module: &Module,
     function: &Function,
     aliases: &Aliases,
     found: &Found,
 ) -> BTreeSet<VarId> {
-    let Some(AttrValue::Int(inputs)) = attr(&function.lambda.attrs, "num_input") else {
-        return BTreeSet::new();
-    };
-    let is_called = module
-        .functions()
-        .map(references)
-        .any(|found| found.called.contains(&function.name) || found.held.contains(&function.name));
-    if is_called {
-        return BTreeSet::new();
-    }
     let mut changed = BTreeSet::new();
     for (program, args) in &found.launches {
         let outputs = buffers(program, args).filter(|(_, is_written)| *is_written);
         outputs.for_each(|(atom, _)| changed.extend(aliases.roots(atom)));
     }
-    let inputs = usize::try_from(*inputs).unwrap_or(usize::MAX);
-    let weights = function.lambda.params.iter().copied().skip(inputs);
     let is_tensor =
         |&param: &VarId| matches!(function.param_annotation(param), Annotation::Tensor(_));
-    weights.filter(is_tensor).filter(|&param| !changed.contains(&aliases.root(param))).collect()
+    let params = after_inputs(module, function).filter(is_tensor);
+    let all = params.chain(found.constants.iter().copied());
+    all.filter(|&weight| !changed.contains(&aliases.root(weight))).collect()
+}
+
+/// Parameters that get the same values at every call.
+fn after_inputs(module: &Module, function: &Function) -> impl Iterator<Item = VarId> {
+    let inputs = match attr(&function.lambda.attrs, "num_input") {
+        Some(AttrValue::Int(inputs)) => usize::try_from(*inputs).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    let mut found = module.functions().map(references);
+    let is_called = inputs < function.lambda.params.len()
+        && found.any(|at| at.called.contains(&function.name) || at.held.contains(&function.name));
+    let inputs = if is_called { usize::MAX } else { inputs };
+    function.lambda.params.iter().copied().skip(inputs)
 }
 
 /// The tensors that a call passes, each with whether the program writes to it.
@@ -197,6 +202,9 @@ impl<'f> Found<'f> {
                         self.launches.push((program, args));
                     }
                     expr_uses(&binding.expr, &mut self.others);
+                }
+                Expr::Atom(Atom::Constant(_) | Atom::External(_)) => {
+                    self.constants.push(binding.var);
                 }
                 other if !self.memory(binding) => expr_uses(other, &mut self.others),
                 _ => {}
