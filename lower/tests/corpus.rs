@@ -41,9 +41,9 @@ const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params
 /// Ingestion, then rules that keep every bit.
 const SATURATED: &str = "lift_lambdas,normalize,saturate";
 /// Libraries for a part of the operators, programs for the rest.
-const LIBRARY: &str = "cuda/lift_lambdas,normalize,lower_to_library,legalize_ops";
+const LIBRARY: &str = "cuda/lift_lambdas,normalize,guard_libraries,lower_to_library,legalize_ops";
 /// The same by way of functions.
-const COMPOSITE: &str = "cuda/lift_lambdas,normalize,fuse_ops_by_pattern,merge_composite_functions,\
+const COMPOSITE: &str = "cuda/lift_lambdas,normalize,guard_libraries,fuse_ops_by_pattern,merge_composite_functions,\
                          run_codegen";
 
 fn main() {

@@ -46,6 +46,10 @@ const fn sequence(
 const TUNING: &str =
     "schedules are chosen by rules, and `relax tune` measures products of a module file";
 
+/// Patterns that match for some dims only get a version for those first.
+const BYOC: &[&str] =
+    &["guard_libraries", "fuse_ops_by_pattern", "merge_composite_functions", "run_codegen"];
+
 /// Every pass of the note, in its order.
 pub static NOTE: &[NotePass] = &[
     one("P0", "Normalize", "normalize"),
@@ -60,7 +64,7 @@ pub static NOTE: &[NotePass] = &[
     one("P1", "AnnotateTIROpPattern", "annotate_tir_op_pattern"),
     one("P1", "FuseOps", "fuse_ops"),
     one("P1", "FuseTIR", "fuse_tir"),
-    sequence("P1", "BYOC", &["fuse_ops_by_pattern", "merge_composite_functions", "run_codegen"]),
+    sequence("P1", "BYOC", BYOC),
     one("P1", "FuseOpsByPattern", "fuse_ops_by_pattern"),
     one("P1", "MergeCompositeFunctions", "merge_composite_functions"),
     one("P1", "RunCodegen", "run_codegen"),
@@ -176,7 +180,8 @@ mod tests {
         let fusion = ["annotate_tir_op_pattern", "fuse_ops", "fuse_tir"];
         assert_eq!(names("fusion"), fusion);
         assert_eq!(names("Fusion"), fusion);
-        let byoc = ["fuse_ops_by_pattern", "merge_composite_functions", "run_codegen"];
+        let byoc =
+            ["guard_libraries", "fuse_ops_by_pattern", "merge_composite_functions", "run_codegen"];
         assert_eq!(names("byoc"), byoc);
     }
 

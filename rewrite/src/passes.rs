@@ -16,6 +16,7 @@ pub mod fuse_ops;
 pub mod fuse_ops_by_pattern;
 pub mod fuse_tir;
 pub mod guard_constraints;
+pub mod guard_libraries;
 pub mod inline_buffers;
 pub mod inline_private_functions;
 pub mod legalize_ops;

@@ -9,6 +9,7 @@ use relax_lower::scheduled::ScheduledModule;
 use relax_rewrite::pass::{Settings, Target};
 use relax_rewrite::passes::fuse_ops::PRIMITIVE;
 use relax_rewrite::passes::fuse_ops_by_pattern::{self, COMPOSITE};
+use relax_rewrite::passes::guard_libraries;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -61,7 +62,8 @@ pub fn lower_for_cuda(
         run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
     };
     let optimized = pass(module, &PIPELINE.to(Phase::P1))?;
-    let matched = pass(&optimized, &Route::Passes(vec![&fuse_ops_by_pattern::PASS]))?;
+    let match_library = vec![&guard_libraries::PASS, &fuse_ops_by_pattern::PASS];
+    let matched = pass(&optimized, &Route::Passes(match_library))?;
     lower(&as_programs(matched))
 }
 

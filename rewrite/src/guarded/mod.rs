@@ -1,9 +1,11 @@
 //! Versions of a function behind guards: a private function for the dims at which a guard holds, which declares it, and
 //! the function that compares dims and calls one of them. Which guards there are others decide: where a form of
-//! its calls is cheap ([`crate::saturation`]), where operators have a value ([`crate::passes::guard_constraints`]).
+//! its calls is cheap ([`crate::saturation`]), where operators have a value ([`crate::passes::guard_constraints`]), where a library
+//! computes something ([`crate::passes::guard_libraries`]).
 
 pub(crate) mod choose;
 pub(crate) mod specialize;
+pub(crate) mod version;
 
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;

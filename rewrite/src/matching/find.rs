@@ -26,6 +26,8 @@ pub(crate) struct Match {
     pub(crate) operands: Vec<Atom>,
     /// Places of its calls in the block, the last one gives its value.
     pub(crate) members: BTreeSet<usize>,
+    /// Conditions on dims that are not decided.
+    pub(crate) open: Vec<Claim>,
 }
 
 impl Match {
@@ -44,15 +46,34 @@ pub(crate) struct Around<'a, 't> {
     pub(crate) facts: &'a mut dyn Facts,
 }
 
+/// Which matches are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Those whose conditions are all proved.
+    Proved,
+    /// Those with conditions that hold for some dims, too.
+    Possible,
+}
+
 /// Matches in a block that have no call in common, the outermost first.
 pub(crate) fn find(rules: &[Rule], block: &Block, around: &mut Around) -> Vec<Match> {
+    matches(rules, block, Wanted::Proved, around)
+}
+
+/// The same with conditions on dims that are not decided: each match says which.
+pub(crate) fn find_possible(rules: &[Rule], block: &Block, around: &mut Around) -> Vec<Match> {
+    matches(rules, block, Wanted::Possible, around)
+}
+
+fn matches(rules: &[Rule], block: &Block, wanted: Wanted, around: &mut Around) -> Vec<Match> {
     let BlockKind::Dataflow { outputs } = &block.kind else { return Vec::new() };
     let search = Search::of(block, outputs);
     let (mut taken, mut found) = (BTreeSet::new(), Vec::new());
     for at in (0..block.bindings.len()).rev().filter(|_| !rules.is_empty()) {
         let matched = rules.iter().find_map(|rule| {
             let matched = search.rule(rule, at, around)?;
-            matched.members.is_disjoint(&taken).then_some(matched)
+            let fits = wanted == Wanted::Possible || matched.open.is_empty();
+            (fits && matched.members.is_disjoint(&taken)).then_some(matched)
         });
         if let Some(matched) = matched {
             taken.extend(&matched.members);
@@ -108,9 +129,10 @@ impl<'b> Search<'b> {
         let total = state.members.iter().all(|&member| {
             around.traps.is_removable(around.function, &self.block.bindings[member])
         });
-        if !total || !self.conditions(rule, &state, around) {
+        if !total {
             return None;
         }
+        let open = self.conditions(rule, &state, around)?;
         let mut names = Vec::new();
         operands(&rule.root, &mut names);
         let operands = names.iter().map(|name| state.operands.get(name).cloned());
@@ -118,14 +140,24 @@ impl<'b> Search<'b> {
             function: rule.function.clone(),
             operands: operands.collect::<Option<_>>()?,
             members: state.members,
+            open,
         })
     }
 
-    fn conditions(&self, rule: &Rule, state: &State, around: &mut Around) -> bool {
+    /// The conditions that are not decided; none where one does not hold.
+    fn conditions(&self, rule: &Rule, state: &State, around: &mut Around) -> Option<Vec<Claim>> {
         let known = state.operands.iter();
         let types: BTreeMap<&Name, TensorType> =
             known.filter_map(|(name, atom)| Some((name, tensor(atom, around)?))).collect();
-        rule.conditions.iter().all(|condition| holds(condition, &types, around.facts))
+        let mut open = Vec::new();
+        for condition in &rule.conditions {
+            match holds(condition, &types, around.facts) {
+                Verdict::Holds => {}
+                Verdict::Open(claim) => open.push(claim),
+                Verdict::Fails => return None,
+            }
+        }
+        Some(open)
     }
 
     fn node(&self, node: &Node, atom: &Atom, mut state: State) -> Option<State> {
@@ -224,20 +256,30 @@ pub(crate) fn conditions_hold(rule: &Rule, found: &[Annotation], facts: &mut dyn
     operands(&rule.root, &mut names);
     let tensors = found.iter().filter_map(Annotation::as_tensor).cloned();
     let types: BTreeMap<&Name, TensorType> = names.iter().zip(tensors).collect();
-    rule.conditions.iter().all(|condition| holds(condition, &types, facts))
+    let mut all = rule.conditions.iter();
+    all.all(|condition| matches!(holds(condition, &types, facts), Verdict::Holds))
 }
 
-/// Whether a condition is known to hold: what is not decided does not match.
+/// What is known of a condition.
+enum Verdict {
+    Holds,
+    /// It depends on dims.
+    Open(Claim),
+    /// It does not, or nothing is known of what it is about.
+    Fails,
+}
+
 fn holds(
     condition: &Condition,
     types: &BTreeMap<&Name, TensorType>,
     facts: &mut dyn Facts,
-) -> bool {
+) -> Verdict {
     let operand = |name: &Name| types.get(name).cloned();
     match condition {
-        Condition::OneOf(name, dtypes) => {
-            operand(name).and_then(|found| found.dtype).is_some_and(|own| dtypes.contains(&own))
-        }
+        Condition::OneOf(name, dtypes) => match operand(name).and_then(|found| found.dtype) {
+            Some(own) if dtypes.contains(&own) => Verdict::Holds,
+            _ => Verdict::Fails,
+        },
         Condition::Compare(left, comparison, right) => {
             let side = |side: &Side| match side {
                 Side::Int(value) => Some(Dim::Int(*value)),
@@ -250,7 +292,7 @@ fn holds(
                     dims.get(relax_semantics::ops::normalize_axis(*axis, dims.len())?).cloned()
                 }
             };
-            let Some((a, b)) = side(left).zip(side(right)) else { return false };
+            let Some((a, b)) = side(left).zip(side(right)) else { return Verdict::Fails };
             let claim = match comparison {
                 Comparison::Equal => Claim::new(a, Relation::Equal, b),
                 Comparison::NotEqual => Claim::new(a, Relation::NotEqual, b),
@@ -259,7 +301,11 @@ fn holds(
                 Comparison::Greater => Claim::new(b, Relation::Less, a),
                 Comparison::AtLeast => Claim::new(b, Relation::AtMost, a),
             };
-            is_proved(facts, &claim)
+            match (is_proved(facts, &claim), claim.vars().is_empty()) {
+                (true, _) => Verdict::Holds,
+                (false, true) => Verdict::Fails,
+                (false, false) => Verdict::Open(claim),
+            }
         }
     }
 }
