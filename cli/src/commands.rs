@@ -19,6 +19,7 @@ mod fuzz;
 mod import;
 mod kept;
 mod kernel_check;
+mod numerics;
 mod ops;
 mod opt;
 mod prove;

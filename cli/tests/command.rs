@@ -2,6 +2,8 @@
 //! `tests/cmd/`. `TRYCMD=overwrite cargo test -p relax-cli --test command` rewrites them.
 
 mod compiler;
+#[path = "command/deployed.rs"]
+mod deployed;
 mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;

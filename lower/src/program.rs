@@ -103,7 +103,7 @@ pub fn lower_program(module: &Module, around: &Around<'_>) -> Result<Image, Unsu
         signatures: relax_program::frontend::print(&signatures(around.signatures)),
         programs: relax_program::frontend::print(&programs),
         source_name: around.source.name.clone(),
-        kernel_check: None,
+        ..Metadata::default()
     };
     let source = around.source.text.clone();
     Ok(Image { program, data, metadata, source, ..Image::default() })

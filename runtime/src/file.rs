@@ -17,7 +17,7 @@
 mod sections;
 
 use crate::mapping::Mapping;
-use crate::program::{KernelCheck, Metadata, Program};
+use crate::program::{Metadata, Program};
 use sections::{Kind, read, write};
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,7 +70,7 @@ pub struct ModuleFile {
     mapping: Arc<Mapping>,
     kernels: usize,
     hosts: Vec<String>,
-    check: Option<KernelCheck>,
+    metadata: Metadata,
 }
 
 /// Why bytes are no module that can be run here.
@@ -174,8 +174,8 @@ impl ModuleFile {
         let mapping = mapped(path)?;
         let Parts { program, metadata, .. } = Parts::of(&mapping)?;
         let hosts = program.host_functions().into_iter().map(str::to_owned).collect();
-        let (kernels, check) = (program.kernels.len(), metadata.kernel_check);
-        Ok(Self { mapping, kernels, hosts, check })
+        let kernels = program.kernels.len();
+        Ok(Self { mapping, kernels, hosts, metadata })
     }
 
     /// All of it.
@@ -196,10 +196,10 @@ impl ModuleFile {
         self.hosts.iter().any(|host| host == name)
     }
 
-    /// Results of the kernel check; `None` where there was none.
+    /// Numerics, results of the kernel check, and other facts.
     #[must_use]
-    pub fn kernel_check(&self) -> Option<&KernelCheck> {
-        self.check.as_ref()
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 }
 

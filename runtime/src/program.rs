@@ -160,6 +160,33 @@ pub struct Metadata {
     pub source_name: String,
     /// Results of the kernel check; `None` where there was none.
     pub kernel_check: Option<KernelCheck>,
+    /// What kernels may do with sums of floats.
+    pub numerics: Numerics,
+    /// How many kernels call functions that are right within some units in the last place only.
+    pub rounded: u64,
+    /// Values that were built in, by the names under which they are stored: a digest of dtype, dims and elements.
+    pub weights: Vec<(String, [u8; 32])>,
+}
+
+/// What kernels may do with sums of floats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Numerics {
+    /// They are formed in the order and dtype of the text.
+    #[default]
+    Exact,
+    /// They are formed in any order, and those of f32 in f32.
+    Reassociated,
+}
+
+impl Numerics {
+    /// The word for tools.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Reassociated => "reassociated",
+        }
+    }
 }
 
 /// Results of the kernel check: when kernels are compiled, each is compared with the interpreter of its tensor program.

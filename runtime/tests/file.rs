@@ -64,10 +64,12 @@ fn messages_name_what_is_wrong() {
 #[test]
 fn another_version_is_told_apart_from_damage() {
     let mut bytes = image().to_bytes();
-    bytes[8..12].copy_from_slice(&(VERSION + 1).to_le_bytes());
-    let crc = crc32fast::hash(&bytes[..28]);
-    bytes[28..32].copy_from_slice(&crc.to_le_bytes());
-    assert_eq!(Image::from_bytes(&bytes), Err(LoadError::Version { found: VERSION + 1 }));
+    for found in (1..VERSION).chain([VERSION + 1]) {
+        bytes[8..12].copy_from_slice(&found.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..28]);
+        bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Image::from_bytes(&bytes), Err(LoadError::Version { found }));
+    }
 }
 
 /// Code that was changed and has the checksums of the change: it is refused, or runs to some end.

@@ -13,14 +13,15 @@ pub use route::{lower_for_cpu, lower_packed_for_cpu};
 
 use checked_object::Unit;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Options, Source, print_c};
+use relax_emit::{Options, Source, Sums, print_c};
 use relax_lower::maybe_uninit::maybe_uninitialized;
-use relax_lower::program::{Around, Unsupported, buffer_elements, lower_program};
+use relax_lower::program::{Around, Unsupported, buffer_elements, kernels, lower_program};
 use relax_runtime::file::Image;
-use relax_runtime::program::{Site, Watched};
+use relax_runtime::program::{Numerics, Site, Watched};
 use relax_runtime::{Span, host_target};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
+use relax_tir::analysis::bit_exact::is_bit_exact;
 use relax_tir::analysis::definite_init::summary_of_parameters;
 use thiserror::Error;
 
@@ -57,7 +58,7 @@ pub enum BuildError {
 }
 
 /// A module file for the processor at hand. `options` say what its kernels may do with sums of floats, and how products
-/// are cut. The results of the kernel check stand in its metadata.
+/// are cut. The numerics and the results of the kernel check stand in its metadata.
 ///
 /// # Errors
 /// What the machine or the target has no code for; a compiler that is missing or fails; a kernel that fails the check.
@@ -69,11 +70,18 @@ pub fn build_cpu<'t>(
     check: KernelCheck,
 ) -> Result<Image, BuildError> {
     let mut image = lower_program(module, around).map_err(BuildError::Program)?;
+    let options = options.into();
+    image.metadata.numerics = match options.sums {
+        Sums::Exact => Numerics::Exact,
+        Sums::AnyOrder => Numerics::Reassociated,
+    };
+    let rounded = kernels(module).into_iter().filter(|kernel| !is_bit_exact(kernel)).count();
+    image.metadata.rounded = rounded as u64;
     if image.program.kernels.is_empty() {
         return Ok(image);
     }
     let watched = maybe_uninitialized(module, summary_of_parameters);
-    let options = Options { watched: Some(&watched), ..options.into() };
+    let options = Options { watched: Some(&watched), ..options };
     let source = print_c(module, &mut Prover::new(), options);
     attach(&mut image, &source, module)?;
     let unit = Unit { module, source: &source, sums: options.sums, compiler, cache };

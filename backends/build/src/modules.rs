@@ -4,7 +4,9 @@
 //! checksums and counts as none. The folder is bounded: what was not used for longest goes first.
 
 use relax_cpu::scratch::{Orphans, Scratch, sweep, unique};
+use relax_program::tensor_files::{Stored, encode_safetensors};
 use relax_runtime::file::Image;
+use relax_semantics::tensor::Tensor;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,20 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Of the dtype, the dims and the elements of a tensor.
+    ///
+    /// # Errors
+    /// A tensor that cannot be stored.
+    pub fn of_tensor(tensor: &Tensor) -> Result<Self, String> {
+        Ok(Self::of(&encode_safetensors(&[("tensor", Stored::Tensor(tensor.clone()))])?))
+    }
+
+    /// As a module file has it.
+    #[must_use]
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
     }
 
     /// Of a file, which is read in pieces.

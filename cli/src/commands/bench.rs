@@ -4,13 +4,14 @@ use super::calls::Calls;
 use super::import::is_model;
 use super::kernel_check;
 use super::load;
+use super::numerics;
 use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
     refuse_module,
 };
 use crate::args::{BenchArgs, RunArgs, Target};
 use crate::exit::{Exit, Outcome};
-use crate::files::is_module;
+use crate::files::{is_module, shown_name};
 use crate::terminal::Terminal;
 use relax_semantics::stop::Stop;
 use std::time::{Duration, Instant};
@@ -66,6 +67,9 @@ fn as_run(args: &BenchArgs) -> RunArgs {
 
 fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
+    if args.backend == Target::Cpu {
+        numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
+    }
     // The first call also warms caches; what stops, stops here.
     if let Err(stop) = prepared.call()? {
         return stopped(&stop, &prepared, terminal);

@@ -8,13 +8,16 @@ use super::import;
 use super::kept::{Kept, Parameters};
 use super::kernel_check;
 use super::load;
+use super::numerics;
 use super::opt::failed_run;
 use super::tune::given;
-use crate::args::{BuildArgs, Target};
+use crate::args::{BuildArgs, Format, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_module;
 use crate::terminal::Terminal;
-use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
+use relax_build::{
+    BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu,
+};
 use relax_cpu::Compiler;
 use relax_emit::tiles::Table;
 use relax_emit::{Options, Sums};
@@ -29,13 +32,14 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
-use relax_runtime::program::KernelCheck as Results;
+use relax_runtime::program::Metadata;
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_validation::certificate::Header;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,7 +70,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(file) = known.filter(|file| !file.calls_host(RUN_OPERATOR)) {
         write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
         let size = Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0 };
-        return written(args, &size, file.kernel_check(), terminal);
+        return written(args, &size, file.metadata(), terminal);
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
@@ -165,29 +169,28 @@ fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
         Ok(())
     })?;
     let size = Size { bytes, kernels: made.image.program.kernels.len(), fallbacks: made.fallbacks };
-    written(args, &size, made.image.metadata.kernel_check.as_ref(), terminal)
+    written(args, &size, &made.image.metadata, terminal)
 }
 
-fn written(
-    args: &BuildArgs,
-    size: &Size,
-    check: Option<&Results>,
-    terminal: &mut Terminal,
-) -> Outcome {
+fn written(args: &BuildArgs, size: &Size, metadata: &Metadata, terminal: &mut Terminal) -> Outcome {
     let Size { bytes, kernels, fallbacks } = size;
     let interpreted = match fallbacks {
         0 => String::new(),
         1 => ", 1 call interpreted".to_owned(),
         more => format!(", {more} calls interpreted"),
     };
+    let check = metadata.kernel_check.as_ref();
     kernel_check::warn(check, terminal);
     let name = args.output.display();
-    let numerics = match args.numerics.sums() {
-        Sums::Exact => "exact",
-        Sums::AnyOrder => "float sums reassociated",
-    };
+    let numerics = numerics::words(metadata);
     terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels, {numerics}{interpreted}"));
     kernel_check::summary(check, *kernels, terminal)?;
+    if terminal.format == Format::Json {
+        let mut facts = numerics::object(&name.to_string(), *kernels, metadata);
+        facts["bytes"] = json!(bytes);
+        facts["interpreted_calls"] = json!(fallbacks);
+        terminal.result(&format!("{facts}\n"))?;
+    }
     Ok(Exit::Fine)
 }
 
@@ -222,7 +225,7 @@ pub(super) fn image(
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let image = build_cpu(&module, &around, options, (&compiler, cache), bound.check).map_err(
+    let mut image = build_cpu(&module, &around, options, (&compiler, cache), bound.check).map_err(
         |error| match error {
             BuildError::Program(unsupported) => {
                 let (line, _) = program.source.line_column(unsupported.span.start);
@@ -235,7 +238,19 @@ pub(super) fn image(
             other => Failure::missing(other),
         },
     )?;
+    if bound.binds {
+        image.metadata.weights = digests(&bound.params)?;
+    }
     Ok(Ok(image))
+}
+
+/// By which values that are given later are compared with those that were built in.
+fn digests(params: &BTreeMap<Name, Tensor>) -> Result<Vec<(String, [u8; 32])>, Failure> {
+    let digest = |(name, tensor): (&Name, &Tensor)| {
+        let digest = Digest::of_tensor(tensor).map_err(Failure::usage)?;
+        Ok((name.to_string(), digest.bytes()))
+    };
+    params.iter().map(digest).collect()
 }
 
 /// The values that a text has still, beside those that were made for it.

@@ -7,9 +7,10 @@ use super::super::constants::{
 };
 use super::super::kept::{Kept, Parameters};
 use super::super::kernel_check;
+use super::super::numerics;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
-use crate::args::RunArgs;
+use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
@@ -63,6 +64,10 @@ pub(super) fn prepare_with(
 
 pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
+    // Modules of devices do not record theirs.
+    if matches!(args.backend, Backend::Interp | Backend::Cpu) {
+        numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
+    }
     let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
     if let Some((_, calls)) = &calls {
         prepared.module.watch(Box::new(calls.clone()));
