@@ -382,12 +382,13 @@ pub(crate) enum MemoryFormat {
 /// Compare programs or backends on random dims and inputs
 ///
 /// Without --against, compares the program with its printed form parsed again, bit for bit, or the interpreter with what
-/// `relax build` makes for a --backend, within the bound on rounding errors. With --against, floats are compared within
-/// the tolerance of their dtype. Constants `param(...)` get random values. The exit code is 1 for a difference, and 5
-/// when no values were compared.
+/// `relax build` makes for a --backend, within the bound on rounding errors. A module file is compared with the
+/// interpreter on the source in it, with the numerics that it was built with. With --against, floats are compared within
+/// the tolerance of their dtype. Constants `param(...)` get random values where --params has none. The exit code is 1 for
+/// a difference, and 5 when no values were compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// The program
+    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
     /// A program with functions of the same names
     #[arg(long, value_name = "FILE")]
@@ -398,6 +399,9 @@ pub(crate) struct DiffArgs {
     /// Only this function
     #[arg(long)]
     pub(crate) entry: Option<String>,
+    /// A safetensors file with external constants and parameters; a module file needs the weights that it was built with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
     /// Cases for each function
     #[arg(long, default_value_t = 100)]
     pub(crate) cases: u32,

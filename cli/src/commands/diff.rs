@@ -3,35 +3,37 @@
 //! A case draws dims for the variables of the signature, then data. Both routes must give the same
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
+mod routes;
+mod subject;
+
 use super::kernel_check;
 use super::load;
 use super::opt::failed_run;
-use super::run::{called, compiled};
+use super::run::compiled;
 use super::unknown::unknown;
-use crate::args::{Backend, DiffArgs};
+use crate::args::{Backend, DiffArgs, Format};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use relax_emit::Sums;
-use relax_program::compare::{Relation, compare};
+use relax_program::compare::Relation;
 use relax_program::externals::externals;
-use relax_program::frontend::{RunOptions, print_and_parse, run};
-use relax_program::reals::{
-    Results, agree, largest_magnitude, widened, widened_value, widened_values,
-};
-use relax_program::rounding::{
-    Precision, Rounding, Verdict, compare_rounded, perturbed_value, perturbed_values,
-};
-use relax_program::signature::{Dims, random_dims, random_value};
+use relax_program::frontend::{Program, print_and_parse};
+use relax_program::reals::widened;
+use relax_program::rounding::{Precision, Rounding, perturbed_values};
+use relax_program::signature::{Dims, random_value};
 use relax_program::spec::{Typing, literal};
-use relax_runtime as machine;
+use relax_runtime::program::{Metadata, Numerics};
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
+use routes::{Difference, Other, Routes};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use subject::{Subject, subject};
 
 /// Bytes of one random tensor.
 const MAX_BYTES: u64 = 64 << 20;
@@ -39,33 +41,6 @@ const MAX_BYTES: u64 = 64 << 20;
 const INTS: std::ops::RangeInclusive<i64> = -4..=4;
 /// Steps of one run: a random loop must end.
 const MAX_STEPS: u64 = 200_000_000;
-
-/// Two programs that shall mean the same.
-struct Routes {
-    left: Module,
-    other: Other,
-    seed: u64,
-    cases: u32,
-    externals: Arc<BTreeMap<Name, Tensor>>,
-}
-
-/// The second program.
-enum Other {
-    /// Run by the interpreter.
-    Text {
-        module: Module,
-        relation: Relation,
-        /// Both in f64, where they may round in different places.
-        wide: Option<(Module, Module)>,
-    },
-    /// The first one, compiled.
-    Compiled {
-        module: Box<machine::Module>,
-        rounding: Rounding,
-        /// The constants, each off by a rounding error.
-        perturbed: Arc<BTreeMap<Name, Tensor>>,
-    },
-}
 
 /// What became of the cases.
 #[derive(Default)]
@@ -81,64 +56,122 @@ struct Tally {
 }
 
 pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
-    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    let (right, relation) = match &args.against {
-        Some(path) => {
-            let Some(other) = load(path, terminal)? else { return Ok(Exit::Wrong) };
-            (other.module, Relation::Close)
-        }
-        None => match print_and_parse(&program.module) {
-            Ok(printed) => (printed.module, Relation::Equal),
-            Err(why) => {
-                terminal.result(&format!("different: {why}\n"))?;
-                return Ok(Exit::Wrong);
-            }
-        },
+    let Some(subject) = subject(args, terminal)? else { return Ok(Exit::Wrong) };
+    let (routes, names) = match routes(args, subject, terminal)? {
+        Ok(routes) => routes,
+        Err(exit) => return Ok(exit),
     };
-    let externals = Arc::new(random_externals(&[&program.module, &right], args.seed)?);
-    let backend = args.backend.filter(|backend| *backend != Backend::Interp);
-    let numerics = (args.numerics.sums(), args.kernel_check.policy());
-    if backend.is_none() {
-        args.numerics.refuse("is for compiled code: give a --backend")?;
-    }
-    let compiled = match backend {
-        None => None,
-        Some(backend) => match compiled(&program, backend, &externals, numerics)? {
-            Ok(module) => {
-                kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
-                Some(module)
-            }
-            Err(failed) => return failed_run(&failed, &program, terminal),
-        },
-    };
-    let names = functions(&program.module, &right, args.entry.as_deref())?;
-    let (seed, cases) = (args.seed, args.cases);
-    let (left, perturbed) = (program.module, Arc::new(perturbed_values(&externals)));
-    let other = match compiled {
-        Some(module) => {
-            let precision = Precision::of(&left);
-            let rounding = match args.numerics.sums() {
-                Sums::Exact => Rounding::Functions(precision),
-                Sums::AnyOrder => Rounding::Sums(precision),
-            };
-            Other::Compiled { module: Box::new(module), rounding, perturbed }
-        }
-        None => {
-            let is_close = relation == Relation::Close;
-            let wide = is_close.then(|| widened(&left).zip(widened(&right))).flatten();
-            Other::Text { module: right, relation, wide }
-        }
-    };
-    let routes = Routes { left, other, seed, cases, externals };
     let mut tally = Tally::default();
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
-            terminal.result(&difference)?;
+            let text = match terminal.format {
+                Format::Text => describe(&routes.left, &difference),
+                Format::Json => format!("{}\n", object(&routes.left, &difference)),
+            };
+            terminal.result(&text)?;
             return Ok(Exit::Wrong);
         }
     }
-    terminal.result(&tally.text())?;
+    let text = match terminal.format {
+        Format::Text => tally.text(),
+        Format::Json => format!("{}\n", tally.object()),
+    };
+    terminal.result(&text)?;
     Ok(if tally.compared == 0 { Exit::Vacuous } else { Exit::Fine })
+}
+
+/// Both programs, and the functions to compare; the inner error is what was shown already.
+fn routes(
+    args: &DiffArgs,
+    subject: Subject,
+    terminal: &mut Terminal,
+) -> Result<Result<(Routes, Vec<Name>), Exit>, Failure> {
+    let Subject { program, externals: given, known, file, inputs } = subject;
+    let entry = args.entry.as_deref();
+    let (seed, cases) = (args.seed, args.cases);
+    if let Some((module, offered)) = file {
+        let names = functions(&program.module, &offered, entry)?;
+        let externals = Arc::new(given);
+        let left = program.module;
+        kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
+        let rounding = rounding(&left, module.metadata());
+        let perturbed = Arc::new(perturbed_values(&externals));
+        let other = Other::Compiled { module, rounding, perturbed };
+        return Ok(Ok((Routes { left, other, seed, cases, externals, known, inputs }, names)));
+    }
+    let backend = args.backend.filter(|backend| *backend != Backend::Interp);
+    if backend.is_none() {
+        args.numerics.refuse("is for compiled code: give a --backend")?;
+    }
+    let (right, relation) = match right(args, &program, terminal)? {
+        Ok(right) => right,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let externals = Arc::new(all_externals(given, &[&program.module, &right], seed)?);
+    let names = functions(&program.module, &right, entry)?;
+    let other = match backend {
+        Some(backend) => match of_backend(args, &program, backend, &externals, terminal)? {
+            Ok(other) => other,
+            Err(exit) => return Ok(Err(exit)),
+        },
+        None => {
+            let is_close = relation == Relation::Close;
+            let wide = is_close.then(|| widened(&program.module).zip(widened(&right))).flatten();
+            Other::Text { module: right, relation, wide }
+        }
+    };
+    let left = program.module;
+    Ok(Ok((Routes { left, other, seed, cases, externals, known, inputs }, names)))
+}
+
+/// The other text: a file, or the same one printed.
+fn right(
+    args: &DiffArgs,
+    program: &Program,
+    terminal: &mut Terminal,
+) -> Result<Result<(Module, Relation), Exit>, Failure> {
+    if let Some(path) = &args.against {
+        let other = load(path, terminal)?;
+        return Ok(other.map(|other| (other.module, Relation::Close)).ok_or(Exit::Wrong));
+    }
+    match print_and_parse(&program.module) {
+        Ok(printed) => Ok(Ok((printed.module, Relation::Equal))),
+        Err(why) => {
+            terminal.result(&format!("different: {why}\n"))?;
+            Ok(Err(Exit::Wrong))
+        }
+    }
+}
+
+fn of_backend(
+    args: &DiffArgs,
+    program: &Program,
+    backend: Backend,
+    externals: &Arc<BTreeMap<Name, Tensor>>,
+    terminal: &mut Terminal,
+) -> Result<Result<Other, Exit>, Failure> {
+    let numerics = (args.numerics.sums(), args.kernel_check.policy());
+    let module = match compiled(program, backend, externals, numerics)? {
+        Ok(module) => module,
+        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
+    };
+    kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
+    let rounding = match (backend, args.numerics.sums()) {
+        (Backend::Cpu, _) => rounding(&program.module, module.metadata()),
+        (_, Sums::Exact) => Rounding::Functions(Precision::of(&program.module)),
+        (_, Sums::AnyOrder) => Rounding::Sums(Precision::of(&program.module)),
+    };
+    let perturbed = Arc::new(perturbed_values(externals));
+    Ok(Ok(Other::Compiled { module: Box::new(module), rounding, perturbed }))
+}
+
+/// What a module for the processor may round.
+fn rounding(program: &Module, metadata: &Metadata) -> Rounding {
+    match (metadata.numerics, metadata.rounded) {
+        (Numerics::Reassociated, _) => Rounding::Sums(Precision::of(program)),
+        (Numerics::Exact, 0) => Rounding::Nothing,
+        (Numerics::Exact, _) => Rounding::Functions(Precision::of(program)),
+    }
 }
 
 /// The functions that both have.
@@ -159,9 +192,16 @@ fn functions(left: &Module, right: &Module, entry: Option<&str>) -> Result<Vec<N
     }
 }
 
-fn random_externals(modules: &[&Module], seed: u64) -> Result<BTreeMap<Name, Tensor>, Failure> {
-    let mut values = BTreeMap::new();
-    for (name, annotations) in modules.iter().flat_map(|module| externals(module)) {
+/// Constants of a file, and random ones where it has none.
+fn all_externals(
+    given: BTreeMap<Name, Tensor>,
+    modules: &[&Module],
+    seed: u64,
+) -> Result<BTreeMap<Name, Tensor>, Failure> {
+    let wanted = modules.iter().flat_map(|module| externals(module));
+    let wanted: Vec<_> = wanted.filter(|(name, _)| !given.contains_key(name)).collect();
+    let mut values = given;
+    for (name, annotations) in wanted {
         for annotation in annotations {
             let mut random = Random::new(seed, &name);
             match random_value(&annotation, &Dims::new(), &mut random, &INTS, MAX_BYTES) {
@@ -174,144 +214,81 @@ fn random_externals(modules: &[&Module], seed: u64) -> Result<BTreeMap<Name, Ten
     Ok(values)
 }
 
-impl Routes {
-    /// The first difference, as text.
-    fn function(&self, name: &Name, tally: &mut Tally) -> Option<String> {
-        let function = self.left.function(name)?;
-        (0..self.cases).find_map(|case| {
-            let mut random = Random::new(self.seed, &format!("{name}/{case}"));
-            let dims = random_dims(function, &mut random);
-            let Ok(arguments) = arguments(function, &dims, &mut random) else {
-                tally.rejected += 1;
-                return None;
-            };
-            let why = self.case(name, &arguments, tally).err()?;
-            Some(describe(function, case, &dims, &arguments, &why))
-        })
-    }
-
-    fn case(&self, name: &Name, arguments: &[Value], tally: &mut Tally) -> Result<(), String> {
-        let options = RunOptions {
-            externals: self.externals.clone(),
-            steps: Some(MAX_STEPS),
-            ..RunOptions::default()
-        };
-        let left = run(&self.left, name, arguments.to_vec(), &options).result;
-        let right = match &self.other {
-            Other::Compiled { module, .. } => called(module, name, arguments),
-            Other::Text { module, .. } => run(module, name, arguments.to_vec(), &options).result,
-        };
-        match (left, right) {
-            (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
-                tally.exhausted += 1;
-            }
-            (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
-                tally.unsupported += 1;
-            }
-            (Ok(left), Ok(right)) => {
-                self.values(name, arguments, (&left, &right), tally)?;
-            }
-            (Err(Stop::Trap(left)), Err(Stop::Trap(right))) => {
-                tally.trapped += 1;
-                if left.id != right.id {
-                    return Err(format!("one stops with {}, the other with {}", left.id, right.id));
-                }
-            }
-            (Ok(_), Err(stop)) => return Err(format!("only the second stops: {stop}")),
-            (Err(stop), Ok(_)) => return Err(format!("only the first stops: {stop}")),
-        }
-        Ok(())
-    }
+/// A value as the command line takes it; one that is too long, as its annotation.
+fn shown(value: &Value) -> String {
+    const LONGEST: usize = 2000;
+    let shown = literal(value, Typing::Written).unwrap_or_else(|| value.kind().to_owned());
+    if shown.len() > LONGEST { value.annotation().to_string() } else { shown }
 }
 
-impl Routes {
-    /// Compares two results.
-    fn values(
-        &self,
-        name: &Name,
-        arguments: &[Value],
-        (left, right): (&Value, &Value),
-        tally: &mut Tally,
-    ) -> Result<(), String> {
-        match &self.other {
-            Other::Text { relation, wide, .. } => {
-                tally.compared += 1;
-                let Err(why) = compare(*relation, left, right) else { return Ok(()) };
-                self.as_reals(name, arguments, (left, right), wide.as_ref()).map_err(|more| {
-                    match more {
-                        Some(more) => format!("{why}; {more}"),
-                        None => why,
-                    }
-                })?;
-                tally.as_reals += 1;
-            }
-            Other::Compiled { rounding, perturbed, .. } => {
-                let options = RunOptions {
-                    externals: Arc::clone(perturbed),
-                    steps: Some(MAX_STEPS),
-                    ..RunOptions::default()
-                };
-                let inputs = largest_magnitude(arguments);
-                let perturbed = || {
-                    let arguments = arguments.iter().map(perturbed_value).collect();
-                    run(&self.left, name, arguments, &options).result.ok()
-                };
-                match compare_rounded(*rounding, (left, right), inputs, perturbed)? {
-                    Verdict::Near => tally.compared += 1,
-                    Verdict::IllConditioned => tally.ill_conditioned += 1,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether results are the same real numbers, each rounded on its way; if not, what more is to be said.
-    fn as_reals(
-        &self,
-        name: &Name,
-        arguments: &[Value],
-        rounded: (&Value, &Value),
-        wide: Option<&(Module, Module)>,
-    ) -> Result<(), Option<String>> {
-        compare(Relation::Shaped, rounded.0, rounded.1).map_err(|_| None)?;
-        let (left, right) = wide.ok_or(None)?;
-        let options = RunOptions {
-            externals: Arc::new(widened_values(&self.externals)),
-            steps: Some(MAX_STEPS),
-            ..RunOptions::default()
-        };
-        let inputs = largest_magnitude(arguments);
-        let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
-        let left = run(left, name, arguments.clone(), &options).result.map_err(|_| None)?;
-        let right = run(right, name, arguments, &options).result.map_err(|_| None)?;
-        agree(Results { rounded, wide: (&left, &right), inputs }).map_err(Some)
-    }
-}
-
-fn arguments(function: &Function, dims: &Dims, random: &mut Random) -> Result<Vec<Value>, String> {
-    let params = function.lambda.params.iter();
-    params
-        .map(|&id| random_value(function.param_annotation(id), dims, random, &INTS, MAX_BYTES))
-        .collect()
+/// The names of the parameters of the function that differs.
+fn params<'m>(left: &'m Module, difference: &Difference) -> Vec<&'m Name> {
+    let function = left.function(&difference.function);
+    let params = function
+        .iter()
+        .flat_map(|function| function.lambda.params.iter().map(|&id| &function.var(id).name));
+    params.collect()
 }
 
 /// Enough to run the case again.
-fn describe(function: &Function, case: u32, dims: &Dims, arguments: &[Value], why: &str) -> String {
+fn describe(left: &Module, difference: &Difference) -> String {
     use std::fmt::Write;
-    const LONGEST: usize = 2000;
-    let mut text = format!("different: `{}`, case {case}: {why}\n", function.name);
-    for (name, value) in dims {
+    let Difference { function, case, why, .. } = difference;
+    let mut text = format!("different: `{function}`, case {}: {why}\n", case.number);
+    for (name, value) in &case.dims {
         let _ = writeln!(text, "  {name} = {value}");
     }
-    for (&id, value) in function.lambda.params.iter().zip(arguments) {
-        let shown = literal(value, Typing::Written).unwrap_or_else(|| value.kind().to_owned());
-        let shown = if shown.len() > LONGEST { value.annotation().to_string() } else { shown };
-        let _ = writeln!(text, "  --input '{}={shown}'", function.var(id).name);
+    for (name, value) in params(left, difference).into_iter().zip(&case.arguments) {
+        let _ = writeln!(text, "  --input '{name}={}'", shown(value));
     }
     text
 }
 
+/// The same for tools.
+fn object(left: &Module, difference: &Difference) -> serde_json::Value {
+    let Difference { function, case, why, expected, found } = difference;
+    let result = |result: &Result<Value, Stop>| match result {
+        Ok(value) => json!({ "spec": shown(value) }),
+        Err(stop) => json!({ "stop": stop.to_string() }),
+    };
+    let inputs = params(left, difference).into_iter().zip(&case.arguments);
+    let inputs: Vec<_> = inputs
+        .map(|(name, value)| json!({ "name": name.as_str(), "spec": shown(value) }))
+        .collect();
+    let dims: BTreeMap<&str, i64> =
+        case.dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    json!({
+        "type": "diff",
+        "verdict": "different",
+        "function": function.as_str(),
+        "case": case.number,
+        "why": why,
+        "dims": dims,
+        "inputs": inputs,
+        "expected": result(expected),
+        "found": result(found),
+    })
+}
+
 impl Tally {
+    fn verdict(&self) -> &'static str {
+        if self.compared == 0 { "nothing compared" } else { "the same" }
+    }
+
+    fn object(&self) -> serde_json::Value {
+        json!({
+            "type": "diff",
+            "verdict": self.verdict(),
+            "compared": self.compared,
+            "as_reals": self.as_reals,
+            "ill_conditioned": self.ill_conditioned,
+            "trapped_alike": self.trapped,
+            "limits": self.exhausted,
+            "unsupported": self.unsupported,
+            "rejected": self.rejected,
+        })
+    }
+
     fn text(&self) -> String {
         let as_reals = match self.as_reals {
             0 => String::new(),
@@ -325,7 +302,7 @@ impl Tally {
                 format!("{count} ill-conditioned (rounding errors of the inputs change as much), ")
             }
         };
-        let verdict = if self.compared == 0 { "nothing compared" } else { "the same" };
+        let verdict = self.verdict();
         format!(
             "{verdict}: {} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, \
              {} unsupported, {} rejected (no inputs for the signature)\n",

@@ -204,7 +204,7 @@ pub(super) fn for_build(path: &Path, terminal: &mut Terminal) -> Result<Option<L
     };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Err(Failure::usage(format!(
-        "the model cannot be built as it is: {} {what}; make a program of it with `relax import {flag}` and build \
+        "the model cannot be compiled as it is: {} {what}; make a program of it with `relax import {flag}` and take \
          that",
         names.join(", ")
     )))

@@ -44,9 +44,15 @@ pub(in crate::commands) fn compiled(
             }
         }
     };
-    let Ok(mut module) = made else { return Ok(made) };
+    made.map_or_else(|failed| Ok(Err(failed)), |module| registered(module).map(Ok))
+}
+
+/// With the reference library.
+pub(in crate::commands) fn registered(
+    mut module: machine::Module,
+) -> Result<machine::Module, Failure> {
     register(&mut module, &ops::Limits::default(), &Printed::default()).map_err(Failure::usage)?;
-    Ok(Ok(module))
+    Ok(module)
 }
 
 /// What a function gives.

@@ -171,7 +171,7 @@ pub(in crate::commands) fn loaded<T>(
 }
 
 /// What the functions of a module file take.
-fn signatures(module: &Module, name: &str) -> Result<ir::Module, Failure> {
+pub(in crate::commands) fn signatures(module: &Module, name: &str) -> Result<ir::Module, Failure> {
     let text = module.metadata().signatures.as_str();
     let program = Program::load(Source::new("signatures", text));
     if program.has_errors() {

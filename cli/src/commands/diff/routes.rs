@@ -1,0 +1,257 @@
+//! The two routes of a comparison, and what becomes of a case on them.
+
+use super::subject::Known;
+use super::{INTS, MAX_BYTES, MAX_STEPS, Tally};
+use crate::commands::run::called;
+use relax_program::compare::{Relation, compare};
+use relax_program::frontend::{RunOptions, run};
+use relax_program::reals::{Results, agree, largest_magnitude, widened_value, widened_values};
+use relax_program::rounding::{Rounding, Verdict, compare_rounded, perturbed_value};
+use relax_program::signature::{Dims, bind, random_dims, random_value};
+use relax_runtime as machine;
+use relax_semantics::random::Random;
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::ir::{Function, Module};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Two programs that shall mean the same.
+pub(super) struct Routes {
+    pub(super) left: Module,
+    pub(super) other: Other,
+    pub(super) seed: u64,
+    pub(super) cases: u32,
+    pub(super) externals: Arc<BTreeMap<Name, Tensor>>,
+    pub(super) known: Known,
+    pub(super) inputs: Integers,
+}
+
+/// Which integers are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Integers {
+    /// Of either sign.
+    Signed,
+    /// In every second case only such as are indices of most tables: models look up what they are given.
+    OftenIndices,
+}
+
+impl Integers {
+    fn range(self, number: u32) -> std::ops::RangeInclusive<i64> {
+        if self == Self::OftenIndices && number % 2 == 1 { 0..=1 } else { INTS }
+    }
+}
+
+/// The second program.
+pub(super) enum Other {
+    /// Run by the interpreter.
+    Text {
+        module: Module,
+        relation: Relation,
+        /// Both in f64, where they may round in different places.
+        wide: Option<(Module, Module)>,
+    },
+    /// The first one, compiled.
+    Compiled {
+        module: Box<machine::Module>,
+        rounding: Rounding,
+        /// The constants, each off by a rounding error.
+        perturbed: Arc<BTreeMap<Name, Tensor>>,
+    },
+}
+
+/// The arguments of a call, and how they were drawn.
+pub(super) struct Case {
+    pub(super) number: u32,
+    pub(super) dims: Dims,
+    /// Of all parameters of the text.
+    pub(super) arguments: Vec<Value>,
+}
+
+/// A case in which the routes differ.
+pub(super) struct Difference {
+    pub(super) function: Name,
+    pub(super) case: Case,
+    pub(super) why: String,
+    pub(super) expected: Result<Value, Stop>,
+    pub(super) found: Result<Value, Stop>,
+}
+
+impl Routes {
+    /// The first difference.
+    pub(super) fn function(&self, name: &Name, tally: &mut Tally) -> Option<Difference> {
+        let function = self.left.function(name)?;
+        (0..self.cases).find_map(|number| {
+            let mut random = self.random(name, number);
+            let dims = random_dims(function, &mut random);
+            let Ok(case) = self.drawn(function, number, dims, &mut random) else {
+                tally.rejected += 1;
+                return None;
+            };
+            self.difference(function, case, tally)
+        })
+    }
+
+    /// The source of the data of a case.
+    fn random(&self, name: &Name, number: u32) -> Random {
+        Random::new(self.seed, &format!("{name}/{number}"))
+    }
+
+    /// Values for a signature: those of the file where it has some, random ones elsewhere.
+    fn drawn(
+        &self,
+        function: &Function,
+        number: u32,
+        drawn: Dims,
+        random: &mut Random,
+    ) -> Result<Case, String> {
+        let params = || function.lambda.params.iter();
+        let known = |id| self.known.of(&function.name, &function.var(id).name);
+        let mut dims = Dims::new();
+        for &id in params() {
+            if let Some(tensor) = known(id) {
+                let value = Value::Tensor(tensor.clone());
+                bind(function.param_annotation(id), &value, &mut dims);
+            }
+        }
+        for (name, value) in drawn {
+            dims.entry(name).or_insert(value);
+        }
+        let ints = self.inputs.range(number);
+        let arguments = params()
+            .map(|&id| match known(id) {
+                Some(tensor) => Ok(Value::Tensor(tensor.clone())),
+                None => {
+                    random_value(function.param_annotation(id), &dims, random, &ints, MAX_BYTES)
+                }
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Case { number, dims, arguments })
+    }
+
+    /// Runs a case on both routes.
+    fn difference(&self, function: &Function, case: Case, tally: &mut Tally) -> Option<Difference> {
+        let (expected, found) = self.results(function, &case.arguments);
+        let why = self.verdict(function, &case.arguments, (&expected, &found), tally).err()?;
+        let function = function.name.clone();
+        Some(Difference { function, case, why, expected, found })
+    }
+
+    fn results(
+        &self,
+        function: &Function,
+        arguments: &[Value],
+    ) -> (Result<Value, Stop>, Result<Value, Stop>) {
+        let options = RunOptions {
+            externals: self.externals.clone(),
+            steps: Some(MAX_STEPS),
+            ..RunOptions::default()
+        };
+        let name = &function.name;
+        let left = run(&self.left, name, arguments.to_vec(), &options).result;
+        let right = match &self.other {
+            Other::Compiled { module, .. } => {
+                let params = function.lambda.params.iter().map(|&id| &function.var(id).name);
+                let passed = params.zip(arguments);
+                let passed = passed.filter(|(param, _)| self.known.is_passed(name, param));
+                let passed: Vec<Value> = passed.map(|(_, value)| value.clone()).collect();
+                called(module, name, &passed)
+            }
+            Other::Text { module, .. } => run(module, name, arguments.to_vec(), &options).result,
+        };
+        (left, right)
+    }
+
+    fn verdict(
+        &self,
+        function: &Function,
+        arguments: &[Value],
+        results: (&Result<Value, Stop>, &Result<Value, Stop>),
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        match results {
+            (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => {
+                tally.exhausted += 1;
+            }
+            (Err(Stop::Unsupported(_)), _) | (_, Err(Stop::Unsupported(_))) => {
+                tally.unsupported += 1;
+            }
+            (Ok(left), Ok(right)) => {
+                self.values(&function.name, arguments, (left, right), tally)?;
+            }
+            (Err(Stop::Trap(left)), Err(Stop::Trap(right))) => {
+                tally.trapped += 1;
+                if left.id != right.id {
+                    return Err(format!("one stops with {}, the other with {}", left.id, right.id));
+                }
+            }
+            (Ok(_), Err(stop)) => return Err(format!("only the second stops: {stop}")),
+            (Err(stop), Ok(_)) => return Err(format!("only the first stops: {stop}")),
+        }
+        Ok(())
+    }
+
+    /// Compares two results.
+    fn values(
+        &self,
+        name: &Name,
+        arguments: &[Value],
+        (left, right): (&Value, &Value),
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        match &self.other {
+            Other::Text { relation, wide, .. } => {
+                tally.compared += 1;
+                let Err(why) = compare(*relation, left, right) else { return Ok(()) };
+                self.as_reals(name, arguments, (left, right), wide.as_ref()).map_err(|more| {
+                    match more {
+                        Some(more) => format!("{why}; {more}"),
+                        None => why,
+                    }
+                })?;
+                tally.as_reals += 1;
+            }
+            Other::Compiled { rounding, perturbed, .. } => {
+                let options = RunOptions {
+                    externals: Arc::clone(perturbed),
+                    steps: Some(MAX_STEPS),
+                    ..RunOptions::default()
+                };
+                let inputs = largest_magnitude(arguments);
+                let perturbed = || {
+                    let arguments = arguments.iter().map(perturbed_value).collect();
+                    run(&self.left, name, arguments, &options).result.ok()
+                };
+                match compare_rounded(*rounding, (left, right), inputs, perturbed)? {
+                    Verdict::Near => tally.compared += 1,
+                    Verdict::IllConditioned => tally.ill_conditioned += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether results are the same real numbers, each rounded on its way; if not, what more is to be said.
+    fn as_reals(
+        &self,
+        name: &Name,
+        arguments: &[Value],
+        rounded: (&Value, &Value),
+        wide: Option<&(Module, Module)>,
+    ) -> Result<(), Option<String>> {
+        compare(Relation::Shaped, rounded.0, rounded.1).map_err(|_| None)?;
+        let (left, right) = wide.ok_or(None)?;
+        let options = RunOptions {
+            externals: Arc::new(widened_values(&self.externals)),
+            steps: Some(MAX_STEPS),
+            ..RunOptions::default()
+        };
+        let inputs = largest_magnitude(arguments);
+        let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
+        let left = run(left, name, arguments.clone(), &options).result.map_err(|_| None)?;
+        let right = run(right, name, arguments, &options).result.map_err(|_| None)?;
+        agree(Results { rounded, wide: (&left, &right), inputs }).map_err(Some)
+    }
+}
