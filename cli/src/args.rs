@@ -408,6 +408,9 @@ pub(crate) struct DiffArgs {
     /// Seed of dims and inputs
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Where to write inputs, expected and found values of a difference; random constants go into a file beside it
+    #[arg(long, value_name = "FILE.npz")]
+    pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]

@@ -4,6 +4,10 @@
 mod compiler;
 #[path = "command/deployed.rs"]
 mod deployed;
+#[path = "command/differences.rs"]
+mod differences;
+#[path = "command/folder.rs"]
+mod folder;
 mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;

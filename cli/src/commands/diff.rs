@@ -3,6 +3,8 @@
 //! A case draws dims for the variables of the signature, then data. Both routes must give the same
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
+mod report;
+mod reproduction;
 mod routes;
 mod subject;
 
@@ -21,15 +23,15 @@ use relax_program::frontend::{Program, print_and_parse};
 use relax_program::reals::widened;
 use relax_program::rounding::{Precision, Rounding, perturbed_values};
 use relax_program::signature::{Dims, random_value};
-use relax_program::spec::{Typing, literal};
 use relax_runtime::program::{Metadata, Numerics};
 use relax_semantics::random::Random;
-use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
-use routes::{Difference, Other, Routes};
+use report::{describe, object};
+use reproduction::Reproduction;
+use routes::{Other, Routes};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +58,9 @@ struct Tally {
 }
 
 pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
+    if let Some(path) = &args.save {
+        reproduction::refuse_path(path)?;
+    }
     let Some(subject) = subject(args, terminal)? else { return Ok(Exit::Wrong) };
     let (routes, names) = match routes(args, subject, terminal)? {
         Ok(routes) => routes,
@@ -64,9 +69,10 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     let mut tally = Tally::default();
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
+            let again = Reproduction::of(args, &routes, &difference)?;
             let text = match terminal.format {
-                Format::Text => describe(&routes.left, &difference),
-                Format::Json => format!("{}\n", object(&routes.left, &difference)),
+                Format::Text => describe(&routes.left, &difference, &again),
+                Format::Json => format!("{}\n", object(&routes.left, &difference, &again)),
             };
             terminal.result(&text)?;
             return Ok(Exit::Wrong);
@@ -97,7 +103,10 @@ fn routes(
         let rounding = rounding(&left, module.metadata());
         let perturbed = Arc::new(perturbed_values(&externals));
         let other = Other::Compiled { module, rounding, perturbed };
-        return Ok(Ok((Routes { left, other, seed, cases, externals, known, inputs }, names)));
+        let random_constants = false;
+        let routes =
+            Routes { left, other, seed, cases, externals, known, inputs, random_constants };
+        return Ok(Ok((routes, names)));
     }
     let backend = args.backend.filter(|backend| *backend != Backend::Interp);
     if backend.is_none() {
@@ -107,7 +116,9 @@ fn routes(
         Ok(right) => right,
         Err(exit) => return Ok(Err(exit)),
     };
+    let count = given.len();
     let externals = Arc::new(all_externals(given, &[&program.module, &right], seed)?);
+    let random_constants = externals.len() > count;
     let names = functions(&program.module, &right, entry)?;
     let other = match backend {
         Some(backend) => match of_backend(args, &program, backend, &externals, terminal)? {
@@ -121,7 +132,8 @@ fn routes(
         }
     };
     let left = program.module;
-    Ok(Ok((Routes { left, other, seed, cases, externals, known, inputs }, names)))
+    let routes = Routes { left, other, seed, cases, externals, known, inputs, random_constants };
+    Ok(Ok((routes, names)))
 }
 
 /// The other text: a file, or the same one printed.
@@ -212,62 +224,6 @@ fn all_externals(
         }
     }
     Ok(values)
-}
-
-/// A value as the command line takes it; one that is too long, as its annotation.
-fn shown(value: &Value) -> String {
-    const LONGEST: usize = 2000;
-    let shown = literal(value, Typing::Written).unwrap_or_else(|| value.kind().to_owned());
-    if shown.len() > LONGEST { value.annotation().to_string() } else { shown }
-}
-
-/// The names of the parameters of the function that differs.
-fn params<'m>(left: &'m Module, difference: &Difference) -> Vec<&'m Name> {
-    let function = left.function(&difference.function);
-    let params = function
-        .iter()
-        .flat_map(|function| function.lambda.params.iter().map(|&id| &function.var(id).name));
-    params.collect()
-}
-
-/// Enough to run the case again.
-fn describe(left: &Module, difference: &Difference) -> String {
-    use std::fmt::Write;
-    let Difference { function, case, why, .. } = difference;
-    let mut text = format!("different: `{function}`, case {}: {why}\n", case.number);
-    for (name, value) in &case.dims {
-        let _ = writeln!(text, "  {name} = {value}");
-    }
-    for (name, value) in params(left, difference).into_iter().zip(&case.arguments) {
-        let _ = writeln!(text, "  --input '{name}={}'", shown(value));
-    }
-    text
-}
-
-/// The same for tools.
-fn object(left: &Module, difference: &Difference) -> serde_json::Value {
-    let Difference { function, case, why, expected, found } = difference;
-    let result = |result: &Result<Value, Stop>| match result {
-        Ok(value) => json!({ "spec": shown(value) }),
-        Err(stop) => json!({ "stop": stop.to_string() }),
-    };
-    let inputs = params(left, difference).into_iter().zip(&case.arguments);
-    let inputs: Vec<_> = inputs
-        .map(|(name, value)| json!({ "name": name.as_str(), "spec": shown(value) }))
-        .collect();
-    let dims: BTreeMap<&str, i64> =
-        case.dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    json!({
-        "type": "diff",
-        "verdict": "different",
-        "function": function.as_str(),
-        "case": case.number,
-        "why": why,
-        "dims": dims,
-        "inputs": inputs,
-        "expected": result(expected),
-        "found": result(found),
-    })
 }
 
 impl Tally {

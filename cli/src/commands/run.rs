@@ -25,6 +25,7 @@ pub(super) use accelerated::{forced, identity, prepare_device};
 use arguments::Inputs;
 pub(super) use compared::{called, compiled, registered};
 pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program, signatures};
+pub(super) use output::collect;
 use relax_emit::Sums;
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
 use relax_rewrite::pipeline::Failed;

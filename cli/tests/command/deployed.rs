@@ -1,47 +1,9 @@
 //! What is deployed: module files and models, the numerics that they have, and how they are compared with the interpreter.
 
+use super::folder::{DOUBLED, Folder, editing, object, text};
 use super::{compiler, relax};
-use serde_json::Value;
-use std::process::Output;
-use tempfile::TempDir;
-
-/// A folder with programs and a cache of its own.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.path().join(name), text).expect("the file is written");
-    }
-
-    fn relax(&self, arguments: &[&str]) -> Output {
-        let mut command = relax(arguments);
-        command.current_dir(self.0.path()).env("XDG_CACHE_HOME", self.0.path().join("cache"));
-        command.output().expect("the command runs")
-    }
-
-    /// What both streams have, and the exit code.
-    fn ended(&self, arguments: &[&str]) -> (String, Option<i32>) {
-        let output = self.relax(arguments);
-        (text(&[output.stdout, output.stderr].concat()), output.status.code())
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The object of a type among lines of JSON.
-fn object(lines: &str, kind: &str) -> Value {
-    let objects = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    objects.into_iter().find(|object| object["type"] == kind).expect(lines)
-}
 
 const PRODUCT: &str = "def main(x: Tensor((\"n\", 4), \"f32\"), w: Tensor((4, 2), \"f32\")):\n    return exp(matmul(x, w))\n";
-const DOUBLED: &str = "def main(x: Tensor((\"n\",), \"f32\")):\n    return add(x, x)\n";
 
 #[test]
 fn a_module_file_says_its_numerics() {
@@ -81,18 +43,6 @@ fn a_module_file_says_its_numerics() {
             assert_eq!(text(&quiet.stderr), "", "it is a detail");
         }
     }
-}
-
-/// A C compiler that gets an edited text: what it makes is wrong, and finite.
-#[cfg(unix)]
-fn editing(folder: &std::path::Path, edit: &str) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join("edited-cc");
-    let loops =
-        format!("for a in \"$@\"; do case \"$a\" in *.c) sed -i '{edit}' \"$a\";; esac; done");
-    std::fs::write(&path, format!("#!/bin/sh\n{loops}\nexec cc \"$@\"\n")).expect("it is written");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
-    path
 }
 
 /// The numerics of the file decide: an error in the last place is a difference with --exact alone.

@@ -27,6 +27,8 @@ pub(super) struct Routes {
     pub(super) externals: Arc<BTreeMap<Name, Tensor>>,
     pub(super) known: Known,
     pub(super) inputs: Integers,
+    /// Whether some constants are random, so that no file has them.
+    pub(super) random_constants: bool,
 }
 
 /// Which integers are drawn.

@@ -15,7 +15,8 @@ use std::path::Path;
 /// folder of `.npy` files. All is encoded before anything is written.
 pub(super) fn write(path: &Path, value: &Value) -> Result<(), Failure> {
     let mut tensors = Vec::new();
-    collect("result", value, &mut tensors).map_err(Failure::usage)?;
+    collect("result", value, &mut tensors)
+        .map_err(|why| Failure::usage(format!("--output: {why}")))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
     let encoded = match extension {
         Some("npz") => write_npz(&tensors),
@@ -46,10 +47,15 @@ fn write_folder(path: &Path, tensors: &[(String, Tensor)]) -> Result<(), Failure
     files.iter().try_for_each(|(file, content)| write_whole(file, content))
 }
 
-fn collect(name: &str, value: &Value, tensors: &mut Vec<(String, Tensor)>) -> Result<(), String> {
+/// The tensors of a value, named after it.
+pub(in crate::commands) fn collect(
+    name: &str,
+    value: &Value,
+    tensors: &mut Vec<(String, Tensor)>,
+) -> Result<(), String> {
     let tensor = match value {
         Value::Tensor(tensor) if tensor.undefined_elements().is_some() => {
-            return Err(format!("--output: {name} has elements that nothing has written"));
+            return Err(format!("{name} has elements that nothing has written"));
         }
         Value::Tensor(tensor) => tensor.clone(),
         Value::Tuple(items) => {
@@ -64,7 +70,7 @@ fn collect(name: &str, value: &Value, tensors: &mut Vec<(String, Tensor)>) -> Re
         }
         Value::Prim(dtype, number) => Tensor::scalar(*dtype, *number),
         other => {
-            return Err(format!("--output: {name} is {}, which has no elements", other.kind()));
+            return Err(format!("{name} is {}, which has no elements", other.kind()));
         }
     };
     tensors.push((name.to_owned(), tensor));
