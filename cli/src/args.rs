@@ -384,8 +384,9 @@ pub(crate) enum MemoryFormat {
 /// Without --against, compares the program with its printed form parsed again, bit for bit, or the interpreter with what
 /// `relax build` makes for a --backend, within the bound on rounding errors. A module file is compared with the
 /// interpreter on the source in it, with the numerics that it was built with. With --against, floats are compared within
-/// the tolerance of their dtype. Constants `param(...)` get random values where --params has none. The exit code is 1 for
-/// a difference, and 5 when no values were compared.
+/// the tolerance of their dtype. Constants `param(...)` get random values where --params has none. A difference is shown
+/// with small dims, the first binding that differs and commands that run it again. The exit code is 1 for a difference,
+/// and 5 when no values were compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input

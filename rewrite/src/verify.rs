@@ -13,6 +13,7 @@ mod wide;
 
 use crate::pass::Exactness;
 use arguments::{Instance, interesting};
+pub use blame::{binding_names, cut_after};
 pub use discrete::{relation_of, relation_of_rounded};
 use relax_program::compare::{Relation, compare_sums};
 use relax_program::externals::{as_identifier, externals};

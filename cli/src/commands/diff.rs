@@ -3,6 +3,7 @@
 //! A case draws dims for the variables of the signature, then data. Both routes must give the same
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
+mod bindings;
 mod report;
 mod reproduction;
 mod routes;
@@ -23,13 +24,14 @@ use relax_program::frontend::{Program, print_and_parse};
 use relax_program::reals::widened;
 use relax_program::rounding::{Precision, Rounding, perturbed_values};
 use relax_program::signature::{Dims, random_value};
+use relax_runtime as machine;
 use relax_runtime::program::{Metadata, Numerics};
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
-use report::{describe, object};
+use report::Shown;
 use reproduction::Reproduction;
 use routes::{Other, Routes};
 use serde_json::json;
@@ -70,9 +72,12 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     for name in names {
         if let Some(difference) = routes.function(&name, &mut tally) {
             let again = Reproduction::of(args, &routes, &difference)?;
+            terminal.doing("searching for the first binding that differs".to_owned());
+            let origin = bindings::origin(args, &routes, &difference);
+            let shown = Shown { left: &routes.left, difference: &difference, origin, again };
             let text = match terminal.format {
-                Format::Text => describe(&routes.left, &difference, &again),
-                Format::Json => format!("{}\n", object(&routes.left, &difference, &again)),
+                Format::Text => shown.text(),
+                Format::Json => format!("{}\n", shown.object()),
             };
             terminal.result(&text)?;
             return Ok(Exit::Wrong);
@@ -100,9 +105,9 @@ fn routes(
         let externals = Arc::new(given);
         let left = program.module;
         kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
-        let rounding = rounding(&left, module.metadata());
         let perturbed = Arc::new(perturbed_values(&externals));
-        let other = Other::Compiled { module, rounding, perturbed };
+        let built = (Backend::Cpu, args.numerics.sums());
+        let other = of_module(&left, module, built, perturbed);
         let random_constants = false;
         let routes =
             Routes { left, other, seed, cases, externals, known, inputs, random_constants };
@@ -125,11 +130,7 @@ fn routes(
             Ok(other) => other,
             Err(exit) => return Ok(Err(exit)),
         },
-        None => {
-            let is_close = relation == Relation::Close;
-            let wide = is_close.then(|| widened(&program.module).zip(widened(&right))).flatten();
-            Other::Text { module: right, relation, wide }
-        }
+        None => of_text(&program.module, right, relation),
     };
     let left = program.module;
     let routes = Routes { left, other, seed, cases, externals, known, inputs, random_constants };
@@ -168,13 +169,31 @@ fn of_backend(
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
     kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
-    let rounding = match (backend, args.numerics.sums()) {
-        (Backend::Cpu, _) => rounding(&program.module, module.metadata()),
-        (_, Sums::Exact) => Rounding::Functions(Precision::of(&program.module)),
-        (_, Sums::AnyOrder) => Rounding::Sums(Precision::of(&program.module)),
+    let (compiled_by, perturbed) =
+        ((backend, args.numerics.sums()), Arc::new(perturbed_values(externals)));
+    Ok(Ok(of_module(&program.module, module, compiled_by, perturbed)))
+}
+
+/// Another text.
+fn of_text(left: &Module, module: Module, relation: Relation) -> Other {
+    let is_close = relation == Relation::Close;
+    let wide = is_close.then(|| widened(left).zip(widened(&module))).flatten();
+    Other::Text { module, relation, wide }
+}
+
+/// A program as it was compiled.
+fn of_module(
+    program: &Module,
+    module: machine::Module,
+    (backend, sums): (Backend, Sums),
+    perturbed: Arc<BTreeMap<Name, Tensor>>,
+) -> Other {
+    let rounding = match (backend, sums) {
+        (Backend::Wgpu | Backend::Cuda, Sums::Exact) => Rounding::Functions(Precision::of(program)),
+        (Backend::Wgpu | Backend::Cuda, Sums::AnyOrder) => Rounding::Sums(Precision::of(program)),
+        (Backend::Cpu | Backend::Interp, _) => rounding(program, module.metadata()),
     };
-    let perturbed = Arc::new(perturbed_values(externals));
-    Ok(Ok(Other::Compiled { module: Box::new(module), rounding, perturbed }))
+    Other::Compiled { module: Box::new(module), rounding, perturbed }
 }
 
 /// What a module for the processor may round.

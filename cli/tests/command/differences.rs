@@ -4,7 +4,7 @@
 use super::folder::{DOUBLED, Folder, editing, object, text};
 use super::{compiler, relax};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Tensors, a shape, a dtype that NumPy has not, a constant.
@@ -20,11 +20,16 @@ def main(x: Tensor(("n", 4), "f32"), s: Shape(["m"]), v: Tensor(("n", 4), "f32")
 const WRONG: &str = r"s/) + b\[/) * 1.5f + b[/";
 const FIRST: &str = "def main(x: Tensor((\"n\", 4), \"f32\")):\n    return (x, x)\n";
 
+/// Compiled kernels are cached by the name of the compiler, which is the same for all edits.
+fn cache(folder: &Folder, edit: &str) -> PathBuf {
+    folder.0.path().join(format!("cache{}", edit.len()))
+}
+
 /// What the command prints with a C compiler that is wrong.
 fn wrong(folder: &Folder, edit: &str, arguments: &[&str]) -> (String, Option<i32>) {
     let mut command = relax(arguments);
     command.current_dir(folder.0.path()).env("CC", editing(folder.0.path(), edit));
-    let command = command.env("XDG_CACHE_HOME", folder.0.path().join("wrong"));
+    let command = command.env("XDG_CACHE_HOME", cache(folder, edit));
     let output = command.output().expect("the command runs");
     (text(&[output.stdout, output.stderr].concat()), output.status.code())
 }
@@ -37,7 +42,7 @@ fn first_item(folder: &Folder, command: &Value) -> Value {
     shell.args(["-c", &format!("{} --format json", command.as_str().expect("a command"))]);
     shell.current_dir(folder.0.path()).env("PATH", format!("{}:{path}", binaries.display()));
     shell.env("CC", editing(folder.0.path(), WRONG));
-    shell.env("XDG_CACHE_HOME", folder.0.path().join("wrong"));
+    shell.env("XDG_CACHE_HOME", cache(folder, WRONG));
     let output = shell.output().expect("the command runs");
     let said = text(&[output.stdout, output.stderr].concat());
     object(&said, "result")["value"]["items"][0]["elements"].clone()
@@ -135,4 +140,82 @@ fn nothing_is_saved_without_a_difference() {
     }
     let left: Vec<_> = std::fs::read_dir(folder.0.path()).expect("it is there").collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// The dims are as small as they go, and the binding is the one whose kernel is wrong.
+#[test]
+fn a_difference_has_small_dims_and_a_binding() {
+    if !compiler::is_there() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("affine.rx", AFFINE);
+    let diff = ["diff", "affine.rx", "--backend", "cpu", "--no-kernel-check"];
+    let (said, code) = wrong(&folder, WRONG, &[&diff[..], &["--format", "json"]].concat());
+    let found = object(&said, "diff");
+    assert_eq!((&found["binding"], code), (&"c".into(), Some(1)), "{said}");
+    assert!(found["kernel"].as_str().is_some_and(|name| name.contains("add")), "{said}");
+    assert_eq!(found["dims"], serde_json::json!({ "m": 0, "n": 1 }), "{said}");
+    assert_eq!(found["drawn_dims"], serde_json::json!({ "m": 5, "n": 2 }), "{said}");
+    let (said, _) = wrong(&folder, WRONG, &diff);
+    assert!(said.contains("\n  first binding that differs: `c` (kernel `"), "{said}");
+    assert!(said.contains("\n  m = 0 (drawn: 5)\n  n = 1 (drawn: 2)\n"), "{said}");
+    // The bindings of a kernel that only the whole has are not guessed.
+    folder.write("both.rx", &AFFINE.replace("(d, s, h)", "(c, d)"));
+    let both = ["diff", "both.rx", "--backend", "cpu", "--no-kernel-check"];
+    let edit = r"s/rx_max_f32(0.0f, X0\[/1.5f * rx_max_f32(0.0f, X0[/";
+    let (said, code) = wrong(&folder, edit, &both);
+    assert!(code == Some(1) && said.contains("none is named, since no binding differs"), "{said}");
+    assert!(said.contains("legal_relu`"), "{said}");
+}
+
+/// Cuts are compiled anew, which says nothing of a file that was made by another compiler.
+#[test]
+fn a_module_file_has_a_binding_where_its_source_differs_too() {
+    if !compiler::is_there() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write(
+        "affine.rx",
+        &AFFINE
+            .replace("param(\"b\", Tensor((4,), \"f32\"))", "const([1.0, 2.0, 3.0, 4.0], \"f32\")"),
+    );
+    let edit = r"s/((x\[/((1.5f * x[/";
+    let built = wrong(&folder, edit, &["build", "affine.rx", "-o", "m.rxm", "--no-kernel-check"]);
+    assert_eq!(built.1, Some(0), "{}", built.0);
+    for backend in [&[][..], &["--backend", "cpu"]] {
+        let diff = [&["diff", "m.rxm", "--format", "json"], backend].concat();
+        let (said, code) = wrong(&folder, edit, &diff);
+        assert_eq!((&object(&said, "diff")["binding"], code), (&"c".into(), Some(1)), "{said}");
+        let (said, code) = folder.ended(&diff);
+        let found = object(&said, "diff");
+        assert_eq!((&found["binding"], code), (&Value::Null, Some(1)), "{said}");
+        assert!(said.contains("compiled anew, the program does not differ"), "{said}");
+    }
+}
+
+/// Of many bindings half are passed over at a time.
+#[test]
+fn texts_have_a_binding_that_differs() {
+    let folder = Folder::new();
+    let chain = |wrong: Option<usize>| {
+        let line = |at: usize| {
+            let operator = if Some(at) == wrong { "subtract" } else { "add" };
+            format!("    y{at} = {operator}(y{}, x)\n", at - 1)
+        };
+        let lines: String = (1..=40).map(line).collect();
+        format!(
+            "def main(x: Tensor((\"n\",), \"f32\")):\n    y0 = relu(x)\n{lines}    return y40\n"
+        )
+    };
+    folder.write("chain.rx", &chain(None));
+    for wrong in [1, 2, 17, 39, 40] {
+        folder.write("wrong.rx", &chain(Some(wrong)));
+        let diff = ["diff", "chain.rx", "--against", "wrong.rx"];
+        let (said, code) = folder.ended(&diff);
+        assert!(code == Some(1), "{said}");
+        assert!(said.contains(&format!("first binding that differs: `y{wrong}`\n")), "{said}");
+        assert!(said.contains("n = 1 (drawn: "), "{said}");
+    }
 }

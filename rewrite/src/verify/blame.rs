@@ -10,7 +10,8 @@ impl Sides<'_> {
     /// The first variable of the function's own body that both have and that differs.
     pub(super) fn blame(&self, function: &Name, arguments: &[Value]) -> Option<Name> {
         let (before, after) = (self.before.function(function)?, self.after.function(function)?);
-        let shared = names(after).into_iter().filter(|name| names(before).contains(name));
+        let shared =
+            binding_names(after).into_iter().filter(|name| binding_names(before).contains(name));
         shared.into_iter().find(|name| {
             let cut = |module: &Module| {
                 let module = cut_after(module, function, name)?;
@@ -25,14 +26,17 @@ impl Sides<'_> {
 }
 
 /// The variables that the body binds, branches not entered.
-fn names(function: &Function) -> Vec<Name> {
+#[must_use]
+pub fn binding_names(function: &Function) -> Vec<Name> {
     let bindings = function.lambda.body.iter().flat_map(Body::bindings);
     let names = bindings.map(|binding| function.var(binding.var).name.clone());
     names.filter(|name| name != "_").collect()
 }
 
-/// The module with `function` returning the variable `name` as soon as it is bound.
-fn cut_after(module: &Module, function: &Name, name: &Name) -> Option<Module> {
+/// The module with `function` returning the variable `name` as soon as it is bound; `None` where its own body does not
+/// bind it.
+#[must_use]
+pub fn cut_after(module: &Module, function: &Name, name: &Name) -> Option<Module> {
     let mut module = module.clone();
     let function = module.definitions.iter_mut().find_map(|definition| match definition {
         Definition::Graph(found) if found.name == *function => Some(found),

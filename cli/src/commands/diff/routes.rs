@@ -7,7 +7,7 @@ use relax_program::compare::{Relation, compare};
 use relax_program::frontend::{RunOptions, run};
 use relax_program::reals::{Results, agree, largest_magnitude, widened_value, widened_values};
 use relax_program::rounding::{Rounding, Verdict, compare_rounded, perturbed_value};
-use relax_program::signature::{Dims, bind, random_dims, random_value};
+use relax_program::signature::{Dims, bind, dim_of_size, random_dims, random_value};
 use relax_runtime as machine;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
@@ -17,6 +17,11 @@ use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Runs that look for smaller dims.
+const MAX_TRIES: u32 = 64;
+/// Sizes of one dim that are tried: those that are drawn are not much larger.
+const SIZES: i64 = 10;
 
 /// Two programs that shall mean the same.
 pub(super) struct Routes {
@@ -65,8 +70,11 @@ pub(super) enum Other {
 }
 
 /// The arguments of a call, and how they were drawn.
+#[derive(Clone)]
 pub(super) struct Case {
     pub(super) number: u32,
+    /// Dims as they were drawn, before any were made smaller.
+    pub(super) drawn: Dims,
     pub(super) dims: Dims,
     /// Of all parameters of the text.
     pub(super) arguments: Vec<Value>,
@@ -81,6 +89,23 @@ pub(super) struct Difference {
     pub(super) found: Result<Value, Stop>,
 }
 
+/// Dims that are smaller in one variable each, the least first.
+fn smaller(function: &Function, dims: &Dims) -> Vec<Dims> {
+    let mut candidates = Vec::new();
+    for (name, &value) in dims {
+        let Some(variable) = function.dim(name) else { continue };
+        let mut values: Vec<i64> = (0..SIZES).map(|size| dim_of_size(variable, size)).collect();
+        values.retain(|&smaller| smaller < value);
+        values.dedup();
+        candidates.extend(values.into_iter().map(|smaller| {
+            let mut dims = dims.clone();
+            dims.insert(name.clone(), smaller);
+            dims
+        }));
+    }
+    candidates
+}
+
 impl Routes {
     /// The first difference.
     pub(super) fn function(&self, name: &Name, tally: &mut Tally) -> Option<Difference> {
@@ -92,8 +117,39 @@ impl Routes {
                 tally.rejected += 1;
                 return None;
             };
-            self.difference(function, case, tally)
+            let difference = self.difference(function, case, tally)?;
+            Some(self.shrunk(function, difference))
         })
+    }
+
+    /// The same difference at smaller dims, as far as some tries lead.
+    fn shrunk(&self, function: &Function, difference: Difference) -> Difference {
+        let mut smallest = difference;
+        let mut tries = MAX_TRIES;
+        loop {
+            let candidates = smaller(function, &smallest.case.dims);
+            let found = candidates.into_iter().find_map(|dims| {
+                tries = tries.checked_sub(1)?;
+                self.again(function, &smallest.case, dims)
+            });
+            match found {
+                Some(found) => smallest = found,
+                None => return smallest,
+            }
+        }
+    }
+
+    /// The difference of a case at other dims, if there is one.
+    fn again(&self, function: &Function, case: &Case, dims: Dims) -> Option<Difference> {
+        let mut random = self.random(&function.name, case.number);
+        let _ = random_dims(function, &mut random);
+        let tried = self.drawn(function, case.number, dims.clone(), &mut random).ok()?;
+        // The values of a file decide some dims.
+        if tried.dims != dims {
+            return None;
+        }
+        let tried = Case { drawn: case.drawn.clone(), ..tried };
+        self.difference(function, tried, &mut Tally::default())
     }
 
     /// The source of the data of a case.
@@ -130,7 +186,7 @@ impl Routes {
                 }
             })
             .collect::<Result<_, _>>()?;
-        Ok(Case { number, dims, arguments })
+        Ok(Case { number, drawn: dims.clone(), dims, arguments })
     }
 
     /// Runs a case on both routes.
@@ -141,7 +197,7 @@ impl Routes {
         Some(Difference { function, case, why, expected, found })
     }
 
-    fn results(
+    pub(super) fn results(
         &self,
         function: &Function,
         arguments: &[Value],
@@ -166,7 +222,7 @@ impl Routes {
         (left, right)
     }
 
-    fn verdict(
+    pub(super) fn verdict(
         &self,
         function: &Function,
         arguments: &[Value],

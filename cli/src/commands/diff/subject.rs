@@ -33,7 +33,7 @@ pub(super) struct Subject {
     /// Values of parameters.
     pub(super) known: Known,
     /// The module file, where one is compared, and the signatures of its functions.
-    pub(super) file: Option<(Box<machine::Module>, Module)>,
+    pub(super) file: Option<(machine::Module, Module)>,
     pub(super) inputs: Integers,
 }
 
@@ -147,7 +147,7 @@ fn of_module(args: &DiffArgs) -> Result<Subject, Failure> {
     known.built_in = left_out(&program.module, &offered, &built_in)
         .ok_or_else(|| refused("its functions are not those of the source in it"))?;
     let externals = built_in.into_iter().filter(|(name, _)| wanted.contains_key(name)).collect();
-    let file = Some((Box::new(module), offered));
+    let file = Some((module, offered));
     Ok(Subject { program, externals, known, file, inputs: Integers::OftenIndices })
 }
 
