@@ -41,6 +41,10 @@ pub(crate) fn is_module(path: &Path) -> Result<bool, Failure> {
         return Ok(false);
     }
     let is_named = path.extension().is_some_and(|extension| extension == "rxm");
+    // What is read from a pipe is gone.
+    if !fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_file() {
+        return Ok(is_named);
+    }
     let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
     let begin = MODULE_MAGIC.len() as u64;

@@ -18,11 +18,11 @@ struct Kind {
 const ONNX: Kind = Kind {
     what: "an ONNX model",
     help: "`relax import FILE -o model.rx --params model.safetensors` makes a program of it; \
-           `relax run`, `bench` and `build` take it as it is",
+           `relax run`, `bench`, `build` and `diff` take it as it is",
 };
 const MODULE: Kind = Kind {
     what: "a module file of `relax build`",
-    help: "`relax run FILE` and `relax bench FILE` run it; give the program it was built from here",
+    help: "`relax run FILE` and `relax bench FILE` run it, `relax diff FILE` compares it; give the program it was built from here",
 };
 const PYTORCH: Kind = Kind {
     what: "a PyTorch file",

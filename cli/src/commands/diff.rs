@@ -150,7 +150,13 @@ fn right(
     match print_and_parse(&program.module) {
         Ok(printed) => Ok(Ok((printed.module, Relation::Equal))),
         Err(why) => {
-            terminal.result(&format!("different: {why}\n"))?;
+            let text = match terminal.format {
+                Format::Text => format!("different: {why}\n"),
+                Format::Json => {
+                    format!("{}\n", json!({ "type": "diff", "verdict": "different", "why": why }))
+                }
+            };
+            terminal.result(&text)?;
             Ok(Err(Exit::Wrong))
         }
     }

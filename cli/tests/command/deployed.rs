@@ -195,3 +195,13 @@ fn a_model_is_compared_as_its_import() {
     let wrong = wrong.expect("the command runs");
     assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stdout));
 }
+
+/// A look at how a file begins must not take that from a pipe.
+#[test]
+#[cfg(target_os = "linux")]
+fn programs_come_through_pipes() {
+    for file in ["/dev/stdin", "-"] {
+        let ended = super::piped::relax(&["diff", file, "--cases", "3"], DOUBLED.as_bytes());
+        assert_eq!(text(&ended.stdout).split(',').next(), Some("the same: 3 compared"), "{file}");
+    }
+}
