@@ -133,8 +133,17 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
         if rounding && differs_by_rounding(kernel.program, &want, &got, scale) {
             return Ok(());
         }
-        compare(relation, &Value::Tensor(want), &Value::Tensor(got))
-            .map_err(|why| format!("buffer {at}: {why}"))
+        let change = || {
+            let change = second().map_or(0.0, |all| largest_difference(&want, &all[at]));
+            if change.is_finite() { change } else { 0.0 }
+        };
+        // A value of a C function that is rounded to the other neighbour is as an input that is off by a unit.
+        let is_close = |why: &String| {
+            let near = inexact && want.dtype() == DType::F32 && is_near(&want, &got, change());
+            if near { None } else { Some(format!("buffer {at}: {why}")) }
+        };
+        let compared = compare(relation, &Value::Tensor(want.clone()), &Value::Tensor(got.clone()));
+        compared.err().and_then(|why| is_close(&why.to_string())).map_or(Ok(()), Err)
     })
 }
 
