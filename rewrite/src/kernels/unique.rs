@@ -159,14 +159,14 @@ pub(super) fn unique(request: &Request) -> Option<Builder> {
                     builder.store(&values, &result_at(compared.axis, &place, within), value);
                 });
                 if let Some(index) = index {
-                    builder.store(index, &[place.clone()], item.clone());
+                    builder.store(index, std::slice::from_ref(&place), item.clone());
                 }
             });
             if let Some(inverse) = inverse {
-                builder.store(inverse, &[item.clone()], place.clone());
+                builder.store(inverse, std::slice::from_ref(item), place.clone());
             }
             if let Some(counts) = counts {
-                builder.update(counts, &[place.clone()], BinOp::Add, 1.into());
+                builder.update(counts, std::slice::from_ref(&place), BinOp::Add, 1.into());
             }
         });
     });

@@ -20,7 +20,7 @@ use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::{AttrValue, Block, Definition, Function, Module, attr};
 use std::collections::BTreeMap;
 
-/// The record.
+/// What the pipelines know of the pass.
 pub static PASS: Pass = Pass {
     name: "guard_libraries",
     doc: "Gives a function with what a library computes for some dims only a version for those dims, behind \
