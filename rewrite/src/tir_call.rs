@@ -1,5 +1,6 @@
 //! Calls of tensor programs, as the passes read them.
 
+use crate::dims::is_atomic;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
@@ -44,7 +45,8 @@ impl<'e> TirCall<'e> {
 
 fn dims(atom: &Atom) -> Option<Vec<Dim>> {
     let items = match atom {
-        Atom::Shape(dims) => return Some(dims.clone()),
+        // The call stops where an extent is negative, which a list may be.
+        Atom::Shape(dims) if dims.iter().all(is_atomic) => return Some(dims.clone()),
         Atom::Tuple(items) | Atom::List(items) => items,
         _ => return None,
     };

@@ -6,14 +6,14 @@ use super::{Request, TensorSpec, creation};
 use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
 
-/// The index into an extent that stretches to another one, for an index of that.
+/// The index into an extent that stretches to another one, for an index of that. An extent that is 1 for some sizes only is the
+/// other one for all others, so that no index is cut which it has.
 pub(super) fn stretched(own: &Dim, wide: &Dim, index: &Scalar) -> Scalar {
     match own {
         _ if own == wide => index.clone(),
         Dim::Int(1) => 0.into(),
         Dim::Int(_) => index.clone(),
-        // It is 1 for some sizes only.
-        _ => select(Scalar::from(own).equals(1), 0, index),
+        _ => index.clone().min(Scalar::from(own) - 1),
     }
 }
 

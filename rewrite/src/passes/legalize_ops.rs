@@ -8,6 +8,7 @@ mod counted;
 mod operands;
 mod programs;
 mod results;
+mod spelling;
 
 use super::map_functions;
 use super::normalize::broadcasts;
@@ -78,7 +79,7 @@ fn legalized(module: &Module, context: &mut PassContext, how: Counted) -> Legali
         let facts = &mut *context.facts;
         facts.push();
         assume_declared(facts, &function.dims);
-        let mut walk = Walk {
+        let mut walk = Legalizer {
             annotations: &checked.annotations[&function.name],
             left: left_claims(checked, &function.name),
             maybe_uninit: &maybe_uninit[&function.name],
@@ -121,7 +122,7 @@ pub fn tensor_operator(expr: &Expr) -> Option<&'static Operator> {
     lookup(name).filter(|row| !machine.contains(&row.family))
 }
 
-struct Walk<'a> {
+struct Legalizer<'a> {
     annotations: &'a [Annotation],
     left: BTreeMap<VarId, Vec<Left>>,
     maybe_uninit: &'a BTreeSet<VarId>,
@@ -140,7 +141,7 @@ struct Walk<'a> {
     found: usize,
 }
 
-impl Walk<'_> {
+impl Legalizer<'_> {
     fn body(&mut self, body: &mut Body) {
         for block in &mut body.blocks {
             let mut bindings = Vec::with_capacity(block.bindings.len());
@@ -183,6 +184,10 @@ impl Walk<'_> {
             self.branch(then);
             self.branch(otherwise);
         }
+        let span = self.vars[binding.var.0 as usize].span;
+        if let Some(values) = scalar_arguments(&mut binding.expr) {
+            self.check_extents(&[values], &[], span, before);
+        }
         let Some(row) = tensor_operator(&binding.expr) else { return };
         let Expr::Call { args, attrs, .. } = &binding.expr else { return };
         let made = match why_it_stays(row) {
@@ -193,9 +198,16 @@ impl Walk<'_> {
                 self.legalized(row, args, attrs, binding.var)
             }
         };
-        let span = self.vars[binding.var.0 as usize].span;
         match made {
             Ok(Made { check, counts, call }) => {
+                let shapes = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
+                let shapes = shapes.filter_map(|atom| match atom {
+                    Atom::Shape(dims) => Some(dims.clone()),
+                    _ => None,
+                });
+                let result = &self.annotations[binding.var.0 as usize];
+                let checked = dims_of(result).unwrap_or_default().to_vec();
+                self.check_extents(&shapes.collect::<Vec<_>>(), &checked, span, before);
                 if let Some(check) = check {
                     before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));
                 }
@@ -292,6 +304,7 @@ impl Walk<'_> {
         if broadcasts(row) {
             self.align(&mut call.inputs, &outs[0].dims);
         }
+        let outs = self.spelled_by_operands(row, &call, outs);
         let specs = call.inputs.iter().map(|input| &input.spec);
         let mut names = Renaming::of(specs.chain(&outs));
         for input in &mut call.inputs {
@@ -398,6 +411,24 @@ impl Walk<'_> {
         Ok(names)
     }
 
+    /// A shape has no negative extents: those of operands that nothing else asks are asked before the call.
+    fn check_extents(
+        &mut self,
+        shapes: &[Vec<Dim>],
+        asked: &[Dim],
+        span: Span,
+        before: &mut Vec<Binding>,
+    ) {
+        for dims in shapes {
+            let natural = |dim: &Dim, facts: &mut dyn Facts| {
+                facts.decide(&Claim::new(0, Relation::AtMost, dim.clone())) == Answer::Proved
+            };
+            if dims.iter().any(|dim| !asked.contains(dim) && !natural(dim, self.facts)) {
+                self.bound("extents", Expr::Atom(Atom::Shape(dims.clone())), span, before);
+            }
+        }
+    }
+
     fn bound(&mut self, name: &str, expr: Expr, span: Span, before: &mut Vec<Binding>) -> VarId {
         let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
         self.vars.push(VarInfo { name: self.names.fresh(name), annotation: None, span });
@@ -450,6 +481,23 @@ impl Walk<'_> {
         }
         Some(())
     }
+}
+
+/// The values of scalars that a call of a tensor program gives as a shape. It gets them as a list, which may have negative ones.
+fn scalar_arguments(expr: &mut Expr) -> Option<Vec<Dim>> {
+    let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
+    let position = match name.as_str() {
+        "call_tir" => 3,
+        "call_tir_inplace" => 4,
+        _ => return None,
+    };
+    let is_named = |key: &Name| ["sym_args", "tir_vars"].iter().any(|name| key == *name);
+    let named = attrs.iter_mut().find(|(key, _)| is_named(key)).map(|(_, atom)| atom);
+    let atom = args.get_mut(position).or(named)?;
+    let Atom::Shape(dims) = atom else { return None };
+    let dims = std::mem::take(dims);
+    *atom = Atom::List(dims.iter().cloned().map(Atom::Dim).collect());
+    Some(dims)
 }
 
 /// Operators move what nothing has written; programs do not read it.

@@ -1,14 +1,14 @@
 //! Operands of a call as annotations and constants tell them.
 
 use super::results::{range, spec};
-use super::{Call, Walk};
+use super::{Call, Legalizer};
 use crate::kernels::{Input, TensorSpec};
 use relax_semantics::ops::Known;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::Atom;
 
-impl Walk<'_> {
+impl Legalizer<'_> {
     /// The dims of a shape value, as its annotation tells them.
     pub(super) fn known_shape(&self, atom: &Atom) -> Option<Known> {
         let Atom::Var(var) = atom else { return None };
