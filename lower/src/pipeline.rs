@@ -4,6 +4,7 @@ use crate::passes::{
     attach_global_symbol, block_rows, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
     lower_operators, lower_shapes, lower_views, narrow_sums, pack_weights, plan_memory,
     rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
+    version_loops,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -87,4 +88,5 @@ pub static OPTIONAL: &[&Pass] = &[
     &schedule_gpu::PASS,
     &schedule_gpu_freely::PASS,
     &schedule_tensor_cores::PASS,
+    &version_loops::PASS,
 ];

@@ -9,18 +9,18 @@ use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 
-/// A module at P2.3, on whose tensor programs `schedule` was run at P2.1. One that is beyond it goes on as it is.
+/// A module at P2.3, on whose tensor programs `schedule` was run at P2.1, pass by pass. One that is beyond it goes on as it is.
 ///
 /// # Errors
 /// The pass that refuses the module.
 pub fn lower_with(
     module: &Module,
     settings: &Settings,
-    schedule: &'static Pass,
+    schedule: &[&'static Pass],
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
     lower_scheduled(&PIPELINE, module, settings, watch, &mut |module, watch| {
-        let route = Route::Passes(vec![schedule]);
+        let route = Route::Passes(schedule.to_vec());
         run(module, &route, settings, &mut Prover::new(), watch)
     })
 }

@@ -1,7 +1,7 @@
 //! Index bounds: whether an index is within an extent, also where it is a part of another one: scheduled programs take the indices of a
 //! nest from one number by quotients and remainders.
 
-use relax_semantics::tir::ranges::{Ranges, is_proved};
+use relax_semantics::tir::ranges::{Ranges, is_proved, opposites};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, TExpr, UnOp};
@@ -87,27 +87,7 @@ pub fn assume(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
 
 /// Assumes that a condition does not hold.
 pub fn assume_not(ranges: &Ranges, facts: &mut dyn Facts, condition: &TExpr) {
-    let (op, operands) = match condition {
-        TExpr::Unary(UnOp::Not, operand) => return assume(ranges, facts, operand),
-        TExpr::Binary(op, operands) => (op, operands),
-        _ => return,
-    };
-    let opposite = match op {
-        BinOp::Or => {
-            assume_not(ranges, facts, &operands.0);
-            return assume_not(ranges, facts, &operands.1);
-        }
-        BinOp::Equal => BinOp::NotEqual,
-        BinOp::NotEqual => BinOp::Equal,
-        BinOp::Less => BinOp::GreaterEqual,
-        BinOp::GreaterEqual => BinOp::Less,
-        BinOp::LessEqual => BinOp::Greater,
-        BinOp::Greater => BinOp::LessEqual,
-        _ => return,
-    };
-    // What compares no indices, as floats, says nothing: `assume` asks for both sides as dims.
-    let (a, b) = (operands.0.clone(), operands.1.clone());
-    assume(ranges, facts, &TExpr::binary(opposite, a, b));
+    opposites(condition).iter().for_each(|holds| assume(ranges, facts, holds));
 }
 
 /// What is known of a condition where something is evaluated.

@@ -17,9 +17,9 @@ pub mod named_blocks;
 pub mod products;
 pub mod renumber;
 pub mod store_forwarding;
+pub mod unique_bindings;
 pub mod warps;
 pub mod workspaces;
 
 mod live_across_barriers;
 mod mixed_radix;
-mod unique_bindings;

@@ -1,14 +1,42 @@
 //! Unique bindings: a scalar is bound once in a program. Where statements stand several times, each of their bindings gets a scalar of its
 //! own.
 
-use relax_semantics::tir::walk::{Place, Rewrite, expr};
+use relax_semantics::tir::walk::{Place, Rewrite, expr, statements, visit_statements};
 use relax_syntax::ir::tensor::{Axis, Check, Loop, ScalarId, ScalarInfo, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives every binding after the first one of a scalar another scalar.
-pub(crate) fn bind_uniquely(body: &[Stmt], scalars: &mut Vec<ScalarInfo>) -> Vec<Stmt> {
+pub fn bind_uniquely(body: &[Stmt], scalars: &mut Vec<ScalarInfo>) -> Vec<Stmt> {
     let mut bindings = UniqueBindings { scalars, bound: BTreeSet::new(), current: BTreeMap::new() };
     bindings.body(body)
+}
+
+/// Whether statements are the same but for what they call the scalars that they bind.
+#[must_use]
+pub fn are_same_but_names(a: &[Stmt], b: &[Stmt]) -> bool {
+    let (own, other) = (bound(a), bound(b));
+    let mut renamed = Renamed(other.iter().copied().zip(own.iter().copied()).collect());
+    own.len() == other.len() && statements(b, &mut renamed) == a
+}
+
+/// The scalars that statements bind, in order.
+fn bound(body: &[Stmt]) -> Vec<ScalarId> {
+    let mut all = Vec::new();
+    visit_statements(body, &mut |stmt| match &stmt.kind {
+        StmtKind::For { loops, .. } => all.extend(loops.iter().map(|item| item.var)),
+        StmtKind::Block { axes, .. } => all.extend(axes.iter().map(|axis| axis.var)),
+        StmtKind::Let { var, .. } => all.push(*var),
+        _ => {}
+    });
+    all
+}
+
+struct Renamed(BTreeMap<ScalarId, ScalarId>);
+
+impl Rewrite for Renamed {
+    fn scalar(&mut self, id: ScalarId) -> ScalarId {
+        self.0.get(&id).copied().unwrap_or(id)
+    }
 }
 
 struct UniqueBindings<'s> {

@@ -1,10 +1,10 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs
-//! fused, so that a row is read again while it is in a cache. Threads share the loops that are left.
+//! fused, so that a row is read again while it is in a cache, and given versions where ranges are open. Threads share the loops that are left.
 
 use relax_cpu::hardware;
 use relax_emit::tiles::{Hardware, Plan, Table};
 use relax_lower::constants::{Evaluated, evaluate_constants};
-use relax_lower::passes::{fuse_loops, pack_weights};
+use relax_lower::passes::{fuse_loops, pack_weights, version_loops};
 use relax_lower::pipeline::FAST;
 use relax_lower::route::{lower_scheduled, lower_with};
 use relax_rewrite::pass::Settings;
@@ -26,7 +26,7 @@ pub fn lower_for_cpu(
     settings: &Settings,
     watch: &mut dyn Watch,
 ) -> Result<Module, Failed> {
-    lower_with(module, settings, &fuse_loops::PASS, watch)
+    lower_with(module, settings, &[&fuse_loops::PASS, &version_loops::PASS], watch)
 }
 
 /// The same where sums of products of f32 are formed in f32, with weights as products of this processor read them, and their
@@ -52,7 +52,7 @@ pub fn lower_packed_for_cpu(
             watch.made("evaluate_constants", &evaluated.module);
         }
         values = evaluated.values;
-        pass(&evaluated.module, vec![&eliminate_dead_code::PASS], watch)
+        pass(&evaluated.module, vec![&eliminate_dead_code::PASS, &version_loops::PASS], watch)
     })?;
     Ok(Evaluated { module, values })
 }

@@ -50,6 +50,9 @@ impl Printer<'_, '_> {
     /// Stops where a condition of C holds.
     pub(crate) fn stop_if(&mut self, condition: &str, trap: impl Into<Name>, message: String) {
         let site = self.site(trap, message);
+        let stops =
+            if self.is_out_of_range { &mut self.stops_out_of_range } else { &mut self.stops };
+        stops.insert(site);
         if self.is_cuda() {
             self.cuda().stops += 1;
             self.line(&format!("if ({condition}) {{ rx_stop(rx_status, {site}); return; }}"));

@@ -30,8 +30,8 @@ struct Block<'t> {
     stops: Vec<(&'t str, &'t str)>,
 }
 
-/// Of the functions of a kernel.
-pub(crate) fn innermost(text: &str) -> Innermost {
+/// Of the functions of a kernel, but for places in nests that run only where they may stop.
+pub(crate) fn innermost(text: &str, out_of_range: &BTreeSet<usize>) -> Innermost {
     let made_of = definitions(text);
     let (mut on_dims, mut on_values) = (BTreeSet::new(), BTreeSet::new());
     let mut blocks: Vec<Block> = Vec::new();
@@ -64,7 +64,10 @@ pub(crate) fn innermost(text: &str) -> Innermost {
                 }
                 _ => {
                     let site = before.trim_start().strip_prefix("status = ");
-                    let site = site.filter(|site| site.chars().all(|c| c.is_ascii_digit()));
+                    let is_counted = |site: &&str| {
+                        site.parse().is_ok_and(|site: usize| !out_of_range.contains(&site))
+                    };
+                    let site = site.filter(is_counted);
                     if let (Some(site), Some(block)) = (site, blocks.last_mut()) {
                         block.stops.push((site, line));
                     }

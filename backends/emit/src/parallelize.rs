@@ -9,9 +9,12 @@ use crate::Sums;
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_tir::analysis::dependence::{Nest, are_independent};
+use relax_tir::index_bounds::assume;
 use relax_tir::products::Product;
+use relax_tir::unique_bindings::are_same_but_names;
 
 /// What an element function costs, in operations.
 const CALL: usize = 8;
@@ -76,12 +79,21 @@ impl Printer<'_, '_> {
         // Maps of the program's own are not at hand in parts.
         let is_own = |buffer: &BufferId| !self.program.is_param(*buffer);
         let spreads = !self.watched.keys().any(is_own) && !statements.iter().any(binds);
+        self.nests(statements, spreads);
+    }
+
+    /// One after the other, on threads where a nest `spreads`.
+    fn nests(&mut self, statements: &[Stmt], spreads: bool) {
         self.facts.push();
         let within = self.learned.clone();
         let mut rest = statements;
         while let [stmt, after @ ..] = rest {
             self.span = stmt.span;
             self.take_steps(stmt);
+            if spreads && self.versions(stmt) {
+                rest = after;
+                continue;
+            }
             let more = if spreads { self.spread(stmt, after) } else { None };
             if more.is_none() {
                 self.stmt(stmt);
@@ -93,6 +105,29 @@ impl Printer<'_, '_> {
         }
         self.learned = within;
         self.facts.pop();
+    }
+
+    /// Prints both versions of a nest, if a statement is a choice between them.
+    fn versions(&mut self, stmt: &Stmt) -> bool {
+        let StmtKind::If { condition, then, otherwise } = &stmt.kind else { return false };
+        if !are_same_but_names(then, otherwise) {
+            return false;
+        }
+        let text = self.expr(condition, DType::Bool);
+        self.line(&format!("if ({text}) {{"));
+        self.facts.push();
+        assume(&self.ranges, self.facts, condition);
+        self.indent += 1;
+        self.nests(then, true);
+        self.indent -= 1;
+        self.facts.pop();
+        self.line("} else {");
+        self.indent += 1;
+        let outer = std::mem::replace(&mut self.is_out_of_range, true);
+        self.nests(otherwise, true);
+        self.is_out_of_range = outer;
+        self.close();
+        true
     }
 
     /// Prints a nest as parts, or a product, with as many of the statements after it as it gives.

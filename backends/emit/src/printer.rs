@@ -92,6 +92,11 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) takes_own: BTreeSet<ScalarId>,
     /// Whether what is printed is evaluated under a condition of the innermost loop around it.
     pub(crate) is_guarded: bool,
+    /// Whether the version of a nest is printed that runs where its ranges do not hold.
+    pub(crate) is_out_of_range: bool,
+    /// Places where a check stops the kernel in such versions, and elsewhere.
+    pub(crate) stops_out_of_range: BTreeSet<usize>,
+    pub(crate) stops: BTreeSet<usize>,
     /// What CUDA needs to be known beside; none for C.
     pub(crate) cuda: Option<Cuda>,
 }
@@ -107,7 +112,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             program,
             typing: Typing::new(program)?,
             facts,
-            ranges: Ranges::default(),
+            ranges: Ranges::of(program),
             sources: Sources::default(),
             extents: Vec::new(),
             learned: Learned::default(),
@@ -143,6 +148,9 @@ impl<'p, 'f> Printer<'p, 'f> {
             steps: None,
             takes_own: BTreeSet::new(),
             is_guarded: false,
+            is_out_of_range: false,
+            stops_out_of_range: BTreeSet::new(),
+            stops: BTreeSet::new(),
             cuda: None,
         };
         printer.name_everything();
@@ -241,11 +249,13 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str(&self.take_text().body(&extents));
         text.push_str("}\n\n");
         text.push_str(&entry);
+        let slow = self.stops_out_of_range.difference(&self.stops).copied().collect();
         let Printer { program, sites, checks, multiplies, rows, .. } = self;
         let name = program.name.clone();
         let symbol = symbol.to_owned();
         // Other places where a kernel stops, as for memory that a product lacks, are no checks.
-        let innermost = if checks.left() == 0 { Innermost::default() } else { innermost(&text) };
+        let innermost =
+            if checks.left() == 0 { Innermost::default() } else { innermost(&text, &slow) };
         let kernel = Kernel { name, symbol, sites, checks, innermost, watched: None };
         (text, kernel, Uses { multiplies, rows })
     }

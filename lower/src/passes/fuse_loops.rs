@@ -182,10 +182,23 @@ fn is_apart(rests: &[Vec<Stmt>; 2], shared: &[ScalarId]) -> bool {
 
 /// Whether nothing in a nest traps, but for reads of what nothing has written, which trap alike.
 pub(crate) fn never_stops(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> bool {
+    never_stops_where(program, &TExpr::Bool(true), stmt, facts)
+}
+
+/// The same of a condition, and of the nest where it holds.
+pub(crate) fn never_stops_where(
+    program: &TensorProgram,
+    condition: &TExpr,
+    stmt: &Stmt,
+    facts: &mut dyn Facts,
+) -> bool {
     facts.push();
     assume_declared(facts, &program.dims);
-    let mut total = Total::new(program, facts);
-    let never = all_have_values(std::slice::from_ref(stmt), &mut total, &Ranges::default());
+    let ranges = Ranges::of(program);
+    let has_value = Total::new(program, facts).has_value(&ranges, condition);
+    ranges.assume(facts, condition);
+    let never = has_value
+        && all_have_values(std::slice::from_ref(stmt), &mut Total::new(program, facts), &ranges);
     facts.pop();
     never
 }

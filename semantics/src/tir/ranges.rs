@@ -5,14 +5,19 @@ use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use relax_syntax::ir::DimVar;
-use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, TExpr, UnOp};
+use relax_syntax::ir::tensor::{BinOp, Loop, Param, ScalarId, TExpr, UnOp};
+use relax_syntax::ir::{DimVar, TensorProgram};
 use std::collections::BTreeMap;
 
 /// Far from the ends of i64: what stays within these leaves room for a few more steps.
 const SAFE: i64 = 1 << 62;
 /// Parts of a dim that a name stands for.
 const MAX_SIZE: usize = 64;
+
+/// A scalar that is no arithmetic on others, under a name that no text has.
+fn scalar(id: ScalarId) -> Dim {
+    Dim::Var(Name::new(format!("loop {}", id.0)))
+}
 
 /// Whether a claim holds for all values.
 #[must_use]
@@ -45,9 +50,21 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// At the first statement of a program: the scalars among its parameters are integers, of which no more is known.
+    #[must_use]
+    pub fn of(program: &TensorProgram) -> Self {
+        let mut ranges = Self::default();
+        for param in &program.params {
+            if let Param::Scalar(id) = param {
+                ranges.dims.insert(*id, scalar(*id));
+            }
+        }
+        ranges
+    }
+
     /// A loop variable: from its first value up to before its last.
     pub fn enter(&mut self, facts: &mut dyn Facts, item: &Loop) {
-        let var = Dim::Var(Name::new(format!("loop {}", item.var.0)));
+        let var = scalar(item.var);
         if let Some(start) = self.dim(&item.start) {
             facts.assume(Claim::new(start, Relation::AtMost, var.clone()));
         }
@@ -222,6 +239,28 @@ impl Ranges {
         limits().any(|limit| is_proved(facts, &lower(limit)))
             && limits().any(|limit| is_proved(facts, &upper(limit)))
     }
+}
+
+/// What holds where a condition does not. What compares no indices, as floats, says nothing there: whoever assumes it asks
+/// for both sides as dims.
+#[must_use]
+pub fn opposites(condition: &TExpr) -> Vec<TExpr> {
+    let (op, operands) = match condition {
+        TExpr::Unary(UnOp::Not, operand) => return vec![(**operand).clone()],
+        TExpr::Binary(op, operands) => (op, operands),
+        _ => return Vec::new(),
+    };
+    let opposite = match op {
+        BinOp::Or => return [opposites(&operands.0), opposites(&operands.1)].concat(),
+        BinOp::Equal => BinOp::NotEqual,
+        BinOp::NotEqual => BinOp::Equal,
+        BinOp::Less => BinOp::GreaterEqual,
+        BinOp::GreaterEqual => BinOp::Less,
+        BinOp::LessEqual => BinOp::Greater,
+        BinOp::Greater => BinOp::LessEqual,
+        _ => return Vec::new(),
+    };
+    vec![TExpr::binary(opposite, operands.0.clone(), operands.1.clone())]
 }
 
 /// The operation on dims that an operation on integers is, and its right operand where that is another one: the

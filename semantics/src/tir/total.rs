@@ -2,7 +2,7 @@
 //! index arithmetic stays in i64, and nothing divides by 0 or shifts too far. Whether what they read is
 //! written is the business of whoever asks.
 
-use super::ranges::{Ranges, is_comparison, is_proved};
+use super::ranges::{Ranges, is_comparison, is_proved, opposites};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
@@ -47,8 +47,8 @@ impl<'p, 'f> Total<'p, 'f> {
             TExpr::Binary(op, operands) => self.binary(ranges, expr, *op, &operands.0, &operands.1),
             TExpr::Select(parts) => {
                 self.has_value(ranges, &parts.0)
-                    && self.has_value_where(ranges, &parts.0, &parts.1)
-                    && self.has_value(ranges, &parts.2)
+                    && self.has_value_where(ranges, std::slice::from_ref(&parts.0), &parts.1)
+                    && self.has_value_where(ranges, &opposites(&parts.0), &parts.2)
             }
             TExpr::Cast(_, operand) => self.has_value(ranges, operand),
             TExpr::Call(function, operands) => {
@@ -64,10 +64,10 @@ impl<'p, 'f> Total<'p, 'f> {
         }
     }
 
-    fn has_value_where(&mut self, ranges: &Ranges, condition: &TExpr, expr: &TExpr) -> bool {
+    fn has_value_where(&mut self, ranges: &Ranges, conditions: &[TExpr], expr: &TExpr) -> bool {
         self.facts.push();
         let outer = self.within.clone();
-        ranges.assume(self.facts, condition);
+        conditions.iter().for_each(|condition| ranges.assume(self.facts, condition));
         let has_value = self.has_value(ranges, expr);
         self.within = outer;
         self.facts.pop();
@@ -94,7 +94,8 @@ impl<'p, 'f> Total<'p, 'f> {
             return false;
         }
         match op {
-            BinOp::And => return self.has_value_where(ranges, a, b),
+            BinOp::And => return self.has_value_where(ranges, std::slice::from_ref(a), b),
+            BinOp::Or => return self.has_value_where(ranges, &opposites(a), b),
             _ if !self.has_value(ranges, b) => return false,
             _ if is_comparison(op) => return true,
             BinOp::FloorDiv | BinOp::Mod if !self.is_positive(ranges, b) => return false,
