@@ -8,9 +8,9 @@ use crate::passes::{
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
-    annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code, fuse_ops,
-    fuse_tir, guard_constraints, inline_buffers, legalize_ops, name_dims, stitch_products,
-    stitch_rows,
+    annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code,
+    expand_libraries, fuse_ops, fuse_tir, guard_constraints, inline_buffers, legalize_ops,
+    name_dims, stitch_products, stitch_rows,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -31,6 +31,7 @@ pub static FAST: Pipeline = Pipeline {
 
 /// Operators become tensor programs, which are fused.
 const PROGRAMS: &[Step] = &[
+    Step::Once(&expand_libraries::PASS),
     Step::Once(&guard_constraints::PASS),
     Step::Fixpoint(&[&name_dims::PASS]),
     Step::Once(&lower_views::PASS),

@@ -42,7 +42,10 @@ const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params
 const SATURATED: &str = "lift_lambdas,normalize,saturate";
 /// Libraries for a part of the operators, programs for the rest.
 const LIBRARY: &str = "cuda/lift_lambdas,normalize,guard_libraries,lower_to_library,legalize_ops";
-/// The same by way of functions.
+/// The compiler's own library functions, and the operators that define them.
+const NATIVE: &str =
+    "lift_lambdas,normalize,eliminate_broadcasts,lower_to_library,expand_libraries,legalize_ops";
+/// Libraries by way of functions.
 const COMPOSITE: &str = "cuda/lift_lambdas,normalize,guard_libraries,fuse_ops_by_pattern,merge_composite_functions,\
                          run_codegen";
 
@@ -135,8 +138,19 @@ fn saturated(files: &[PathBuf]) -> BTreeSet<PathBuf> {
 
 fn hold(path: &Path, is_saturated: bool) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let mut routes =
-        vec!["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, COMPOSITE, "P2.3", "cuda/P2.3"];
+    let mut routes = vec![
+        "P0",
+        "P1",
+        NAMED,
+        FUSION,
+        LEGAL,
+        FUSED,
+        LIBRARY,
+        NATIVE,
+        COMPOSITE,
+        "P2.3",
+        "cuda/P2.3",
+    ];
     if is_saturated {
         routes.push(SATURATED);
     }

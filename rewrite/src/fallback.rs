@@ -1,7 +1,7 @@
 //! Calls of operators that stay with the reference library, and why: as the pass that decides it says.
 
 use crate::pass::Pass;
-use crate::passes::legalize_ops;
+use crate::passes::{expand_libraries, legalize_ops};
 use crate::pipeline::{Applied, Watch};
 use relax_semantics::check::codes;
 use relax_syntax::Name;
@@ -59,11 +59,11 @@ impl Watch for Fallbacks<'_> {
     }
 
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        if applied.pass.name == legalize_ops::PASS.name {
-            let mut found = applied.fallbacks.to_vec();
-            found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
-            found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
-            self.found = found;
+        let decides = [expand_libraries::PASS.name, legalize_ops::PASS.name];
+        if decides.contains(&applied.pass.name) {
+            self.found.extend_from_slice(applied.fallbacks);
+            self.found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
+            self.found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
         }
         self.inner.after(applied)
     }
@@ -78,6 +78,8 @@ impl Watch for Fallbacks<'_> {
 pub enum Reason {
     /// The operator has none.
     NoProgram(&'static str),
+    /// There is no library function of this name.
+    NoLibrary(Name),
     /// The builder of its program does not take this case.
     Case,
     /// The dims or the dtype of an operand are not known: the parameter that it is for.
@@ -96,6 +98,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::NoProgram(why) => write!(f, "no tensor program stands for it: {why}"),
+            Reason::NoLibrary(name) => write!(f, "there is no library function `{name}`"),
             Reason::Case => f.write_str("its tensor program does not cover these attributes"),
             Reason::Operand(param) => {
                 write!(f, "the dims or the dtype of operand `{param}` are not known")

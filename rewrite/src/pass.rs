@@ -87,6 +87,17 @@ pub enum Target {
     Cuda,
 }
 
+impl Target {
+    /// The libraries whose functions run on it: what stands before the dot in their names.
+    #[must_use]
+    pub fn libraries(self) -> &'static [&'static str] {
+        match self {
+            Target::Cpu | Target::Wgpu => &[],
+            Target::Cuda => &["cublas", "cutlass"],
+        }
+    }
+}
+
 /// What a run of passes is given beside the module.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {

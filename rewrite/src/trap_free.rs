@@ -138,7 +138,7 @@ pub(crate) fn is_removable_call(row: &Operator, operands: &[Operand], result: &A
 }
 
 /// An argument as deduction sees it; `annotations` are those of the variables.
-fn operand(atom: &Atom, annotations: &[Annotation]) -> Operand {
+pub(crate) fn operand(atom: &Atom, annotations: &[Annotation]) -> Operand {
     if let Some(known) = Known::of_atom(atom) {
         return Operand::of_known(known);
     }

@@ -40,35 +40,76 @@ fn wrong(key: &str, why: &str) -> Diagnostic {
 
 /// Those of a target.
 fn builtin(target: Target) -> Vec<Rule> {
-    let section = match target {
-        Target::Cpu => "[cpu]",
-        Target::Wgpu => "[wgpu]",
-        Target::Cuda => "[cuda]",
+    let name = match target {
+        Target::Cpu => "cpu",
+        Target::Wgpu => "wgpu",
+        Target::Cuda => "cuda",
     };
-    let lines = BUILTIN.lines().skip_while(|line| line.trim() != section).skip(1);
-    let own = lines.take_while(|line| !line.starts_with('['));
-    let rules = own.filter_map(|line| line.split_once(" = "));
+    let rules = section(name).into_iter().flat_map(|(function, text)| written_out(function, text));
     rules
         .map(|(function, text)| {
-            parse(function.trim(), text)
-                .unwrap_or_else(|why| panic!("invariant: {function}: {why}"))
+            parse(&function, &text).unwrap_or_else(|why| panic!("invariant: {function}: {why}"))
         })
         .collect()
+}
+
+/// The lines of a section: names and what they stand for.
+fn section(name: &str) -> Vec<(&'static str, &'static str)> {
+    let header = format!("[{name}]");
+    let lines = BUILTIN.lines().skip_while(|line| line.trim() != header).skip(1);
+    let own = lines.take_while(|line| !line.starts_with('['));
+    own.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = ")).collect()
+}
+
+/// The functions and patterns that a line stands for: of `cublas.* = products where …` each of that section.
+fn written_out(function: &str, text: &str) -> Vec<(String, String)> {
+    let Some(library) = function.strip_suffix('*') else {
+        return vec![(function.to_owned(), text.to_owned())];
+    };
+    let (name, own) = text.split_once(" where ").unwrap_or((text, ""));
+    let each = section(name.trim()).into_iter().map(|(function, text)| {
+        let (pattern, common) = text.split_once(" where ").unwrap_or((text, ""));
+        let conditions: Vec<&str> = [common, own].into_iter().filter(|c| !c.is_empty()).collect();
+        let conditions = match conditions.as_slice() {
+            [] => String::new(),
+            all => format!(" where {}", all.join(", ")),
+        };
+        (format!("{library}{function}"), format!("{pattern}{conditions}"))
+    });
+    each.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use relax_semantics::library::FUNCTIONS;
+    use relax_semantics::library::function;
 
     #[test]
     fn every_pattern_of_a_target_has_a_library_function() {
-        assert!(builtin(Target::Cpu).is_empty());
-        let rules = builtin(Target::Cuda);
-        assert!(rules.len() > 4);
-        for rule in rules {
-            let known = FUNCTIONS.iter().any(|function| rule.function == function.name);
-            assert!(known, "{}", rule.function);
+        for target in [Target::Cpu, Target::Wgpu, Target::Cuda] {
+            for rule in builtin(target) {
+                assert!(function(&rule.function).is_some(), "{}", rule.function);
+            }
         }
+        assert!(builtin(Target::Wgpu).is_empty());
+    }
+
+    /// A section in the place of a name, with the conditions of both lines.
+    #[test]
+    fn a_line_for_a_section_stands_for_each_line_of_it() {
+        let names = |target| -> Vec<String> {
+            builtin(target).iter().map(|rule| rule.function.to_string()).collect()
+        };
+        let products = |library: &str| {
+            let each = ["_bias_gelu", "_bias_relu", "_bias", "_gelu", "_relu", ""];
+            each.map(|epilogue| format!("{library}.matmul{epilogue}")).to_vec()
+        };
+        assert_eq!(names(Target::Cpu), products("native"));
+        let norms = vec!["cutlass.rms_norm".to_owned(); 3];
+        let all = [products("cublas"), products("cublas"), norms].concat();
+        assert_eq!(names(Target::Cuda), all);
+        let conditions = |target, at: usize| builtin(target)[at].conditions.len();
+        assert_eq!([0, 2, 5].map(|at| conditions(Target::Cpu, at)), [2, 2, 0]);
+        assert_eq!([0, 5, 6].map(|at| conditions(Target::Cuda, at)), [6, 4, 7]);
     }
 }

@@ -14,7 +14,7 @@ use crate::matching::text::Rule;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
-use relax_semantics::library::FUNCTIONS;
+use relax_semantics::library::function as library_function;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -68,7 +68,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 }
 
 fn has_function(rule: &Rule) -> bool {
-    FUNCTIONS.iter().any(|function| rule.function == function.name)
+    library_function(&rule.function).is_some()
 }
 
 /// `call_dps_library("cublas.matmul", [x, w], Tensor((n, 4), "f32"))`

@@ -12,7 +12,7 @@ use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
 use crate::verify::is_private;
 use relax_semantics::check::Phase;
-use relax_semantics::library::FUNCTIONS;
+use relax_semantics::library::function as library_function;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -92,7 +92,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 /// The library function of a composite one, whose body the pattern matches as a whole.
 fn backend(function: &Function, rules: &[Rule], around: &mut Around) -> Option<Backend> {
     let pattern = &rules.first()?.function;
-    if !FUNCTIONS.iter().any(|known| pattern == known.name) || !is_private(function) {
+    if library_function(pattern).is_none() || !is_private(function) {
         return None;
     }
     let Body { blocks, result } = function.lambda.body.as_ref()?;

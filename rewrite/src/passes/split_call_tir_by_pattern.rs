@@ -18,7 +18,7 @@ use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::tir_call::TirCall;
 use relax_semantics::check::Phase;
-use relax_semantics::library::FUNCTIONS;
+use relax_semantics::library::function as library_function;
 use relax_semantics::ops::lookup;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
@@ -86,7 +86,7 @@ fn is_product(rule: &Rule) -> bool {
         && matches!(call.args.as_slice(), [Node::Operand(a), Node::Operand(b)] if a != b);
     plain
         && lookup("matmul").is_some_and(|row| row.name == call.row.name)
-        && FUNCTIONS.iter().any(|function| rule.function == function.name)
+        && library_function(&rule.function).is_some()
 }
 
 /// The parts of programs.

@@ -66,5 +66,5 @@ relax_syntax::diagnostic_codes! {
     UNKNOWN_OPERATOR = "RX0504", "an unknown operator",
         "Neither the module nor the table of operators has a function of this name. `relax ops` lists the operators.";
     FALLBACK = "RX0505", "an operator that stays with the reference library",
-        "`relax build` makes no kernel for this call: the interpreter computes it when the program runs, which is many times slower. The message says why: the operator has no tensor program, or its dims or dtype are not known. A `match_cast` with dims tells them. `--deny-fallback` makes an error of it.";
+        "`relax build` makes no kernel for this call: the interpreter computes it when the program runs, which is many times slower. The message says why: the operator has no tensor program, its dims or dtype are not known, or the library function is unknown. A `match_cast` with dims tells them. `--deny-fallback` makes an error of it.";
 }

@@ -27,8 +27,9 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,inline_private_functions,combine_parallel_matmul,lift_transform_params,\
      outline_blocks",
     "lift_lambdas,normalize,convert_layout,fold_constant,eliminate_dead_code",
-    "lift_lambdas,normalize,guard_libraries,lower_to_library",
-    "lift_lambdas,normalize,guard_libraries,fuse_ops_by_pattern,merge_composite_functions,run_codegen",
+    "lift_lambdas,normalize,guard_libraries,lower_to_library,expand_libraries",
+    "lift_lambdas,normalize,guard_libraries,fuse_ops_by_pattern,merge_composite_functions,run_codegen,\
+     expand_libraries",
     "lift_lambdas,normalize,legalize_ops,split_call_tir_by_pattern",
     "lift_lambdas,normalize,legalize_ops,fuse_loops",
     "lift_lambdas,normalize,to_mixed_precision",
