@@ -62,9 +62,9 @@ pub fn constraint_check(
 }
 
 fn described(atom: &Atom, annotations: &[Annotation]) -> Atom {
-    let tensor = |annotation: &Annotation| match annotation {
-        Annotation::Tensor(_) => Atom::Annotation(Arc::new(annotation.clone())),
-        _ => atom.clone(),
+    let tensor = |annotation: &Annotation| match annotation.as_tensor() {
+        Some(tensor) => Atom::Annotation(Arc::new(Annotation::Tensor(tensor.clone()))),
+        None => atom.clone(),
     };
     match atom {
         Atom::Tuple(items) | Atom::List(items) => {

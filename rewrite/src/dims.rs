@@ -337,9 +337,8 @@ pub(crate) fn signature_dims<'a>(
 /// Calls `bind` on each variable that stands alone in `param`, with the dim of the argument there.
 pub fn match_dims(param: &Annotation, arg: &Annotation, bind: &mut dyn FnMut(&Name, &Dim)) {
     let extents = |annotation: &Annotation| match annotation {
-        Annotation::Tensor(tensor) => tensor.extents.dims().map(<[Dim]>::to_vec),
         Annotation::Shape(extents) => extents.dims().map(<[Dim]>::to_vec),
-        _ => None,
+        other => other.as_tensor()?.extents.dims().map(<[Dim]>::to_vec),
     };
     match (param, arg) {
         (Annotation::Tuple(params), Annotation::Tuple(args)) if params.len() == args.len() => {

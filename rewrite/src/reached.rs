@@ -45,7 +45,9 @@ impl Reached {
     /// A value of this annotation exists from here on.
     pub fn exists(&mut self, annotation: &Annotation) {
         match annotation {
-            Annotation::Tensor(tensor) => {
+            // On one device a distributed tensor is the whole of it.
+            Annotation::Tensor(_) | Annotation::DTensor(_) => {
+                let Some(tensor) = annotation.as_tensor() else { return };
                 let Some(dims) = tensor.extents.dims() else { return };
                 let mut extents = dims.to_vec();
                 // A vector has less than 2^63 bytes. Of other tensors an extent may be 0, and the others as large as they like.

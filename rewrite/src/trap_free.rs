@@ -186,8 +186,10 @@ fn is_fully_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Prim(_) => true,
         Annotation::Shape(extents) => matches!(extents, Extents::Known(_)),
-        Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+        Annotation::Tensor(_) | Annotation::DTensor(_) => annotation
+            .as_tensor()
+            .is_some_and(|tensor| tensor.dtype.is_some() && tensor.extents.dims().is_some()),
         Annotation::Tuple(items) => items.iter().all(is_fully_known),
-        Annotation::Object | Annotation::Callable(_) | Annotation::DTensor(_) => false,
+        Annotation::Object | Annotation::Callable(_) => false,
     }
 }

@@ -36,7 +36,10 @@ pub(super) fn gives_apart(
 /// Whether no storage can be in a value.
 fn is_plain(annotation: &Annotation) -> bool {
     match annotation {
-        Annotation::Tensor(_) | Annotation::Shape(_) | Annotation::Prim(_) => true,
+        Annotation::Tensor(_)
+        | Annotation::DTensor(_)
+        | Annotation::Shape(_)
+        | Annotation::Prim(_) => true,
         Annotation::Tuple(items) => items.iter().all(is_plain),
         _ => false,
     }

@@ -89,7 +89,7 @@ impl Merge<'_, '_> {
 
     fn parameter(&mut self, param: VarId) -> Option<()> {
         match &self.annotations[param.0 as usize] {
-            annotation @ Annotation::Tensor(_) => {
+            annotation @ (Annotation::Tensor(_) | Annotation::DTensor(_)) => {
                 let buffer = self.declare(&self.function.var(param).name.clone(), annotation)?;
                 self.inputs.push(Param::Buffer(buffer));
                 self.known.insert(param, buffer);

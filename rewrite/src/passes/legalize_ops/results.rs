@@ -22,6 +22,8 @@ impl Results {
             Annotation::Tuple(fields) => {
                 (fields.iter().map(spec).collect::<Option<Vec<_>>>()?, true)
             }
+            // No tensor program gives a layout over devices.
+            Annotation::DTensor(_) => return None,
             single => (vec![spec(single)?], false),
         };
         (!specs.is_empty()).then_some(Self { specs, is_tuple })
@@ -49,8 +51,9 @@ pub(super) fn range(constant: &Constant) -> Option<(i128, i128)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }
 
+/// Dims and dtype of a tensor; of a distributed one those of the whole, which it is on one device.
 pub(super) fn spec(annotation: &Annotation) -> Option<TensorSpec> {
-    let Annotation::Tensor(tensor) = annotation else { return None };
+    let tensor = annotation.as_tensor()?;
     Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
 }
 
