@@ -18,6 +18,7 @@ mod checks;
 mod constants;
 mod evaluate;
 mod functions;
+mod libraries;
 mod metered;
 mod operators;
 mod programs;

@@ -56,7 +56,13 @@ impl Side<'_> {
                 Err("memory in a closure".into())
             }
             _ => {
-                let settled = bound.iter().map(|value| self.settled(value.clone())).collect();
+                let settled: Vec<Value> =
+                    bound.iter().map(|value| self.settled(value.clone())).collect();
+                if row.name == "call_dps_library"
+                    && let Some(value) = self.library(&settled)?
+                {
+                    return Ok(value);
+                }
                 let value = self.plain(row, settled)?;
                 if CALLING.contains(&row.name) {
                     self.hand_over(&bound)?;
