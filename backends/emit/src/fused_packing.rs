@@ -13,10 +13,10 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, TExpr};
 use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
 
 /// Which loops are which.
-struct Filled<'s> {
+pub(crate) struct Filled<'s> {
     /// The matrix that lies in memory, and what the elements of the other one are, in f32.
     left: At<'s>,
-    right: TExpr,
+    pub(crate) right: TExpr,
     out: At<'s>,
     /// All loops as they stand, outermost first.
     all: Vec<&'s Loop>,
@@ -24,8 +24,8 @@ struct Filled<'s> {
     outer: Vec<&'s Loop>,
     /// Over rows, columns and terms, outermost first, which together step evenly through what they go over.
     rows: Vec<&'s Loop>,
-    columns: Vec<&'s Loop>,
-    along: Vec<&'s Loop>,
+    pub(crate) columns: Vec<&'s Loop>,
+    pub(crate) along: Vec<&'s Loop>,
 }
 
 /// Terms of a row of a product that are added at once, so that the row is read and written once for all of them.
@@ -117,12 +117,16 @@ impl Printer<'_, '_> {
         let count = |loops: &[&Loop]| crate::outline::total(&extents(loops));
         let (m, n, depth) = (count(rows), count(columns), count(along));
         let named = [extents(columns), extents(along)];
-        let Some((fill, frame)) = self.filling(found, &named) else { return false };
+        let columns = self.filling_columns(found);
+        let by_rows = columns.is_none();
+        let filling = columns.or_else(|| Some((self.filling(found, &named)?, 0)));
+        let Some(((fill, frame), by_columns)) = filling else { return false };
         let none = || ("NULL".to_owned(), "NULL".to_owned());
-        let (weigh, weights) = self.weighing(found).unwrap_or_else(none);
+        let weighing = if by_rows { self.weighing(found) } else { None };
+        let (weigh, weights) = weighing.unwrap_or_else(none);
         let threads = self.threads;
         let call = format!(
-            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {first}, {out_row})"
+            "rx_product_filled({threads}, {m}, {n}, {depth}, {matrix}, {fill}, {frame}, {weigh}, {weights}, {by_columns}, {first}, {out_row})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
@@ -148,31 +152,66 @@ impl Printer<'_, '_> {
         let (extent, _) = columns.split_last()?;
         let [at, run, begin, lines, term, lane] =
             ["at", "run", "begin", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
-        self.line(&format!("for (int64_t {at} = 0, {run}; {at} < width; {at} += {run}) {{"));
-        self.indent += 1;
-        self.line(&format!("const int64_t {begin} = (c0 + {at}) % ({extent});"));
-        self.numbers(&format!("(c0 + {at}) / ({extent})"), "const int64_t", outer, columns);
-        self.line(&format!(
-            "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
-        ));
-        self.line(&format!(
-            "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
-        ));
-        self.line(&format!(
+        if outer.is_empty() {
+            // Term by term, so that what lies side by side along the columns is read from end to end.
+            self.numbers("k0", "int64_t", &terms, along);
+            self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
+            self.indent += 1;
+            self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += RX_PANEL) {{"));
+            self.indent += 1;
+            self.line(&format!("const int64_t {begin} = c0 + {at};"));
+            self.line(&format!("float *restrict {lines} = to + {at} * deep + {term} * RX_PANEL;"));
+            let rest = format!("width - {at}");
+            for (head, lanes) in [
+                (format!("if ({rest} >= RX_PANEL) {{"), "RX_PANEL"),
+                ("} else {".to_owned(), &rest),
+            ] {
+                self.line(&head);
+                self.line(&format!("    for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+                self.line(&format!("        const int64_t {inner} = {begin} + {lane};"));
+                self.line(&format!("        {lines}[{lane}] = {value};"));
+                self.line("    }");
+            }
+            self.line("}");
+            self.close();
+            self.next(&terms, along);
+            self.close();
+        } else {
+            self.line(&format!("for (int64_t {at} = 0, {run}; {at} < width; {at} += {run}) {{"));
+            self.indent += 1;
+            self.line(&format!("const int64_t {begin} = (c0 + {at}) % ({extent});"));
+            self.numbers(&format!("(c0 + {at}) / ({extent})"), "const int64_t", outer, columns);
+            self.line(&format!(
+                "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
+            ));
+            self.line(&format!(
+                "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
+            ));
+            self.line(&format!(
             "float *restrict {lines} = to + {at} / RX_PANEL * RX_PANEL * deep + {at} % RX_PANEL;"
         ));
-        self.numbers("k0", "int64_t", &terms, along);
-        self.line(&format!(
-            "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
-        ));
-        self.indent += 1;
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < {run}; {lane}++) {{"));
-        self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
-        self.line(&format!("    {lines}[{lane}] = {value};"));
-        self.line("}");
-        self.next(&terms, along);
-        self.close();
-        self.close();
+            self.numbers("k0", "int64_t", &terms, along);
+            // A whole panel is a known number of vectors, without what is left beside them.
+            for (head, lanes) in
+                [(format!("if ({run} == RX_PANEL) {{"), "RX_PANEL"), ("} else {".to_owned(), &run)]
+            {
+                self.line(&head);
+                self.indent += 1;
+                self.line(&format!(
+                    "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
+                ));
+                self.indent += 1;
+                self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+                self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
+                self.line(&format!("    {lines}[{lane}] = {value};"));
+                self.line("}");
+                self.next(&terms, along);
+                self.close();
+                self.indent -= 1;
+            }
+            self.line("}");
+            self.close();
+        }
         self.line("const int64_t c1 = width % RX_PANEL;");
         self.line("to += width / RX_PANEL * RX_PANEL * deep + c1;");
         self.line("for (int64_t row = 0; row < deep && c1 > 0; row++, to += RX_PANEL) memset(to, 0, (size_t)(RX_PANEL - c1) * 4);");
@@ -184,7 +223,11 @@ impl Printer<'_, '_> {
     }
 
     /// A function over terms and columns and its frame, as arguments; `more` are its other parameters.
-    fn framed(&mut self, outlined: &Outlined, more: &[(&str, &str)]) -> (String, String) {
+    pub(crate) fn framed(
+        &mut self,
+        outlined: &Outlined,
+        more: &[(&str, &str)],
+    ) -> (String, String) {
         let (name, used) = (self.part_name(), self.used(outlined));
         let mut given = ["k0", "deep", "c0", "width"].map(|name| ("int64_t", name)).to_vec();
         given.extend(more);

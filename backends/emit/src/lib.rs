@@ -17,6 +17,7 @@ mod allocation;
 mod attempt;
 mod boundary;
 mod checks;
+mod column_packing;
 mod conditions;
 pub mod cuda;
 mod dims;

@@ -4,7 +4,12 @@ typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c
 /* Where B is computed: its terms k0 to k0 + deep of columns c0 to c0 + width, as panels, zeros beyond the width. */
 typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, float *to);
 
-/* The same for a single row of A: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
+/* Where `by_columns` is not 0 `fill` gives a column of terms after the other instead, each `deep` long: in their order, or, where
+   k0 and `deep` are multiples of RX_WORDS * `by_columns`, of each so many the terms with remainder 0 by `by_columns` before those with
+   remainder 1, and so on. */
+#define RX_WORDS 16
+
+/* For a single row of A where B is computed: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
 typedef void (*rx_weigh)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, const float *x,
                          int64_t step, float *y);
 
@@ -24,6 +29,7 @@ typedef struct rx_job {
     int64_t first;
     rx_weigh weigh;
     const void *weigher;
+    int by_columns;
 } rx_job;
 
 static void rx_finished(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
@@ -58,11 +64,22 @@ static void rx_strip(const rx_job *job, const rx_pass *pass, int64_t tile, int64
     }
 }
 
-/* Rows of A in the order of tiles, [tile][deep][rows]. */
-static void rx_pack_left(float *left, rx_matrix a, int64_t deep, int64_t m, int64_t tiles) {
+/* In how many groups of equal remainders the terms of a block are, of which one is the first. */
+static int64_t rx_groups(const rx_job *job, int64_t first, int64_t deep) {
+    const int64_t groups = job->by_columns;
+    return groups > 1 && first % (RX_WORDS * groups) == 0 && deep % (RX_WORDS * groups) == 0 ? groups : 1;
+}
+
+/* Rows of A in the order of tiles, [tile][deep][rows], with terms in so many groups. */
+static void rx_pack_left(float *left, rx_matrix a, int64_t deep, int64_t m, int64_t tiles, int64_t groups) {
     for (int64_t t = 0, i = 0; t < tiles; t++) {
         const int64_t rows = m / tiles + (t < m % tiles);
-        rx_pack_rows(left + i * deep, rx_from(a, i, 0), deep, rows);
+        if (groups == 1) rx_pack_rows(left + i * deep, rx_from(a, i, 0), deep, rows);
+        else for (int64_t k = 0; k < deep; k += RX_WORDS) {
+            const int64_t group = k / RX_WORDS % groups, first = k - group * RX_WORDS + group;
+            const rx_matrix own = {rx_from(a, i, first).data, a.row, a.column * groups, a.next};
+            rx_pack_rows(left + i * deep + k * rows, own, RX_WORDS, rows);
+        }
         i += rows;
     }
 }
@@ -72,6 +89,29 @@ static rx_ahead rx_next_block(rx_matrix b, int64_t depth, int64_t n, int64_t kc,
     const int last = jc + RX_NC >= n;
     const int64_t k = last ? kc + RX_KC : kc, left = depth - k;
     return (rx_ahead){rx_from(b, k, last ? 0 : jc + RX_NC).data, b.row, left < RX_KC ? left : RX_KC};
+}
+
+/* Panels of what is computed column by column, as many columns at once as a panel has. */
+static void rx_fill_turned(const rx_job *job, int64_t kc, int64_t deep, int64_t c0, int64_t width, float *panels,
+                           float *columns) {
+    for (int64_t j = 0; j < width; j += RX_PANEL) {
+        const int64_t there = width - j < RX_PANEL ? width - j : RX_PANEL;
+        job->fill(job->filler, job->first + kc, deep, c0 + j, there, columns);
+        rx_pack(panels + j * deep, (rx_matrix){columns, 1, deep, 0}, deep, there);
+    }
+}
+
+/* Terms of a sum of a single row that are computed at once. */
+#define RX_DEEP 4096
+
+/* A single row, where the terms of a column are computed one after the other: each column stays in the first cache. */
+static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
+    _Alignas(64) float column[RX_DEEP], row[RX_DEEP];
+    rx_pack_left(row, job->a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
+    for (int64_t j = c0; j < c1; j++) {
+        job->fill(job->filler, job->first, job->depth, j, 1, column);
+        rx_row((rx_matrix){row, 0, 1, 0}, (rx_matrix){column, 1, RX_DEEP, 0}, job->c + j, 1, job->depth);
+    }
 }
 
 /* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack. */
@@ -99,17 +139,19 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     const int64_t most = n < widest ? n : widest, deepest = depth < RX_KC ? depth : RX_KC;
     const int64_t wide = lies == RX_IN_PANELS ? 0 : packs ? (most + RX_PANEL - 1) / RX_PANEL * RX_PANEL : RX_PANEL;
     _Alignas(64) float near[RX_BESIDE];
-    float *panels = rx_beside(near, (wide + (m + 15) / 16 * 16) * deepest + 16);
+    const int64_t beside = job->by_columns ? RX_PANEL : 0;
+    float *panels = rx_beside(near, (wide + beside + (m + 15) / 16 * 16) * deepest + 16);
     if (panels == NULL) return 1;
-    float *left = panels + wide * deepest;
+    float *columns = panels + wide * deepest, *left = columns + beside * deepest;
     for (int64_t kc = 0; kc < depth; kc += RX_KC) {
         const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
-        rx_pack_left(left, rx_from(a, 0, kc), deep, m, tiles);
+        rx_pack_left(left, rx_from(a, 0, kc), deep, m, tiles, rx_groups(job, job->first + kc, deep));
         for (int64_t jc = 0; jc < n; jc += widest) {
             const int64_t width = n - jc < widest ? n - jc : widest;
             const rx_matrix block = rx_from(b, kc, jc);
             const int64_t whole = width / RX_PANEL * RX_PANEL;
-            if (job->fill) job->fill(job->filler, job->first + kc, deep, c0 + jc, width, panels);
+            if (job->by_columns) rx_fill_turned(job, kc, deep, c0 + jc, width, panels, columns);
+            else if (job->fill) job->fill(job->filler, job->first + kc, deep, c0 + jc, width, panels);
             else if (packs) rx_pack(panels, block, deep, width);
             else if (whole < width && !b.next) rx_pack(panels, rx_from(block, 0, whole), deep, width - whole);
             const rx_ahead then = rx_next_block(b, depth, n, kc, jc);
@@ -151,6 +193,10 @@ static int32_t rx_part(void *context, int64_t part) {
         }
         return 0;
     }
+    if (job->m == 1 && job->by_columns) {
+        rx_row_by_columns(job, c0, c1);
+        return 0;
+    }
     if ((job->m > 1 || job->fill) && job->depth > 0) {
         int status = 0;
         for (int64_t i = r0; i < r1 && status == 0; i += RX_GROUP)
@@ -188,7 +234,6 @@ static int64_t rx_cut(const rx_threads *threads, rx_job *job) {
 /* Sums over many terms: slices of them are summed by different parts, and then added in order. A slice of a product of
    several rows is a block of RX_KC terms, which is added as a whole without slices too; that of a single row
    is RX_DEEP terms, whoever computes it. So no sum tells how many threads there are. */
-#define RX_DEEP 4096
 #define RX_SCRATCH (1 << 20)
 
 typedef struct rx_slices {
@@ -293,10 +338,10 @@ static __attribute__((noinline, unused)) int rx_product(
 /* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. */
 static __attribute__((noinline, unused)) int rx_product_filled(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
-    rx_weigh weigh, const void *weigher, float *c, int64_t c_row) {
+    rx_weigh weigh, const void *weigher, int by_columns, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;
     /* What is not read has no steps. */
     const rx_matrix none = {a.data, 0, 0, 0};
-    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0, weigh, weigher};
+    rx_job job = {m, n, depth, a, none, c, c_row, NULL, NULL, 0, 1, 1, fill, filler, 0, weigh, weigher, by_columns};
     return rx_run(threads, &job);
 }
