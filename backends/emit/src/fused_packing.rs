@@ -149,68 +149,11 @@ impl Printer<'_, '_> {
         };
         let (own, terms) = (names(&found.columns, self), names(&found.along, self));
         let (inner, outer) = own.split_last()?;
-        let (extent, _) = columns.split_last()?;
-        let [at, run, begin, lines, term, lane] =
-            ["at", "run", "begin", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
+        let extent = columns.last()?;
         if outer.is_empty() {
-            // Term by term, so that what lies side by side along the columns is read from end to end.
-            self.numbers("k0", "int64_t", &terms, along);
-            self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
-            self.indent += 1;
-            self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += RX_PANEL) {{"));
-            self.indent += 1;
-            self.line(&format!("const int64_t {begin} = c0 + {at};"));
-            self.line(&format!("float *restrict {lines} = to + {at} * deep + {term} * RX_PANEL;"));
-            let rest = format!("width - {at}");
-            for (head, lanes) in [
-                (format!("if ({rest} >= RX_PANEL) {{"), "RX_PANEL"),
-                ("} else {".to_owned(), &rest),
-            ] {
-                self.line(&head);
-                self.line(&format!("    for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
-                self.line(&format!("        const int64_t {inner} = {begin} + {lane};"));
-                self.line(&format!("        {lines}[{lane}] = {value};"));
-                self.line("    }");
-            }
-            self.line("}");
-            self.close();
-            self.next(&terms, along);
-            self.close();
+            self.fill_by_terms(inner, &value, &terms, along);
         } else {
-            self.line(&format!("for (int64_t {at} = 0, {run}; {at} < width; {at} += {run}) {{"));
-            self.indent += 1;
-            self.line(&format!("const int64_t {begin} = (c0 + {at}) % ({extent});"));
-            self.numbers(&format!("(c0 + {at}) / ({extent})"), "const int64_t", outer, columns);
-            self.line(&format!(
-                "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
-            ));
-            self.line(&format!(
-                "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
-            ));
-            self.line(&format!(
-            "float *restrict {lines} = to + {at} / RX_PANEL * RX_PANEL * deep + {at} % RX_PANEL;"
-        ));
-            self.numbers("k0", "int64_t", &terms, along);
-            // A whole panel is a known number of vectors, without what is left beside them.
-            for (head, lanes) in
-                [(format!("if ({run} == RX_PANEL) {{"), "RX_PANEL"), ("} else {".to_owned(), &run)]
-            {
-                self.line(&head);
-                self.indent += 1;
-                self.line(&format!(
-                    "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
-                ));
-                self.indent += 1;
-                self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
-                self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
-                self.line(&format!("    {lines}[{lane}] = {value};"));
-                self.line("}");
-                self.next(&terms, along);
-                self.close();
-                self.indent -= 1;
-            }
-            self.line("}");
-            self.close();
+            self.fill_by_panels((inner, outer), (&value, extent), columns, (&terms, along));
         }
         self.line("const int64_t c1 = width % RX_PANEL;");
         self.line("to += width / RX_PANEL * RX_PANEL * deep + c1;");
@@ -220,6 +163,69 @@ impl Printer<'_, '_> {
             return None;
         }
         Some(self.framed(&outlined, &[("float *", "to")]))
+    }
+
+    /// Term by term, so that what lies side by side along the columns is read from end to end. A whole panel is a known number of
+    /// vectors, without what is left beside them.
+    fn fill_by_terms(&mut self, inner: &str, value: &str, terms: &[String], along: &[String]) {
+        let [at, lines, term, lane] =
+            ["at", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
+        self.numbers("k0", "int64_t", terms, along);
+        self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
+        self.indent += 1;
+        self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += RX_PANEL) {{"));
+        self.indent += 1;
+        self.line(&format!("float *restrict {lines} = to + {at} * deep + {term} * RX_PANEL;"));
+        let rest = format!("width - {at}");
+        let whole = format!("if ({rest} >= RX_PANEL) {{");
+        for (head, lanes) in [(whole.as_str(), "RX_PANEL"), ("} else {", &rest)] {
+            self.line(head);
+            self.line(&format!("    for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+            self.line(&format!("        const int64_t {inner} = c0 + {at} + {lane};"));
+            self.line(&format!("        {lines}[{lane}] = {value};"));
+            self.line("    }");
+        }
+        self.line("}");
+        self.close();
+        self.next(terms, along);
+        self.close();
+    }
+
+    /// Panel by panel, of columns that several loops go over: as many lanes at once as the innermost one has.
+    fn fill_by_panels(
+        &mut self,
+        (inner, outer): (&str, &[String]),
+        (value, extent): (&str, &str),
+        columns: &[String],
+        (terms, along): (&[String], &[String]),
+    ) {
+        let [at, run, begin, lines, term, lane] =
+            ["at", "run", "begin", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
+        self.line(&format!("for (int64_t {at} = 0, {run}; {at} < width; {at} += {run}) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {begin} = (c0 + {at}) % ({extent});"));
+        self.numbers(&format!("(c0 + {at}) / ({extent})"), "const int64_t", outer, columns);
+        self.line(&format!(
+            "{run} = {extent} - {begin} < width - {at} ? {extent} - {begin} : width - {at};"
+        ));
+        self.line(&format!(
+            "if ({run} > RX_PANEL - {at} % RX_PANEL) {run} = RX_PANEL - {at} % RX_PANEL;"
+        ));
+        self.line(&format!(
+            "float *restrict {lines} = to + {at} / RX_PANEL * RX_PANEL * deep + {at} % RX_PANEL;"
+        ));
+        self.numbers("k0", "int64_t", terms, along);
+        self.line(&format!(
+            "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
+        ));
+        self.indent += 1;
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < {run}; {lane}++) {{"));
+        self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
+        self.line(&format!("    {lines}[{lane}] = {value};"));
+        self.line("}");
+        self.next(terms, along);
+        self.close();
+        self.close();
     }
 
     /// A function over terms and columns and its frame, as arguments; `more` are its other parameters.

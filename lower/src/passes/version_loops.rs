@@ -24,7 +24,7 @@ const LARGE: i64 = 1 << 40;
 /// Conditions before a nest.
 const MOST: usize = 32;
 
-/// The record.
+/// Runs behind `fuse_loops`, for the CPU target.
 pub static PASS: Pass = Pass {
     name: "version_loops",
     doc: "Gives a nest whose indices are in range for some dims only a version without checks, which           runs where a test of all ranges before it holds.",

@@ -5,6 +5,7 @@
 
 mod checks;
 mod counted;
+mod operand_shapes;
 mod operands;
 mod programs;
 mod results;
@@ -26,6 +27,7 @@ use crate::reached::Reached;
 use checks::Equalities;
 pub(super) use checks::broadcast_dims;
 use counted::{Counted, Legalized};
+use operand_shapes::{scalar_arguments, shapes};
 use programs::{Answered, Programs};
 use relax_semantics::check::{Phase, check};
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
@@ -200,14 +202,9 @@ impl Legalizer<'_> {
         };
         match made {
             Ok(Made { check, counts, call }) => {
-                let shapes = args.iter().chain(attrs.iter().map(|(_, atom)| atom));
-                let shapes = shapes.filter_map(|atom| match atom {
-                    Atom::Shape(dims) => Some(dims.clone()),
-                    _ => None,
-                });
                 let result = &self.annotations[binding.var.0 as usize];
-                let checked = dims_of(result).unwrap_or_default().to_vec();
-                self.check_extents(&shapes.collect::<Vec<_>>(), &checked, span, before);
+                let asked = dims_of(result).unwrap_or_default().to_vec();
+                self.check_extents(&shapes(args, attrs), &asked, span, before);
                 if let Some(check) = check {
                     before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));
                 }
@@ -411,24 +408,6 @@ impl Legalizer<'_> {
         Ok(names)
     }
 
-    /// A shape has no negative extents: those of operands that nothing else asks are asked before the call.
-    fn check_extents(
-        &mut self,
-        shapes: &[Vec<Dim>],
-        asked: &[Dim],
-        span: Span,
-        before: &mut Vec<Binding>,
-    ) {
-        for dims in shapes {
-            let natural = |dim: &Dim, facts: &mut dyn Facts| {
-                facts.decide(&Claim::new(0, Relation::AtMost, dim.clone())) == Answer::Proved
-            };
-            if dims.iter().any(|dim| !asked.contains(dim) && !natural(dim, self.facts)) {
-                self.bound("extents", Expr::Atom(Atom::Shape(dims.clone())), span, before);
-            }
-        }
-    }
-
     fn bound(&mut self, name: &str, expr: Expr, span: Span, before: &mut Vec<Binding>) -> VarId {
         let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
         self.vars.push(VarInfo { name: self.names.fresh(name), annotation: None, span });
@@ -481,23 +460,6 @@ impl Legalizer<'_> {
         }
         Some(())
     }
-}
-
-/// The values of scalars that a call of a tensor program gives as a shape. It gets them as a list, which may have negative ones.
-fn scalar_arguments(expr: &mut Expr) -> Option<Vec<Dim>> {
-    let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
-    let position = match name.as_str() {
-        "call_tir" => 3,
-        "call_tir_inplace" => 4,
-        _ => return None,
-    };
-    let is_named = |key: &Name| ["sym_args", "tir_vars"].iter().any(|name| key == *name);
-    let named = attrs.iter_mut().find(|(key, _)| is_named(key)).map(|(_, atom)| atom);
-    let atom = args.get_mut(position).or(named)?;
-    let Atom::Shape(dims) = atom else { return None };
-    let dims = std::mem::take(dims);
-    *atom = Atom::List(dims.iter().cloned().map(Atom::Dim).collect());
-    Some(dims)
 }
 
 /// Operators move what nothing has written; programs do not read it.
