@@ -1,7 +1,6 @@
 //! Calls of operators that stay with the reference library, and why: as the pass that decides it says.
 
 use crate::pass::Pass;
-use crate::passes::{expand_libraries, legalize_ops};
 use crate::pipeline::{Applied, Watch};
 use relax_semantics::check::codes;
 use relax_syntax::Name;
@@ -59,12 +58,9 @@ impl Watch for Fallbacks<'_> {
     }
 
     fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        let decides = [expand_libraries::PASS.name, legalize_ops::PASS.name];
-        if decides.contains(&applied.pass.name) {
-            self.found.extend_from_slice(applied.fallbacks);
-            self.found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
-            self.found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
-        }
+        self.found.extend_from_slice(applied.fallbacks);
+        self.found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
+        self.found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
         self.inner.after(applied)
     }
 
@@ -92,6 +88,8 @@ pub enum Reason {
     Constraint(String),
     /// An operand may have elements that nothing has written, which only operators move.
     Uninitialized,
+    /// A later call in place writes to what the call gives.
+    WrittenLater,
 }
 
 impl fmt::Display for Reason {
@@ -108,6 +106,7 @@ impl fmt::Display for Reason {
                 write!(f, "evaluating the dim `{dim}` of its result could leave i64")
             }
             Reason::Constraint(text) => write!(f, "`{text}` is left to run time"),
+            Reason::WrittenLater => f.write_str("a later call in place writes to its result"),
             Reason::Uninitialized => f.write_str("an operand may have uninitialized elements"),
         }
     }

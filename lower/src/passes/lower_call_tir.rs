@@ -12,7 +12,9 @@ use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
 use crate::memory::aliases::{Aliases, Returns};
 use call::TirCall;
+use relax_rewrite::constraint_check::{Left, left_claims};
 use relax_rewrite::dps_arguments;
+use relax_rewrite::fallback::{Fallback, Reason};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase};
@@ -45,7 +47,7 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
     let defined = Defined::of(module);
-    let (mut done, mut found) = (0, 0);
+    let (mut done, mut found, mut fallbacks) = (0, 0, Vec::new());
     let programs = Programs::of(module);
     let returns = Returns::of(module);
     for definition in &mut result.definitions {
@@ -58,10 +60,18 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         lowering.body(&mut body);
         done += lowering.done;
         found += lowering.found;
+        let left = lowering.stays.into_iter().map(|(var, operator, reason)| Fallback {
+            function: function.name.clone(),
+            span: lowering.fresh.vars[var.0 as usize].span,
+            operator,
+            reason,
+        });
+        fallbacks.extend(left);
         function.vars = lowering.fresh.vars;
         function.lambda.body = Some(body);
     }
     context.count_of("lowered", done, found, "calls of tensor programs and libraries");
+    context.fall_back(fallbacks);
     Ok(result)
 }
 
@@ -107,8 +117,8 @@ struct Known<'a> {
 struct Lowering<'a> {
     annotations: &'a [Annotation],
     programs: &'a Programs<'a>,
-    /// Bindings that may trap for their operands' shapes.
-    left: &'a BTreeSet<VarId>,
+    /// What bindings leave to run time.
+    left: BTreeMap<VarId, Vec<Left>>,
     /// Variables that a later call in place may write to.
     mutated: BTreeSet<VarId>,
     /// How often each variable is used.
@@ -118,6 +128,8 @@ struct Lowering<'a> {
     fresh: Fresh,
     done: usize,
     found: usize,
+    /// Calls of tensor programs that the interpreter computes when the program runs.
+    stays: Vec<(VarId, &'static str, Reason)>,
 }
 
 impl<'a> Lowering<'a> {
@@ -128,13 +140,14 @@ impl<'a> Lowering<'a> {
         Self {
             annotations: &checked.annotations[&function.name],
             programs,
-            left: &checked.left_in(&function.name).vars,
+            left: left_claims(checked, &function.name),
             mutated,
             uses,
             owned: BTreeSet::new(),
             fresh: Fresh::of(defined, function),
             done: 0,
             found: 0,
+            stays: Vec::new(),
         }
     }
 
@@ -157,17 +170,17 @@ impl<'a> Lowering<'a> {
             Expr::Call { callee: Callee::Operator(name), args, .. } => match name.as_str() {
                 "call_tir" | "call_tir_inplace" => {
                     self.found += 1;
-                    match TirCall::read(&binding, self.annotations) {
-                        // What is written to later must not be memory that other names see.
-                        Some(call)
-                            if self.is_known(&call, binding.var)
-                                && !self.mutated.contains(&binding.var) =>
-                        {
+                    let operator = if name == "call_tir" { "call_tir" } else { "call_tir_inplace" };
+                    match self.compiled(&binding) {
+                        Ok(call) => {
                             self.call(call, binding.var, out);
                             self.done += 1;
                             return;
                         }
-                        _ => call_by_name(&mut binding),
+                        Err(reason) => {
+                            self.stays.push((binding.var, operator, reason));
+                            call_by_name(&mut binding);
+                        }
                     }
                 }
                 "call_dps_library" | "call_dps_packed" => {
@@ -189,9 +202,21 @@ impl<'a> Lowering<'a> {
         out.push(binding);
     }
 
-    /// Whether the program runs on these buffers without a further check.
-    fn is_known(&self, call: &TirCall, var: VarId) -> bool {
-        !self.left.contains(&var) && self.programs.by_name.contains_key(&call.program)
+    /// The call, if the program runs on these buffers without a further check.
+    fn compiled(&self, binding: &Binding) -> Result<TirCall, Reason> {
+        let call = TirCall::read(binding, self.annotations).ok_or(Reason::Result)?;
+        if let Some(left) = self.left.get(&binding.var).and_then(|left| left.first()) {
+            let text = left.as_ref().map_or_else(Clone::clone, ToString::to_string);
+            return Err(Reason::Constraint(text));
+        }
+        if !self.programs.by_name.contains_key(&call.program) {
+            return Err(Reason::NoProgram("it has no body"));
+        }
+        // What is written to later must not be memory that other names see.
+        if self.mutated.contains(&binding.var) {
+            return Err(Reason::WrittenLater);
+        }
+        Ok(call)
     }
 
     fn call(&mut self, call: TirCall, var: VarId, out: &mut Vec<Binding>) {

@@ -44,7 +44,13 @@ impl TirCall {
         let dtypes = inputs.iter().map(dtype).collect::<Option<_>>()?;
         let (outputs, is_list) = outputs(at("out")?)?;
         let in_place = at("inplace").map_or(Some(Vec::new()), positions)?;
-        let scalars = at("sym_args").map_or(Some(Vec::new()), dims)?;
+        let scalars = at("sym_args").map_or(Some(Vec::new()), |atom| match atom {
+            Atom::Var(var) => match &annotations[var.0 as usize] {
+                Annotation::Shape(extents) => extents.dims().map(<[Dim]>::to_vec),
+                _ => None,
+            },
+            spelled => dims(spelled),
+        })?;
         let program = program.clone();
         Some(Self { program, inputs, dtypes, outputs, is_list, in_place, scalars })
     }
