@@ -11,10 +11,11 @@ use crate::references::references;
 use crate::tir_call::TirCall;
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module, VarId};
 use relax_syntax::resolve::visit_expr_uses;
-use relax_tir::analysis::write_coverage::writes_output;
+use relax_tir::analysis::write_coverage::{writes_output, writes_outputs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each function of a module, the variables that may hold uninitialized elements, and all that may name tensors in
@@ -110,8 +111,11 @@ impl MaybeUninit<'_> {
                     self.results.contains(name)
                 }
                 Expr::Call { callee: Callee::Operator(name), .. } if name == "call_tir" => {
-                    let call = TirCall::of(&binding.expr);
-                    call.is_none_or(|call| !self.whole.contains(call.program))
+                    let writes = match TirCall::of(&binding.expr) {
+                        Some(call) => self.whole.contains(call.program),
+                        None => self.writes_all(&binding.expr),
+                    };
+                    !writes
                 }
                 Expr::Call { callee: Callee::Operator(name), .. } => {
                     is_source(name) || uses(&binding.expr, vars)
@@ -123,6 +127,21 @@ impl MaybeUninit<'_> {
                 vars.insert(binding.var);
             }
         }
+    }
+
+    /// Whether a call of a tensor program with several outputs gives tensors of which every element is written.
+    fn writes_all(&self, call: &Expr) -> bool {
+        let Expr::Call { args, .. } = call else { return false };
+        let [Atom::Global(program), _, out, ..] = args.as_slice() else { return false };
+        let count = match out {
+            Atom::List(items) | Atom::Tuple(items) => items.len(),
+            Atom::Annotation(out) => match &**out {
+                Annotation::Tuple(items) => items.len(),
+                _ => return false,
+            },
+            _ => return false,
+        };
+        self.module.tensor_program(program).is_some_and(|own| writes_outputs(own, count))
     }
 
     /// Propagates from the arguments of a call to the parameters of the callee.

@@ -1,9 +1,8 @@
 //! Calls of tensor programs get explicit memory (paper, Figure 5 and §4.2): for each output a storage
 //! and a tensor in it, then the program runs in destination-passing style.
 //!
-//! What a call leaves to run time it must still check, with its own traps: such a call, one of an
-//! external program, and one whose arguments or outputs are not spelled out go through the reference
-//! library.
+//! What a call leaves to run time of dims is asked before it, with its own traps. A call of an external program and one whose
+//! arguments or outputs are not spelled out go through the reference library, which is reported.
 
 pub(super) mod call;
 pub(crate) mod written;
@@ -12,12 +11,13 @@ use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
 use crate::memory::aliases::{Aliases, Returns};
 use call::TirCall;
-use relax_rewrite::constraint_check::{Left, left_claims};
+use relax_rewrite::constraint_check::{Left, constraint_check, left_claims};
 use relax_rewrite::dps_arguments;
 use relax_rewrite::fallback::{Fallback, Reason};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase};
+use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -173,6 +173,7 @@ impl<'a> Lowering<'a> {
                     let operator = if name == "call_tir" { "call_tir" } else { "call_tir_inplace" };
                     match self.compiled(&binding) {
                         Ok(call) => {
+                            out.extend(self.check(&binding));
                             self.call(call, binding.var, out);
                             self.done += 1;
                             return;
@@ -205,9 +206,9 @@ impl<'a> Lowering<'a> {
     /// The call, if the program runs on these buffers without a further check.
     fn compiled(&self, binding: &Binding) -> Result<TirCall, Reason> {
         let call = TirCall::read(binding, self.annotations).ok_or(Reason::Result)?;
-        if let Some(left) = self.left.get(&binding.var).and_then(|left| left.first()) {
-            let text = left.as_ref().map_or_else(Clone::clone, ToString::to_string);
-            return Err(Reason::Constraint(text));
+        let left = self.left.get(&binding.var).into_iter().flatten();
+        if let Some(text) = left.filter_map(|left| left.as_ref().err()).next() {
+            return Err(Reason::Constraint(text.clone()));
         }
         if !self.programs.by_name.contains_key(&call.program) {
             return Err(Reason::NoProgram("it has no body"));
@@ -217,6 +218,17 @@ impl<'a> Lowering<'a> {
             return Err(Reason::WrittenLater);
         }
         Ok(call)
+    }
+
+    /// What a call leaves to run time, of dims, is asked before it, with the traps of the operator.
+    fn check(&mut self, binding: &Binding) -> Option<Binding> {
+        self.left.get(&binding.var).filter(|left| !left.is_empty())?;
+        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
+            return None;
+        };
+        let check = constraint_check(lookup(name)?, args, attrs, self.annotations)?;
+        let var = self.fresh.var("checked", None, self.fresh.vars[binding.var.0 as usize].span);
+        Some(Binding { var, expr: check })
     }
 
     fn call(&mut self, call: TirCall, var: VarId, out: &mut Vec<Binding>) {

@@ -109,12 +109,14 @@ impl Checker<'_> {
     /// are left to run time.
     fn constraints(&mut self, row: &'static Operator, passed: Passed<'_>) {
         let args = passed.args;
-        let operands: Vec<_> = args.iter().map(|arg| self.operand(arg).described()).collect();
+        let operands: Vec<_> = args.iter().map(|arg| self.operand(arg)).collect();
         if args.iter().any(|arg| self.has_registers(arg)) {
             return;
         }
         match bind(row, operands, Vec::new(), &|default| Operand::of_known(default.known())) {
-            Ok(operands) => _ = self.deduced(row, &operands, passed),
+            Ok(operands) => {
+                _ = self.deduced(row, &Operand::all_described(row, operands), passed);
+            }
             Err(error) => self.bad_arguments(row, &error, passed),
         }
     }

@@ -47,9 +47,8 @@ pub fn check_constraints(
 ) -> Result<Value, Stop> {
     let values = bind(row, operands, Vec::new(), &|literal| literal.value())
         .map_err(|error| bind_trap(row, &error))?;
-    let operands: Vec<_> =
-        values.iter().map(|value| Operand::of_value(value).described()).collect();
-    deduce(row, &operands, module)?;
+    let operands = values.iter().map(Operand::of_value).collect();
+    deduce(row, &Operand::all_described(row, operands), module)?;
     Ok(Value::Tuple(Vec::new()))
 }
 

@@ -116,9 +116,17 @@ impl Operand {
         Self { annotation: value.annotation(), known: known_of(value) }
     }
 
-    /// The operand that an annotation describes, or a list of them: a tensor of which nothing else is known.
+    /// The operands of a call that annotations describe. A parameter that is an annotation keeps it.
     #[must_use]
-    pub fn described(self) -> Self {
+    pub fn all_described(row: &Operator, operands: Vec<Self>) -> Vec<Self> {
+        let is_annotation =
+            |at: usize| row.params.get(at).is_some_and(|param| param.kind == Kind::Annotation);
+        let each = operands.into_iter().enumerate();
+        each.map(|(at, own)| if is_annotation(at) { own } else { own.described() }).collect()
+    }
+
+    /// The operand that an annotation describes, or a list of them: a tensor of which nothing else is known.
+    fn described(self) -> Self {
         let annotation_of = |known: &Known| match known {
             Known::Annotation(annotation) => Some((**annotation).clone()),
             _ => None,

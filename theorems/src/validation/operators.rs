@@ -77,7 +77,8 @@ impl Side<'_> {
         let default = |literal: Literal| Value::Known(literal.known());
         let bound =
             bind(row, args, Vec::new(), &default).map_err(|_| "a check of other arguments")?;
-        let operands: Vec<Operand> = bound.iter().map(|it| self.operand(it).described()).collect();
+        let operands = bound.iter().map(|it| self.operand(it)).collect();
+        let operands = Operand::all_described(row, operands);
         let (facts, module) = (&mut *self.facts, Some(self.module));
         let obligations = Vec::new();
         let mut infer = Infer { row, operands: &operands, facts, obligations, module };

@@ -217,6 +217,16 @@ pub fn initializes(program: &TensorProgram, stmt: &Stmt, buffer: BufferId) -> bo
     nest.writes_all() && !reads
 }
 
+/// Whether a program that ends has written every element of its last buffers, so many outputs.
+#[must_use]
+pub fn writes_outputs(program: &TensorProgram, count: usize) -> bool {
+    let buffers: Vec<BufferId> = program.buffer_params().collect();
+    let (Some(body), Some(first)) = (&program.body, buffers.len().checked_sub(count)) else {
+        return false;
+    };
+    buffers[first..].iter().all(|buffer| is_covered(program, body, *buffer))
+}
+
 /// Whether a program that ends has written every element of its output.
 #[must_use]
 pub fn writes_output(program: &TensorProgram) -> bool {
