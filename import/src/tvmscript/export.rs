@@ -457,6 +457,10 @@ impl Export<'_> {
             parts.push(self.value(value)?);
         }
         if let Some(scalars) = taken(tree, usize::MAX, &["sym_args"]) {
+            // TVM has no name for several scalars: it would be one of another variable.
+            if matches!(scalars.kind, ExprKind::Name(_)) {
+                return refuse(scalars.span, "scalars of a tensor program by the name of a shape");
+            }
             for scalar in items(scalars) {
                 parts.push(dim(scalar, &mut self.locals)?);
             }
