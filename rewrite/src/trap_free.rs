@@ -7,11 +7,12 @@
 use crate::dims::{always_evaluates, evaluates_when_it_fits};
 use crate::maybe_uninit::maybe_uninitialized;
 use relax_semantics::check::Checked;
-use relax_semantics::ops::{Effect, Known, Operand, Operator, lookup};
+use relax_semantics::ops::{Effect, Infer, Known, Literal, Operand, Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Lambda, Module, VarId};
 use relax_syntax::resolve::atom_uses;
 use relax_syntax::resolve::constant::constant_dims;
@@ -135,6 +136,24 @@ impl<'a> TrapAnalysis<'a> {
 /// and dims hold; `result` is the annotation deduced from `operands`.
 pub(crate) fn is_removable_call(row: &Operator, operands: &[Operand], result: &Annotation) -> bool {
     row.effect == Effect::Pure && row.never_traps(operands, result) && is_fully_known(result)
+}
+
+/// What a call of an operator gives, and whether it leaves something to run time; none where it stops in every run.
+pub(crate) fn deduced(
+    row: &'static Operator,
+    (args, attrs): (&[Atom], &[(Name, Atom)]),
+    annotations: &[Annotation],
+    facts: &mut dyn Facts,
+) -> Option<(Annotation, bool)> {
+    let known = |atom: &Atom| operand(atom, annotations);
+    let positional = args.iter().map(known).collect();
+    let keywords = attrs.iter().map(|(key, atom)| (key.clone(), known(atom))).collect();
+    let default = |literal: Literal| Operand::of_known(literal.known());
+    let operands = bind(row, positional, keywords, &default).ok()?;
+    let mut infer =
+        Infer { row, operands: &operands, facts, obligations: Vec::new(), module: None };
+    let found = (row.infer)(&mut infer).ok()?;
+    Some((found, !infer.obligations.is_empty()))
 }
 
 /// An argument as deduction sees it; `annotations` are those of the variables.

@@ -9,10 +9,10 @@ use crate::dims::{always_evaluates, assume_declared};
 use crate::fallback::{Fallback, Reason};
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::trap_free::operand;
+use crate::trap_free::{deduced, operand};
 use relax_semantics::check::Phase;
 use relax_semantics::library::{Source, Step, function as library_function};
-use relax_semantics::ops::{Infer, Literal, Operand, Operator, bind, lookup};
+use relax_semantics::ops::{Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
@@ -230,15 +230,7 @@ impl Walk<'_> {
         args: &[Atom],
         attrs: &[(Name, Atom)],
     ) -> Option<Annotation> {
-        let known = |atom: &Atom| operand(atom, &self.types);
-        let positional = args.iter().map(known).collect();
-        let keywords = attrs.iter().map(|(key, atom)| (key.clone(), known(atom))).collect();
-        let default = |literal: Literal| Operand::of_known(literal.known());
-        let operands = bind(row, positional, keywords, &default).ok()?;
-        let obligations = Vec::new();
-        let facts = &mut *self.facts;
-        let mut infer = Infer { row, operands: &operands, facts, obligations, module: None };
-        (row.infer)(&mut infer).ok()
+        deduced(row, (args, attrs), &self.types, self.facts).map(|(found, _)| found)
     }
 
     fn bound(&mut self, name: &str, expr: Expr, found: Annotation, made: &mut Made) -> VarId {

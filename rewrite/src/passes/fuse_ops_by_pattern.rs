@@ -8,12 +8,16 @@ use crate::matching::find::{Around, Match, find};
 use crate::matching::registry::registry;
 use crate::outline::{Label, outlined};
 use crate::pass::{Exactness, Pass, PassContext};
-use crate::trap_free::TrapAnalysis;
+use crate::trap_free::{TrapAnalysis, deduced};
 use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::ir::{Atom, AttrValue, Function, Module, attr};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::{Answer, Facts};
+use relax_syntax::ir::{Atom, AttrValue, Binding, Callee, Expr, Function, Module, attr};
 use std::collections::BTreeSet;
 
 /// The record.
@@ -50,7 +54,11 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             let mut gone = BTreeSet::new();
             for matched in find(&rules, block, &mut around) {
                 let members = matched.members.iter().map(|&at| block.bindings[at].clone());
-                let call = outline.group(label(&matched), members.collect());
+                let members: Vec<Binding> = members.collect();
+                if !stands_alone(&members, annotations, around.facts) {
+                    continue;
+                }
+                let call = outline.group(label(&matched), members);
                 let (last, others) = matched.places();
                 block.bindings[last] = call;
                 gone.extend(others);
@@ -63,6 +71,33 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     context.count("matched", matches, "patterns");
     context.count("made", functions, "composite functions");
     Ok(result)
+}
+
+/// Whether the annotations of operands are all that the result's needs: what the function around has learned, as that two dims
+/// are equal, a function of the members alone does not know.
+fn stands_alone(members: &[Binding], annotations: &[Annotation], facts: &mut dyn Facts) -> bool {
+    let mut types = annotations.to_vec();
+    members.iter().all(|member| {
+        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &member.expr else {
+            return false;
+        };
+        let Some(row) = lookup(name) else { return false };
+        let at = member.var.0 as usize;
+        match deduced(row, (args, attrs), &types, facts) {
+            Some((found, false)) => {
+                let is_same = same_dims(&found, &annotations[at], facts);
+                types[at] = found;
+                is_same
+            }
+            _ => false,
+        }
+    })
+}
+
+fn same_dims(a: &Annotation, b: &Annotation, facts: &mut dyn Facts) -> bool {
+    let dims = |of: &Annotation| of.as_tensor()?.extents.dims().map(<[Dim]>::to_vec);
+    let (Some(a), Some(b)) = (dims(a), dims(b)) else { return a == b };
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| facts.equal(a, b) == Answer::Proved)
 }
 
 /// The parameters are the operands in the order of the pattern, so that its functions are alike.
