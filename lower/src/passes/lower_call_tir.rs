@@ -17,7 +17,7 @@ use relax_rewrite::fallback::{Fallback, Reason};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase};
-use relax_semantics::ops::lookup;
+use relax_semantics::ops::{Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -170,16 +170,20 @@ impl<'a> Lowering<'a> {
             Expr::Call { callee: Callee::Operator(name), args, .. } => match name.as_str() {
                 "call_tir" | "call_tir_inplace" => {
                     self.found += 1;
-                    let operator = if name == "call_tir" { "call_tir" } else { "call_tir_inplace" };
-                    match self.compiled(&binding) {
-                        Ok(call) => {
-                            out.extend(self.check(&binding));
+                    let row = lookup(name).expect("invariant: a row of the table");
+                    match self.compiled(row, &binding) {
+                        Ok((call, check)) => {
+                            let span = self.fresh.vars[binding.var.0 as usize].span;
+                            out.extend(check.map(|expr| Binding {
+                                var: self.fresh.var("checked", None, span),
+                                expr,
+                            }));
                             self.call(call, binding.var, out);
                             self.done += 1;
                             return;
                         }
                         Err(reason) => {
-                            self.stays.push((binding.var, operator, reason));
+                            self.stays.push((binding.var, row.name, reason));
                             call_by_name(&mut binding);
                         }
                     }
@@ -203,13 +207,14 @@ impl<'a> Lowering<'a> {
         out.push(binding);
     }
 
-    /// The call, if the program runs on these buffers without a further check.
-    fn compiled(&self, binding: &Binding) -> Result<TirCall, Reason> {
+    /// The call, if the program runs on these buffers, and what must be asked before: what the call leaves to run time, of dims, with
+    /// the traps of the operator.
+    fn compiled(
+        &self,
+        row: &'static Operator,
+        binding: &Binding,
+    ) -> Result<(TirCall, Option<Expr>), Reason> {
         let call = TirCall::read(binding, self.annotations).ok_or(Reason::Result)?;
-        let left = self.left.get(&binding.var).into_iter().flatten();
-        if let Some(text) = left.filter_map(|left| left.as_ref().err()).next() {
-            return Err(Reason::Constraint(text.clone()));
-        }
         if !self.programs.by_name.contains_key(&call.program) {
             return Err(Reason::NoProgram("it has no body"));
         }
@@ -217,18 +222,13 @@ impl<'a> Lowering<'a> {
         if self.mutated.contains(&binding.var) {
             return Err(Reason::WrittenLater);
         }
-        Ok(call)
-    }
-
-    /// What a call leaves to run time, of dims, is asked before it, with the traps of the operator.
-    fn check(&mut self, binding: &Binding) -> Option<Binding> {
-        self.left.get(&binding.var).filter(|left| !left.is_empty())?;
-        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
-            return None;
-        };
-        let check = constraint_check(lookup(name)?, args, attrs, self.annotations)?;
-        let var = self.fresh.var("checked", None, self.fresh.vars[binding.var.0 as usize].span);
-        Some(Binding { var, expr: check })
+        let Some(left) = self.left.get(&binding.var) else { return Ok((call, None)) };
+        if let Some(text) = left.iter().find_map(|left| left.as_ref().err()) {
+            return Err(Reason::Constraint(text.clone()));
+        }
+        let Expr::Call { args, attrs, .. } = &binding.expr else { return Err(Reason::Case) };
+        let check = constraint_check(row, args, attrs, self.annotations).ok_or(Reason::Case)?;
+        Ok((call, Some(check)))
     }
 
     fn call(&mut self, call: TirCall, var: VarId, out: &mut Vec<Binding>) {
