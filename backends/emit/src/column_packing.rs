@@ -7,7 +7,7 @@
 
 use crate::fused_packing::Filled;
 use crate::printer::Printer;
-use relax_semantics::tir::walk::visit;
+use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
@@ -18,7 +18,8 @@ use relax_tir::products::mentions;
 const TERMS: i64 = 8;
 
 impl Printer<'_, '_> {
-    /// The function that computes columns, and its frame, and in how many groups it gives terms. `None` where they do not lie so, or where something may stop it.
+    /// The function that computes columns, and its frame, and in how many groups it gives terms. `None` where they do not lie so, or
+    /// where something may stop it.
     pub(crate) fn filling_columns(&mut self, found: &Filled) -> Option<((String, String), i64)> {
         let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
             return None;
@@ -78,7 +79,8 @@ impl Printer<'_, '_> {
         self.facts.push();
         self.facts.assume(Claim::new(last, Relation::Less, stop));
         let values = (0..TERMS).map(|place| {
-            let value = in_group(&found.right, along.var, place);
+            let mut in_group = InGroup { term: along.var, place };
+            let value = expr(&found.right, &mut in_group, Place::Value);
             self.expr(&value, DType::F32)
         });
         let values = values.collect();
@@ -89,9 +91,9 @@ impl Printer<'_, '_> {
 }
 
 /// Whether what is read lies side by side along the terms, or stays for them, and not along the columns.
-fn lies_along(expr: &TExpr, term: ScalarId, column: ScalarId) -> bool {
+fn lies_along(factor: &TExpr, term: ScalarId, column: ScalarId) -> bool {
     let (mut along, mut apart) = (false, true);
-    visit(expr, &mut |part| {
+    visit(factor, &mut |part| {
         if let TExpr::Load { indices, .. } = part
             && let Some((last, before)) = indices.split_last()
         {
@@ -104,9 +106,9 @@ fn lies_along(expr: &TExpr, term: ScalarId, column: ScalarId) -> bool {
 }
 
 /// Whether a remainder of the term is asked for, as a place in a word.
-fn has_parts(expr: &TExpr, term: ScalarId) -> bool {
+fn has_parts(factor: &TExpr, term: ScalarId) -> bool {
     let mut found = false;
-    visit(expr, &mut |part| {
+    visit(factor, &mut |part| {
         if let TExpr::Binary(op, both) = part
             && both.0 == TExpr::Scalar(term)
         {
@@ -125,42 +127,32 @@ fn place_in_group(op: BinOp, right: &TExpr) -> bool {
     }
 }
 
-/// An expression for the term at a place of a group, of whose number the variable then is the name.
-fn in_group(expr: &TExpr, term: ScalarId, place: i64) -> TExpr {
-    let number = || TExpr::Scalar(term);
-    let part = |operand: &TExpr| in_group(operand, term, place);
-    match expr {
-        TExpr::Scalar(var) if *var == term => {
-            let first = TExpr::binary(BinOp::Mul, number(), TExpr::Int(TERMS));
-            TExpr::binary(BinOp::Add, first, TExpr::Int(place))
+/// Makes an expression one for the term at a place of a group, of whose number the variable then is the name.
+struct InGroup {
+    term: ScalarId,
+    place: i64,
+}
+
+impl Rewrite for InGroup {
+    fn replace(&mut self, part: &TExpr, _: Place) -> Option<TExpr> {
+        let number = TExpr::Scalar(self.term);
+        if *part == number {
+            let first = TExpr::binary(BinOp::Mul, number, TExpr::Int(TERMS));
+            return Some(TExpr::binary(BinOp::Add, first, TExpr::Int(self.place)));
         }
-        TExpr::Binary(op, both) if both.0 == number() && place_in_group(*op, &both.1) => {
-            TExpr::Int(place)
+        let TExpr::Binary(op, both) = part else { return None };
+        if both.0 != number {
+            return None;
         }
-        TExpr::Binary(op, both) => match (op, &both.1) {
-            (BinOp::FloorDiv, TExpr::Int(by))
-                if both.0 == number() && *by > 0 && by % TERMS == 0 =>
-            {
-                quotient(number(), by / TERMS)
+        match (op, &both.1) {
+            (op, right) if place_in_group(*op, right) => Some(TExpr::Int(self.place)),
+            (BinOp::FloorDiv, TExpr::Int(by)) if *by > 0 && by % TERMS == 0 => {
+                Some(quotient(number, by / TERMS))
             }
-            (BinOp::ShiftRight, TExpr::Int(bits @ 3..=40)) if both.0 == number() => {
-                quotient(number(), (1 << bits) / TERMS)
+            (BinOp::ShiftRight, TExpr::Int(bits @ 3..=40)) => {
+                Some(quotient(number, (1 << bits) / TERMS))
             }
-            _ => TExpr::binary(*op, part(&both.0), part(&both.1)),
-        },
-        TExpr::Load { buffer, indices } => {
-            TExpr::Load { buffer: *buffer, indices: indices.iter().map(part).collect() }
-        }
-        TExpr::Unary(op, operand) => TExpr::Unary(*op, Box::new(part(operand))),
-        TExpr::Cast(dtype, operand) => TExpr::Cast(*dtype, Box::new(part(operand))),
-        TExpr::Select(parts) => {
-            TExpr::Select(Box::new((part(&parts.0), part(&parts.1), part(&parts.2))))
-        }
-        TExpr::Call(function, operands) => {
-            TExpr::Call(*function, operands.iter().map(part).collect())
-        }
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Scalar(_) | TExpr::Dim(_) => {
-            expr.clone()
+            _ => None,
         }
     }
 }
