@@ -74,12 +74,9 @@ fn version(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> Optio
     let condition = if never_stops_where(program, &sizes, stmt, facts) {
         sizes
     } else {
-        let within = limits.within(program, stmt);
-        conjunction(small.into_iter().chain(within))?
+        let all = conjunction(small.into_iter().chain(limits.within(program, stmt)))?;
+        never_stops_where(program, &all, stmt, facts).then_some(all)?
     };
-    if !never_stops_where(program, &condition, stmt, facts) {
-        return None;
-    }
     let (then, otherwise) = (vec![stmt.clone()], vec![stmt.clone()]);
     Some(Stmt { kind: StmtKind::If { condition, then, otherwise }, span: stmt.span })
 }

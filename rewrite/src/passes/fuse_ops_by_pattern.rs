@@ -49,13 +49,14 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         facts.push();
         assume_declared(facts, &function.dims);
         let annotations = &checked.annotations[&function.name];
+        let mut types = annotations.clone();
         let mut around = Around { function, annotations, traps: &mut traps, facts: &mut *facts };
         for_each_block(body, &mut |block| {
             let mut gone = BTreeSet::new();
             for matched in find(&rules, block, &mut around) {
                 let members = matched.members.iter().map(|&at| block.bindings[at].clone());
                 let members: Vec<Binding> = members.collect();
-                if !stands_alone(&members, annotations, around.facts) {
+                if !stands_alone(&members, annotations, &mut types, around.facts) {
                     continue;
                 }
                 let call = outline.group(label(&matched), members);
@@ -75,15 +76,20 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 
 /// Whether the annotations of operands are all that the result's needs: what the function around has learned, as that two dims
 /// are equal, a function of the members alone does not know.
-fn stands_alone(members: &[Binding], annotations: &[Annotation], facts: &mut dyn Facts) -> bool {
-    let mut types = annotations.to_vec();
-    members.iter().all(|member| {
+/// `types` are the annotations around, and are so again afterwards.
+fn stands_alone(
+    members: &[Binding],
+    annotations: &[Annotation],
+    types: &mut [Annotation],
+    facts: &mut dyn Facts,
+) -> bool {
+    let stands = members.iter().all(|member| {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = &member.expr else {
             return false;
         };
         let Some(row) = lookup(name) else { return false };
         let at = member.var.0 as usize;
-        match deduced(row, (args, attrs), &types, facts) {
+        match deduced(row, (args, attrs), types, facts) {
             Some((found, false)) => {
                 let is_same = same_dims(&found, &annotations[at], facts);
                 types[at] = found;
@@ -91,7 +97,11 @@ fn stands_alone(members: &[Binding], annotations: &[Annotation], facts: &mut dyn
             }
             _ => false,
         }
-    })
+    });
+    for at in members.iter().map(|member| member.var.0 as usize) {
+        types[at].clone_from(&annotations[at]);
+    }
+    stands
 }
 
 fn same_dims(a: &Annotation, b: &Annotation, facts: &mut dyn Facts) -> bool {
