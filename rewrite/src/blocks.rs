@@ -22,6 +22,22 @@ pub fn tidy(body: &mut Body) {
     body.blocks = blocks;
 }
 
+/// Calls `rebuild` on each binding of a body, with the bindings so far, to which it may add some that stand before; bodies within it
+/// are left to `rebuild`.
+pub fn with_bindings_before(
+    body: &mut Body,
+    rebuild: &mut dyn FnMut(&mut Binding, &mut Vec<Binding>),
+) {
+    for block in &mut body.blocks {
+        let mut bindings = Vec::with_capacity(block.bindings.len());
+        for mut binding in std::mem::take(&mut block.bindings) {
+            rebuild(&mut binding, &mut bindings);
+            bindings.push(binding);
+        }
+        block.bindings = bindings;
+    }
+}
+
 /// Calls `visit` on each dataflow block of a body and of the branches in it.
 pub fn for_each_dataflow(body: &mut Body, visit: &mut dyn FnMut(&mut Block)) {
     for block in &mut body.blocks {

@@ -179,8 +179,7 @@ fn factors(dim: &Dim) -> Option<Vec<Dim>> {
 }
 
 /// A variable, or a literal that is no negative number.
-#[must_use]
-pub fn is_atomic(dim: &Dim) -> bool {
+pub(crate) fn is_atomic(dim: &Dim) -> bool {
     match dim {
         Dim::Int(value) => *value >= 0,
         Dim::Var(_) => true,

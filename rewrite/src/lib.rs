@@ -29,5 +29,5 @@ mod known;
 mod matching;
 mod maybe_uninit;
 mod substitute;
-mod tir_call;
+pub mod tir_call;
 mod trap_free;

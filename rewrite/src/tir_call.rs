@@ -36,14 +36,16 @@ impl<'e> TirCall<'e> {
         let flat = args.iter().all(|arg| !matches!(arg, Atom::Tuple(_) | Atom::List(_)));
         let scalars = match operand(3, ["sym_args", "tir_vars"]) {
             None | Some(Atom::None) => Vec::new(),
-            Some(atom) => dims(atom)?,
+            Some(atom) => spelled_dims(atom)?,
         };
         let is_one = matches!(**out, Annotation::Tensor(_));
         (known && flat && is_one).then_some(Self { program, args, out, scalars })
     }
 }
 
-fn dims(atom: &Atom) -> Option<Vec<Dim>> {
+/// The dims of a list of scalars, where they are spelled.
+#[must_use]
+pub fn spelled_dims(atom: &Atom) -> Option<Vec<Dim>> {
     let items = match atom {
         // The call stops where an extent is negative, which a list may be.
         Atom::Shape(dims) if dims.iter().all(is_atomic) => return Some(dims.clone()),

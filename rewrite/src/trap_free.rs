@@ -149,9 +149,16 @@ pub(crate) fn deduced(
     let positional = args.iter().map(known).collect();
     let keywords = attrs.iter().map(|(key, atom)| (key.clone(), known(atom))).collect();
     let default = |literal: Literal| Operand::of_known(literal.known());
-    let operands = bind(row, positional, keywords, &default).ok()?;
-    let mut infer =
-        Infer { row, operands: &operands, facts, obligations: Vec::new(), module: None };
+    inferred(row, &bind(row, positional, keywords, &default).ok()?, facts)
+}
+
+/// The same of operands as deduction sees them.
+pub(crate) fn inferred(
+    row: &'static Operator,
+    operands: &[Operand],
+    facts: &mut dyn Facts,
+) -> Option<(Annotation, bool)> {
+    let mut infer = Infer { row, operands, facts, obligations: Vec::new(), module: None };
     let found = (row.infer)(&mut infer).ok()?;
     Some((found, !infer.obligations.is_empty()))
 }

@@ -44,6 +44,29 @@ pub enum Source {
     Field(usize, usize),
 }
 
+impl Step {
+    /// The operands by position, given the arguments of the function; `of` gives the result of an earlier step, or a field of it.
+    ///
+    /// # Errors
+    /// Those of `of`.
+    pub fn operands<T: Clone, E>(
+        &self,
+        args: &[T],
+        mut of: impl FnMut(usize, Option<usize>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
+        let mut operands = Vec::with_capacity(self.operands.len());
+        for source in self.operands {
+            match *source {
+                Arguments => operands.extend(args.iter().cloned()),
+                Argument(at) => operands.extend(args.get(at).cloned()),
+                Of(at) => operands.push(of(at, None)?),
+                Field(at, field) => operands.push(of(at, Some(field))?),
+            }
+        }
+        Ok(operands)
+    }
+}
+
 use Source::{Argument, Arguments, Field, Result as Of};
 
 const fn step(operator: &'static str, operands: &'static [Source]) -> Step {
@@ -166,20 +189,11 @@ fn run(steps: &[Step], args: &[Value], limits: &Limits) -> Result<Value, Stop> {
     for step in steps {
         let row = lookup(step.operator)
             .ok_or_else(|| Stop::Unsupported(format!("the operator `{}`", step.operator)))?;
-        let mut operands = Vec::with_capacity(step.operands.len());
-        for source in step.operands {
-            match *source {
-                Arguments => operands.extend(args.iter().cloned()),
-                Argument(at) => operands.extend(args.get(at).cloned()),
-                Of(at) => operands.push(results[at].clone()),
-                Field(at, field) => {
-                    let Value::Tuple(fields) = &results[at] else {
-                        return Err(Stop::Unsupported("a field of what is no tuple".to_owned()));
-                    };
-                    operands.push(fields[field].clone());
-                }
-            }
-        }
+        let operands = step.operands(args, |at, field| match (&results[at], field) {
+            (result, None) => Ok(result.clone()),
+            (Value::Tuple(fields), Some(field)) => Ok(fields[field].clone()),
+            _ => Err(Stop::Unsupported("a field of what is no tuple".to_owned())),
+        })?;
         let attrs = step.attrs.iter().map(|(key, value)| (Name::from(*key), value.value()));
         results.push(apply(row, operands, attrs.collect(), limits, None)?);
     }

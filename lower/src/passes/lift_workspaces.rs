@@ -7,6 +7,7 @@
 
 use super::lower_call_tir::call::TirCall;
 use crate::fresh::{Fresh, built_in};
+use relax_rewrite::blocks::with_bindings_before;
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase};
@@ -228,18 +229,13 @@ struct Lifting<'a, 'm> {
 
 impl Lifting<'_, '_> {
     fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            let mut bindings = Vec::with_capacity(block.bindings.len());
-            for mut binding in std::mem::take(&mut block.bindings) {
-                if let Expr::If { then, otherwise, .. } = &mut binding.expr {
-                    self.body(then);
-                    self.body(otherwise);
-                }
-                self.call(&mut binding, &mut bindings);
-                bindings.push(binding);
+        with_bindings_before(body, &mut |binding, before| {
+            if let Expr::If { then, otherwise, .. } = &mut binding.expr {
+                self.body(then);
+                self.body(otherwise);
             }
-            block.bindings = bindings;
-        }
+            self.call(binding, before);
+        });
     }
 
     fn call(&mut self, binding: &mut Binding, out: &mut Vec<Binding>) {

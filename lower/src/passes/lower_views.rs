@@ -2,6 +2,7 @@
 //!
 //! Where a constraint is left to run time, the operator's check stands before the view.
 
+use relax_rewrite::blocks::with_bindings_before;
 use relax_rewrite::constraint_check::{
     Left, assume_checked, check_binding, constraint_check, left_claims,
 };
@@ -75,15 +76,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            let mut bindings = Vec::with_capacity(block.bindings.len());
-            for mut binding in std::mem::take(&mut block.bindings) {
-                self.binding(&mut binding, &mut bindings);
-                self.reached.exists(&self.annotations[binding.var.0 as usize]);
-                bindings.push(binding);
-            }
-            block.bindings = bindings;
-        }
+        with_bindings_before(body, &mut |binding, before| {
+            self.binding(binding, before);
+            self.reached.exists(&self.annotations[binding.var.0 as usize]);
+        });
     }
 
     fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {

@@ -5,13 +5,14 @@
 //! which compares them when the program runs. A declared dtype is a cast.
 
 use super::map_functions;
+use crate::blocks::with_bindings_before;
 use crate::dims::{always_evaluates, assume_declared};
 use crate::fallback::{Fallback, Reason};
 use crate::names::{Defined, Names};
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::{deduced, operand};
 use relax_semantics::check::Phase;
-use relax_semantics::library::{Source, Step, function as library_function};
+use relax_semantics::library::{Step, function as library_function};
 use relax_semantics::ops::{Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
@@ -87,14 +88,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            let mut bindings = Vec::with_capacity(block.bindings.len());
-            for mut binding in std::mem::take(&mut block.bindings) {
-                self.binding(&mut binding, &mut bindings);
-                bindings.push(binding);
-            }
-            block.bindings = bindings;
-        }
+        with_bindings_before(body, &mut |binding, before| self.binding(binding, before));
     }
 
     fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {
@@ -182,23 +176,16 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, step: &Step, made: &mut Made) -> Result<(), Reason> {
-        let mut args = Vec::with_capacity(step.operands.len());
-        for source in step.operands {
-            match *source {
-                Source::Arguments => args.extend(made.args.iter().cloned()),
-                Source::Argument(at) => args.extend(made.args.get(at).cloned()),
-                Source::Result(at) => args.push(Atom::Var(made.results[at])),
-                Source::Field(at, field) => {
-                    let tuple = made.results[at];
-                    let Annotation::Tuple(fields) = &self.types[tuple.0 as usize] else {
-                        return Err(Reason::Result);
-                    };
-                    let found = fields.get(field).cloned().ok_or(Reason::Result)?;
-                    let expr = Expr::Get(Atom::Var(tuple), field);
-                    args.push(Atom::Var(self.bound("part", expr, found, made)));
-                }
-            }
-        }
+        let args = step.operands(made.args, |at, field| {
+            let result = made.results[at];
+            let Some(field) = field else { return Ok(Atom::Var(result)) };
+            let Annotation::Tuple(fields) = &self.types[result.0 as usize] else {
+                return Err(Reason::Result);
+            };
+            let found = fields.get(field).cloned().ok_or(Reason::Result)?;
+            let expr = Expr::Get(Atom::Var(result), field);
+            Ok(Atom::Var(self.bound("part", expr, found, made)))
+        })?;
         let attrs = step.attrs.iter().map(|(key, value)| (Name::new(key), value.atom())).collect();
         let result = self.call(step.operator, args, attrs, made)?;
         made.results.push(result);

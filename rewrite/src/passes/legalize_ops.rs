@@ -13,6 +13,7 @@ mod spelling;
 
 use super::map_functions;
 use super::normalize::broadcasts;
+use crate::blocks::with_bindings_before;
 use crate::constraint_check::{Left, assume_checked, check_binding, constraint_check, left_claims};
 use crate::dims::assume_declared;
 use crate::fallback::{Fallback, Reason};
@@ -145,15 +146,10 @@ struct Legalizer<'a> {
 
 impl Legalizer<'_> {
     fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            let mut bindings = Vec::with_capacity(block.bindings.len());
-            for mut binding in std::mem::take(&mut block.bindings) {
-                self.binding(&mut binding, &mut bindings);
-                self.learn(&binding);
-                bindings.push(binding);
-            }
-            block.bindings = bindings;
-        }
+        with_bindings_before(body, &mut |binding, before| {
+            self.binding(binding, before);
+            self.learn(binding);
+        });
     }
 
     /// What every run knows that has passed a binding.

@@ -6,6 +6,7 @@
 //! decided at run time only, the call stays as it is, and so do its check and its trap.
 
 use super::map_functions;
+use crate::blocks::with_bindings_before;
 use crate::dims::evaluates_when_it_fits;
 use crate::in_place::dps_arguments;
 use crate::names::{Defined, Names};
@@ -61,14 +62,7 @@ struct Walk<'a, 'c> {
 
 impl Walk<'_, '_> {
     fn body(&mut self, body: &mut Body) {
-        for block in &mut body.blocks {
-            let mut bindings = Vec::with_capacity(block.bindings.len());
-            for mut binding in std::mem::take(&mut block.bindings) {
-                self.binding(&mut binding, &mut bindings);
-                bindings.push(binding);
-            }
-            block.bindings = bindings;
-        }
+        with_bindings_before(body, &mut |binding, before| self.binding(binding, before));
     }
 
     fn binding(&mut self, binding: &mut Binding, before: &mut Vec<Binding>) {

@@ -3,7 +3,8 @@
 
 use super::term::Attr;
 use crate::guarded::Guard;
-use relax_semantics::ops::{Infer, Kind as ParamKind, Known, Operand, Operator};
+use crate::trap_free::inferred;
+use relax_semantics::ops::{Kind as ParamKind, Known, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
@@ -131,17 +132,9 @@ impl<'f> Questions<'f> {
         }
         let known = arguments(row, attrs, operands);
         self.facts.push();
-        let mut infer = Infer {
-            row,
-            operands: &known,
-            facts: self.facts,
-            obligations: Vec::new(),
-            module: None,
-        };
-        let found = (row.infer)(&mut infer).ok();
-        let left = !infer.obligations.is_empty();
+        let found = inferred(row, &known, self.facts);
         self.facts.pop();
-        let found = found.filter(|_| !left);
+        let found = found.filter(|(_, left)| !left).map(|(found, _)| found);
         self.deduced.insert(key, found.clone());
         found
     }

@@ -2,7 +2,7 @@
 
 use super::evaluate::{Ran, Side};
 use super::values::Value;
-use relax_semantics::library::{Source, Step, function};
+use relax_semantics::library::function;
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, TensorType};
@@ -26,7 +26,12 @@ impl Side<'_> {
         };
         let mut results: Vec<Value> = Vec::new();
         for step in function.steps {
-            let Some(operands) = operands(step, &args, &results) else { return Ok(None) };
+            let operands = step.operands(&args, |at, field| match (results.get(at), field) {
+                (Some(Value::Tuple(fields)), Some(field)) => fields.get(field).cloned().ok_or(()),
+                (Some(result), None) => Ok(result.clone()),
+                _ => Err(()),
+            });
+            let Ok(operands) = operands else { return Ok(None) };
             let attrs = step.attrs.iter();
             let attrs = attrs.map(|(key, value)| (Name::new(key), spelled(value.known())));
             let Ok(result) = self.operator(&Name::new(step.operator), operands, attrs.collect())
@@ -58,23 +63,6 @@ impl Side<'_> {
             _ => Ok(Some(result)),
         }
     }
-}
-
-/// The operands of a step; those that are not given are left out.
-fn operands(step: &Step, args: &[Value], results: &[Value]) -> Option<Vec<Value>> {
-    let mut operands = Vec::with_capacity(step.operands.len());
-    for source in step.operands {
-        match *source {
-            Source::Arguments => operands.extend(args.iter().cloned()),
-            Source::Argument(at) => operands.extend(args.get(at).cloned()),
-            Source::Result(at) => operands.push(results.get(at)?.clone()),
-            Source::Field(at, field) => {
-                let Value::Tuple(fields) = results.get(at)? else { return None };
-                operands.push(fields.get(field)?.clone());
-            }
-        }
-    }
-    Some(operands)
 }
 
 /// A literal as the value of its text, where a list is a tuple.

@@ -1,6 +1,6 @@
 //! A call of a tensor program, as far as the text spells it out.
 
-use relax_rewrite::dims::is_atomic;
+use relax_rewrite::tir_call::spelled_dims;
 use relax_semantics::ops::{Literal, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -111,13 +111,7 @@ fn dims(atom: &Atom) -> Option<Vec<Dim>> {
     match atom {
         Atom::None => Some(Vec::new()),
         Atom::Dim(dim) => Some(vec![dim.clone()]),
-        // The call stops where an extent is negative, which a list may be.
-        Atom::Shape(dims) if dims.iter().all(is_atomic) => Some(dims.clone()),
-        Atom::Tuple(items) | Atom::List(items) => items
-            .iter()
-            .map(|item| if let Atom::Dim(dim) = item { Some(dim.clone()) } else { None })
-            .collect(),
-        _ => None,
+        list => spelled_dims(list),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Shapes among the operands of calls: they have no negative extents, and a run that has one stops before the call.
 
 use super::Legalizer;
+use relax_semantics::ops::lookup;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
@@ -40,12 +41,10 @@ pub(super) fn shapes(args: &[Atom], attrs: &[(Name, Atom)]) -> Vec<Vec<Dim>> {
 /// The values of scalars that a call of a tensor program gives as a shape. It gets them as a list, which may have negative ones.
 pub(super) fn scalar_arguments(expr: &mut Expr) -> Option<Vec<Dim>> {
     let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
-    let position = match name.as_str() {
-        "call_tir" => 3,
-        "call_tir_inplace" => 4,
-        _ => return None,
-    };
-    let is_named = |key: &Name| ["sym_args", "tir_vars"].iter().any(|name| key == *name);
+    let params = lookup(name)?.params;
+    let position = params.iter().position(|param| param.name == "sym_args")?;
+    let names = [Some(params[position].name), params[position].alias];
+    let is_named = |key: &Name| names.into_iter().flatten().any(|name| key == name);
     let named = attrs.iter_mut().find(|(key, _)| is_named(key)).map(|(_, atom)| atom);
     let atom = args.get_mut(position).or(named)?;
     let Atom::Shape(dims) = atom else { return None };

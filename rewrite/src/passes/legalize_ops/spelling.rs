@@ -4,7 +4,8 @@
 use super::results::Results;
 use super::{Call, Legalizer};
 use crate::kernels::TensorSpec;
-use relax_semantics::ops::{Infer, Kind, Operand, Operator};
+use crate::trap_free::inferred;
+use relax_semantics::ops::{Kind, Operand, Operator};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
@@ -18,27 +19,21 @@ impl Legalizer<'_> {
         &mut self,
         row: &'static Operator,
         call: &Call,
-        outs: Vec<TensorSpec>,
+        mut outs: Vec<TensorSpec>,
     ) -> Vec<TensorSpec> {
         let is_expression = |dim: &Dim| matches!(dim, Dim::Op(..));
-        let dims = |spec: &TensorSpec| spec.dims.iter().filter(|dim| is_expression(dim)).count();
-        let of_operands: usize = call.inputs.iter().map(|input| dims(&input.spec)).sum();
-        if of_operands == 0 || outs.iter().map(dims).sum::<usize>() == 0 {
-            return outs;
-        }
-        let Some(deduced) = self.deduced(row, call) else { return outs };
-        if deduced.len() != outs.len() {
-            return outs;
-        }
-        let mut respelled = outs;
-        for (own, other) in respelled.iter_mut().zip(deduced) {
+        let has_expressions = |spec: &TensorSpec| spec.dims.iter().any(is_expression);
+        let is_asked = outs.iter().any(has_expressions)
+            && call.inputs.iter().any(|input| has_expressions(&input.spec));
+        let deduced = if is_asked { self.deduced(row, call) } else { None };
+        for (own, other) in outs.iter_mut().zip(deduced.into_iter().flatten()) {
             for (dim, other) in own.dims.iter_mut().zip(other.dims) {
                 if is_expression(dim) && self.facts.equal(dim, &other) == Answer::Proved {
                     *dim = other;
                 }
             }
         }
-        respelled
+        outs
     }
 
     /// What the operator gives, of operands whose dims that are expressions have names of their own.
@@ -65,12 +60,9 @@ impl Legalizer<'_> {
         for name in named.values() {
             self.facts.assume(Claim::new(0, Relation::AtMost, Dim::Var(name.clone())));
         }
-        let facts = &mut *self.facts;
-        let mut infer =
-            Infer { row, operands: &operands, facts, obligations: Vec::new(), module: None };
-        let found = (row.infer)(&mut infer);
+        let found = inferred(row, &operands, self.facts);
         self.facts.pop();
-        let mut specs = Results::of(&found.ok()?)?.specs;
+        let mut specs = Results::of(&found?.0)?.specs;
         let spelled = named.into_iter().map(|(dim, name)| (name, dim)).collect();
         for dim in specs.iter_mut().flat_map(|spec| &mut spec.dims) {
             *dim = dim.substitute(&spelled);
