@@ -8,10 +8,11 @@
 use super::fuse_loops::{never_stops, never_stops_where};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
+use relax_semantics::tir::ranges::{Ranges, assume_declared, is_proved};
 use relax_semantics::tir::walk::{accesses, visit, visit_own, visit_statements};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::facts::Facts;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_tir::dims::as_expr;
@@ -75,10 +76,21 @@ fn version(program: &TensorProgram, stmt: &Stmt, facts: &mut dyn Facts) -> Optio
         sizes
     } else {
         let all = conjunction(small.into_iter().chain(limits.within(program, stmt)))?;
-        never_stops_where(program, &all, stmt, facts).then_some(all)?
+        let suffices = never_stops_where(program, &all, stmt, facts);
+        (suffices && may_hold(program, &all, facts)).then_some(all)?
     };
     let (then, otherwise) = (vec![stmt.clone()], vec![stmt.clone()]);
     Some(Stmt { kind: StmtKind::If { condition, then, otherwise }, span: stmt.span })
+}
+
+/// Whether a condition is not known to fail for all dims: of what follows from that everything is proved.
+fn may_hold(program: &TensorProgram, condition: &TExpr, facts: &mut dyn Facts) -> bool {
+    facts.push();
+    assume_declared(facts, &program.dims);
+    Ranges::of(program).assume(facts, condition);
+    let never = is_proved(facts, &Claim::new(1, Relation::AtMost, 0));
+    facts.pop();
+    !never
 }
 
 /// `None` for none, and for more than are worth it.
