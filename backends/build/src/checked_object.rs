@@ -10,7 +10,7 @@ use relax_syntax::ir::Module;
 use std::fmt::Write;
 
 /// Changes where verdicts may change for the same kernels.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Kernels that are checked at a time.
 const THREADS: usize = 4;
 /// The kind of note beside an object.

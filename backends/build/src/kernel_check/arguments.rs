@@ -16,6 +16,10 @@ const SIZES: [i64; 10] = [0, 1, 2, 3, 5, 7, 16, 17, 33, 67];
 const SMALL: usize = 8;
 /// Cases in which variables differ.
 const MIXED: usize = 6;
+/// Of a case in which all others are 1, and how many variables have such a case: a product of a single row has other code than one of
+/// several, and so has a long row.
+const LONG: i64 = 131;
+const LONG_CASES: usize = 3;
 /// Cases of a program without variables.
 const STATIC: usize = 4;
 /// Distinct elements of a large tensor; a prime, so that no stride of a kernel meets the same elements again.
@@ -74,7 +78,7 @@ fn variables(program: &TensorProgram) -> Vec<Name> {
     names.into_iter().collect()
 }
 
-/// All variables equal, at each size; then cases in which they differ.
+/// All variables equal, at each size; then cases in which they differ, where there are several.
 pub(super) fn extents_to_try(program: &TensorProgram) -> Vec<Extents> {
     let names = variables(program);
     if names.is_empty() {
@@ -85,8 +89,12 @@ pub(super) fn extents_to_try(program: &TensorProgram) -> Vec<Extents> {
         let size = |at: usize| SIZES[(3 * turn + 5 * at + turn * at + 1) % SMALL];
         (0..names.len()).map(size).collect()
     });
-    let mixed = mixed.filter(|_| names.len() > 1);
-    equal.chain(mixed).map(|values| Extents { names: names.clone(), values }).collect()
+    let long = (0..names.len().min(LONG_CASES)).map(|long| {
+        let size = |at: usize| if at == long { LONG } else { 1 };
+        (0..names.len()).map(size).collect()
+    });
+    let unequal = mixed.chain(long).filter(|_| names.len() > 1);
+    equal.chain(unequal).map(|values| Extents { names: names.clone(), values }).collect()
 }
 
 /// Elements of all tensors of the parameters; `None` where an extent is negative or the count overflows.

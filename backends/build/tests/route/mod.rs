@@ -33,7 +33,8 @@ pub(super) enum Device {
 }
 
 /// The compiler of this system, and a cache that ends with the tests. What is tested is the code, not how
-/// quick it is; whatever can be cut into parts for threads is, and all rows are written past caches.
+/// quick it is; whatever can be cut into parts for threads is, all rows are written past caches, and few columns of one are computed
+/// together.
 fn compiler() -> Option<&'static (Compiler, Cache)> {
     static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -41,7 +42,7 @@ fn compiler() -> Option<&'static (Compiler, Cache)> {
         let cache = Cache::at(folder.keep());
         Compiler::of_system().ok().map(|compiler| {
             let compiler = compiler.with_flag("-O1").with_flag("-DRX_GRAIN=1");
-            (compiler.with_flag("-DRX_PAST=-1"), cache)
+            (compiler.with_flag("-DRX_PAST=-1").with_flag("-DRX_STRETCH=16"), cache)
         })
     });
     found.as_ref()
