@@ -7,6 +7,7 @@
 
 use crate::fused_packing::Filled;
 use crate::printer::Printer;
+use crate::weighing::factored;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -17,42 +18,56 @@ use relax_tir::products::mentions;
 /// Terms of a group: what a word of 32 bits has numbers of 4 bits.
 const TERMS: i64 = 8;
 
+/// Words that are decoded side by side, as `RX_WORDS` of the prelude.
+const WORDS: i64 = 16;
+
+/// What a group of terms is computed from, where the variable of the terms is the number of the group.
+struct Group {
+    /// Of each term, but for what all of them are multiplied by.
+    values: Vec<String>,
+    /// That, and for how many groups it stays.
+    common: Option<(String, i64)>,
+}
+
+/// What C calls the variables of the functions.
+struct Variables {
+    column: String,
+    term: String,
+    lane: String,
+    at: String,
+    word: String,
+    common: String,
+    own: String,
+    copy: String,
+}
+
 impl Printer<'_, '_> {
     /// The function that computes columns, and its frame, and in how many groups it gives terms. `None` where they do not lie so, or
     /// where something may stop it.
     pub(crate) fn filling_columns(&mut self, found: &Filled) -> Option<((String, String), i64)> {
-        let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
-            return None;
-        };
-        if !lies_along(&found.right, along.var, column.var) {
-            return None;
-        }
+        let (column, along) = columns_of_terms(found)?;
         let aside = self.leave();
         let before = self.lines.len();
         let each = self.expr(&found.right, DType::F32);
-        let group = self.terms_of_group(found, along);
+        let group = self.group_of_terms(&found.right, along);
         let plain = self.lines.len() == before;
-        let (own, term) = (self.scalars[&column.var].clone(), self.scalars[&along.var].clone());
-        let [at, lane, word] = ["at", "lane", "word"].map(|wish| self.names.fresh(wish));
+        let own = self.column_variables(column.var, along.var);
+        let Variables { term, lane, at, word, .. } = &own;
         self.line(&format!("for (int64_t {lane} = 0; {lane} < width; {lane}++, to += deep) {{"));
         self.indent += 1;
-        self.line(&format!("const int64_t {own} = c0 + {lane};"));
-        if let Some(values) = &group {
-            let block = format!("({TERMS} * RX_WORDS)");
-            self.line(&format!("if (k0 % {block} == 0 && deep % {block} == 0) {{"));
-            self.line(&format!("    for (int64_t {at} = 0; {at} < deep; {at} += {block})"));
-            self.line(&format!("        for (int {word} = 0; {word} < RX_WORDS; {word}++) {{"));
-            self.line(&format!(
-                "            const int64_t {term} = (k0 + {at}) / {TERMS} + {word};"
-            ));
-            for (place, value) in values.iter().enumerate() {
-                self.line(&format!(
-                    "            to[{at} + {place} * RX_WORDS + {word}] = {value};"
-                ));
+        self.line(&format!("const int64_t {} = c0 + {lane};", own.column));
+        if let Some(group) = &group {
+            self.open_groups(group, &own);
+            let common = group.common.as_ref();
+            let common = common.map_or_else(String::new, |_| format!(" * {}[{word}]", own.common));
+            for (place, value) in group.values.iter().enumerate() {
+                let to = format!("to[{at} + {place} * RX_WORDS + {word}]");
+                self.line(&format!("{to} = {value}{common};"));
             }
-            self.line("        }");
-            self.line("    continue;");
-            self.line("}");
+            self.close();
+            self.close();
+            self.line("continue;");
+            self.close();
         }
         self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at}++) {{"));
         self.line(&format!("    const int64_t {term} = k0 + {at};"));
@@ -65,12 +80,103 @@ impl Printer<'_, '_> {
         is_plain.then(|| (self.framed(&outlined, &[("float *restrict", "to")]), groups))
     }
 
-    /// The values of a group of terms, where the variable is the number of the group. `None` where no two terms have a word in
-    /// common.
-    fn terms_of_group(&mut self, found: &Filled, along: &Loop) -> Option<Vec<String>> {
-        if !has_parts(&found.right, along.var) {
+    /// The function for a product of a single row, which is given terms in the order in which [`Self::filling_columns`] gives those
+    /// of a column, and its frame: no column is in memory.
+    pub(crate) fn weighing_columns(&mut self, found: &Filled) -> Option<(String, String)> {
+        let (column, along) = columns_of_terms(found)?;
+        let aside = self.leave();
+        let before = self.lines.len();
+        let each = self.expr(&found.right, DType::F32);
+        let group = self.group_of_terms(&found.right, along);
+        let plain = self.lines.len() == before;
+        let own = self.column_variables(column.var, along.var);
+        let Variables { term, lane, at, word, .. } = &own;
+        let [part, sum, x, step, y] =
+            ["part", "sum", "x", "step", "y"].map(|wish| self.names.fresh(wish));
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < width; {lane}++) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {} = c0 + {lane};", own.column));
+        self.line(&format!("float {sum} = 0;"));
+        if let Some(group) = &group {
+            self.line(&format!("_Alignas(64) float {part}[RX_WORDS] = {{0}};"));
+            self.open_groups(group, &own);
+            self.line(&format!("float {sum} = 0;"));
+            for (place, value) in group.values.iter().enumerate() {
+                let weight = format!("{x}[{at} + {place} * RX_WORDS + {word}]");
+                self.line(&format!("{sum} = RX_MADD_F32({weight}, {value}, {sum});"));
+            }
+            let one = "1.0f".to_owned();
+            let common = group.common.as_ref().map_or(one, |_| format!("{}[{word}]", own.common));
+            self.line(&format!("{part}[{word}] = RX_MADD_F32({sum}, {common}, {part}[{word}]);"));
+            self.close();
+            self.close();
+            let all = format!("for (int {word} = 0; {word} < RX_WORDS; {word}++)");
+            self.line(&format!("{all} {sum} += {part}[{word}];"));
+            self.line(&format!("{y}[{lane}] += {sum};"));
+            self.line("continue;");
+            self.close();
+        }
+        self.line(&format!("#pragma omp simd reduction(+ : {sum})"));
+        self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at}++) {{"));
+        self.line(&format!("    const int64_t {term} = k0 + {at};"));
+        self.line(&format!("    {sum} += {x}[{at} * {step}] * {each};"));
+        self.line("}");
+        self.line(&format!("{y}[{lane}] += {sum};"));
+        self.close();
+        let outlined = self.come_back(aside);
+        let more = [
+            ("const float *restrict", x.as_str()),
+            ("int64_t", step.as_str()),
+            ("float *restrict", y.as_str()),
+        ];
+        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
+    }
+
+    fn column_variables(&mut self, column: ScalarId, term: ScalarId) -> Variables {
+        let mut fresh = |wish| self.names.fresh(wish);
+        Variables {
+            lane: fresh("lane"),
+            at: fresh("at"),
+            word: fresh("word"),
+            common: fresh("common"),
+            own: fresh("own"),
+            copy: fresh("copy"),
+            column: self.scalars[&column].clone(),
+            term: self.scalars[&term].clone(),
+        }
+    }
+
+    /// Opens a condition, that terms are whole blocks of words, a loop over blocks, and one over the words of a block. What the terms of
+    /// a word have in common lies in an array before that: read at `word / 4` it would be one vector of single loads.
+    fn open_groups(&mut self, group: &Group, own: &Variables) {
+        let Variables { term, at, word, common, copy, .. } = own;
+        let block = format!("({TERMS} * RX_WORDS)");
+        self.line(&format!("if (k0 % {block} == 0 && deep % {block} == 0) {{"));
+        self.indent += 1;
+        self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at} += {block}) {{"));
+        self.indent += 1;
+        let number = format!("const int64_t {term} = (k0 + {at}) / {TERMS} + {word};");
+        if let Some((value, stays)) = &group.common {
+            self.line(&format!("_Alignas(64) float {common}[RX_WORDS];"));
+            let head = format!("for (int {word} = 0; {word} < RX_WORDS; {word} += {stays}) {{");
+            self.line(&head);
+            self.line(&format!("    {number}"));
+            self.line(&format!("    const float {} = {value};", own.own));
+            let all = format!("for (int {copy} = 0; {copy} < {stays}; {copy}++)");
+            self.line(&format!("    {all} {common}[{word} + {copy}] = {};", own.own));
+            self.line("}");
+        }
+        self.line(&format!("for (int {word} = 0; {word} < RX_WORDS; {word}++) {{"));
+        self.indent += 1;
+        self.line(&number);
+    }
+
+    /// What a group of terms is computed from. `None` where no two terms have a word in common.
+    fn group_of_terms(&mut self, factor: &TExpr, along: &Loop) -> Option<Group> {
+        if !has_parts(factor, along.var) {
             return None;
         }
+        let (each, common) = factored(factor, along.var);
         let number = self.ranges.dim(&TExpr::Scalar(along.var))?;
         let last = Dim::op(DimOp::Mul, number, Dim::Int(TERMS));
         let last = Dim::op(DimOp::Add, last, Dim::Int(TERMS - 1));
@@ -78,16 +184,45 @@ impl Printer<'_, '_> {
         let learned = self.learned.clone();
         self.facts.push();
         self.facts.assume(Claim::new(last, Relation::Less, stop));
-        let values = (0..TERMS).map(|place| {
-            let mut in_group = InGroup { term: along.var, place };
-            let value = expr(&found.right, &mut in_group, Place::Value);
-            self.expr(&value, DType::F32)
+        let of_term = |value: &TExpr, place: i64| {
+            expr(value, &mut InGroup { term: along.var, place }, Place::Value)
+        };
+        let values = (0..TERMS).map(|place| self.expr(&of_term(each, place), DType::F32)).collect();
+        let common = common.map(|common| {
+            let common = of_term(common, 0);
+            (self.expr(&common, DType::F32), stays_for(&common, along.var))
         });
-        let values = values.collect();
         self.facts.pop();
         self.learned = learned;
-        Some(values)
+        Some(Group { values, common })
     }
+}
+
+/// The loops over columns and terms, where there is one of each and terms of a column lie side by side.
+fn columns_of_terms<'s>(found: &Filled<'s>) -> Option<(&'s Loop, &'s Loop)> {
+    let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
+        return None;
+    };
+    lies_along(&found.right, along.var, column.var).then_some((column, along))
+}
+
+/// For how many groups, which follow a multiple of that, an expression stays; a divisor of [`WORDS`].
+fn stays_for(expr: &TExpr, number: ScalarId) -> i64 {
+    let mut stays = WORDS;
+    let mut all = 0;
+    let mut under = 0;
+    visit(expr, &mut |part| match part {
+        TExpr::Scalar(var) if *var == number => all += 1,
+        TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(number) => {
+            let TExpr::Int(by) = both.1 else { return };
+            under += 1;
+            while by % stays != 0 {
+                stays /= 2;
+            }
+        }
+        _ => {}
+    });
+    if all == under { stays } else { 1 }
 }
 
 /// Whether what is read lies side by side along the terms, or stays for them, and not along the columns.

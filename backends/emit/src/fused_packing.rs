@@ -9,7 +9,7 @@ use crate::outline::Outlined;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, TExpr};
+use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
 use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
 
 /// Which loops are which.
@@ -27,9 +27,6 @@ pub(crate) struct Filled<'s> {
     pub(crate) columns: Vec<&'s Loop>,
     pub(crate) along: Vec<&'s Loop>,
 }
-
-/// Terms of a row of a product that are added at once, so that the row is read and written once for all of them.
-const TERMS: i64 = 8;
 
 impl Printer<'_, '_> {
     /// Prints a statement as such a product, if it is one; else nothing.
@@ -122,7 +119,7 @@ impl Printer<'_, '_> {
         let filling = columns.or_else(|| Some((self.filling(found, &named)?, 0)));
         let Some(((fill, frame), by_columns)) = filling else { return false };
         let none = || ("NULL".to_owned(), "NULL".to_owned());
-        let weighing = if by_rows { self.weighing(found) } else { None };
+        let weighing = if by_rows { self.weighing(found) } else { self.weighing_columns(found) };
         let (weigh, weights) = weighing.unwrap_or_else(none);
         let threads = self.threads;
         let call = format!(
@@ -151,7 +148,7 @@ impl Printer<'_, '_> {
         let (inner, outer) = own.split_last()?;
         let extent = columns.last()?;
         if outer.is_empty() {
-            self.fill_by_terms(inner, &value, &terms, along);
+            self.fill_by_terms(found, (inner, &value), &terms, along);
         } else {
             self.fill_by_panels((inner, outer), (&value, extent), columns, (&terms, along));
         }
@@ -167,28 +164,59 @@ impl Printer<'_, '_> {
 
     /// Term by term, so that what lies side by side along the columns is read from end to end. A whole panel is a known number of
     /// vectors, without what is left beside them.
-    fn fill_by_terms(&mut self, inner: &str, value: &str, terms: &[String], along: &[String]) {
+    fn fill_by_terms(
+        &mut self,
+        found: &Filled,
+        (inner, value): (&str, &str),
+        terms: &[String],
+        along: &[String],
+    ) {
         let [at, lines, term, lane] =
             ["at", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
+        let own = [&found.columns, &found.along].map(|loops| loops.last().map(|item| item.var));
+        let sources = match own {
+            [Some(column), Some(last)] => self.sources(&found.right, column, last),
+            _ => Vec::new(),
+        };
+        let (wide, widened) =
+            self.widened(&found.right, &sources, |name| format!("{name}[{lane}]"));
         self.numbers("k0", "int64_t", terms, along);
         self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
         self.indent += 1;
         self.line(&format!("for (int64_t {at} = 0; {at} < width; {at} += RX_PANEL) {{"));
         self.indent += 1;
         self.line(&format!("float *restrict {lines} = to + {at} * deep + {term} * RX_PANEL;"));
-        let rest = format!("width - {at}");
-        let whole = format!("if ({rest} >= RX_PANEL) {{");
-        for (head, lanes) in [(whole.as_str(), "RX_PANEL"), ("} else {", &rest)] {
-            self.line(head);
-            self.line(&format!("    for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
-            self.line(&format!("        const int64_t {inner} = c0 + {at} + {lane};"));
-            self.line(&format!("        {lines}[{lane}] = {value};"));
-            self.line("    }");
+        self.line(&format!("if (width - {at} >= RX_PANEL) {{"));
+        self.indent += 1;
+        if let [own] = terms {
+            self.ask_for_terms(&sources, (inner, &at), (own, &term), &lane);
         }
-        self.line("}");
+        for (name, source) in &wide {
+            self.line(&format!("_Alignas(64) float {name}[RX_PANEL];"));
+            self.line(&format!("{{ const int64_t {inner} = c0 + {at};"));
+            self.line(&format!("  rx_widen_f16(&{source}, {name}, RX_PANEL); }}"));
+        }
+        self.fill_lanes((&lane, "RX_PANEL"), (inner, &at), (&lines, &widened));
+        self.indent -= 1;
+        self.line("} else {");
+        self.indent += 1;
+        self.fill_lanes((&lane, &format!("width - {at}")), (inner, &at), (&lines, value));
+        self.close();
         self.close();
         self.next(terms, along);
         self.close();
+    }
+
+    fn fill_lanes(
+        &mut self,
+        (lane, lanes): (&str, &str),
+        (inner, at): (&str, &str),
+        (lines, value): (&str, &str),
+    ) {
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+        self.line(&format!("    const int64_t {inner} = c0 + {at} + {lane};"));
+        self.line(&format!("    {lines}[{lane}] = {value};"));
+        self.line("}");
     }
 
     /// Panel by panel, of columns that several loops go over: as many lanes at once as the innermost one has.
@@ -244,70 +272,6 @@ impl Printer<'_, '_> {
         (format!("{name}_block"), format!("&{frame}"))
     }
 
-    /// The function that adds terms of a single row of the product to it, and its frame: each element of the computed
-    /// factor is used once, so it goes through no block. For one loop over columns, along which elements lie side by side.
-    fn weighing(&mut self, found: &Filled) -> Option<(String, String)> {
-        let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
-            return None;
-        };
-        let mut side_by_side = true;
-        visit(&found.right, &mut |part| {
-            if let TExpr::Load { indices, .. } = part
-                && let Some((last, before)) = indices.split_last()
-            {
-                let own = std::slice::from_ref(last);
-                side_by_side &= !mentions(before, column.var)
-                    && (last.as_scalar() == Some(column.var) || !mentions(own, column.var));
-            }
-        });
-        if !side_by_side {
-            return None;
-        }
-        let aside = self.leave();
-        let before = self.lines.len();
-        // `x * (q * s) + y * (r * s)` is `(x * q + y * r) * s`, where `s` stays for all terms that are added at once.
-        let (each, shared) = match &found.right {
-            TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.1, along.var) => {
-                (&both.0, Some(&both.1))
-            }
-            TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.0, along.var) => {
-                (&both.1, Some(&both.0))
-            }
-            whole => (whole, None),
-        };
-        let value = self.expr(each, DType::F32);
-        let shared = shared.map(|shared| self.expr(shared, DType::F32));
-        let plain = self.lines.len() == before;
-        let (inner, own) = (self.scalars[&column.var].clone(), self.scalars[&along.var].clone());
-        let wishes = ["term", "lane", "sum", "x", "step", "y"];
-        let [term, lane, sum, x, step, y] = wishes.map(|wish| self.names.fresh(wish));
-        self.line(&format!("int64_t {term} = 0;"));
-        for terms in [TERMS, 1] {
-            self.line(&format!("for (; {term} + {terms} <= deep; {term} += {terms})"));
-            self.line(&format!("    for (int64_t {lane} = 0; {lane} < width; {lane}++) {{"));
-            self.line(&format!("        const int64_t {inner} = c0 + {lane};"));
-            self.line(&format!("        float {sum} = 0;"));
-            for at in 0..terms {
-                self.line(&format!(
-                    "        {{ const int64_t {own} = k0 + {term} + {at}; {sum} += {x}[({term} + {at}) * {step}] * {value}; }}"
-                ));
-            }
-            if let Some(shared) = &shared {
-                self.line(&format!("        const int64_t {own} = k0 + {term};"));
-                self.line(&format!("        {sum} *= {shared};"));
-            }
-            self.line(&format!("        {y}[{lane}] += {sum};"));
-            self.line("    }");
-        }
-        let outlined = self.come_back(aside);
-        let more = [
-            ("const float *restrict", x.as_str()),
-            ("int64_t", step.as_str()),
-            ("float *restrict", y.as_str()),
-        ];
-        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
-    }
-
     /// Variables of loops from the number of an iteration; the first one needs no extent.
     fn numbers(&mut self, number: &str, of: &str, names: &[String], extents: &[String]) {
         let mut rest = number.to_owned();
@@ -328,21 +292,6 @@ impl Printer<'_, '_> {
             text = format!("if (++{name} == {extent}) {{ {name} = 0; {text} }}");
         }
         self.line(&text);
-    }
-}
-
-/// Whether an expression is the same for [`TERMS`] terms that follow a multiple of it.
-fn stays_for_terms(expr: &TExpr, term: ScalarId) -> bool {
-    match expr {
-        TExpr::Scalar(var) => *var != term,
-        TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(term) => {
-            matches!(both.1, TExpr::Int(by) if by > 0 && by % TERMS == 0)
-        }
-        TExpr::Binary(_, both) => stays_for_terms(&both.0, term) && stays_for_terms(&both.1, term),
-        TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for_terms(index, term)),
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => stays_for_terms(operand, term),
-        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) => true,
-        TExpr::Select(_) | TExpr::Call(..) => false,
     }
 }
 

@@ -18,6 +18,7 @@ mod attempt;
 mod boundary;
 mod checks;
 mod column_packing;
+mod column_reads;
 mod conditions;
 pub mod cuda;
 mod dims;
@@ -41,6 +42,7 @@ mod steps;
 mod streaming_stores;
 pub mod tiles;
 mod translation_units;
+mod weighing;
 
 pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};

@@ -9,6 +9,23 @@ typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c
    remainder 1, and so on. */
 #define RX_WORDS 16
 
+/* Columns of a row that are computed together; tests have fewer, so that there are several of them. */
+#ifndef RX_STRETCH
+#define RX_STRETCH 64
+#endif
+
+/* f16 as f32, by the vector instruction for it where there is one: compilers do not use it in loops. */
+static inline void rx_widen_f16(const uint16_t *restrict from, float *restrict to, int64_t count) {
+    int64_t k = 0;
+#if defined __AVX512F__
+    for (; k + 16 <= count; k += 16)
+        _mm512_storeu_ps(to + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + k))));
+#elif defined __F16C__
+    for (; k + 8 <= count; k += 8) _mm256_storeu_ps(to + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + k))));
+#endif
+    for (; k < count; k++) to[k] = rx_f32_of_f16(from[k]);
+}
+
 /* For a single row of A where B is computed: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
 typedef void (*rx_weigh)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, const float *x,
                          int64_t step, float *y);
@@ -104,14 +121,12 @@ static void rx_fill_turned(const rx_job *job, int64_t kc, int64_t deep, int64_t 
 /* Terms of a sum of a single row that are computed at once. */
 #define RX_DEEP 4096
 
-/* A single row, where the terms of a column are computed one after the other: each column stays in the first cache. */
+/* A single row of terms in the order in which columns are computed. */
 static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
-    _Alignas(64) float column[RX_DEEP], row[RX_DEEP];
+    _Alignas(64) float row[RX_DEEP];
     rx_pack_left(row, job->a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
-    for (int64_t j = c0; j < c1; j++) {
-        job->fill(job->filler, job->first, job->depth, j, 1, column);
-        rx_row((rx_matrix){row, 0, 1, 0}, (rx_matrix){column, 1, RX_DEEP, 0}, job->c + j, 1, job->depth);
-    }
+    memset(job->c + c0, 0, (size_t)(c1 - c0) * 4);
+    job->weigh(job->weigher, job->first, job->depth, c0, c1 - c0, row, 1, job->c + c0);
 }
 
 /* Rows r0 to r1 and columns c0 to c1; nonzero where there is no memory to pack. */
@@ -185,16 +200,16 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
+    if (job->m == 1 && job->weigh && job->by_columns) {
+        rx_row_by_columns(job, c0, c1);
+        return 0;
+    }
     if (job->m == 1 && job->weigh) {
         for (int64_t j = c0; j < c1; j += RX_WIDE) {
             const int64_t width = c1 - j < RX_WIDE ? c1 - j : RX_WIDE;
             memset(job->c + j, 0, (size_t)width * 4);
             job->weigh(job->weigher, job->first, job->depth, j, width, job->a.data, job->a.column, job->c + j);
         }
-        return 0;
-    }
-    if (job->m == 1 && job->by_columns) {
-        rx_row_by_columns(job, c0, c1);
         return 0;
     }
     if ((job->m > 1 || job->fill) && job->depth > 0) {

@@ -1,0 +1,192 @@
+//! Products of a single row with a factor that is computed, as a step of a language model is with quantized weights: each element
+//! of the factor is used once, so it goes through no block. What it is computed from is asked for before it is needed, since rows
+//! of it lie far apart, and processors look ahead within a page only.
+
+use crate::column_reads::Source;
+use crate::fused_packing::Filled;
+use crate::printer::Printer;
+use relax_semantics::tir::walk::visit;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::{BinOp, ScalarId, TExpr};
+use relax_tir::products::mentions;
+
+/// Terms of a row of a product that are added at once, so that the row is read and written once for all of them.
+pub(crate) const TERMS: i64 = 8;
+
+/// What C calls the variables of the function.
+struct Variables {
+    column: String,
+    term: String,
+    /// The first column of a stretch and the first one of the terms that are added at once, from where the function begins.
+    at: String,
+    first: String,
+    lane: String,
+    /// The number of a term among those that are added at once.
+    place: String,
+    sum: String,
+    x: String,
+    step: String,
+    y: String,
+}
+
+impl Printer<'_, '_> {
+    /// The function that adds terms of a single row of the product to it, and its frame. For one loop over columns, along which
+    /// elements lie side by side.
+    pub(crate) fn weighing(&mut self, found: &Filled) -> Option<(String, String)> {
+        let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
+            return None;
+        };
+        if !is_side_by_side(&found.right, column.var) {
+            return None;
+        }
+        let aside = self.leave();
+        let before = self.lines.len();
+        let (each, shared) = factored(&found.right, along.var);
+        let own = self.weighing_variables(column.var, along.var);
+        let value = self.expr(each, DType::F32);
+        let shared = shared.map(|shared| self.expr(shared, DType::F32));
+        let sources = self.sources(&found.right, column.var, along.var);
+        let (wide, widened) = self.widened(each, &sources, |name| {
+            format!("{name}[{} * RX_STRETCH + {}]", own.place, own.lane)
+        });
+        let plain = self.lines.len() == before;
+        let Variables { first, at, .. } = &own;
+        self.line(&format!("int64_t {first} = 0;"));
+        self.line(&format!("for (; {first} + {TERMS} <= deep; {first} += {TERMS}) {{"));
+        self.indent += 1;
+        self.line(&format!("int64_t {at} = 0;"));
+        self.line(&format!("for (; {at} + RX_STRETCH <= width; {at} += RX_STRETCH) {{"));
+        self.indent += 1;
+        let next = format!("{first} + ({first} + {} <= deep ? {TERMS} : 0)", 2 * TERMS);
+        self.ask_ahead(&sources, &own, &next);
+        for (name, source) in &wide {
+            self.line(&format!("_Alignas(64) float {name}[{TERMS} * RX_STRETCH];"));
+            self.line(&format!("for (int {0} = 0; {0} < {TERMS}; {0}++) {{", own.place));
+            self.line(&format!("    const int64_t {} = c0 + {at};", own.column));
+            self.line(&format!("    const int64_t {} = k0 + {first} + {};", own.term, own.place));
+            let to = format!("{name} + {} * RX_STRETCH", own.place);
+            self.line(&format!("    rx_widen_f16(&{source}, {to}, RX_STRETCH);"));
+            self.line("}");
+        }
+        self.weigh(&own, "RX_STRETCH", TERMS, (&widened, shared.as_deref()));
+        self.close();
+        self.weigh(&own, &format!("width - {at}"), TERMS, (&value, shared.as_deref()));
+        self.close();
+        self.line(&format!("for (const int64_t {at} = 0; {first} < deep; {first}++) {{"));
+        self.indent += 1;
+        self.weigh(&own, "width", 1, (&value, shared.as_deref()));
+        self.close();
+        let outlined = self.come_back(aside);
+        let more = [
+            ("const float *restrict", own.x.as_str()),
+            ("int64_t", own.step.as_str()),
+            ("float *restrict", own.y.as_str()),
+        ];
+        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
+    }
+
+    fn weighing_variables(&mut self, column: ScalarId, term: ScalarId) -> Variables {
+        let mut fresh = |wish| self.names.fresh(wish);
+        Variables {
+            at: fresh("at"),
+            first: fresh("first"),
+            lane: fresh("lane"),
+            place: fresh("place"),
+            sum: fresh("sum"),
+            x: fresh("x"),
+            step: fresh("step"),
+            y: fresh("y"),
+            column: self.scalars[&column].clone(),
+            term: self.scalars[&term].clone(),
+        }
+    }
+
+    /// A loop over columns that adds so many terms to each; `value` is what weighs a term, and what all of them have in common.
+    fn weigh(
+        &mut self,
+        own: &Variables,
+        lanes: &str,
+        terms: i64,
+        (value, shared): (&str, Option<&str>),
+    ) {
+        let Variables { column, term, at, first, lane, place, sum, x, step, y } = own;
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));
+        self.line(&format!("float {sum} = 0;"));
+        for number in 0..terms {
+            self.line("{");
+            self.line(&format!("    enum {{ {place} = {number} }};"));
+            self.line(&format!("    const int64_t {term} = k0 + {first} + {place};"));
+            let weight = format!("{x}[({first} + {place}) * {step}]");
+            self.line(&format!("    {sum} = RX_MADD_F32({weight}, {value}, {sum});"));
+            self.line("}");
+        }
+        if let Some(shared) = shared {
+            self.line(&format!("const int64_t {term} = k0 + {first};"));
+            self.line(&format!("{sum} *= {shared};"));
+        }
+        self.line(&format!("{y}[{at} + {lane}] += {sum};"));
+        self.close();
+    }
+
+    /// Asks for what `next` terms after the first one are computed from.
+    fn ask_ahead(&mut self, sources: &[Source], own: &Variables, next: &str) {
+        for source in sources {
+            let terms = if source.stays { 1 } else { TERMS };
+            let term = format!("const int64_t {} = k0 + {next} + {}", own.term, own.place);
+            self.line(&format!("for (int {0} = 0; {0} < {terms}; {0}++) {{", own.place));
+            self.indent += 1;
+            self.line(&format!("{term};"));
+            self.ask_for_columns(source, (&own.column, &own.at), (&own.lane, "RX_STRETCH"));
+            self.close();
+        }
+    }
+}
+
+/// Whether what is read lies side by side along the columns, or stays for them.
+fn is_side_by_side(factor: &TExpr, column: ScalarId) -> bool {
+    let mut side_by_side = true;
+    visit(factor, &mut |part| {
+        if let TExpr::Load { indices, .. } = part
+            && let Some((last, before)) = indices.split_last()
+        {
+            let own = std::slice::from_ref(last);
+            side_by_side &= !mentions(before, column)
+                && (last.as_scalar() == Some(column) || !mentions(own, column));
+        }
+    });
+    side_by_side
+}
+
+/// `x * (q * s) + y * (r * s)` is `(x * q + y * r) * s`, where `s` stays for all terms that are added at once: what weighs each, and
+/// what they have in common.
+pub(crate) fn factored(factor: &TExpr, term: ScalarId) -> (&TExpr, Option<&TExpr>) {
+    match factor {
+        TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.1, term) => {
+            (&both.0, Some(&both.1))
+        }
+        TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.0, term) => {
+            (&both.1, Some(&both.0))
+        }
+        whole => (whole, None),
+    }
+}
+
+/// Whether an expression is the same for [`TERMS`] terms that follow a multiple of it.
+pub(crate) fn stays_for_terms(expr: &TExpr, term: ScalarId) -> bool {
+    match expr {
+        TExpr::Scalar(var) => *var != term,
+        TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(term) => {
+            matches!(both.1, TExpr::Int(by) if by > 0 && by % TERMS == 0)
+        }
+        TExpr::Binary(BinOp::ShiftRight, both) if both.0 == TExpr::Scalar(term) => {
+            matches!(both.1, TExpr::Int(3..=40))
+        }
+        TExpr::Binary(_, both) => stays_for_terms(&both.0, term) && stays_for_terms(&both.1, term),
+        TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for_terms(index, term)),
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => stays_for_terms(operand, term),
+        TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) => true,
+        TExpr::Select(_) | TExpr::Call(..) => false,
+    }
+}
