@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod barrier_fission;
 pub mod barriers;
 pub mod dims;
+pub mod guards;
 pub mod index_bounds;
 pub mod kernel_kind;
 pub mod launches;

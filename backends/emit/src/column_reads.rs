@@ -5,7 +5,7 @@ use crate::printer::Printer;
 use crate::weighing::{TERMS, stays_for_terms};
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{ScalarId, TExpr};
+use relax_syntax::ir::tensor::{BinOp, ScalarId, TExpr};
 use relax_tir::products::mentions;
 
 /// Bytes that come from memory together.
@@ -25,15 +25,17 @@ pub(crate) struct Source {
 }
 
 impl Printer<'_, '_> {
-    /// The elements of an expression that lie side by side along the columns, each once, those of other rows for other terms.
+    /// The elements of an expression that lie side by side along the columns, each once, those of other rows for other terms. None where
+    /// something decides whether they are read.
     pub(crate) fn sources(
         &mut self,
         factor: &TExpr,
         column: ScalarId,
         term: ScalarId,
     ) -> Vec<Source> {
-        let mut loads = Vec::new();
+        let (mut loads, mut decides) = (Vec::new(), false);
         visit(factor, &mut |part| {
+            decides |= matches!(part, TExpr::Select(_) | TExpr::Binary(BinOp::And | BinOp::Or, _));
             if let TExpr::Load { indices, .. } = part
                 && let Some((last, before)) = indices.split_last()
                 && last.as_scalar() == Some(column)
@@ -44,6 +46,9 @@ impl Printer<'_, '_> {
                 loads.push(part.clone());
             }
         });
+        if decides {
+            return Vec::new();
+        }
         let mut sources = Vec::new();
         for load in loads {
             let TExpr::Load { buffer, indices } = &load else { continue };

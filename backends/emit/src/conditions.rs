@@ -82,7 +82,7 @@ impl Printer<'_, '_> {
     }
 
     /// Prints what is evaluated in some cases only: its value, and the lines before it. What is learnt on the way is forgotten.
-    fn aside(
+    pub(crate) fn aside(
         &mut self,
         known: Known<'_>,
         print: impl FnOnce(&mut Self) -> String,

@@ -4,6 +4,7 @@
 //! factor itself is never in memory.
 
 use crate::OUT_OF_MEMORY;
+use crate::guarded_lanes::{LaneValue, Lanes};
 use crate::multiply::at_most_one_place;
 use crate::outline::Outlined;
 use crate::printer::Printer;
@@ -139,7 +140,8 @@ impl Printer<'_, '_> {
     ) -> Option<(String, String)> {
         let aside = self.leave();
         let before = self.lines.len();
-        let value = self.expr(&found.right, DType::F32);
+        let var = found.columns.last()?.var;
+        let value = self.lane_value(&found.right, var);
         let plain = self.lines.len() == before;
         let names = |loops: &[&Loop], printer: &Self| {
             loops.iter().map(|item| printer.scalars[&item.var].clone()).collect::<Vec<String>>()
@@ -167,7 +169,7 @@ impl Printer<'_, '_> {
     fn fill_by_terms(
         &mut self,
         found: &Filled,
-        (inner, value): (&str, &str),
+        (inner, value): (&str, &LaneValue),
         terms: &[String],
         along: &[String],
     ) {
@@ -180,6 +182,7 @@ impl Printer<'_, '_> {
         };
         let (wide, widened) =
             self.widened(&found.right, &sources, |name| format!("{name}[{lane}]"));
+        let widened = (!wide.is_empty()).then_some(LaneValue::Plain(widened));
         self.numbers("k0", "int64_t", terms, along);
         self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
         self.indent += 1;
@@ -196,34 +199,26 @@ impl Printer<'_, '_> {
             self.line(&format!("{{ const int64_t {inner} = c0 + {at};"));
             self.line(&format!("  rx_widen_f16(&{source}, {name}, RX_PANEL); }}"));
         }
-        self.fill_lanes((&lane, "RX_PANEL"), (inner, &at), (&lines, &widened));
+        let start = format!("c0 + {at}");
+        let whole =
+            Lanes { lane: &lane, count: "RX_PANEL", column: inner, start: &start, to: &lines };
+        self.write_lanes(&whole, widened.as_ref().unwrap_or(value));
         self.indent -= 1;
         self.line("} else {");
         self.indent += 1;
-        self.fill_lanes((&lane, &format!("width - {at}")), (inner, &at), (&lines, value));
+        let count = format!("width - {at}");
+        self.write_lanes(&Lanes { count: &count, ..whole }, value);
         self.close();
         self.close();
         self.next(terms, along);
         self.close();
     }
 
-    fn fill_lanes(
-        &mut self,
-        (lane, lanes): (&str, &str),
-        (inner, at): (&str, &str),
-        (lines, value): (&str, &str),
-    ) {
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
-        self.line(&format!("    const int64_t {inner} = c0 + {at} + {lane};"));
-        self.line(&format!("    {lines}[{lane}] = {value};"));
-        self.line("}");
-    }
-
     /// Panel by panel, of columns that several loops go over: as many lanes at once as the innermost one has.
     fn fill_by_panels(
         &mut self,
         (inner, outer): (&str, &[String]),
-        (value, extent): (&str, &str),
+        (value, extent): (&LaneValue, &str),
         columns: &[String],
         (terms, along): (&[String], &[String]),
     ) {
@@ -247,10 +242,10 @@ impl Printer<'_, '_> {
             "for (int64_t {term} = 0; {term} < deep; {term}++, {lines} += RX_PANEL) {{"
         ));
         self.indent += 1;
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < {run}; {lane}++) {{"));
-        self.line(&format!("    const int64_t {inner} = {begin} + {lane};"));
-        self.line(&format!("    {lines}[{lane}] = {value};"));
-        self.line("}");
+        self.write_lanes(
+            &Lanes { lane: &lane, count: &run, column: inner, start: &begin, to: &lines },
+            value,
+        );
         self.next(terms, along);
         self.close();
         self.close();

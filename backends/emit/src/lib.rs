@@ -26,6 +26,8 @@ mod dtypes;
 mod expressions;
 mod f32_narrowing;
 mod fused_packing;
+mod guarded_lanes;
+mod guarded_loops;
 mod held_values;
 mod innermost;
 mod multiply;

@@ -9,9 +9,12 @@ use crate::Sums;
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
+use relax_syntax::facts::Relation;
 use relax_syntax::ir::tensor::{BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_tir::analysis::dependence::{Nest, are_independent};
+use relax_tir::dims::as_dim;
 use relax_tir::index_bounds::assume;
 use relax_tir::products::Product;
 use relax_tir::unique_bindings::are_same_but_names;
@@ -55,9 +58,10 @@ impl<'s> Plain<'s> {
         self.body.iter().all(stores)
     }
 
-    /// How many loops, from the outermost on, have a literal or a dim as their bound.
+    /// How many loops, from the outermost on, begin at 0 and have literals and dims alone as their bounds.
     fn whole(&self) -> usize {
-        self.loops.iter().take_while(|item| is_whole(item)).count()
+        let is_whole = |item: &&Loop| item.start == TExpr::Int(0) && as_dim(&item.stop).is_some();
+        self.loops.iter().take_while(is_whole).count()
     }
 
     /// The nest within its first loops.
@@ -189,16 +193,18 @@ impl Printer<'_, '_> {
     fn part(&mut self, nests: &[Plain], count: usize) -> bool {
         let kept = self.mark();
         let extents: Vec<String> =
-            nests[0].loops[..count].iter().map(|item| self.index(&item.stop)).collect();
+            nests[0].loops[..count].iter().map(|item| self.iterations(item)).collect();
         let aside = self.leave();
         let sites = self.sites.len();
         self.line("if (from >= to) return 0;");
-        let vars: Vec<ScalarId> = nests[0].loops[..count].iter().map(|item| item.var).collect();
-        self.odometer(&vars, &extents);
-        for nest in nests {
-            self.iteration(nest, count, &vars);
+        let range = ("from".to_owned(), "to".to_owned());
+        let is_split = match nests {
+            [Plain { loops: [item], body, .. }] => self.guarded_loop(item, &range, body),
+            _ => false,
+        };
+        if !is_split {
+            self.iterations_of(nests, count, &extents);
         }
-        self.turn(&vars, &extents);
         let outlined = self.come_back(aside);
         let stops = |site: &crate::Site| site.trap.as_str() != crate::OUT_OF_MEMORY;
         if nests.len() > 1 && self.sites[sites..].iter().any(stops) {
@@ -210,6 +216,31 @@ impl Printer<'_, '_> {
         let work: Vec<String> = nests.iter().map(|nest| self.work(&[nest.within(count)])).collect();
         self.call_part(&name, &used, &total(&extents), &work.join(" + "));
         true
+    }
+
+    /// One loop over the iterations of the first loops of nests.
+    fn iterations_of(&mut self, nests: &[Plain], count: usize, extents: &[String]) {
+        let vars: Vec<ScalarId> = nests[0].loops[..count].iter().map(|item| item.var).collect();
+        self.odometer(&vars, extents);
+        for nest in nests {
+            self.iteration(nest, count, &vars);
+        }
+        self.turn(&vars, extents);
+    }
+
+    /// The number of iterations of a loop that begins at 0. That of computed bounds is 0 where they are negative, as two negative ones
+    /// have a product that is not.
+    fn iterations(&mut self, item: &Loop) -> String {
+        let stop = self.bound(&item.stop, "stop");
+        let is_size = matches!(item.stop, TExpr::Int(0..) | TExpr::Dim(_));
+        let dim = self.ranges.dim(&item.stop);
+        if is_size || self.proves(Some(Dim::Int(0)), Relation::AtMost, dim) {
+            return stop;
+        }
+        let name = self.names.fresh("extent");
+        self.line(&format!("const int64_t {name} = {stop} > 0 ? {stop} : 0;"));
+        self.share("int64_t", &name);
+        name
     }
 
     /// Loop variables from the number of an iteration.
@@ -290,11 +321,10 @@ impl Printer<'_, '_> {
                 let mut text = String::new();
                 for item in loops {
                     let extent = match &item.stop {
-                        TExpr::Int(value) => value.to_string(),
-                        TExpr::Dim(name) => self.dims[name].clone(),
-                        _ => "16".to_owned(),
+                        TExpr::Int(value) => format!("(double){value}"),
+                        stop => self.known_at_call(stop).unwrap_or_else(|| "16.0".to_owned()),
                     };
-                    text.push_str(&format!("(double){extent} * "));
+                    text.push_str(&format!("{extent} * "));
                 }
                 text + &format!("({})", self.work(body))
             }

@@ -165,6 +165,9 @@ impl Printer<'_, '_> {
                 if self.accumulate(item, &bound, body) {
                     break;
                 }
+                if self.guarded_loop(item, &bound, body) {
+                    break;
+                }
                 self.name_divisors(item, body);
                 if self.write_past(item, &bound, body) {
                     break;

@@ -144,7 +144,7 @@ impl Printer<'_, '_> {
     }
 
     /// Arithmetic on dims, as a `double` of C.
-    fn known_at_call(&self, expr: &TExpr) -> Option<String> {
+    pub(crate) fn known_at_call(&self, expr: &TExpr) -> Option<String> {
         match expr {
             TExpr::Int(value) => Some(format!("{:?}", *value as f64)),
             TExpr::Dim(name) => Some(format!("(double){}", self.dims.get(name)?)),
