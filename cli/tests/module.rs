@@ -4,6 +4,7 @@
 mod compiler;
 
 use relax_runtime::file::Image;
+use relax_runtime::program::Numerics;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -278,12 +279,20 @@ fn a_certified_module_is_verified() {
     let source = image.source.replace("const(2.0", "const(3.0");
     assert_ne!(source, image.source);
     folder.write("forged.rxm", &Image { source, ..image.clone() }.to_bytes());
+    let mut other = image.clone();
+    assert_eq!(other.metadata.numerics, Numerics::Exact);
+    other.metadata.numerics = Numerics::Reassociated;
+    folder.write("numerics.rxm", &other.to_bytes());
     let certificate = image.certificate.replace("negative(x)", "multiply(x, x)");
     assert_ne!(certificate, image.certificate);
     folder.write("changed.rxm", &Image { certificate, ..image }.to_bytes());
     for (file, why) in [
         ("bare.rxm", "there is no certificate in it: build it with --certify"),
         ("forged.rxm", "the certificate is about another source than that of the file"),
+        (
+            "numerics.rxm",
+            "about `build --exact`, and the numerics of the file are those of `build`",
+        ),
         ("changed.rxm", "changed.rxm: "),
         ("p.rx", "no JSON object"),
     ] {

@@ -31,6 +31,9 @@ typedef enum rx_kind {
 rx_module *rx_module_load(const void *bytes, size_t length);
 void rx_module_free(rx_module *module);
 
+/* What kernels may do with sums of floats: "exact", the interpreter's bits, or "reassociated". NULL for no module. */
+const char *rx_module_numerics(const rx_module *module);
+
 /* Calls a function that the module offers. */
 rx_value *rx_module_call(const rx_module *module, const char *function,
                          const rx_value *const *arguments, size_t count);

@@ -149,10 +149,7 @@ fn made(
         return Ok(Err(Exit::Wrong));
     }
     if let Some(stages) = stages {
-        let route = match args.numerics.sums() {
-            Sums::Exact => "build --exact",
-            Sums::AnyOrder => "build",
-        };
+        let route = numerics::route(image.metadata.numerics);
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
         let Some(certificate) = certificate(&stages, header, terminal)? else {
             return Ok(Err(Exit::Wrong));

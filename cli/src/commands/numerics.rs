@@ -17,6 +17,14 @@ pub(super) fn words(metadata: &Metadata) -> String {
     }
 }
 
+/// What a certificate calls the route of a build with these numerics.
+pub(super) fn route(numerics: Numerics) -> &'static str {
+    match numerics {
+        Numerics::Exact => "build --exact",
+        Numerics::Reassociated => "build",
+    }
+}
+
 /// The facts of a module, for tools.
 pub(super) fn object(name: &str, kernels: usize, metadata: &Metadata) -> Value {
     json!({

@@ -1,6 +1,7 @@
 //! `relax verify`: certificates, replayed by a checker that knows nothing of the prover.
 
 use super::at_most_one_stdin;
+use super::numerics;
 use super::run::loaded;
 use crate::args::{Format, VerifyArgs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -78,23 +79,35 @@ fn of_module(name: &str, path: &Path, args: &VerifyArgs, terminal: &mut Terminal
     }
     let source = Source::new(image.metadata.source_name, image.source);
     let input = print(&Program::load(source).module);
-    compilation(name, &image.certificate, Some(&input), args, terminal)
+    let about = About { input: &input, route: numerics::route(image.metadata.numerics) };
+    compilation(name, &image.certificate, Some(&about), args, terminal)
+}
+
+/// What the certificate in a module file must be about.
+struct About<'a> {
+    input: &'a str,
+    /// The numerics of the file, as certificates say it.
+    route: &'a str,
 }
 
 /// The certificate of a compilation, and of this program, where one is given.
 fn compilation(
     name: &str,
     text: &str,
-    input: Option<&str>,
+    about: Option<&About>,
     args: &VerifyArgs,
     terminal: &mut Terminal,
 ) -> Outcome {
     let program = args.program.as_ref().map(|path| read_text(path)).transpose()?;
     let verified = relax_validation::check::verify(text, program.as_deref());
-    let verified = verified.and_then(|verified| match input {
-        Some(input) if verified.input != input => {
+    let verified = verified.and_then(|verified| match about {
+        Some(about) if verified.input != about.input => {
             Err("the certificate is about another source than that of the file".to_owned())
         }
+        Some(About { route, .. }) if verified.header.route != *route => Err(format!(
+            "the certificate is about `{}`, and the numerics of the file are those of `{route}`",
+            verified.header.route
+        )),
         _ => Ok(verified),
     });
     let verified = match verified {

@@ -15,9 +15,10 @@ pub use values::{
 };
 
 use errors::{fail, fail_with};
+use relax_runtime::program::Numerics;
 use relax_runtime::{Module, Value};
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 /// `rx_module`
 #[derive(Debug)]
@@ -79,6 +80,22 @@ pub unsafe extern "C" fn rx_module_free(module: *mut RxModule) {
         // SAFETY: `rx_module_load` made it with `Box::into_raw`, and the caller gives it up.
         drop(unsafe { Box::from_raw(module) });
     }
+}
+
+/// # Safety
+/// `module` is null, or a module that was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_module_numerics(module: *const RxModule) -> *const c_char {
+    // SAFETY: the caller promises it.
+    let Some(RxModule(module)) = (unsafe { module.as_ref() }) else {
+        fail::<c_char>("the module is null");
+        return null();
+    };
+    let name = match module.metadata().numerics {
+        Numerics::Exact => c"exact",
+        Numerics::Reassociated => c"reassociated",
+    };
+    name.as_ptr()
 }
 
 /// # Safety

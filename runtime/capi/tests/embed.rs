@@ -140,7 +140,8 @@ fn a_c_program_runs_a_module() {
         .arg(library())
         .args(link));
     let out = run(Command::new(place("embed")).arg(place("m.rxm")));
-    let expected = "kind 1, dtype 2, rank 1, 3 elements: 2 5 -6\n\
+    let expected = "numerics: exact\n\
+                    kind 1, dtype 2, rank 1, 3 elements: 2 5 -6\n\
                     kind 1, dtype 2, rank 1, 0 elements:\n\
                     tir/test at line 2: [tir/test] a negative element\n\
                     no trap at line 0: the module offers no `nothing`, but main\n\

@@ -43,6 +43,7 @@ int main(int count, char **words) {
         printf("%s\n", rx_error());
         return 1;
     }
+    printf("numerics: %s\n", rx_module_numerics(module));
     const float some[] = {1.0f, 2.5f, -3.0f}, negative[] = {-1.0f};
     call(module, "main", some, 3);
     call(module, "main", some, 0);
