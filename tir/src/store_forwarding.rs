@@ -2,9 +2,8 @@
 //! accessed so needs no memory.
 
 use crate::analysis::dependence::loads;
-use crate::workspaces::is_forgotten;
+use crate::workspaces::{has_plain_extents, is_forgotten};
 use relax_semantics::tir::walk::accesses;
-use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,10 +33,9 @@ pub fn forwarded(
             *all.entry(buffer).or_default() += 1
         });
     }
-    let plain = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..));
     let allowed = |buffer: BufferId| {
         let hidden = !program.is_param(buffer) || workspaces == Workspaces::Forwarded;
-        hidden && is_forgotten(program, buffer) && program.buffer(buffer).shape.iter().all(plain)
+        hidden && is_forgotten(program, buffer) && has_plain_extents(program, buffer)
     };
     let found = found
         .into_iter()

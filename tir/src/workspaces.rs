@@ -2,6 +2,7 @@
 //! program, so what it leaves in them is nobody's business.
 
 use relax_syntax::Name;
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BufferId;
 use relax_syntax::ir::{AttrValue, TensorProgram, attr};
@@ -35,4 +36,15 @@ pub fn has_f64_tensors(program: &TensorProgram) -> bool {
 #[must_use]
 pub fn is_forgotten(program: &TensorProgram, buffer: BufferId) -> bool {
     !program.is_param(buffer) || is_workspace(program, buffer)
+}
+
+/// Whether the extents of a buffer always have a value, as those of parameters do.
+#[must_use]
+pub fn has_plain_extents(program: &TensorProgram, buffer: BufferId) -> bool {
+    let of_param = |dim: &Dim| {
+        let mut params = program.buffer_params();
+        params.any(|param| program.buffer(param).shape.contains(dim))
+    };
+    let has_value = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)) || of_param(dim);
+    program.buffer(buffer).shape.iter().all(has_value)
 }

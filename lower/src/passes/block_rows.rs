@@ -23,7 +23,7 @@
 
 mod blocks;
 
-use crate::passes::fuse_loops::{has_plain_extents, is_plain_allocation, never_stops};
+use crate::passes::fuse_loops::{is_plain_allocation, never_stops};
 use blocks::Blocks;
 use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
 use relax_rewrite::passes::stitch_products::BLOCK_ROWS;
@@ -38,6 +38,7 @@ use relax_tir::analysis::definite_init::unproved;
 use relax_tir::analysis::dependence::{Nest, are_independent};
 use relax_tir::dims::as_expr;
 use relax_tir::products::{SumOfProducts, flat, mentions, sums_products};
+use relax_tir::workspaces::has_plain_extents;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.

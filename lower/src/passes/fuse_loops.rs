@@ -9,16 +9,17 @@
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
-use relax_semantics::tir::ranges::{Ranges, assume_declared};
+use relax_semantics::tir::ranges::{Ranges, assume_declared, is_proved};
 use relax_semantics::tir::total::Total;
 use relax_semantics::tir::walk::{Rewrite, accesses, statements};
 use relax_syntax::diagnostic::Diagnostic;
-use relax_syntax::dim::Dim;
-use relax_syntax::facts::Facts;
+use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::dims::as_dim;
 use relax_tir::products::sums_products;
 use relax_tir::renumber::renumber_program;
+use relax_tir::workspaces::has_plain_extents;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -75,16 +76,6 @@ pub(crate) fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool 
     has_plain_extents(program, buffer)
 }
 
-/// Whether the extents of a buffer always have a value.
-pub(crate) fn has_plain_extents(program: &TensorProgram, buffer: BufferId) -> bool {
-    let of_param = |dim: &Dim| {
-        let mut params = program.buffer_params();
-        params.any(|param| program.buffer(param).shape.contains(dim))
-    };
-    let has_value = |dim: &Dim| matches!(dim, Dim::Var(_) | Dim::Int(0..)) || of_param(dim);
-    program.buffer(buffer).shape.iter().all(has_value)
-}
-
 /// Two nests as one.
 fn fuse(
     program: &TensorProgram,
@@ -97,8 +88,7 @@ fn fuse(
     if kind != kind_b {
         return None;
     }
-    let same =
-        a.iter().zip(b).take_while(|(a, b)| is_whole(a) && a.start == b.start && a.stop == b.stop);
+    let same = a.iter().zip(b).take_while(|(a, b)| is_same(program, a, b, facts));
     let count = same.count();
     let shared: Vec<ScalarId> = a[..count].iter().map(|item| item.var).collect();
     let names = b[..count].iter().map(|item| item.var).zip(shared.iter().copied());
@@ -128,9 +118,19 @@ fn nest(stmt: &Stmt) -> Option<(&[Loop], LoopKind, &[Stmt])> {
     }
 }
 
-/// From 0 to a literal or a dim.
-fn is_whole(item: &Loop) -> bool {
-    item.start == TExpr::Int(0) && matches!(item.stop, TExpr::Int(_) | TExpr::Dim(_))
+/// Whether two loops go from 0 to the same end, one of literals and dims alone: `a * 512 * 2` is `a * 1024`.
+fn is_same(program: &TensorProgram, a: &Loop, b: &Loop, facts: &mut dyn Facts) -> bool {
+    let zero = TExpr::Int(0);
+    let (true, true, Some(stop), Some(other)) =
+        (a.start == zero, b.start == zero, as_dim(&a.stop), as_dim(&b.stop))
+    else {
+        return false;
+    };
+    facts.push();
+    assume_declared(facts, &program.dims);
+    let same = stop == other || is_proved(facts, &Claim::new(stop, Relation::Equal, other));
+    facts.pop();
+    same
 }
 
 /// What stays of a nest within its first loops.

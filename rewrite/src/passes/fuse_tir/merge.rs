@@ -14,9 +14,10 @@ use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
-use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, Scope, Stmt, StmtKind};
+use relax_syntax::ir::tensor::{BufferId, BufferInfo, Param, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Atom, Binding, DimVar, Function, Module, TensorProgram, VarId};
 use relax_syntax::span::Span;
+use relax_tir::dims::as_expr;
 use relax_tir::kernel_kind::output_of;
 use relax_tir::renumber::renumber_program;
 use std::collections::BTreeMap;
@@ -176,6 +177,7 @@ impl Merge<'_, '_> {
         values: &[Dim],
     ) -> Option<Stage<'p>> {
         let (mut buffers, mut scalars) = (BTreeMap::new(), BTreeMap::new());
+        let mut extents = Vec::new();
         let mut dims: BTreeMap<Name, Dim> = BTreeMap::new();
         let (mut given, mut values) = (given.iter(), values.iter());
         for param in &program.params {
@@ -183,6 +185,7 @@ impl Merge<'_, '_> {
                 Param::Buffer(id) => {
                     let own = *given.next()?;
                     self.bind(program, *id, own, &mut dims);
+                    extents.extend(self.extents(program, *id, own));
                     buffers.insert(*id, own);
                 }
                 Param::Scalar(id) => {
@@ -197,7 +200,7 @@ impl Merge<'_, '_> {
         let has_values = all.into_iter().all(|dim| is_computable(dim) && self.evaluates(dim));
         let fits = given.next().is_none() && values.next().is_none() && has_values;
         let demands = program.dims.iter().all(|dim| self.holds(dim, &dims));
-        (fits && demands).then_some(Stage { program, dims, scalars, buffers })
+        (fits && demands).then_some(Stage { program, dims, extents, scalars, buffers })
     }
 
     /// Symbolic variables of a program from the shape of what it is given, which is proved to fit.
@@ -214,6 +217,15 @@ impl Merge<'_, '_> {
                 dims.entry(name.clone()).or_insert_with(|| extent.clone());
             }
         }
+    }
+
+    /// Extents that are expressions, with what the shape of what is given has in their place.
+    fn extents(&self, program: &TensorProgram, id: BufferId, own: BufferId) -> Vec<(TExpr, Dim)> {
+        let given = &self.tables.buffers[own.0 as usize].shape;
+        let both = program.buffer(id).shape.iter().zip(given);
+        both.filter(|(dim, _)| matches!(dim, Dim::Op(..)))
+            .map(|(dim, extent)| (as_expr(dim), extent.clone()))
+            .collect()
     }
 
     /// Whether what is declared of a symbolic variable of a program is known of its value.

@@ -15,6 +15,8 @@ pub(super) struct Stage<'p> {
     pub(super) program: &'p TensorProgram,
     /// What stands for its symbolic variables.
     pub(super) dims: BTreeMap<Name, Dim>,
+    /// What the whole calls extents of buffers that it is given which are no variables but, say, `n * 2`.
+    pub(super) extents: Vec<(TExpr, Dim)>,
     /// What stands for its scalar parameters.
     pub(super) scalars: BTreeMap<ScalarId, Dim>,
     /// The buffers of the whole that it is given.
@@ -128,9 +130,12 @@ impl Rewrite for Placed<'_, '_> {
     }
 
     fn replace(&mut self, expr: &TExpr, place: Place) -> Option<TExpr> {
+        let of_extent = || self.stage.extents.iter().find(|(own, _)| own == expr);
         let dim = match expr {
             TExpr::Dim(name) => self.stage.dims.get(name)?,
             TExpr::Scalar(id) => self.stage.scalars.get(id)?,
+            // As the next stage says it, so that both have the same loops.
+            TExpr::Binary(..) if place == Place::Index => &of_extent()?.1,
             _ => return None,
         };
         let value = as_expr(dim);
