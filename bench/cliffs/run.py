@@ -1,9 +1,10 @@
 """Programs with undecided dims beside their twins without any, one thread, in one run.
 
-    python3 bench/cliffs/run.py target/release/relax [--only NAME] [--tvm PYTHON]
+    python3 bench/cliffs/run.py target/release/relax [--only NAME] [--before RELAX] [--tvm PYTHON]
 
 Prints for each program of programs.rx the least time of a call, the same of its twin, and their ratio: what an open question
-costs. Both run in turns, several rounds. `--tvm` names a Python with apache-tvm 0.27: then a third time is that of the
+costs. Both run in turns, several rounds. `--before` names another relax, which runs the twin in the same turns, with --fast: its time
+over that of this one is above 1 where this one is faster. `--tvm` names a Python with apache-tvm 0.27: then a third time is that of the
 program as TVM's own compiler builds it from `relax export`, on one thread, or why it does not. The machine may be busy: the
 ratio says more than the times. Values are compared by `relax diff bench/cliffs/programs.rx --backend cpu`, not here.
 """
@@ -37,8 +38,8 @@ def given(inputs):
     return [part for one in inputs for part in ("--input", one)]
 
 
-def least(relax, entry, inputs, seconds):
-    command = [relax, "bench", PROGRAMS, "--threads", "1", "--entry", entry, "--seconds", str(seconds)] + given(inputs)
+def least(relax, entry, inputs, seconds, *more):
+    command = [relax, "bench", PROGRAMS, *more, "--threads", "1", "--entry", entry, "--seconds", str(seconds)] + given(inputs)
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.match(rf"{entry}: ([0-9.]+) (us|ms|s) at least", done.stdout)
     if not found:
@@ -60,12 +61,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("relax")
     parser.add_argument("--only", choices=INPUTS)
+    parser.add_argument("--before", metavar="RELAX")
     parser.add_argument("--tvm", metavar="PYTHON")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
     arguments = parser.parse_args()
     arguments.relax = os.path.abspath(arguments.relax)
-    print(f"{'program':<12} {'ms':>9} {'twin, ms':>9} {'program / twin':>15}" + (f" {'TVM, ms':>9}" if arguments.tvm else ""))
+    head = f"{'program':<12} {'ms':>9} {'twin, ms':>9} {'program / twin':>15}"
+    head += f" {'before / twin':>14}" if arguments.before else ""
+    print(head + (f" {'TVM, ms':>9}" if arguments.tvm else ""))
     worst = 0.0
     for name, inputs in INPUTS.items():
         if arguments.only not in (None, name):
@@ -75,9 +79,14 @@ def main():
             for entry, own in zip(entries, inputs):
                 took = least(arguments.relax, entry, own, arguments.seconds)
                 best[entry] = min(took, best.get(entry, took))
+            if arguments.before:
+                took = least(arguments.before, entries[1], inputs[1], arguments.seconds, "--fast")
+                best["before"] = min(took, best.get("before", took))
         ratio = best[entries[0]] / best[entries[1]]
         worst = max(worst, ratio)
         line = f"{name:<12} {best[entries[0]]:>9.3f} {best[entries[1]]:>9.3f} {ratio:>15.2f}"
+        if arguments.before:
+            line += f" {best['before'] / best[entries[1]]:>14.2f}"
         if arguments.tvm:
             took = by_tvm(arguments, name, inputs[0])
             line += f" {took:>9.3f}" if isinstance(took, float) else f"   {took}"

@@ -102,7 +102,8 @@ impl Rewrite for Chosen<'_> {
 }
 
 /// What is added to a variable that an expression has once, with the factor 1.
-fn beside(expr: &TExpr, var: ScalarId) -> Option<TExpr> {
+#[must_use]
+pub fn beside(expr: &TExpr, var: ScalarId) -> Option<TExpr> {
     if *expr == TExpr::Scalar(var) {
         return Some(TExpr::Int(0));
     }

@@ -5,8 +5,9 @@ use crate::printer::Printer;
 use relax_semantics::tir::walk::{Place, expr};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{ScalarId, TExpr};
-use relax_tir::guards::{Chosen, Guard, choices, only};
+use relax_tir::guards::{Chosen, Guard, beside, choices, only};
 use relax_tir::index_bounds::Known;
+use relax_tir::products::mentions;
 
 /// A loop over lanes that writes each.
 pub(crate) struct Lanes<'l> {
@@ -29,6 +30,8 @@ pub(crate) enum LaneValue {
 pub(crate) struct Split {
     range: GuardRange,
     within: String,
+    /// Whether that is an element of f32 for each lane which lies beside that for the one before.
+    copies: bool,
     without: String,
 }
 
@@ -51,7 +54,7 @@ impl Printer<'_, '_> {
         let Some(condition) = only(&choices) else { return LaneValue::Plain(plain) };
         let Some(guard) = self.guard(condition, var) else { return LaneValue::Plain(plain) };
         let (mark, before) = (self.mark(), self.lines.len());
-        let split = self.split(value, condition, &guard);
+        let split = self.split(value, (condition, &guard), var);
         match split {
             Some(split) if self.lines.len() == before => LaneValue::Split(split),
             _ => {
@@ -68,7 +71,12 @@ impl Printer<'_, '_> {
         ends.all(|end| self.typing.is_index(end)).then_some(guard)
     }
 
-    fn split(&mut self, value: &TExpr, condition: &TExpr, guard: &Guard) -> Option<Split> {
+    fn split(
+        &mut self,
+        value: &TExpr,
+        (condition, guard): (&TExpr, &Guard),
+        var: ScalarId,
+    ) -> Option<Split> {
         let range = self.guard_range(guard);
         let chosen = |holds| expr(value, &mut Chosen { condition, holds }, Place::Value);
         let (then, otherwise) = (chosen(true), chosen(false));
@@ -77,8 +85,17 @@ impl Printer<'_, '_> {
         };
         let (within, first) = print(self, Known::Holds(condition), &then);
         let (without, second) = print(self, Known::Fails(condition), &otherwise);
+        let copies = self.lies_along(&then, var);
         let plain = first.is_empty() && second.is_empty();
-        plain.then_some(Split { range, within, without })
+        plain.then_some(Split { range, within, copies, without })
+    }
+
+    fn lies_along(&self, value: &TExpr, var: ScalarId) -> bool {
+        let TExpr::Load { buffer, indices } = value else { return false };
+        let Some((last, before)) = indices.split_last() else { return false };
+        self.program.buffer(*buffer).dtype == DType::F32
+            && beside(last, var).is_some()
+            && !mentions(before, var)
     }
 
     /// The range of a guard as C.
@@ -91,21 +108,31 @@ impl Printer<'_, '_> {
         GuardRange { holds, low, high, names }
     }
 
-    /// Declares where the range begins and ends between two numbers, less what the variable is at 0. It ends where it begins where it is
-    /// empty, and both are the end of all.
+    /// Declares where the range begins and ends between two values of the variable, or between numbers of lanes of which the first one
+    /// has the value `first`, which is not negative. Both are the end of all where the range is empty. Its ends may be near those of i64:
+    /// nothing is subtracted from a negative one.
     pub(crate) fn bound_range(
         &mut self,
         range: &GuardRange,
         (start, stop): (&str, &str),
-        less: &str,
+        first: Option<&str>,
     ) {
         let [from, upto] = &range.names;
         self.line(&format!("int64_t {from} = {start}, {upto} = {stop};"));
         for low in &range.low {
-            self.line(&format!("if ({low}{less} > {from}) {from} = {low}{less};"));
+            self.line(&first.map_or_else(
+                || format!("if ({low} > {from}) {from} = {low};"),
+                |first| format!("if ({low} > {first} + {from}) {from} = {low} - ({first});"),
+            ));
         }
         for high in &range.high {
-            self.line(&format!("if ({high}{less} < {upto}) {upto} = {high}{less};"));
+            self.line(&first.map_or_else(
+                || format!("if ({high} < {upto}) {upto} = {high};"),
+                |first| {
+                    let end = format!("{high} > {first} ? {high} - ({first}) : 0");
+                    format!("if ({high} < {first} + {upto}) {upto} = {end};")
+                },
+            ));
         }
         let holds = &range.holds;
         self.line(&format!("if (!({holds}) || {from} >= {upto}) {from} = {upto} = {stop};"));
@@ -117,10 +144,19 @@ impl Printer<'_, '_> {
             LaneValue::Plain(value) => self.some_lanes(lanes, ("0", lanes.count), value),
             LaneValue::Split(split) => {
                 let [from, upto] = &split.range.names;
-                let (count, less) = (lanes.count, format!(" - ({})", lanes.start));
-                self.bound_range(&split.range, ("0", count), &less);
+                let count = lanes.count;
+                self.bound_range(&split.range, ("0", count), Some(lanes.start));
                 self.some_lanes(lanes, ("0", from), &split.without);
-                self.some_lanes(lanes, (from, upto), &split.within);
+                if split.copies {
+                    let Lanes { column, start, to, .. } = lanes;
+                    self.line(&format!("if ({from} < {upto}) {{"));
+                    self.line(&format!("    const int64_t {column} = {start} + {from};"));
+                    let (to, source) = (format!("{to} + {from}"), &split.within);
+                    self.line(&format!("    rx_copy_lanes({to}, &{source}, {upto} - {from});"));
+                    self.line("}");
+                } else {
+                    self.some_lanes(lanes, (from, upto), &split.within);
+                }
                 self.some_lanes(lanes, (upto, count), &split.without);
             }
         }

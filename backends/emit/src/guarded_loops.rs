@@ -76,7 +76,7 @@ impl Printer<'_, '_> {
         }
         self.line("{");
         self.indent += 1;
-        self.bound_range(&range, (start, stop), "");
+        self.bound_range(&range, (start, stop), None);
         let [from, upto] = &range.names;
         let chosen = |holds| statements(body, &mut Chosen { condition, holds });
         let (within, without) = (chosen(true), chosen(false));

@@ -14,6 +14,17 @@ typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c
 #define RX_STRETCH 64
 #endif
 
+/* Some floats, often fewer than a few vectors: those that are left over are one vector, too. */
+static inline void rx_copy_lanes(float *restrict to, const float *restrict from, int64_t count) {
+#if defined __AVX512F__
+    for (; count >= 16; to += 16, from += 16, count -= 16) _mm512_storeu_ps(to, _mm512_loadu_ps(from));
+    const __mmask16 left = (__mmask16)((1u << count) - 1);
+    _mm512_mask_storeu_ps(to, left, _mm512_maskz_loadu_ps(left, from));
+#else
+    for (int64_t k = 0; k < count; k++) to[k] = from[k];
+#endif
+}
+
 /* f16 as f32, by the vector instruction for it where there is one: compilers do not use it in loops. */
 static inline void rx_widen_f16(const uint16_t *restrict from, float *restrict to, int64_t count) {
     int64_t k = 0;
