@@ -158,10 +158,14 @@ impl Resolver<'_> {
         self.note(read).map(Atom::Dim)
     }
 
-    /// The first name in an arithmetic expression that is a variable of the graph.
+    /// The first name in an arithmetic expression that is a variable of the graph, and of no symbolic variable: where only dims may
+    /// stand, a name that both have is that of the dim.
     fn variable_in(&self, expr: &AstExpr) -> Option<Name> {
         match &expr.kind {
-            ExprKind::Name(name) => self.scope.find(name).map(|_| name.clone()),
+            ExprKind::Name(name) => {
+                let is_symbolic = self.scope.dims.names().any(|own| own == name.as_str());
+                self.scope.find(name).filter(|_| !is_symbolic).map(|_| name.clone())
+            }
             ExprKind::Unary(_, operand) => self.variable_in(operand),
             ExprKind::Binary(_, operands) => {
                 self.variable_in(&operands.0).or_else(|| self.variable_in(&operands.1))
