@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// 4 a device, a tool or a feature of this build is missing; 5 a comparison compared nothing; 6 a certificate leaves
 /// obligations open; 70 a bug in relax.
 #[derive(Debug, Parser)]
-#[command(name = "relax", version, disable_help_subcommand = true)]
+#[command(name = "relax", version, long_version = crate::version::long(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

@@ -3,12 +3,14 @@
 
 mod args;
 mod commands;
+mod environment;
 mod exit;
 mod files;
 mod magic;
 mod report;
 mod signals;
 mod terminal;
+mod version;
 
 use args::{Cli, Format};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -63,7 +65,8 @@ fn command() -> Exit {
         Err(error) => return show_usage(&with_owners(error)),
     };
     let mut terminal = Terminal::new(&cli.global);
-    let outcome = commands::dispatch(cli.command, &mut terminal);
+    let outcome = environment::check(std::env::vars_os())
+        .and_then(|()| commands::dispatch(cli.command, &mut terminal));
     let outcome = outcome.and_then(|exit| terminal.finish().map(|()| exit));
     end(outcome, &mut terminal)
 }
@@ -71,7 +74,8 @@ fn command() -> Exit {
 fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
     match outcome {
         Ok(exit) => exit,
-        Err(Failure::Closed) => Exit::Fine,
+        // Nobody is left to tell, and not all was written.
+        Err(Failure::Closed) => Exit::Usage,
         Err(Failure::Message { exit, text }) => {
             let message = match terminal.format {
                 Format::Text => format!("error: {text}\n"),

@@ -38,15 +38,35 @@ fn a_build_without_cuda_says_so() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_error() {
-    let mut child = relax(&["ops", "--markdown"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    drop(child.stdout.take());
-    let ended = child.wait_with_output().expect("the command ends");
-    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(0), b"".as_slice()));
+fn a_reader_that_stops_reading_is_no_success() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = relax(&["ops", "--markdown"]);
+    let ended = command.stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
+    assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(2), b"".as_slice()));
+}
+
+#[test]
+fn environment_variables_that_are_not_understood_are_errors() {
+    for (name, value, why) in [
+        ("RELAX_THREAD", "1", "not understood; did you mean `RELAX_THREADS`?"),
+        ("RELAX_THREADS", "many", "RELAX_THREADS is a number of threads, found `many`"),
+    ] {
+        let ended = relax(&["ops"]).env(name, value).output().expect("the command runs");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(2), b"".as_slice()));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn the_version_says_what_was_built_in() {
+    let ended = relax(&["--version"]).output().expect("the command runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let keys: Vec<&str> = said.lines().filter_map(|line| line.split([':', ' ']).next()).collect();
+    assert_eq!(keys, ["relax", "commit", "backends", "solver"], "{said}");
+    let wgpu = cfg!(feature = "wgpu");
+    assert_eq!(said.contains("wgpu"), wgpu, "{said}");
 }
 
 #[test]

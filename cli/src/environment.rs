@@ -1,0 +1,105 @@
+//! Environment variables of the command. A name or a value that it does not understand is an error: `RELAX_THREAD=1` would else mean that
+//! there are as many threads as processors.
+
+use crate::exit::Failure;
+use relax_syntax::suggest;
+use std::ffi::OsString;
+
+/// How many threads there are.
+const THREADS: &str = "RELAX_THREADS";
+
+/// What the command reads. The size of the cache is checked where it is used.
+const KNOWN: [&str; 3] = [THREADS, "RELAX_CACHE_SIZE", "RELAX_NVRTC"];
+
+/// What tests and scripts of the project read; they run the command, too.
+const OF_TESTS: [&str; 14] = [
+    "RELAX_BLESS",
+    "RELAX_DOUBLES",
+    "RELAX_GENERATED",
+    "RELAX_MUTANT",
+    "RELAX_MUTANT_REACHED",
+    "RELAX_ONNX_TESTS",
+    "RELAX_ON_DRIVER",
+    "RELAX_PROGRAM",
+    "RELAX_ROW",
+    "RELAX_SAMPLE",
+    "RELAX_TVMSCRIPT",
+    "RELAX_UNDECIDED",
+    "RELAX_WEIGHTS",
+    "RELAX_WHOLE",
+];
+
+/// The first variable that is not understood, as an error.
+pub(crate) fn check(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<(), Failure> {
+    let mut own: Vec<(String, String)> = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, value)| name.starts_with("RELAX_") && !value.is_empty())
+        .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
+        .collect();
+    own.sort();
+    own.iter().try_for_each(|(name, value)| check_one(name, value))
+}
+
+fn check_one(name: &str, value: &str) -> Result<(), Failure> {
+    if name == THREADS {
+        return match value.trim().parse::<usize>() {
+            Ok(1..) => Ok(()),
+            _ => Err(Failure::usage(format!("{THREADS} is a number of threads, found `{value}`"))),
+        };
+    }
+    if KNOWN.contains(&name) || OF_TESTS.contains(&name) || name.starts_with("RELAX_REQUIRE_") {
+        return Ok(());
+    }
+    let hint = suggest::hint(name, &KNOWN).map_or_else(
+        || format!("relax reads {}", KNOWN.join(", ")),
+        |hint| hint.trim_end_matches('?').to_owned() + "?",
+    );
+    Err(Failure::usage(format!("the environment variable {name} is not understood; {hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(name: &str, value: &str) -> Option<String> {
+        let variables = [("PATH", "/bin"), (name, value)];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        match check(variables.into_iter()) {
+            Ok(()) => None,
+            Err(Failure::Message { text, .. }) => Some(text),
+            Err(Failure::Closed) => panic!("nothing is closed"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        let near = message("RELAX_THREAD", "1").expect("an unknown name");
+        assert_eq!(
+            near,
+            "the environment variable RELAX_THREAD is not understood; did you mean `RELAX_THREADS`?"
+        );
+        let far = message("RELAX_LEVEL", "3").expect("an unknown name");
+        assert!(
+            far.ends_with("; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_NVRTC"),
+            "{far}"
+        );
+        for value in ["0", "-1", "two", "1.5"] {
+            let text = message(THREADS, value).expect("no number of threads");
+            assert_eq!(text, format!("RELAX_THREADS is a number of threads, found `{value}`"));
+        }
+    }
+
+    #[test]
+    fn what_is_understood_or_of_others_is_let_be() {
+        for (name, value) in [
+            (THREADS, " 2 "),
+            (THREADS, ""),
+            ("RELAX_LEVEL", ""),
+            ("RELAX_CACHE_SIZE", "1G"),
+            ("RELAX_REQUIRE_CC", "1"),
+            ("RELAXED", "1"),
+        ] {
+            assert_eq!(message(name, value), None, "{name}={value}");
+        }
+    }
+}
