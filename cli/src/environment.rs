@@ -50,10 +50,11 @@ fn check_one(name: &str, value: &str) -> Result<(), Failure> {
     if KNOWN.contains(&name) || OF_TESTS.contains(&name) || name.starts_with("RELAX_REQUIRE_") {
         return Ok(());
     }
-    let hint = suggest::hint(name, &KNOWN).map_or_else(
-        || format!("relax reads {}", KNOWN.join(", ")),
-        |hint| hint.trim_end_matches('?').to_owned() + "?",
-    );
+    let near = suggest::nearest(name, KNOWN);
+    let hint = match near.as_slice() {
+        [] => format!("relax reads {}", KNOWN.join(", ")),
+        near => format!("did you mean {}?", suggest::quoted(near)),
+    };
     Err(Failure::usage(format!("the environment variable {name} is not understood; {hint}")))
 }
 

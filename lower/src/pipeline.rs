@@ -10,7 +10,7 @@ use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code,
     expand_libraries, fuse_ops, fuse_tir, guard_constraints, inline_buffers, legalize_ops,
-    name_dims, stitch_products, stitch_rows,
+    name_dims, stitch_products, stitch_rows, widen_halves,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -63,9 +63,14 @@ const MEMORY: &[Step] = &[
 /// P2.1.
 pub static EARLY_BUILD: Stage = Stage { phase: Phase::P21, steps: &[PROGRAMS, MEMORY] };
 
+/// Products of 16-bit floats in f32; those that a library stands for first become operators.
+const WIDER: &[Step] = &[Step::Once(&expand_libraries::PASS), Step::Once(&widen_halves::PASS)];
+
 /// The same where sums of f32 may be formed in f32.
-static EARLY_BUILD_FAST: Stage =
-    Stage { phase: Phase::P21, steps: &[PROGRAMS, &[Step::Once(&narrow_sums::PASS)], MEMORY] };
+static EARLY_BUILD_FAST: Stage = Stage {
+    phase: Phase::P21,
+    steps: &[WIDER, PROGRAMS, &[Step::Once(&narrow_sums::PASS)], MEMORY],
+};
 
 /// P2.2: what only some targets have.
 pub static TARGET: Stage =

@@ -35,6 +35,7 @@ pub mod split_call_tir_by_pattern;
 pub mod stitch_products;
 pub mod stitch_rows;
 pub mod to_mixed_precision;
+pub mod widen_halves;
 
 use relax_syntax::ir::{Definition, Function, Module};
 

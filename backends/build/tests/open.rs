@@ -1,6 +1,6 @@
 //! Which kernels of the processor watch elements, which check dims in innermost loops, and which models have graphs.
 
-use relax_build::lower_for_cpu;
+use relax_build::{lower_for_cpu, lower_packed_for_cpu};
 use relax_emit::{Sums, print_c};
 use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::maybe_uninit::maybe_uninitialized;
@@ -161,4 +161,32 @@ fn models_with_bounded_dims_have_graphs() {
         }
     }
     assert_eq!(without, WITHOUT_GRAPHS);
+}
+
+/// Of each function the tiled routine that its products are given to.
+#[test]
+fn products_of_16_bit_floats_reach_the_tiled_routine() {
+    let weights = [("f16", "24, \"c\""), ("bf16", "\"c\", 24")];
+    let [columns, rows] = weights.map(|(dtype, shape)| {
+        format!("x: Tensor((\"n\", 24), \"{dtype}\"), w: Tensor(({shape}), \"{dtype}\")")
+    });
+    let window = "x: Tensor((\"b\", 8, \"h\", \"v\"), \"f16\"), w: Tensor((16, 8, 3, 3), \"f16\")";
+    for (params, value, kernels) in [
+        (columns.as_str(), "matmul(x, w)", 1),
+        (&columns, "matmul(x, w, out_dtype=\"f32\")", 1),
+        (&rows, "matmul(x, permute_dims(w))", 1),
+        (&columns, "matmul(astype(x, \"f32\"), astype(w, \"f32\"))", 1),
+        // One where extents are known to be positive, and one for others.
+        (window, "conv2d(x, w, padding=[1, 1, 1, 1])", 2),
+    ] {
+        let text = format!("def main({params}):\n    return {value}\n");
+        let program = Program::load(Source::new("halves", text));
+        assert!(!program.has_errors(), "{:?}", program.diagnostics);
+        let module = program.module;
+        let made = lower_packed_for_cpu(&module, &Settings::default(), None, &mut Unwatched);
+        let made = made.unwrap_or_else(|failed| panic!("{failed:?}"));
+        let text = print_c(&made.module, &mut Prover::new(), Sums::AnyOrder).text;
+        let calls = text.matches("if (rx_product").count();
+        assert_eq!(calls, kernels, "{value}: {}", print(&made.module));
+    }
 }

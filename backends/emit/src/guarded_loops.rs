@@ -69,7 +69,7 @@ impl Printer<'_, '_> {
         body: &[Stmt],
         (condition, guard): (&TExpr, &Guard),
     ) -> Option<()> {
-        let before = self.lines.len();
+        let (before, sites) = (self.lines.len(), self.sites.len());
         let range = self.guard_range(guard);
         if self.lines.len() != before {
             return None;
@@ -101,7 +101,8 @@ impl Printer<'_, '_> {
             self.line("}");
         }
         self.close();
-        Some(())
+        // A loop that may stop is none of vectors; its checks would stand there twice.
+        (self.sites.len() == sites).then_some(())
     }
 }
 

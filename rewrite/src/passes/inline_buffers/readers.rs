@@ -39,6 +39,7 @@ pub(super) fn may_read_inlined(
         loops: Vec::new(),
         sets_first: false,
         sums_products: false,
+        columns: BTreeSet::new(),
         reads: 0,
     };
     let may = readers.body(after, &mut Ranges::default());
@@ -59,6 +60,8 @@ struct Readers<'a> {
     sets_first: bool,
     /// Within a sum of products, which has a schedule of its own where its factors are elements of buffers.
     sums_products: bool,
+    /// The variables of the last index that it is stored at.
+    columns: BTreeSet<Name>,
     reads: usize,
 }
 
@@ -86,6 +89,11 @@ impl Readers<'_> {
         let mut own = Vec::new();
         relax_semantics::tir::walk::visit_own(stmt, &mut |expr| own.push(expr));
         self.sums_products = adds_products(stmt);
+        if let StmtKind::Store { indices, .. } = &stmt.kind {
+            let last = indices.last().and_then(|index| ranges.dim(index));
+            self.columns.clear();
+            last.inspect(|dim| dim.visit_vars(&mut |name| _ = self.columns.insert(name.clone())));
+        }
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
             return false;
         }
@@ -165,7 +173,9 @@ impl Readers<'_> {
         // A variable that is used no more would be no axis of the block any more.
         let mut vars = self.producer.indices.iter().flatten();
         let keeps_axes = !self.sets_first || vars.all(|&var| self.producer.uses(var));
-        let keeps_product = !self.sums_products || self.saves_memory;
+        // Schedules compute the factor that has the columns of the result, block by block; the other one stays in memory.
+        let has_columns = self.columns.is_empty() || !self.columns.is_disjoint(&used);
+        let keeps_product = !self.sums_products || (self.saves_memory && has_columns);
         keeps_axes && (depends || (keeps_product && !self.producer.is_expensive()))
     }
 }
