@@ -20,7 +20,7 @@ use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarI
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
-/// The record.
+/// The record, as lists of passes show it.
 pub static PASS: Pass = Pass {
     name: "widen_halves",
     doc: "Computes products and convolutions of f16 and bf16 in f32, between casts: sums are formed in f32, and rounded once.",
