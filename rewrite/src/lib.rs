@@ -4,6 +4,7 @@
 
 pub mod blocks;
 pub mod canonical;
+mod casts;
 pub mod classes;
 pub mod constraint_check;
 pub mod dims;

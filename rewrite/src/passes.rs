@@ -40,7 +40,7 @@ pub mod widen_halves;
 use relax_syntax::ir::{Definition, Function, Module};
 
 /// The module with each graph function that has a body transformed.
-fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
+pub(crate) fn map_functions(module: &Module, map: &mut dyn FnMut(&Function) -> Function) -> Module {
     let definitions = module.definitions.iter().map(|definition| match definition {
         Definition::Graph(function) if function.lambda.body.is_some() => {
             Definition::Graph(map(function))

@@ -7,10 +7,7 @@
 //! from that without the operands, so verification of whole programs does not compare values here
 //! ([`Exactness::Rounded`]); the bound itself is what this pass is tested with.
 
-use super::map_functions;
-use crate::in_place::updated_in_place;
-use crate::maybe_uninit::maybe_uninitialized;
-use crate::names::Names;
+use crate::casts::{Casts, map_bodies};
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
@@ -18,8 +15,8 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId, VarInfo};
-use std::collections::{BTreeMap, BTreeSet};
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Module, VarId};
+use std::collections::BTreeMap;
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -39,45 +36,21 @@ const ROUNDED: &[&str] = &["matmul", "nn.conv1d", "nn.conv2d"];
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let maybe_uninit = maybe_uninitialized(module);
-    let mut names = Names::of(module);
     let (mut rounded, mut found, mut spared) = (0, 0, 0);
-    let result = map_functions(module, &mut |function| {
-        let mut rebuilt = function.clone();
-        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
-        let mut walk = Walk {
-            function,
-            annotations: &context.checked.annotations[&function.name],
-            never: maybe_uninit[&function.name]
-                .union(&updated_in_place(module, function))
-                .copied()
-                .collect(),
-            names: &mut names,
-            vars: &mut rebuilt.vars,
-            halves: BTreeMap::new(),
-            rounded: 0,
-            found: 0,
-            spared: 0,
-        };
-        walk.body(&mut body);
+    let result = map_bodies(module, context.checked, &mut |casts, body| {
+        let mut walk = Walk { casts, halves: BTreeMap::new(), rounded: 0, found: 0, spared: 0 };
+        walk.body(body);
         rounded += walk.rounded;
         found += walk.found;
         spared += walk.spared;
-        rebuilt.lambda.body = Some(body);
-        rebuilt
     });
     context.count_of("rounded the operands of", rounded, found, "calls");
     context.count("left out", spared, "pairs of casts");
     Ok(result)
 }
 
-struct Walk<'a> {
-    function: &'a Function,
-    annotations: &'a [Annotation],
-    /// What holds elements that nothing has written, which a cast would read first, or changes.
-    never: BTreeSet<VarId>,
-    names: &'a mut Names,
-    vars: &'a mut Vec<VarInfo>,
+struct Walk<'a, 'c> {
+    casts: &'a mut Casts<'c>,
     /// Variables of the block with the same values in f16, or rounded to it.
     halves: BTreeMap<VarId, VarId>,
     rounded: usize,
@@ -86,7 +59,7 @@ struct Walk<'a> {
     spared: usize,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn body(&mut self, body: &mut Body) {
         for block in &mut body.blocks {
             self.halves.clear();
@@ -125,7 +98,8 @@ impl Walk<'_> {
         let Some(Atom::Var(source)) = args.first() else { return };
         let widens =
             self.dtype(*source) == Some(DType::F16) && self.dtype(result) == Some(DType::F32);
-        if widens && !self.never.contains(source) && !self.never.contains(&result) {
+        let steady = |var: VarId| self.casts.is_steady(&Atom::Var(var));
+        if widens && steady(*source) && steady(result) {
             self.halves.insert(result, *source);
             self.spared += 1;
         }
@@ -139,8 +113,9 @@ impl Walk<'_> {
     ) {
         let plain = attrs.iter().all(|(key, _)| key != "out_dtype");
         let [Atom::Var(left), Atom::Var(right), rest @ ..] = &mut *args else { return };
-        let is_single =
-            |var: &VarId| self.dtype(*var) == Some(DType::F32) && !self.never.contains(var);
+        let is_single = |var: &VarId| {
+            self.dtype(*var) == Some(DType::F32) && self.casts.is_steady(&Atom::Var(*var))
+        };
         if !plain || !rest.is_empty() || !is_single(left) || !is_single(right) {
             return;
         }
@@ -155,19 +130,13 @@ impl Walk<'_> {
         if let Some(&half) = self.halves.get(&var) {
             return half;
         }
-        let half = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
-        let info = self.function.var(var);
-        let name = self.names.fresh(&format!("{}_f16", info.name));
-        self.vars.push(VarInfo { name, annotation: None, span: info.span });
-        let args = vec![Atom::Var(var), Atom::Str(Name::new("f16"))];
-        let callee = Callee::Operator(Name::new("astype"));
-        before.push(Binding { var: half, expr: Expr::Call { callee, args, attrs: Vec::new() } });
+        let half = self.casts.cast(&Atom::Var(var), DType::F16, before);
         self.halves.insert(var, half);
         half
     }
 
     fn dtype(&self, var: VarId) -> Option<DType> {
-        match &self.annotations[var.0 as usize] {
+        match self.casts.annotation(var) {
             Annotation::Tensor(tensor) => tensor.dtype,
             _ => None,
         }

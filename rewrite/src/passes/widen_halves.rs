@@ -5,20 +5,13 @@
 //! of f32, and are rounded to the dtype of the result once: with n terms of the magnitudes m, a sum is off by at most n u times the sum
 //! of all m, u = 2^-24, before it is rounded, which is 2^-13 of what rounding to f16 itself may change where n is 1.
 
-use super::map_functions;
-use crate::in_place::updated_in_place;
-use crate::maybe_uninit::maybe_uninitialized;
-use crate::names::Names;
+use crate::casts::{Casts, astype, map_bodies};
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
-use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Function, Module, VarId, VarInfo};
-use relax_syntax::span::Span;
-use std::collections::BTreeSet;
+use relax_syntax::ir::{Atom, Binding, Body, Callee, Expr, Module};
 
 /// The record, as lists of passes show it.
 pub static PASS: Pass = Pass {
@@ -37,46 +30,24 @@ const PRODUCTS: &[&str] = &["matmul", "nn.conv1d", "nn.conv2d"];
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let maybe_uninit = maybe_uninitialized(module);
-    let mut names = Names::of(module);
     let (mut widened, mut found) = (0, 0);
-    let result = map_functions(module, &mut |function| {
-        let mut rebuilt = function.clone();
-        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
-        let mut walk = Walk {
-            function,
-            annotations: &context.checked.annotations[&function.name],
-            never: maybe_uninit[&function.name]
-                .union(&updated_in_place(module, function))
-                .copied()
-                .collect(),
-            names: &mut names,
-            vars: &mut rebuilt.vars,
-            widened: 0,
-            found: 0,
-        };
-        walk.body(&mut body);
+    let result = map_bodies(module, context.checked, &mut |casts, body| {
+        let mut walk = Walk { casts, widened: 0, found: 0 };
+        walk.body(body);
         widened += walk.widened;
         found += walk.found;
-        rebuilt.lambda.body = Some(body);
-        rebuilt
     });
     context.count_of("widened", widened, found, "products of 16-bit floats");
     Ok(result)
 }
 
-struct Walk<'a> {
-    function: &'a Function,
-    annotations: &'a [Annotation],
-    /// What holds elements that nothing has written, which a cast would read first, or changes.
-    never: BTreeSet<VarId>,
-    names: &'a mut Names,
-    vars: &'a mut Vec<VarInfo>,
+struct Walk<'a, 'c> {
+    casts: &'a mut Casts<'c>,
     widened: usize,
     found: usize,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn body(&mut self, body: &mut Body) {
         for block in &mut body.blocks {
             let mut bindings = Vec::with_capacity(block.bindings.len());
@@ -101,67 +72,30 @@ impl Walk<'_> {
         let [left, right] = args.as_slice() else { return };
         let is_product = lookup(name).is_some_and(|row| PRODUCTS.contains(&row.name));
         let is_half =
-            |operand: &Atom| matches!(self.dtype(operand), Some(DType::F16 | DType::BF16));
+            |operand: &Atom| matches!(self.casts.dtype(operand), Some(DType::F16 | DType::BF16));
         if !is_product || !is_half(left) || !is_half(right) {
             return;
         }
         self.found += 1;
-        let result = match self.dtype(&Atom::Var(binding.var)) {
+        let result = match self.casts.dtype(&Atom::Var(binding.var)) {
             Some(dtype @ (DType::F16 | DType::BF16 | DType::F32)) => dtype,
             _ => return,
         };
-        let changes =
-            |operand: &&Atom| matches!(operand, Atom::Var(var) if self.never.contains(var));
-        if [left, right].iter().any(changes) {
+        if ![left, right].iter().all(|operand| self.casts.is_steady(operand)) {
             return;
         }
-        let args = [left, right].map(|operand| Atom::Var(self.cast(operand, before)));
+        let args =
+            [left, right].map(|operand| Atom::Var(self.casts.cast(operand, DType::F32, before)));
         let attrs = attrs.iter().filter(|(key, _)| key != "out_dtype").cloned().collect();
         let product =
             Expr::Call { callee: Callee::Operator(name.clone()), args: args.into(), attrs };
         binding.expr = if result == DType::F32 {
             product
         } else {
-            let var = self.fresh(binding.var);
+            let var = self.casts.fresh(&Atom::Var(binding.var), DType::F32);
             before.push(Binding { var, expr: product });
             astype(Atom::Var(var), result)
         };
         self.widened += 1;
     }
-
-    /// The value in f32.
-    fn cast(&mut self, operand: &Atom, before: &mut Vec<Binding>) -> VarId {
-        let wide = match operand {
-            Atom::Var(var) => self.fresh(*var),
-            _ => self.named("w_f32", Span::default()),
-        };
-        before.push(Binding { var: wide, expr: astype(operand.clone(), DType::F32) });
-        wide
-    }
-
-    /// A variable beside another one.
-    fn fresh(&mut self, var: VarId) -> VarId {
-        let info = self.function.var(var);
-        self.named(&format!("{}_f32", info.name), info.span)
-    }
-
-    fn named(&mut self, wish: &str, span: Span) -> VarId {
-        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
-        self.vars.push(VarInfo { name: self.names.fresh(wish), annotation: None, span });
-        var
-    }
-
-    fn dtype(&self, atom: &Atom) -> Option<DType> {
-        match atom {
-            Atom::Var(var) => self.annotations[var.0 as usize].as_tensor()?.dtype,
-            Atom::Constant(constant) => Some(constant.dtype),
-            Atom::External(external) => external.annotation.as_tensor()?.dtype,
-            _ => None,
-        }
-    }
-}
-
-fn astype(value: Atom, dtype: DType) -> Expr {
-    let args = vec![value, Atom::Str(Name::new(dtype.name()))];
-    Expr::Call { callee: Callee::Operator(Name::new("astype")), args, attrs: Vec::new() }
 }
