@@ -6,17 +6,15 @@
 //! order, and sums may be formed in any.
 
 use crate::fused_packing::Filled;
+use crate::outline::{Aside, Outlined};
 use crate::printer::Printer;
-use crate::weighing::factored;
+use crate::weighing::{RowOfTerms, TERMS, factored};
 use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, TExpr};
 use relax_tir::products::mentions;
-
-/// Terms of a group: what a word of 32 bits has numbers of 4 bits.
-const TERMS: i64 = 8;
 
 /// Words that are decoded side by side, as `RX_WORDS` of the prelude.
 const WORDS: i64 = 16;
@@ -27,6 +25,17 @@ struct Group {
     values: Vec<String>,
     /// That, and for how many groups it stays.
     common: Option<(String, i64)>,
+}
+
+/// A function over columns that is being printed.
+struct Columns {
+    aside: Aside,
+    /// The value of one term.
+    each: String,
+    group: Option<Group>,
+    own: Variables,
+    /// Whether nothing may stop it.
+    plain: bool,
 }
 
 /// What C calls the variables of the functions.
@@ -45,24 +54,16 @@ impl Printer<'_, '_> {
     /// The function that computes columns, and its frame, and in how many groups it gives terms. `None` where they do not lie so, or
     /// where something may stop it.
     pub(crate) fn filling_columns(&mut self, found: &Filled) -> Option<((String, String), i64)> {
-        let (column, along) = columns_of_terms(found)?;
-        let aside = self.leave();
-        let before = self.lines.len();
-        let each = self.expr(&found.right, DType::F32);
-        let group = self.group_of_terms(&found.right, along);
-        let plain = self.lines.len() == before;
-        let own = self.column_variables(column.var, along.var);
-        let Variables { term, lane, at, word, .. } = &own;
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < width; {lane}++, to += deep) {{"));
-        self.indent += 1;
-        self.line(&format!("const int64_t {} = c0 + {lane};", own.column));
-        if let Some(group) = &group {
-            self.open_groups(group, &own);
-            let common = group.common.as_ref();
-            let common = common.map_or_else(String::new, |_| format!(" * {}[{word}]", own.common));
+        let columns = self.columns(found)?;
+        let Variables { term, at, word, common, .. } = &columns.own;
+        self.open_columns(&columns, ", to += deep");
+        if let Some(group) = &columns.group {
+            self.open_groups(group, &columns.own);
+            let factor = group.common.as_ref();
+            let factor = factor.map_or_else(String::new, |_| format!(" * {common}[{word}]"));
             for (place, value) in group.values.iter().enumerate() {
                 let to = format!("to[{at} + {place} * RX_WORDS + {word}]");
-                self.line(&format!("{to} = {value}{common};"));
+                self.line(&format!("{to} = {value}{factor};"));
             }
             self.close();
             self.close();
@@ -71,43 +72,35 @@ impl Printer<'_, '_> {
         }
         self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at}++) {{"));
         self.line(&format!("    const int64_t {term} = k0 + {at};"));
-        self.line(&format!("    to[{at}] = {each};"));
+        self.line(&format!("    to[{at}] = {};", columns.each));
         self.line("}");
         self.close();
-        let outlined = self.come_back(aside);
-        let groups = if group.is_some() { TERMS } else { 1 };
-        let is_plain = plain && outlined.is_plain();
-        is_plain.then(|| (self.framed(&outlined, &[("float *restrict", "to")]), groups))
+        let groups = if columns.group.is_some() { TERMS } else { 1 };
+        let outlined = self.end_columns(columns)?;
+        Some((self.framed(&outlined, &[("float *restrict", "to")]), groups))
     }
 
     /// The function for a product of a single row, which is given terms in the order in which [`Self::filling_columns`] gives those
     /// of a column, and its frame: no column is in memory.
     pub(crate) fn weighing_columns(&mut self, found: &Filled) -> Option<(String, String)> {
-        let (column, along) = columns_of_terms(found)?;
-        let aside = self.leave();
-        let before = self.lines.len();
-        let each = self.expr(&found.right, DType::F32);
-        let group = self.group_of_terms(&found.right, along);
-        let plain = self.lines.len() == before;
-        let own = self.column_variables(column.var, along.var);
-        let Variables { term, lane, at, word, .. } = &own;
-        let [part, sum, x, step, y] =
-            ["part", "sum", "x", "step", "y"].map(|wish| self.names.fresh(wish));
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < width; {lane}++) {{"));
-        self.indent += 1;
-        self.line(&format!("const int64_t {} = c0 + {lane};", own.column));
+        let columns = self.columns(found)?;
+        let row = self.row_of_terms();
+        let RowOfTerms { sum, x, step, y } = &row;
+        let part = self.names.fresh("part");
+        let Variables { term, lane, at, word, common, .. } = &columns.own;
+        self.open_columns(&columns, "");
         self.line(&format!("float {sum} = 0;"));
-        if let Some(group) = &group {
+        if let Some(group) = &columns.group {
             self.line(&format!("_Alignas(64) float {part}[RX_WORDS] = {{0}};"));
-            self.open_groups(group, &own);
+            self.open_groups(group, &columns.own);
             self.line(&format!("float {sum} = 0;"));
             for (place, value) in group.values.iter().enumerate() {
                 let weight = format!("{x}[{at} + {place} * RX_WORDS + {word}]");
                 self.line(&format!("{sum} = RX_MADD_F32({weight}, {value}, {sum});"));
             }
             let one = "1.0f".to_owned();
-            let common = group.common.as_ref().map_or(one, |_| format!("{}[{word}]", own.common));
-            self.line(&format!("{part}[{word}] = RX_MADD_F32({sum}, {common}, {part}[{word}]);"));
+            let factor = group.common.as_ref().map_or(one, |_| format!("{common}[{word}]"));
+            self.line(&format!("{part}[{word}] = RX_MADD_F32({sum}, {factor}, {part}[{word}]);"));
             self.close();
             self.close();
             let all = format!("for (int {word} = 0; {word} < RX_WORDS; {word}++)");
@@ -119,17 +112,43 @@ impl Printer<'_, '_> {
         self.line(&format!("#pragma omp simd reduction(+ : {sum})"));
         self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at}++) {{"));
         self.line(&format!("    const int64_t {term} = k0 + {at};"));
-        self.line(&format!("    {sum} += {x}[{at} * {step}] * {each};"));
+        self.line(&format!("    {sum} += {x}[{at} * {step}] * {};", columns.each));
         self.line("}");
         self.line(&format!("{y}[{lane}] += {sum};"));
         self.close();
-        let outlined = self.come_back(aside);
-        let more = [
-            ("const float *restrict", x.as_str()),
-            ("int64_t", step.as_str()),
-            ("float *restrict", y.as_str()),
-        ];
-        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
+        let outlined = self.end_columns(columns)?;
+        Some(self.framed(&outlined, &row.parameters()))
+    }
+
+    /// Begins a function over columns of which the terms lie side by side, if there is one of each loop and they do.
+    fn columns(&mut self, found: &Filled) -> Option<Columns> {
+        let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
+            return None;
+        };
+        if !lies_along(&found.right, along.var, column.var) {
+            return None;
+        }
+        let aside = self.leave();
+        let before = self.lines.len();
+        let each = self.expr(&found.right, DType::F32);
+        let group = self.group_of_terms(&found.right, along);
+        let plain = self.lines.len() == before;
+        let own = self.column_variables(column.var, along.var);
+        Some(Columns { aside, each, group, own, plain })
+    }
+
+    /// Opens the loop over columns; `step` is what it does beside counting.
+    fn open_columns(&mut self, columns: &Columns, step: &str) {
+        let Variables { column, lane, .. } = &columns.own;
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < width; {lane}++{step}) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {column} = c0 + {lane};"));
+    }
+
+    /// Ends the function; `None` where something may stop it.
+    fn end_columns(&mut self, columns: Columns) -> Option<Outlined> {
+        let outlined = self.come_back(columns.aside);
+        (columns.plain && outlined.is_plain()).then_some(outlined)
     }
 
     fn column_variables(&mut self, column: ScalarId, term: ScalarId) -> Variables {
@@ -196,14 +215,6 @@ impl Printer<'_, '_> {
         self.learned = learned;
         Some(Group { values, common })
     }
-}
-
-/// The loops over columns and terms, where there is one of each and terms of a column lie side by side.
-fn columns_of_terms<'s>(found: &Filled<'s>) -> Option<(&'s Loop, &'s Loop)> {
-    let ([column], [along]) = (found.columns.as_slice(), found.along.as_slice()) else {
-        return None;
-    };
-    lies_along(&found.right, along.var, column.var).then_some((column, along))
 }
 
 /// For how many groups, which follow a multiple of that, an expression stays; a divisor of [`WORDS`].
@@ -294,4 +305,15 @@ impl Rewrite for InGroup {
 
 fn quotient(number: TExpr, by: i64) -> TExpr {
     if by == 1 { number } else { TExpr::binary(BinOp::FloorDiv, number, TExpr::Int(by)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WORDS;
+
+    #[test]
+    fn words_are_as_many_as_in_the_prelude() {
+        let define = format!("#define RX_WORDS {WORDS}\n");
+        assert!(include_str!("prelude/product.h").contains(&define));
+    }
 }

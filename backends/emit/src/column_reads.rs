@@ -24,6 +24,13 @@ pub(crate) struct Source {
     pub(crate) stays: bool,
 }
 
+/// An expression that reads its elements of f16 from arrays.
+pub(crate) struct Widened {
+    /// The arrays and their sources.
+    pub(crate) wide: Vec<(String, String)>,
+    pub(crate) value: String,
+}
+
 impl Printer<'_, '_> {
     /// The elements of an expression that lie side by side along the columns, each once, those of other rows for other terms. None where
     /// something decides whether they are read.
@@ -64,14 +71,14 @@ impl Printer<'_, '_> {
         sources
     }
 
-    /// An expression that reads its elements of f16 from arrays where they lie as f32, which a vector instruction made of them;
-    /// compilers make ten of the conversion of one. With the arrays and their sources.
+    /// An expression, printed already, as one that reads its elements of f16 from arrays where they lie as f32, which a vector instruction
+    /// made of them; compilers make ten of the conversion of one. As it is where it has none.
     pub(crate) fn widened(
         &mut self,
-        value: &TExpr,
+        (value, text): (&TExpr, &str),
         sources: &[Source],
         element: impl Fn(&str) -> String,
-    ) -> (Vec<(String, String)>, String) {
+    ) -> Widened {
         let held = self.replaced.len();
         let mut wide = Vec::new();
         for source in sources.iter().filter(|source| source.dtype == DType::F16) {
@@ -79,9 +86,12 @@ impl Printer<'_, '_> {
             self.replaced.push(source.load.clone(), element(&name));
             wide.push((name, source.element.clone()));
         }
-        let text = self.expr(value, DType::F32);
+        if wide.is_empty() {
+            return Widened { wide, value: text.to_owned() };
+        }
+        let value = self.expr(value, DType::F32);
         self.replaced.truncate(held);
-        (wide, text)
+        Widened { wide, value }
     }
 
     /// Asks for the elements of so many columns.

@@ -4,6 +4,7 @@
 //! factor itself is never in memory.
 
 use crate::OUT_OF_MEMORY;
+use crate::column_reads::Widened;
 use crate::guarded_lanes::{LaneValue, Lanes};
 use crate::multiply::at_most_one_place;
 use crate::outline::Outlined;
@@ -175,14 +176,18 @@ impl Printer<'_, '_> {
     ) {
         let [at, lines, term, lane] =
             ["at", "lines", "term", "lane"].map(|wish| self.names.fresh(wish));
-        let own = [&found.columns, &found.along].map(|loops| loops.last().map(|item| item.var));
-        let sources = match own {
-            [Some(column), Some(last)] => self.sources(&found.right, column, last),
-            _ => Vec::new(),
+        let own = found.columns.last().zip(found.along.last());
+        let sources = own.map_or_else(Vec::new, |(column, along)| {
+            self.sources(&found.right, column.var, along.var)
+        });
+        let (wide, whole) = match value {
+            LaneValue::Plain(text) => {
+                let element = |name: &str| format!("{name}[{lane}]");
+                let Widened { wide, value } = self.widened((&found.right, text), &sources, element);
+                (wide, &LaneValue::Plain(value))
+            }
+            split => (Vec::new(), split),
         };
-        let (wide, widened) =
-            self.widened(&found.right, &sources, |name| format!("{name}[{lane}]"));
-        let widened = (!wide.is_empty()).then_some(LaneValue::Plain(widened));
         self.numbers("k0", "int64_t", terms, along);
         self.line(&format!("for (int64_t {term} = 0; {term} < deep; {term}++) {{"));
         self.indent += 1;
@@ -200,14 +205,14 @@ impl Printer<'_, '_> {
             self.line(&format!("  rx_widen_f16(&{source}, {name}, RX_PANEL); }}"));
         }
         let start = format!("c0 + {at}");
-        let whole =
+        let lanes =
             Lanes { lane: &lane, count: "RX_PANEL", column: inner, start: &start, to: &lines };
-        self.write_lanes(&whole, widened.as_ref().unwrap_or(value));
+        self.write_lanes(&lanes, whole);
         self.indent -= 1;
         self.line("} else {");
         self.indent += 1;
         let count = format!("width - {at}");
-        self.write_lanes(&Lanes { count: &count, ..whole }, value);
+        self.write_lanes(&Lanes { count: &count, ..lanes }, value);
         self.close();
         self.close();
         self.next(terms, along);

@@ -85,12 +85,12 @@ impl Printer<'_, '_> {
         };
         let (within, first) = print(self, Known::Holds(condition), &then);
         let (without, second) = print(self, Known::Fails(condition), &otherwise);
-        let copies = self.lies_along(&then, var);
+        let copies = self.is_element_beside(&then, var);
         let plain = first.is_empty() && second.is_empty();
         plain.then_some(Split { range, within, copies, without })
     }
 
-    fn lies_along(&self, value: &TExpr, var: ScalarId) -> bool {
+    fn is_element_beside(&self, value: &TExpr, var: ScalarId) -> bool {
         let TExpr::Load { buffer, indices } = value else { return false };
         let Some((last, before)) = indices.split_last() else { return false };
         self.program.buffer(*buffer).dtype == DType::F32

@@ -34,32 +34,27 @@ impl Printer<'_, '_> {
             _ => None,
         };
         let own: BTreeSet<_> = body.iter().filter_map(bound_within).collect();
-        if mentions(condition, &own) || !self.guards_loads(item, body) {
-            return false;
-        }
-        // Where arithmetic in it leaves i64 the loop stops, which an end of a range would not show.
-        let plain = self.attempt_inline(|printer| {
-            printer.ranges.enter(printer.facts, item);
-            Some(printer.expr(condition, DType::Bool))
-        });
-        if plain.is_none() {
+        if mentions(condition, &own) || !self.guards_loads(item, condition, body) {
             return false;
         }
         self.attempt(|printer| printer.split_loop(item, bound, body, (condition, &guard))).is_some()
     }
 
-    /// Whether a load of the body is one that only some iterations may do.
-    fn guards_loads(&mut self, item: &Loop, body: &[Stmt]) -> bool {
-        let mut guarded = false;
-        let nothing: Option<()> = self.attempt(|printer| {
+    /// Whether a load of the body is one that only some iterations may do, and nothing stops the loop in the condition: where arithmetic
+    /// in it leaves i64 an end of a range would not show that.
+    fn guards_loads(&mut self, item: &Loop, condition: &TExpr, body: &[Stmt]) -> bool {
+        let mut guards = false;
+        self.attempt(|printer| {
             let before = printer.lines.len();
             printer.ranges.enter(printer.facts, item);
             printer.sources.bind_loop(item);
+            printer.expr(condition, DType::Bool);
+            let never_stops = printer.lines.len() == before;
             printer.body(body);
-            guarded = printer.lines[before..].contains("RX_GUARDED(");
-            None
+            guards = never_stops && printer.lines[before..].contains("RX_GUARDED(");
+            None::<()>
         });
-        guarded && nothing.is_none()
+        guards
     }
 
     fn split_loop(

@@ -60,8 +60,8 @@ impl<'s> Plain<'s> {
 
     /// How many loops, from the outermost on, begin at 0 and have literals and dims alone as their bounds.
     fn whole(&self) -> usize {
-        let is_whole = |item: &&Loop| item.start == TExpr::Int(0) && as_dim(&item.stop).is_some();
-        self.loops.iter().take_while(is_whole).count()
+        let of_dims = |item: &&Loop| item.start == TExpr::Int(0) && as_dim(&item.stop).is_some();
+        self.loops.iter().take_while(of_dims).count()
     }
 
     /// The nest within its first loops.

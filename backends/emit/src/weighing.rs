@@ -2,7 +2,7 @@
 //! of the factor is used once, so it goes through no block. What it is computed from is asked for before it is needed, since rows
 //! of it lie far apart, and processors look ahead within a page only.
 
-use crate::column_reads::Source;
+use crate::column_reads::{Source, Widened};
 use crate::fused_packing::Filled;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
@@ -23,10 +23,21 @@ struct Variables {
     lane: String,
     /// The number of a term among those that are added at once.
     place: String,
-    sum: String,
-    x: String,
-    step: String,
-    y: String,
+    row: RowOfTerms,
+}
+
+/// What C calls what the functions for single rows are given, and the sum of a column.
+pub(crate) struct RowOfTerms {
+    pub(crate) sum: String,
+    pub(crate) x: String,
+    pub(crate) step: String,
+    pub(crate) y: String,
+}
+
+impl RowOfTerms {
+    pub(crate) fn parameters(&self) -> [(&'static str, &str); 3] {
+        [("const float *restrict", &self.x), ("int64_t", &self.step), ("float *restrict", &self.y)]
+    }
 }
 
 impl Printer<'_, '_> {
@@ -46,9 +57,8 @@ impl Printer<'_, '_> {
         let value = self.expr(each, DType::F32);
         let shared = shared.map(|shared| self.expr(shared, DType::F32));
         let sources = self.sources(&found.right, column.var, along.var);
-        let (wide, widened) = self.widened(each, &sources, |name| {
-            format!("{name}[{} * RX_STRETCH + {}]", own.place, own.lane)
-        });
+        let lane = |name: &str| format!("{name}[{} * RX_STRETCH + {}]", own.place, own.lane);
+        let Widened { wide, value: widened } = self.widened((each, &value), &sources, lane);
         let plain = self.lines.len() == before;
         let Variables { first, at, .. } = &own;
         self.line(&format!("int64_t {first} = 0;"));
@@ -77,28 +87,26 @@ impl Printer<'_, '_> {
         self.weigh(&own, "width", 1, (&value, shared.as_deref()));
         self.close();
         let outlined = self.come_back(aside);
-        let more = [
-            ("const float *restrict", own.x.as_str()),
-            ("int64_t", own.step.as_str()),
-            ("float *restrict", own.y.as_str()),
-        ];
-        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &more))
+        (plain && outlined.is_plain()).then(|| self.framed(&outlined, &own.row.parameters()))
     }
 
     fn weighing_variables(&mut self, column: ScalarId, term: ScalarId) -> Variables {
+        let row = self.row_of_terms();
         let mut fresh = |wish| self.names.fresh(wish);
         Variables {
             at: fresh("at"),
             first: fresh("first"),
             lane: fresh("lane"),
             place: fresh("place"),
-            sum: fresh("sum"),
-            x: fresh("x"),
-            step: fresh("step"),
-            y: fresh("y"),
+            row,
             column: self.scalars[&column].clone(),
             term: self.scalars[&term].clone(),
         }
+    }
+
+    pub(crate) fn row_of_terms(&mut self) -> RowOfTerms {
+        let [sum, x, step, y] = ["sum", "x", "step", "y"].map(|wish| self.names.fresh(wish));
+        RowOfTerms { sum, x, step, y }
     }
 
     /// A loop over columns that adds so many terms to each; `value` is what weighs a term, and what all of them have in common.
@@ -109,7 +117,8 @@ impl Printer<'_, '_> {
         terms: i64,
         (value, shared): (&str, Option<&str>),
     ) {
-        let Variables { column, term, at, first, lane, place, sum, x, step, y } = own;
+        let Variables { column, term, at, first, lane, place, row } = own;
+        let RowOfTerms { sum, x, step, y } = row;
         self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
         self.indent += 1;
         self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));

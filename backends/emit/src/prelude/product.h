@@ -211,11 +211,8 @@ static int32_t rx_part(void *context, int64_t part) {
     const int64_t c0 = rx_begin(panels, job->column_parts, column) * RX_PANEL;
     const int64_t end = rx_begin(panels, job->column_parts, column + 1) * RX_PANEL;
     const int64_t c1 = end < job->n ? end : job->n;
-    if (job->m == 1 && job->weigh && job->by_columns) {
-        rx_row_by_columns(job, c0, c1);
-        return 0;
-    }
     if (job->m == 1 && job->weigh) {
+        if (job->by_columns) return rx_row_by_columns(job, c0, c1), 0;
         for (int64_t j = c0; j < c1; j += RX_WIDE) {
             const int64_t width = c1 - j < RX_WIDE ? c1 - j : RX_WIDE;
             memset(job->c + j, 0, (size_t)width * 4);
