@@ -29,9 +29,11 @@ pub static FAST: Pipeline = Pipeline {
     optional: &[REWRITES, OPTIONAL],
 };
 
+/// What stands for library functions that the target lacks becomes operators.
+const OPERATORS: &[Step] = &[Step::Once(&expand_libraries::PASS)];
+
 /// Operators become tensor programs, which are fused.
 const PROGRAMS: &[Step] = &[
-    Step::Once(&expand_libraries::PASS),
     Step::Once(&guard_constraints::PASS),
     Step::Fixpoint(&[&name_dims::PASS]),
     Step::Once(&lower_views::PASS),
@@ -61,15 +63,18 @@ const MEMORY: &[Step] = &[
 ];
 
 /// P2.1.
-pub static EARLY_BUILD: Stage = Stage { phase: Phase::P21, steps: &[PROGRAMS, MEMORY] };
-
-/// Products of 16-bit floats in f32; those that a library stands for first become operators.
-const WIDER: &[Step] = &[Step::Once(&expand_libraries::PASS), Step::Once(&widen_halves::PASS)];
+pub static EARLY_BUILD: Stage = Stage { phase: Phase::P21, steps: &[OPERATORS, PROGRAMS, MEMORY] };
 
 /// The same where sums of f32 may be formed in f32.
 static EARLY_BUILD_FAST: Stage = Stage {
     phase: Phase::P21,
-    steps: &[WIDER, PROGRAMS, &[Step::Once(&narrow_sums::PASS)], MEMORY],
+    steps: &[
+        OPERATORS,
+        &[Step::Once(&widen_halves::PASS)],
+        PROGRAMS,
+        &[Step::Once(&narrow_sums::PASS)],
+        MEMORY,
+    ],
 };
 
 /// P2.2: what only some targets have.

@@ -184,8 +184,7 @@ impl Merge<'_, '_> {
             match param {
                 Param::Buffer(id) => {
                     let own = *given.next()?;
-                    self.bind(program, *id, own, &mut dims);
-                    extents.extend(self.extents(program, *id, own));
+                    self.bind(program, *id, own, (&mut dims, &mut extents));
                     buffers.insert(*id, own);
                 }
                 Param::Scalar(id) => {
@@ -203,29 +202,24 @@ impl Merge<'_, '_> {
         (fits && demands).then_some(Stage { program, dims, extents, scalars, buffers })
     }
 
-    /// Symbolic variables of a program from the shape of what it is given, which is proved to fit.
+    /// Symbolic variables of a program, and extents that are expressions, from the shape of what it is given, which is proved to fit.
     fn bind(
         &self,
         program: &TensorProgram,
         id: BufferId,
         own: BufferId,
-        dims: &mut BTreeMap<Name, Dim>,
+        (dims, extents): (&mut BTreeMap<Name, Dim>, &mut Vec<(TExpr, Dim)>),
     ) {
         let (declared, given) = (program.buffer(id), &self.tables.buffers[own.0 as usize]);
         for (dim, extent) in declared.shape.iter().zip(&given.shape) {
-            if let Dim::Var(name) = dim {
-                dims.entry(name.clone()).or_insert_with(|| extent.clone());
+            match dim {
+                Dim::Var(name) => {
+                    dims.entry(name.clone()).or_insert_with(|| extent.clone());
+                }
+                Dim::Op(..) => extents.push((as_expr(dim), extent.clone())),
+                Dim::Int(_) => {}
             }
         }
-    }
-
-    /// Extents that are expressions, with what the shape of what is given has in their place.
-    fn extents(&self, program: &TensorProgram, id: BufferId, own: BufferId) -> Vec<(TExpr, Dim)> {
-        let given = &self.tables.buffers[own.0 as usize].shape;
-        let both = program.buffer(id).shape.iter().zip(given);
-        both.filter(|(dim, _)| matches!(dim, Dim::Op(..)))
-            .map(|(dim, extent)| (as_expr(dim), extent.clone()))
-            .collect()
     }
 
     /// Whether what is declared of a symbolic variable of a program is known of its value.

@@ -38,8 +38,7 @@ pub(super) fn may_read_inlined(
         facts,
         loops: Vec::new(),
         sets_first: false,
-        sums_products: false,
-        columns: BTreeSet::new(),
+        columns_of_product: None,
         reads: 0,
     };
     let may = readers.body(after, &mut Ranges::default());
@@ -58,10 +57,9 @@ struct Readers<'a> {
     loops: Vec<Name>,
     /// Within a block that tells its reduction axes from what it uses.
     sets_first: bool,
-    /// Within a sum of products, which has a schedule of its own where its factors are elements of buffers.
-    sums_products: bool,
-    /// The variables of the last index that it is stored at.
-    columns: BTreeSet<Name>,
+    /// Within a sum of products, which has a schedule of its own where its factors are elements of buffers: the variables of the
+    /// last index that it is stored at.
+    columns_of_product: Option<BTreeSet<Name>>,
     reads: usize,
 }
 
@@ -88,12 +86,7 @@ impl Readers<'_> {
         }
         let mut own = Vec::new();
         relax_semantics::tir::walk::visit_own(stmt, &mut |expr| own.push(expr));
-        self.sums_products = adds_products(stmt);
-        if let StmtKind::Store { indices, .. } = &stmt.kind {
-            let last = indices.last().and_then(|index| ranges.dim(index));
-            self.columns.clear();
-            last.inspect(|dim| dim.visit_vars(&mut |name| _ = self.columns.insert(name.clone())));
-        }
+        self.columns_of_product = adds_products(stmt).then(|| last_index(stmt, ranges));
         if !own.into_iter().all(|expr| self.expr(expr, ranges)) {
             return false;
         }
@@ -174,8 +167,21 @@ impl Readers<'_> {
         let mut vars = self.producer.indices.iter().flatten();
         let keeps_axes = !self.sets_first || vars.all(|&var| self.producer.uses(var));
         // Schedules compute the factor that has the columns of the result, block by block; the other one stays in memory.
-        let has_columns = self.columns.is_empty() || !self.columns.is_disjoint(&used);
-        let keeps_product = !self.sums_products || (self.saves_memory && has_columns);
+        let has_them = |columns: &BTreeSet<Name>| {
+            self.saves_memory && (columns.is_empty() || !columns.is_disjoint(&used))
+        };
+        let keeps_product = self.columns_of_product.as_ref().is_none_or(has_them);
         keeps_axes && (depends || (keeps_product && !self.producer.is_expensive()))
     }
+}
+
+/// The variables of the last index of a store.
+fn last_index(stmt: &Stmt, ranges: &Ranges) -> BTreeSet<Name> {
+    let mut names = BTreeSet::new();
+    if let StmtKind::Store { indices, .. } = &stmt.kind
+        && let Some(dim) = indices.last().and_then(|index| ranges.dim(index))
+    {
+        dim.visit_vars(&mut |name| _ = names.insert(name.clone()));
+    }
+    names
 }
