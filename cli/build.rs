@@ -4,6 +4,7 @@
 //! `--version` says which commit it is of, where there is a repository.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
@@ -17,7 +18,10 @@ fn main() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
     println!("cargo::rustc-env=COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", name]) {
+        // Cargo builds again each time where a file is missing.
+        if let Some(path) = git(&["rev-parse", "--git-path", name])
+            && Path::new(&path).exists()
+        {
             println!("cargo::rerun-if-changed={path}");
         }
     }
