@@ -8,8 +8,14 @@ V = [("x", tensor(["n", "m"], "f32"))]
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
-def identity(op, call, about):
+def declare(f, *meshes):
+    f.parts.append("\n".join(f'module_attr("mesh[{at}]", "{extents}")' for at, extents in enumerate(meshes)))
+
+
+def identity(op, call, about, meshes=()):
     f = OpFile(op, about)
+    if meshes:
+        declare(f, *meshes)
     for dtype in ALL:
         f.function(dtype, [("x", tensor(["n", "m"], dtype))], call,
                    [run(dtype, [x], x) for s in [(2, 3), (1, 1), (0, 2)] for x in [sample(dtype, s)]])
@@ -28,15 +34,15 @@ def main():
     f.refused("no_bool", V, "allreduce(x, in_group=1)", "RX0502")
     f.write()
 
-    f = identity("annotate_sharding", 'annotate_sharding(x, "mesh[0]", "S[1], R")', "A wish; the tensor stays.")
-    f.function("stays_plain", V, 'annotate_sharding(x, device_mesh="mesh[0]", placement="S[0]")', [run("stays_plain", [X], X)],
+    f = identity("annotate_sharding", 'annotate_sharding(x, "mesh[0]", "S[1], R")', "A wish; the tensor stays.", ["2, 2", "2"])
+    f.function("stays_plain", V, 'annotate_sharding(x, device_mesh="mesh[1]", placement="S[0]")', [run("stays_plain", [X], X)],
                returns=tensor(["n", "m"], "f32"))
-    f.refused("no_such_dim", V, 'annotate_sharding(x, "mesh[0]", "S[2]")', "RX0501")
+    f.refused("no_such_dim", V, 'annotate_sharding(x, "mesh[1]", "S[2]")', "RX0501")
     f.refused("no_placement", V, 'annotate_sharding(x, "mesh[0]", "S[0], T")', "RX0501")
     f.refused("no_mesh", V, 'annotate_sharding(x, "", "R")', "RX0501")
     f.write()
 
-    f = identity("redistribute", 'redistribute(x, "mesh[0]", "R")', "Another layout of the same tensor.")
+    f = identity("redistribute", 'redistribute(x, "mesh[0]", "R")', "Another layout of the same tensor.", ["2", "2, 2"])
     f.function("distributed", [("x", 'DTensor(("n", 6), "f32", "mesh[0]", "S[0]")')], 'redistribute(x, "mesh[1]", "R, S[1]")',
                [run("distributed", [X], X)], returns='DTensor(("n", 6), "f32", "mesh[1]", "R, S[1]")')
     f.refused("no_such_dim", V, 'redistribute(x, "mesh[0]", "S[2]")', "RX0501")
@@ -109,6 +115,7 @@ def main():
         '        with block("twice"):',
         "            Y[i] = X[i] + X[i]",
     ])
+    declare(f, "2")
     f.parts.append(program)
     v = np.array([1, -2, 0.5], np.float32)
     f.function("local", [("x", 'DTensor(("n",), "f32", "mesh[0]", "S[0]")')],

@@ -141,6 +141,29 @@ impl Annotation {
         }
     }
 
+    /// On one device: a distributed tensor is the whole tensor.
+    #[must_use]
+    pub fn without_layouts(&self) -> Annotation {
+        match self {
+            Annotation::DTensor(distributed) => Annotation::Tensor(distributed.tensor.clone()),
+            Annotation::Tuple(items) => {
+                Annotation::Tuple(items.iter().map(Annotation::without_layouts).collect())
+            }
+            Annotation::Callable(Some(signature)) => {
+                Annotation::Callable(Some(Box::new(Signature {
+                    params: signature.params.iter().map(Annotation::without_layouts).collect(),
+                    result: signature.result.without_layouts(),
+                    pure: signature.pure,
+                })))
+            }
+            Annotation::Object
+            | Annotation::Prim(_)
+            | Annotation::Shape(_)
+            | Annotation::Tensor(_)
+            | Annotation::Callable(None) => self.clone(),
+        }
+    }
+
     /// Calls `visit` on each dim, left to right.
     pub fn visit_dims<'a>(&'a self, visit: &mut dyn FnMut(&'a Dim)) {
         match self {

@@ -62,6 +62,9 @@ pub fn module(bytes: &[u8]) -> String {
         text.push_str(&function(index, is_last, &mut part, &mut shared));
         text.push('\n');
     }
+    if text.contains("\"mesh[0]\"") {
+        text.insert_str(0, "module_attr(\"mesh[0]\", \"2\")\n\n");
+    }
     text + &shared.programs.join("\n")
 }
 

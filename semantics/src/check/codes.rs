@@ -19,6 +19,10 @@ relax_syntax::diagnostic_codes! {
         "What is deduced of the value contradicts the annotation for all dims.";
     CONDITION = "RX0228", "a condition that is no bool scalar",
         "The condition of an `if` is a tensor of dtype bool without dims, `Tensor((), \"bool\")`, or a `Prim(\"bool\")`.";
+    MESH = "RX0229", "a layout that its mesh does not have",
+        "`DTensor(…, \"mesh[0]\", \"S[0], R\")`, `redistribute` and loops over shards name a mesh. `module_attr(\"mesh[0]\", \"2, 4\")` declares one, here of two axes with 2 and 4 workers. A layout has one placement an axis of the mesh, and an axis of a tensor is cut along one axis of the mesh at most.";
+    OTHER_PART = "RX0230", "an access to the part of another worker",
+        "In a loop over the workers of a mesh axis (`shard`), worker i has the rows from i * c to (i + 1) * c of a tensor of n rows that is cut along that axis, where c = ceildiv(n, workers). It reads and writes no others. `redistribute` gives each worker the rows that it needs. Where it cannot be proved that an access stays in the part, the code is a warning.";
 
     DATAFLOW_CONTENT = "RX0301", "something in a dataflow block that does not belong there",
         "A dataflow block is pure and has no control flow: no `if`, no nested function, no call with an effect.";

@@ -102,6 +102,10 @@ pub(super) fn fits(facts: &mut dyn Facts, deduced: &Annotation, wanted: &Annotat
         (Annotation::Callable(Some(found)), Annotation::Callable(Some(expected))) => {
             signatures(found, expected)
         }
+        (Annotation::Tensor(_), Annotation::DTensor(_)) => {
+            Fit::never("it has no layout, and `redistribute` gives it one")
+        }
+        (Annotation::DTensor(_), Annotation::Tensor(_)) => Fit::never("it has a layout"),
         _ => Fit::never(format!("`{deduced}` is not `{wanted}`")),
     }
 }

@@ -13,9 +13,11 @@ mod effects;
 mod fit;
 mod function;
 mod known;
+mod mesh;
 mod order;
 mod phase;
 mod purity;
+mod shards;
 pub(crate) mod signature;
 mod unknown;
 
@@ -127,6 +129,7 @@ fn check_but(
     phase: Phase,
 ) -> Checked {
     let mut diagnostics = phase::check(module, phase);
+    diagnostics.extend(mesh::check(module));
     let mut results: BTreeMap<Name, Annotation> = BTreeMap::new();
     for function in module.functions() {
         if let Some(result) = &function.lambda.result {
@@ -163,6 +166,7 @@ fn check_but(
             diagnostics.extend(crate::tir::check(program));
         }
     }
+    diagnostics.extend(shards::check(module, &annotations, facts));
     diagnostics.sort_by(in_order);
     // What the virtual machine runs has no use of annotations.
     let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };

@@ -144,7 +144,8 @@ impl<'a> Binder<'a> {
                 Ok(())
             }
             _ => {
-                let message = format!("{what} must be `{annotation}`, found {}", value.kind());
+                let expected = annotation.without_layouts();
+                let message = format!("{what} must be `{expected}`, found {}", value.kind());
                 Err(self.trap("kind", message, span))
             }
         }
@@ -177,8 +178,9 @@ impl<'a> Binder<'a> {
         span: Span,
     ) -> Result<(), Stop> {
         if let Some(rank) = extents.rank().filter(|&rank| rank != shape.len()) {
+            let expected = annotation.without_layouts();
             let message = format!(
-                "{what} must be `{annotation}`, of rank {rank}; found the shape {}, of rank {}",
+                "{what} must be `{expected}`, of rank {rank}; found the shape {}, of rank {}",
                 shown_shape(&shape),
                 shape.len()
             );
@@ -259,9 +261,9 @@ impl<'a> Binder<'a> {
             dim => format!("{dim} = {expected}"),
         };
         let message = format!(
-            "dim {axis} of {what} must be {value}, found {}: expected `{annotation}`, \
-             found the shape {}",
+            "dim {axis} of {what} must be {value}, found {}: expected `{}`, found the shape {}",
             shape[axis],
+            annotation.without_layouts(),
             shown_shape(shape)
         );
         let mut trap = located(format!("{}/dim", self.check), message, pending.span);
