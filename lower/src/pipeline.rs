@@ -9,8 +9,8 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code,
-    expand_libraries, fuse_ops, fuse_tir, guard_constraints, inline_buffers, legalize_ops,
-    name_dims, stitch_products, stitch_rows, widen_halves,
+    erase_sharding, expand_libraries, fuse_ops, fuse_tir, guard_constraints, inline_buffers,
+    legalize_ops, name_dims, stitch_products, stitch_rows, widen_halves,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -29,8 +29,9 @@ pub static FAST: Pipeline = Pipeline {
     optional: &[REWRITES, OPTIONAL],
 };
 
-/// What stands for library functions that the target lacks becomes operators.
-const OPERATORS: &[Step] = &[Step::Once(&expand_libraries::PASS)];
+/// Programs for one device, of operators alone: there are no layouts, nor functions of libraries that the target lacks.
+const OPERATORS: &[Step] =
+    &[Step::Once(&erase_sharding::PASS), Step::Once(&expand_libraries::PASS)];
 
 /// Operators become tensor programs, which are fused.
 const PROGRAMS: &[Step] = &[

@@ -219,10 +219,9 @@ fn is_source(name: &str) -> bool {
     lookup(name).is_none_or(|row| {
         // A view has the elements of its tensor.
         row.name != "memory.view"
-            && (matches!(
-                row.family,
-                Family::Calls | Family::Memory | Family::Builtins | Family::Distributed
-            ) || row.name.starts_with("empty"))
+            && (matches!(row.family, Family::Calls | Family::Memory | Family::Builtins)
+                || row.name == "call_tir_local_view"
+                || row.name.starts_with("empty"))
     })
 }
 

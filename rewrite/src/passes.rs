@@ -11,6 +11,7 @@ pub mod eliminate_broadcasts;
 pub mod eliminate_checks;
 pub mod eliminate_common_subexpr;
 pub mod eliminate_dead_code;
+pub mod erase_sharding;
 pub mod expand_libraries;
 pub mod fold_constant;
 pub mod fuse_ops;

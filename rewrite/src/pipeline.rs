@@ -7,8 +7,8 @@ use crate::pass_names::NoPass;
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
     convert_layout, convert_to_dataflow, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
-    eliminate_common_subexpr, eliminate_dead_code, expand_libraries, fold_constant, fuse_ops,
-    fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
+    eliminate_common_subexpr, eliminate_dead_code, erase_sharding, expand_libraries, fold_constant,
+    fuse_ops, fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
     merge_composite_functions, name_dims, normalize, outline_blocks, rewrite_dataflow_reshape,
     run_codegen, saturate, split_call_tir_by_pattern, stitch_products, stitch_rows,
@@ -96,6 +96,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &run_codegen::PASS,
     &guard_constraints::PASS,
     &guard_libraries::PASS,
+    &erase_sharding::PASS,
     &expand_libraries::PASS,
     &name_dims::PASS,
     &legalize_ops::PASS,

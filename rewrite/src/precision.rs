@@ -7,12 +7,14 @@ use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Function, Module};
 
 /// The first variable or result of which less is known after a pass. Signatures of functions as
-/// values are left out: of a partial application none is known.
+/// values are left out: of a partial application none is known. Layouts may go from all of a module, for one device, and not from
+/// a part of it.
 #[must_use]
 pub fn coarsened(before: &Module, after: &Module, facts: &mut dyn Facts) -> Option<String> {
+    let layouts = if has_layouts(after) { Layouts::Stay } else { Layouts::Gone };
     for function in before.functions() {
         let Some(kept) = after.function(&function.name) else { continue };
-        if let Some(what) = variable(function, kept) {
+        if let Some(what) = variable(function, kept, layouts) {
             return Some(what);
         }
     }
@@ -20,13 +22,37 @@ pub fn coarsened(before: &Module, after: &Module, facts: &mut dyn Facts) -> Opti
     let (known, now) = (results(before), results(after));
     known.iter().find_map(|(name, known)| {
         let now = now.get(name)?;
-        (!says_as_much(now, known))
+        (!says_as_much(now, &layouts.of(known)))
             .then(|| format!("the result of `{name}` was `{known}`, and is `{now}`"))
     })
 }
 
+#[derive(Clone, Copy)]
+enum Layouts {
+    Stay,
+    Gone,
+}
+
+impl Layouts {
+    /// What is to be known after the pass.
+    fn of(self, known: &Annotation) -> Annotation {
+        match self {
+            Layouts::Stay => known.clone(),
+            Layouts::Gone => known.without_layouts(),
+        }
+    }
+}
+
+fn has_layouts(module: &Module) -> bool {
+    let mut annotations = module.functions().flat_map(|function| {
+        let of_vars = function.vars.iter().filter_map(|info| info.annotation.as_ref());
+        of_vars.chain(&function.lambda.result)
+    });
+    annotations.any(|annotation| annotation.without_layouts() != *annotation)
+}
+
 /// Variables that both have under one name, where it is unique.
-fn variable(function: &Function, kept: &Function) -> Option<String> {
+fn variable(function: &Function, kept: &Function, layouts: Layouts) -> Option<String> {
     let named = |function: &Function, name: &str| {
         let mut found = function.vars.iter().filter(|info| info.name == name).cloned();
         found.next().filter(|_| found.next().is_none())
@@ -34,7 +60,8 @@ fn variable(function: &Function, kept: &Function) -> Option<String> {
     function.vars.iter().find_map(|info| {
         let known = named(function, &info.name)?.annotation?;
         let now = named(kept, &info.name)?.annotation;
-        let coarser = now.as_ref().is_none_or(|now| !says_as_much(now, &known));
+        let wanted = layouts.of(&known);
+        let coarser = now.as_ref().is_none_or(|now| !says_as_much(now, &wanted));
         coarser.then(|| {
             let now = now.map_or("nothing".to_owned(), |now| now.to_string());
             format!("`{}` in `{}` was `{known}`, and is {now}", info.name, function.name)

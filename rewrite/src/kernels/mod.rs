@@ -9,6 +9,7 @@ mod attention;
 mod builder;
 mod convolution;
 mod creation;
+mod distributed;
 mod elementwise;
 mod indexing;
 mod join;
@@ -257,6 +258,10 @@ static FAMILIES: &[(&[&str], Build)] = &[
     (&["nn.adaptive_avg_pool2d"], pooling::adaptive),
     (&["nn.attention", "nn.attention_bias"], attention::attention),
     (&["quantize", "dequantize"], quantization::quantization),
+    (&["allgather"], distributed::all_gather),
+    (&["all_to_all"], distributed::all_to_all),
+    (&["reduce_scatter"], distributed::reduce_scatter),
+    (&["scatter_from_worker0"], distributed::scatter),
 ];
 
 /// The operators of whose results elements decide extents: which.

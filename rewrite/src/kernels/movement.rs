@@ -175,7 +175,7 @@ fn pixel_shuffle(request: &Request, x: &TensorSpec) -> Option<Builder> {
 }
 
 /// The first operand, element by element from where `source` says.
-fn copy(
+pub(super) fn copy(
     request: &Request,
     source: impl FnOnce(&[Scalar]) -> Option<Vec<Scalar>>,
 ) -> Option<Builder> {

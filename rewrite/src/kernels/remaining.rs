@@ -1,12 +1,13 @@
 //! Operators that have no tensor program, and why.
 
+use crate::passes::erase_sharding::is_erased;
 use relax_semantics::ops::{self, Family, Operator};
 use std::fmt::Write;
 
 /// Why an operator stays; `None` for one that has a tensor program for some calls.
 #[must_use]
 pub fn why_it_stays(row: &Operator) -> Option<&'static str> {
-    if super::has_kernels(row) || SHAPES.contains(&row.name) {
+    if super::has_kernels(row) || SHAPES.contains(&row.name) || is_erased(row) {
         return None;
     }
     let named = STAYS.iter().find(|(names, _)| names.contains(&row.name));
@@ -51,7 +52,6 @@ fn of_family(family: Family) -> Option<&'static str> {
         Family::Calls => "it calls something",
         Family::Memory => "it is about memory, no computation",
         Family::Builtins => "a virtual machine does it, no computation on tensors",
-        Family::Distributed => "it is about devices, no computation on one",
         _ => return None,
     })
 }

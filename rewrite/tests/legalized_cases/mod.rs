@@ -1,5 +1,6 @@
 //! The calls that are tried: `DT` stands for each dtype, and names in quotes are symbolic variables.
 
+mod distributed;
 mod elementwise;
 mod folds;
 mod movement;
@@ -35,7 +36,7 @@ const SMALL_NUMBERS: &[&str] = &["f16", "bf16", "f32", "f64", "i8", "u8", "i32"]
 
 /// All of them.
 pub(crate) fn cases() -> impl Iterator<Item = &'static Case> {
-    [elementwise::CASES, movement::CASES, folds::CASES].into_iter().flatten()
+    [distributed::CASES, elementwise::CASES, movement::CASES, folds::CASES].into_iter().flatten()
 }
 
 impl Case {
