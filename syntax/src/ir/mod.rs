@@ -161,5 +161,18 @@ pub fn attr<'a>(attrs: &'a Attrs, key: &str) -> Option<&'a AttrValue> {
     attrs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
+/// How the keys of attributes begin that name the results of a function: `output.0`, `output.1`, ….
+pub const OUTPUT_NAME: &str = "output.";
+
+/// The names of results, in order, as far as attributes give them.
+#[must_use]
+pub fn output_names(attrs: &Attrs) -> Vec<Name> {
+    let name = |index| match attr(attrs, &format!("{OUTPUT_NAME}{index}"))? {
+        AttrValue::Str(name) => Some(name.clone()),
+        _ => None,
+    };
+    (0..attrs.len()).map_while(name).collect()
+}
+
 /// The dims of a shape, as they print in a tuple.
 pub type Dims = Vec<Dim>;

@@ -58,7 +58,7 @@ impl Raiser<'_> {
                 let result = atom_expr(&block.result, self.function);
                 body.push(statement(StatementKind::Return(result)));
             }
-            None => body = vec![statement(StatementKind::Expr(expr(ExprKind::Ellipsis)))],
+            None => body.push(statement(StatementKind::Expr(expr(ExprKind::Ellipsis)))),
         }
         Def {
             decorators: Vec::new(),

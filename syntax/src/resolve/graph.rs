@@ -37,6 +37,17 @@ pub(super) fn is_external(body: &[Statement]) -> bool {
     )
 }
 
+/// The lines before the `...` of a function without a body, which declare variables and attributes; `None` for a body.
+fn external(body: &[Statement]) -> Option<&[Statement]> {
+    let (last, before) = body.split_last()?;
+    let declares = |statement: &Statement| is_sym_var(statement) || is_attr(statement);
+    (is_external(std::slice::from_ref(last)) && before.iter().all(declares)).then_some(before)
+}
+
+fn is_attr(statement: &Statement) -> bool {
+    matches!(&statement.kind, StatementKind::Expr(expr) if call_of(expr, "func_attr").is_some())
+}
+
 pub(super) struct Resolver<'a> {
     pub(super) scope: FunctionScope<'a>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
@@ -61,7 +72,10 @@ impl Resolver<'_> {
             self.note(read)
         });
         let mut attrs = Attrs::new();
-        let body = if is_external(&def.body) {
+        let body = if let Some(declarations) = external(&def.body) {
+            for statement in declarations {
+                self.declared_attr(statement, &mut attrs);
+            }
             None
         } else {
             let mut builder = Builder::default();
@@ -81,6 +95,15 @@ impl Resolver<'_> {
             attrs,
             body,
         })
+    }
+
+    /// An attribute of a function without a body.
+    fn declared_attr(&mut self, statement: &Statement, attrs: &mut Attrs) {
+        let StatementKind::Expr(expr) = &statement.kind else { return };
+        if let Some(arguments) = call_of(expr, "func_attr") {
+            let read = read_attr(expr, arguments, attrs);
+            self.note(read);
+        }
     }
 
     /// A `return` whose expression did not resolve has been reported already.
@@ -302,7 +325,7 @@ impl Resolver<'_> {
             self.error(codes::DECORATOR, decorator.span, message);
         }
         let var = self.bind(&def.name, None);
-        if is_external(&def.body) {
+        if external(&def.body).is_some() {
             self.error(codes::STATEMENT, def.header, "a nested function needs a body");
             return;
         }
