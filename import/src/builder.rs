@@ -6,6 +6,7 @@
 
 use crate::argument::Arg;
 pub(crate) use crate::line::Line;
+use crate::model::Bound;
 use crate::names::Names;
 use crate::narrow::{Narrow, Packed};
 use crate::reason::{Done, Reason, invalid, unsupported};
@@ -69,6 +70,8 @@ pub(crate) struct Builder {
     pub(crate) facts: Prover,
     /// Every symbolic variable, and whether the signature binds it.
     pub(crate) variables: BTreeMap<String, Origin>,
+    /// Those of the signature whose bounds are given.
+    pub(crate) bounded: BTreeMap<String, Bound>,
     /// Parameters that are tuples.
     pub(crate) tuples: BTreeMap<V, Annotation>,
     /// Values that are of 4 bits in the model.
@@ -92,6 +95,7 @@ impl Builder {
             names: Names::new(),
             facts: Prover::new(),
             variables: BTreeMap::new(),
+            bounded: BTreeMap::new(),
             tuples: BTreeMap::new(),
             narrow: BTreeMap::new(),
             packed: BTreeMap::new(),

@@ -15,7 +15,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// The value of `data_location` for data outside of the model.
-const EXTERNAL: i32 = 1;
+pub(crate) const EXTERNAL: i32 = 1;
 
 /// The dtype of a number of `TensorProto.DataType`.
 pub(crate) fn dtype(number: i32) -> Done<DType> {
@@ -35,6 +35,11 @@ pub(crate) fn dtype(number: i32) -> Done<DType> {
         16 => DType::BF16,
         other => return Err(Reason::Unsupported(format!("the dtype {}", foreign(other)))),
     })
+}
+
+/// The name of a dtype: the language's where it has it, else ONNX's.
+pub(crate) fn name_of(number: i32) -> String {
+    dtype(number).map_or_else(|_| foreign(number), |dtype| dtype.name().to_owned())
 }
 
 /// The name of a dtype that the language does not have.

@@ -115,6 +115,7 @@ impl Importer<'_> {
         }
         let Some(param) = dim.dim_param.as_deref().filter(|param| !param.is_empty()) else {
             let dim = self.builder.variable(None, Origin::Signature);
+            self.bound(None, &dim);
             self.notes.push(format!("dim {axis} of `{input}` has no name: it is `{dim}`"));
             return Ok(dim);
         };
@@ -133,6 +134,7 @@ impl Importer<'_> {
             },
             None => self.builder.variable(Some(param), Origin::Signature),
         };
+        self.bound(Some(param), &dim);
         self.named_dims.insert(param.to_owned(), dim.clone());
         dim
     }

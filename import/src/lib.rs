@@ -4,7 +4,9 @@
 //! write the text of TVM's modules.
 
 mod argument;
+mod bounds;
 mod builder;
+mod contents;
 mod control;
 mod data;
 mod elements;
@@ -22,8 +24,9 @@ mod render;
 mod tvmscript;
 mod weight;
 
+pub use contents::{Contents, Port, WeightInfo, contents};
 pub use data::{Kind, kinds, read_value};
-pub use model::{Given, Imported, Options, Summary, import_onnx, input_names, summary};
+pub use model::{Bound, Given, Imported, Options, Summary, import_onnx, input_names, summary};
 pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};

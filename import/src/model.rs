@@ -26,10 +26,21 @@ pub struct Options {
     pub dims: BTreeMap<String, String>,
     /// Values of inputs, which are then constants of the program.
     pub bind: BTreeMap<String, Tensor>,
+    /// Least and greatest values of dims, by their names in the model or in the program.
+    pub bounds: BTreeMap<String, Bound>,
     /// Types of inputs of which the model does not say enough.
     pub types: BTreeMap<String, Given>,
     /// Where the model lies, for tensors in files of their own.
     pub folder: Option<PathBuf>,
+}
+
+/// The least and the greatest value of a dim, as far as they are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// At least 0.
+    pub lower: Option<i64>,
+    /// At least the lower one.
+    pub upper: Option<i64>,
 }
 
 /// What is said of the type of an input.
@@ -47,6 +58,7 @@ impl Default for Options {
             entry: "main".to_owned(),
             dims: BTreeMap::new(),
             bind: BTreeMap::new(),
+            bounds: BTreeMap::new(),
             types: BTreeMap::new(),
             folder: None,
         }
@@ -76,9 +88,12 @@ pub fn import_onnx(bytes: Bytes, options: &Options) -> Result<Imported, ImportEr
     let graph = model.graph.as_ref().ok_or_else(|| malformed("the model has no graph"))?;
     let mut importer = Importer::new(&model, options, opset);
     let (inputs, outputs) = importer.main(graph)?;
+    importer.refuse_unknown_bounds()?;
+    let results: Vec<String> =
+        graph.output.iter().map(|output| output.name.clone().unwrap_or_default()).collect();
     let (mut builder, notes) = (importer.builder, importer.notes);
     let names = inputs.iter().map(|&v| builder.info(v).hint.clone().unwrap_or_default()).collect();
-    let rendered = render::function(&mut builder, &options.entry, &inputs, &outputs);
+    let rendered = render::function(&mut builder, &options.entry, (&inputs, &outputs), &results);
     let mut text = String::new();
     for note in &notes {
         text += &format!("# {note}\n");

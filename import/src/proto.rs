@@ -9,6 +9,11 @@ use prost::bytes::Bytes;
 pub(crate) struct Model {
     #[prost(int64, optional, tag = "1")]
     pub(crate) ir_version: Option<i64>,
+    /// As bytes: an import does not depend on it.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub(crate) producer_name: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub(crate) producer_version: Option<Bytes>,
     #[prost(message, optional, tag = "7")]
     pub(crate) graph: Option<Graph>,
     #[prost(message, repeated, tag = "8")]

@@ -56,6 +56,9 @@ pub enum ImportError {
     /// These inputs are lists, optionals, or of unknown rank: their types must be given to the import.
     #[error("the model does not say how long or of what rank {} are: give their types with --type", .0.join(", "))]
     Untyped(Vec<String>),
+    /// A bound is given of what is no symbolic dim of an input.
+    #[error("{0}")]
+    Bound(String),
 }
 
 impl ImportError {

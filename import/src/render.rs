@@ -3,11 +3,13 @@
 
 use crate::argument::Arg;
 use crate::builder::{Builder, Content, Line, Origin, V};
+use crate::model::Bound;
 use crate::weight::Weight;
 use relax_semantics::show::show_number;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
+use relax_syntax::ir::OUTPUT_NAME;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -39,8 +41,8 @@ pub(crate) struct Renderer<'b> {
 pub(crate) fn function(
     builder: &mut Builder,
     entry: &str,
-    inputs: &[V],
-    outputs: &[V],
+    (inputs, outputs): (&[V], &[V]),
+    names: &[String],
 ) -> Rendered {
     let mut renderer = Renderer {
         builder,
@@ -63,6 +65,9 @@ pub(crate) fn function(
     };
     let mut text = format!("def {entry}({}){result}:\n", params.join(", "));
     text += &renderer.declarations();
+    for (index, name) in names.iter().enumerate() {
+        let _ = writeln!(text, "    func_attr(\"{OUTPUT_NAME}{index}\", {name:?})");
+    }
     for line in &renderer.header {
         let _ = writeln!(text, "    {line}");
     }
@@ -99,11 +104,15 @@ impl Renderer<'_> {
 
     fn declarations(&self) -> String {
         let needed = |(name, _): &(&String, &Origin)| {
-            self.used.contains(*name) && !self.declared.contains(*name)
+            let is_told = self.declared.contains(*name) || self.builder.bounded.contains_key(*name);
+            self.used.contains(*name) && !is_told
         };
         let names: Vec<&str> =
             self.builder.variables.iter().filter(needed).map(|(name, _)| name.as_str()).collect();
-        names.chunks(6).map(|some| format!("    {}\n", declaration(some))).collect()
+        let plain = names.chunks(6).map(|some| format!("    {}\n", declaration(some)));
+        let bounded = self.builder.bounded.iter();
+        let bounded = bounded.map(|(name, bound)| format!("    {}\n", bounded_line(name, bound)));
+        bounded.chain(plain).collect()
     }
 
     /// Runs of lines without a branch are dataflow blocks.
@@ -324,6 +333,13 @@ fn is_plain(line: &Line) -> bool {
 
 fn declaration(names: &[&str]) -> String {
     format!("{} = {}", names.join(", "), vec!["sym_var()"; names.len()].join(", "))
+}
+
+/// A declaration with what is known of the variable.
+fn bounded_line(name: &str, bound: &Bound) -> String {
+    let facts = [("lower_bound", bound.lower), ("upper_bound", bound.upper)];
+    let facts = facts.iter().filter_map(|(key, value)| Some(format!("{key}={}", (*value)?)));
+    format!("{name} = sym_var({})", facts.collect::<Vec<_>>().join(", "))
 }
 
 /// An annotation as it stands in a signature: symbolic dims in quotes.
