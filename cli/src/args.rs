@@ -2,13 +2,15 @@
 
 mod building;
 mod foreign;
+mod inspecting;
 mod searching;
 mod verifying;
 
 pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
-pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs};
+pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
+pub(crate) use inspecting::InspectArgs;
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
-pub(crate) use verifying::VerifyArgs;
+pub(crate) use verifying::{ProveArgs, VerifyArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::num::NonZero;
@@ -65,6 +67,7 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(CheckArgs),
+    Inspect(InspectArgs),
     Import(ImportArgs),
     Export(ExportArgs),
     Run(Box<RunArgs>),
@@ -93,9 +96,11 @@ pub(crate) enum Command {
 /// are errors, those that hold for sizes of 0 alone are warnings.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Programs; `-` is the standard input
+    /// Programs, models (`.onnx`) or module files, of which the source is checked; `-` is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// The phase to check against; by default the one that the program records, else P0
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) phase: Option<Phase>,
@@ -188,6 +193,8 @@ impl From<Target> for relax_rewrite::pass::Target {
 pub(crate) struct RunArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// The function to call
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
@@ -255,6 +262,8 @@ pub(crate) enum Backend {
 pub(crate) struct BenchArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// The function to call
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
@@ -308,9 +317,11 @@ pub(crate) struct FmtArgs {
 /// the same as JSON lines on the standard error.
 #[derive(Debug, Args)]
 pub(crate) struct OptArgs {
-    /// The program; `-` is the standard input
+    /// The program, a model (`.onnx`), or a module file, of which the source is transformed; `-` is the standard input
     #[arg(required_unless_present = "list_passes")]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// The phase to reach: the passes of each stage up to it; by default P0, or the phase that the program records
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) to: Option<Phase>,
@@ -391,7 +402,9 @@ pub(crate) enum MemoryFormat {
 pub(crate) struct DiffArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
     pub(crate) file: PathBuf,
-    /// A program with functions of the same names
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// A program, model or module file with functions of the same names
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
     /// A backend, instead of another program
@@ -416,50 +429,6 @@ pub(crate) struct DiffArgs {
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
-}
-
-/// Decide a statement on integers
-///
-/// Or analyze a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is proved or the question
-/// answered, 1 when it is refuted or not decided.
-#[derive(Debug, Args)]
-#[command(
-    group = clap::ArgGroup::new("question").required(true),
-    override_usage = "relax prove [OPTIONS] <STATEMENT>\n       \
-                      relax prove [OPTIONS] --simplify|--bounds|--no-overflow <TERM>\n       \
-                      relax prove [OPTIONS] --file <FILE>"
-)]
-pub(crate) struct ProveArgs {
-    /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one; integers up to 2^110
-    #[arg(group = "question", allow_hyphen_values = true)]
-    pub(crate) statement: Option<String>,
-    /// A statement to assume
-    #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
-    pub(crate) assume: Vec<String>,
-    /// Cases as JSON lines: id, assume, query, expect; a line that cannot be read is answered with `error`
-    #[arg(long, value_name = "FILE", group = "question", conflicts_with = "assume")]
-    pub(crate) file: Option<PathBuf>,
-    /// Print an equal term in canonical form
-    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
-    pub(crate) simplify: Option<String>,
-    /// Print the least and the greatest value that could be proved
-    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
-    pub(crate) bounds: Option<String>,
-    /// Prove that every intermediate value fits i64
-    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
-    pub(crate) no_overflow: Option<String>,
-    /// Write a proof of what is proved, for `relax verify`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["simplify", "bounds", "no_overflow"])]
-    pub(crate) certificate: Option<PathBuf>,
-    /// Skip the SMT solver, the last stage
-    #[arg(long)]
-    pub(crate) no_solver: bool,
-    /// Print what each stage of the prover decided, and how long it took
-    #[arg(long)]
-    pub(crate) stats: bool,
-    /// The same as --format json
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// List operators, or describe one

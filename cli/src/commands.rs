@@ -17,8 +17,10 @@ mod fixes;
 mod fmt;
 mod fuzz;
 mod import;
+mod inspect;
 mod kept;
 mod kernel_check;
+mod loading;
 mod numerics;
 mod ops;
 mod opt;
@@ -33,12 +35,9 @@ mod verify;
 mod versions;
 
 use crate::args::Command;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::files::{is_stdin, read_program};
-use crate::report::{Finding, show, show_diagnostics};
+use crate::exit::{Failure, Outcome};
+use crate::files::is_stdin;
 use crate::terminal::Terminal;
-use relax_program::frontend::Program;
-use relax_semantics::check::Phase;
 use std::path::Path;
 
 /// Does what the command line asks for.
@@ -51,6 +50,7 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
 fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
     match command {
         Command::Check(args) => check::check(&args, terminal),
+        Command::Inspect(args) => inspect::inspect(&args, terminal),
         Command::Import(args) => import::import(&args, terminal),
         Command::Export(args) => export::export(&args, terminal),
         Command::Run(args) => run::run(&args, terminal),
@@ -71,29 +71,6 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Explain(args) => explain::explain(&args, terminal),
         Command::Verify(args) => verify::verify(&args, terminal),
     }
-}
-
-/// Loads a program and shows what is wrong with it; `None` when it is wrong.
-fn load(path: &Path, terminal: &mut Terminal) -> Result<Option<Program>, Failure> {
-    load_for(path, None, terminal)
-}
-
-/// As [`load`], with the demands of a phase.
-fn load_for(
-    path: &Path,
-    phase: Option<Phase>,
-    terminal: &mut Terminal,
-) -> Result<Option<Program>, Failure> {
-    let source = match read_program(path)? {
-        Ok(source) => source,
-        Err(unreadable) => {
-            show(terminal, &unreadable.source, &[Finding::from(&unreadable.diagnostic)]);
-            return Ok(None);
-        }
-    };
-    let program = Program::load_for(source, phase);
-    let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
-    Ok((exit == Exit::Fine).then_some(program))
 }
 
 /// Several files may be given, but the standard input can be read once.

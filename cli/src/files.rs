@@ -7,7 +7,6 @@ use relax_program::tensor_files::{
     FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
     write_safetensors_to,
 };
-use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
@@ -15,14 +14,19 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Reads a program. The error is a finding of its own where the bytes are no text.
+/// Reads a program. The inner error is a finding of its own where the bytes are no text.
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
     let bytes = read_bytes(path)?;
     let name = shown_name(path);
-    if let Some(diagnostic) = magic::refused(&name, &bytes) {
-        return Ok(Err(Box::new(Unreadable { source: Source::new(&name, ""), diagnostic })));
+    if let Some(why) = magic::refused(&name, &bytes) {
+        return Err(Failure::usage(why));
     }
-    Ok(read_source(&name, &bytes))
+    Ok(match magic::encoded(&name, &bytes) {
+        Some(diagnostic) => {
+            Err(Box::new(Unreadable { source: Source::new(&name, ""), diagnostic }))
+        }
+        None => read_source(&name, &bytes),
+    })
 }
 
 /// Reads a text that is no program, such as certificates.
@@ -35,23 +39,41 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| cannot("it is no UTF-8 text"))
 }
 
-/// Whether a file is taken for a module file: it begins as one, or is called one.
-pub(crate) fn is_module(path: &Path) -> Result<bool, Failure> {
+/// What a file of a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// The text of a program, or anything else: reading it as a text says what it is.
+    Text,
+    /// An ONNX model.
+    Model,
+    /// A module file of `relax build`.
+    Module,
+}
+
+/// The kind of a file by its first bytes, and by its name where they do not say.
+pub(crate) fn kind_of(path: &Path) -> Result<FileKind, Failure> {
     if is_stdin(path) {
-        return Ok(false);
+        return Ok(FileKind::Text);
     }
-    let is_named = path.extension().is_some_and(|extension| extension == "rxm");
-    // What is read from a pipe is gone.
-    if !fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_file() {
-        return Ok(is_named);
-    }
-    let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
-    let begin = MODULE_MAGIC.len() as u64;
-    if !is_named {
-        file.take(begin).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    // What is read from a pipe is gone.
+    if fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_file() {
+        let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+        let begin = file.take(magic::BEGIN as u64).read_to_end(&mut bytes);
+        begin.map_err(|error| unreadable(path, &error))?;
     }
-    Ok(is_named || bytes == MODULE_MAGIC)
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    Ok(match (magic::program_kind(&bytes), extension) {
+        (Some(kind), _) => kind,
+        (None, Some("rxm")) => FileKind::Module,
+        (None, Some("onnx")) => FileKind::Model,
+        (None, _) => FileKind::Text,
+    })
+}
+
+/// Whether a file is a module file.
+pub(crate) fn is_module(path: &Path) -> Result<bool, Failure> {
+    Ok(kind_of(path)? == FileKind::Module)
 }
 
 /// What messages call a file.

@@ -1,14 +1,16 @@
 //! Files that are no text, told by their first bytes, with what to do with them instead.
 
+use crate::files::FileKind;
 use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_syntax::codes;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::span::Span;
 
-/// Bytes of an archive in which the names of its first members are looked for.
-const BEGIN: usize = 4096;
+/// Bytes that are looked at: in them are the names of the first members of an archive.
+pub(crate) const BEGIN: usize = 4096;
 
 /// A kind of file.
+#[derive(Clone, Copy)]
 struct Kind {
     what: &'static str,
     /// What to do; `FILE` stands for its name.
@@ -17,12 +19,12 @@ struct Kind {
 
 const ONNX: Kind = Kind {
     what: "an ONNX model",
-    help: "`relax import FILE -o model.rx --params model.safetensors` makes a program of it; \
-           `relax run`, `bench`, `build` and `diff` take it as it is",
+    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
+           `relax inspect FILE` shows what is in it",
 };
 const MODULE: Kind = Kind {
     what: "a module file of `relax build`",
-    help: "`relax run FILE` and `relax bench FILE` run it, `relax diff FILE` compares it; give the program it was built from here",
+    help: "give the program that it was built from; `relax inspect FILE` shows what is in it",
 };
 const PYTORCH: Kind = Kind {
     what: "a PyTorch file",
@@ -53,14 +55,29 @@ const TFLITE: Kind = Kind {
     help: "convert it to ONNX (`python -m tf2onnx.convert`), and import that",
 };
 const GGUF: Kind = Kind { what: "a GGUF file", help: "export the model to ONNX, and import that" };
-const UTF16: Kind = Kind { what: "UTF-16 text", help: "store the file as UTF-8" };
 
 /// The error for bytes that are a known kind of file, and no text.
-pub(crate) fn refused(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
+pub(crate) fn refused(name: &str, bytes: &[u8]) -> Option<String> {
     let kind = kind(bytes)?;
-    let message = format!("{name}: expected the text of a program, found {}", kind.what);
+    let help = kind.help.replace("FILE", name);
+    Some(format!("{name}: expected the text of a program, found {}\n  help: {help}", kind.what))
+}
+
+/// The error for a text in another encoding.
+pub(crate) fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
+    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    let message = format!("{name}: expected the text of a program, found UTF-16 text");
     let found = Diagnostic::error(codes::UTF8, Span::default(), message);
-    Some(found.with_help(kind.help.replace("FILE", name)))
+    is_utf16.then(|| found.with_help("store the file as UTF-8"))
+}
+
+/// The kind of a program that is no text.
+pub(crate) fn program_kind(bytes: &[u8]) -> Option<FileKind> {
+    match kind(bytes)?.what {
+        what if what == ONNX.what => Some(FileKind::Model),
+        what if what == MODULE.what => Some(FileKind::Module),
+        _ => None,
+    }
 }
 
 fn kind(bytes: &[u8]) -> Option<Kind> {
@@ -77,7 +94,6 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
         _ if starts(b"\x1f\x8b") => GZIP,
         _ if starts(b"\x89HDF\r\n") => HDF5,
         _ if starts(b"GGUF") && !bytes.is_ascii() => GGUF,
-        _ if starts(b"\xff\xfe") || starts(b"\xfe\xff") => UTF16,
         [_, _, _, _, b'T', b'F', b'L', b'3', ..] => TFLITE,
         [0x80, 2..=5, ..] => PICKLE,
         [_, _, _, _, _, _, 0, 0, b'{', ..] => SAFETENSORS,

@@ -12,7 +12,7 @@ mod signals;
 mod terminal;
 mod version;
 
-use args::{Cli, Format};
+use args::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure, Outcome};
@@ -77,11 +77,7 @@ fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
         // Nobody is left to tell, and not all was written.
         Err(Failure::Closed) => Exit::Usage,
         Err(Failure::Message { exit, text }) => {
-            let message = match terminal.format {
-                Format::Text => format!("error: {text}\n"),
-                Format::Json => report::json_message(exit, &text),
-            };
-            terminal.message(message.as_bytes());
+            terminal.failure(exit, &text);
             exit
         }
     }

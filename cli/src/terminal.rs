@@ -1,7 +1,7 @@
 //! The standard streams: results on one, everything else on the other; colors, and what is being done, only for a person.
 
 use crate::args::{ColorChoice, Format, Global};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::Duration;
@@ -82,6 +82,15 @@ impl Terminal {
         // What was written before the message shall be read before it.
         let _ = self.out.flush();
         let _ = io::stderr().write_all(bytes);
+    }
+
+    /// Says why the command does not do its work.
+    pub(crate) fn failure(&mut self, exit: Exit, text: &str) {
+        let message = match self.format {
+            Format::Text => format!("error: {text}\n"),
+            Format::Json => crate::report::json_message(exit, text),
+        };
+        self.message(message.as_bytes());
     }
 
     /// Shows what is being done and for how long, until the next output, where a person watches.

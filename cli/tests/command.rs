@@ -8,6 +8,8 @@ mod deployed;
 mod differences;
 #[path = "command/folder.rs"]
 mod folder;
+#[path = "command/kinds.rs"]
+mod kinds;
 mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;

@@ -53,14 +53,21 @@ pub struct Image {
 
 /// What a module file holds, as far as it was read: the large sections stay where they are.
 #[derive(Debug)]
-pub(crate) struct Parts<'b> {
-    pub(crate) target: String,
-    pub(crate) program: Program,
-    pub(crate) object: &'b [u8],
-    pub(crate) data: &'b [u8],
-    pub(crate) metadata: Metadata,
-    pub(crate) source: String,
-    pub(crate) certificate: &'b [u8],
+pub struct Parts<'b> {
+    /// As in [`Image::target`].
+    pub target: String,
+    /// As in [`Image::program`].
+    pub program: Program,
+    /// The shared object.
+    pub object: &'b [u8],
+    /// The elements of constants.
+    pub data: &'b [u8],
+    /// As in [`Image::metadata`].
+    pub metadata: Metadata,
+    /// As in [`Image::source`].
+    pub source: String,
+    /// UTF-8; empty where there is none.
+    pub certificate: &'b [u8],
 }
 
 /// A module file that lies on disk and was found whole. It is mapped, not read: as long as this or a module of it
@@ -182,6 +189,14 @@ impl ModuleFile {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.mapping
+    }
+
+    /// What it holds. The kernels may be for another machine.
+    ///
+    /// # Errors
+    /// When a section does not read.
+    pub fn parts(&self) -> Result<Parts<'_>, LoadError> {
+        Parts::of(&self.mapping)
     }
 
     /// How many kernels it has.

@@ -32,7 +32,10 @@ pub fn host_target() -> String {
 }
 
 /// Whether code for a target runs here; code for no target has no machine code.
-pub(crate) fn check(target: &str) -> Result<(), LoadError> {
+///
+/// # Errors
+/// What the target demands and this machine lacks.
+pub fn check(target: &str) -> Result<(), LoadError> {
     if target.is_empty() {
         return Ok(());
     }

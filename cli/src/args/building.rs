@@ -1,6 +1,6 @@
 //! Arguments of the commands that compile and that measure for it.
 
-use super::Target;
+use super::{ModelArgs, Target};
 use crate::exit::Failure;
 use clap::Args;
 use relax_build::KernelCheck;
@@ -15,8 +15,10 @@ use std::path::PathBuf;
 /// parameters.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// The program, or a model (`.onnx`); `-` is the standard input
+    /// The program, a model (`.onnx`), or a module file, of which the source is built anew; `-` is the standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// Where to write it
     #[arg(short, long, value_name = "FILE.rxm")]
     pub(crate) output: PathBuf,

@@ -1,5 +1,6 @@
 //! Arguments of the commands that search: for cheaper forms of a program, and for faults of the compiler.
 
+use super::ModelArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -50,8 +51,10 @@ pub(crate) enum FuzzBackend {
 /// normalized first.
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArgs {
-    /// The program; `-` is the standard input
+    /// The program, a model (`.onnx`), or a module file, of which the source is taken; `-` is the standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) rules: SaturationArgs,
     /// Print which rules rewrote what, per function, and which rules took most work
@@ -68,8 +71,10 @@ pub(crate) struct RewriteArgs {
 /// List versions of a function with their guards and costs
 #[derive(Debug, Args)]
 pub(crate) struct VersionsArgs {
-    /// The program; `-` is the standard input
+    /// The program, a model (`.onnx`), or a module file, of which the source is taken; `-` is the standard input
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) rules: SaturationArgs,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `relax verify`.
+//! The arguments of `relax prove` and `relax verify`.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -25,4 +25,48 @@ pub(crate) struct VerifyArgs {
     /// The program that the certificate of a compilation must be about
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+}
+
+/// Decide a statement on integers
+///
+/// Or analyze a term: --simplify, --bounds, --no-overflow. Exit code 0 when the statement is proved or the question
+/// answered, 1 when it is refuted or not decided.
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("question").required(true),
+    override_usage = "relax prove [OPTIONS] <STATEMENT>\n       \
+                      relax prove [OPTIONS] --simplify|--bounds|--no-overflow <TERM>\n       \
+                      relax prove [OPTIONS] --file <FILE>"
+)]
+pub(crate) struct ProveArgs {
+    /// `n * 4 == 4 * n`; and, or, not, implies(a, b) connect comparisons, divides(a, b) is one; integers up to 2^110
+    #[arg(group = "question", allow_hyphen_values = true)]
+    pub(crate) statement: Option<String>,
+    /// A statement to assume
+    #[arg(long, value_name = "STATEMENT", allow_hyphen_values = true)]
+    pub(crate) assume: Vec<String>,
+    /// Cases as JSON lines: id, assume, query, expect; a line that cannot be read is answered with `error`
+    #[arg(long, value_name = "FILE", group = "question", conflicts_with = "assume")]
+    pub(crate) file: Option<PathBuf>,
+    /// Print an equal term in canonical form
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) simplify: Option<String>,
+    /// Print the least and the greatest value that could be proved
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) bounds: Option<String>,
+    /// Prove that every intermediate value fits i64
+    #[arg(long, value_name = "TERM", group = "question", allow_hyphen_values = true)]
+    pub(crate) no_overflow: Option<String>,
+    /// Write a proof of what is proved, for `relax verify`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["simplify", "bounds", "no_overflow"])]
+    pub(crate) certificate: Option<PathBuf>,
+    /// Skip the SMT solver, the last stage
+    #[arg(long)]
+    pub(crate) no_solver: bool,
+    /// Print what each stage of the prover decided, and how long it took
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// The same as --format json
+    #[arg(long)]
+    pub(crate) json: bool,
 }

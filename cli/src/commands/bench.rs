@@ -1,9 +1,8 @@
 //! `relax bench`: how long a function takes, compiled, and which kernels take the time.
 
 use super::calls::Calls;
-use super::import::is_model;
 use super::kernel_check;
-use super::load;
+use super::loading::load_text;
 use super::numerics;
 use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
@@ -11,17 +10,21 @@ use super::run::{
 };
 use crate::args::{BenchArgs, RunArgs, Target};
 use crate::exit::{Exit, Outcome};
-use crate::files::{is_module, shown_name};
+use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
 use relax_semantics::stop::Stop;
 use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     let run = as_run(args);
-    let prepared = if is_module(&args.file)? {
+    let kind = kind_of(&args.file)?;
+    if kind != FileKind::Model {
+        args.model.refuse()?;
+    }
+    let prepared = if kind == FileKind::Module {
         refuse_module(&run)?;
         prepare_file(&run)?
-    } else if is_model(&args.file) {
+    } else if kind == FileKind::Model {
         let Some(model) = model(&run, terminal)? else { return Ok(Exit::Wrong) };
         let Model { args: run, program, constants } = model;
         match prepare_with(&run, &program, constants, args.numerics.sums())? {
@@ -29,7 +32,7 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
             Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
         }
     } else {
-        let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+        let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
         let sums = args.numerics.sums();
         let prepared = match args.backend {
             Target::Cpu => prepare_program(&run, &program, sums)?,
@@ -47,6 +50,7 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
 fn as_run(args: &BenchArgs) -> RunArgs {
     RunArgs {
         file: args.file.clone(),
+        model: args.model.clone(),
         entry: args.entry.clone(),
         backend: args.backend.into(),
         input: args.input.clone(),

@@ -4,16 +4,15 @@ use super::cache::cache;
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
 use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks};
-use super::import;
 use super::kept::{Kept, Parameters};
 use super::kernel_check;
-use super::load;
+use super::loading::{Given, load, refuse_params, weights_of};
 use super::numerics;
 use super::opt::failed_run;
-use super::tune::given;
+use super::tune::given as table_of;
 use crate::args::{BuildArgs, Format, Target};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::write_module;
+use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
 use relax_build::{
     BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu,
@@ -49,13 +48,18 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
             "this target is not built in this version; there is --target cpu",
         ));
     }
-    if import::is_model(&args.file) {
-        return model(args, terminal);
+    if kind_of(&args.file)? == FileKind::Model {
+        refuse_params(args.params.as_deref())?;
     }
-    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(given) = load(&args.file, &args.model, terminal)? else { return Ok(Exit::Wrong) };
+    if given.kind == FileKind::Model {
+        return model(args, given, terminal);
+    }
+    weights_of(&shown_name(&args.file), &given.built_in, open(args.params.as_deref())?.as_ref())?;
+    let program = given.program;
     load_externals(&program.module, args.params.as_deref())?;
     let sums = args.numerics.sums();
-    let tiles = given(args.tuned.as_ref())?;
+    let tiles = table_of(args.tuned.as_ref())?;
     // What is kept has no certificate.
     let kept = match args.certify {
         true => None,
@@ -92,14 +96,10 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 }
 
 /// A model of another format, whose constants it has itself.
-fn model(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
-    if args.params.is_some() {
-        return Err(Failure::usage("a model has its constants itself: --params is for programs"));
-    }
-    let tiles = given(args.tuned.as_ref())?;
-    let Some(model) = import::for_build(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
+    let tiles = table_of(args.tuned.as_ref())?;
     let sums = args.numerics.sums();
-    let import::Loaded { program, externals, .. } = model;
+    let Given { program, externals, .. } = model;
     let bound = Bound {
         params: Arc::new(externals),
         binds: true,

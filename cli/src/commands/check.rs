@@ -1,11 +1,13 @@
 //! `relax check`: everything that is wrong with programs, in one run.
 
+use super::at_most_one_stdin;
 use super::fallbacks::{Policy, of_build, show_fallbacks};
 use super::fixes::fixed;
+use super::loading::load_for;
 use super::static_failures::static_failures;
-use super::{at_most_one_stdin, load_for};
 use crate::args::CheckArgs;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::files::{FileKind, kind_of, shown_name};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_lower::demands::demands;
@@ -18,22 +20,38 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
     let mut exit = Exit::Fine;
     for path in &args.files {
-        if args.fix && !fixed(path, phase, terminal)? {
-            exit = Exit::Wrong;
-            continue;
-        }
-        match load_for(path, phase, terminal)? {
-            Some(program) => {
-                if failures(&program, phase, args.deny.is_some(), terminal) != Exit::Fine {
-                    exit = Exit::Wrong;
-                    continue;
-                }
-                tell(path, &program, terminal);
+        let found = match file(args, path, phase, terminal) {
+            // The other files are checked all the same.
+            Err(Failure::Message { exit, text }) if args.files.len() > 1 => {
+                terminal.failure(exit, &text);
+                exit
             }
-            None => exit = Exit::Wrong,
-        }
+            other => other?,
+        };
+        exit = if found.code() > exit.code() { found } else { exit };
     }
     Ok(exit)
+}
+
+fn file(args: &CheckArgs, path: &Path, phase: Option<Phase>, terminal: &mut Terminal) -> Outcome {
+    if args.fix {
+        if kind_of(path)? != FileKind::Text {
+            let name = shown_name(path);
+            return Err(Failure::usage(format!("{name}: --fix edits texts of programs")));
+        }
+        if !fixed(path, phase, terminal)? {
+            return Ok(Exit::Wrong);
+        }
+    }
+    let Some(given) = load_for(path, &args.model, phase, terminal)? else {
+        return Ok(Exit::Wrong);
+    };
+    let program = given.program;
+    if failures(&program, phase, args.deny.is_some(), terminal) != Exit::Fine {
+        return Ok(Exit::Wrong);
+    }
+    tell(path, &program, terminal);
+    Ok(Exit::Fine)
 }
 
 /// Reports checks that fail whenever they are reached, and what the phase demands of memory and calls by name; `Wrong` when

@@ -4,25 +4,22 @@
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
 mod bindings;
+mod pairs;
 mod report;
 mod reproduction;
 mod routes;
 mod subject;
 
-use super::kernel_check;
-use super::load;
-use super::opt::failed_run;
-use super::run::compiled;
 use super::unknown::unknown;
 use crate::args::{Backend, DiffArgs, Format};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
+use pairs::pairs;
 use relax_emit::Sums;
 use relax_program::compare::Relation;
 use relax_program::externals::externals;
-use relax_program::frontend::{Program, print_and_parse};
 use relax_program::reals::widened;
-use relax_program::rounding::{Precision, Rounding, perturbed_values};
+use relax_program::rounding::{Precision, Rounding};
 use relax_program::signature::{Dims, random_value};
 use relax_runtime as machine;
 use relax_runtime::program::{Metadata, Numerics};
@@ -33,11 +30,10 @@ use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
 use report::Shown;
 use reproduction::Reproduction;
-use routes::{Other, Routes};
+use routes::{Difference, Other, Routes};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subject::{Subject, subject};
 
 /// Bytes of one random tensor.
 const MAX_BYTES: u64 = 64 << 20;
@@ -63,24 +59,17 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(path) = &args.save {
         reproduction::refuse_path(path)?;
     }
-    let Some(subject) = subject(args, terminal)? else { return Ok(Exit::Wrong) };
-    let (routes, names) = match routes(args, subject, terminal)? {
-        Ok(routes) => routes,
+    let pairs = match pairs(args, terminal)? {
+        Ok(pairs) => pairs,
         Err(exit) => return Ok(exit),
     };
     let mut tally = Tally::default();
-    for name in names {
-        if let Some(difference) = routes.function(&name, &mut tally) {
-            let again = Reproduction::of(args, &routes, &difference)?;
-            terminal.doing("searching for the first binding that differs".to_owned());
-            let origin = bindings::origin(args, &routes, &difference);
-            let shown = Shown { left: &routes.left, difference: &difference, origin, again };
-            let text = match terminal.format {
-                Format::Text => shown.text(),
-                Format::Json => format!("{}\n", shown.object()),
-            };
-            terminal.result(&text)?;
-            return Ok(Exit::Wrong);
+    for (routes, names) in pairs {
+        for name in names {
+            let watch = &mut |cases| terminal.doing(format!("`{name}`: {cases} of {}", args.cases));
+            if let Some(difference) = routes.function(&name, &mut tally, watch) {
+                return different(args, &routes, &difference, terminal);
+            }
         }
     }
     let text = match terminal.format {
@@ -91,100 +80,29 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     Ok(if tally.compared == 0 { Exit::Vacuous } else { Exit::Fine })
 }
 
-/// Both programs, and the functions to compare; the inner error is what was shown already.
-fn routes(
+fn different(
     args: &DiffArgs,
-    subject: Subject,
+    routes: &Routes,
+    difference: &Difference,
     terminal: &mut Terminal,
-) -> Result<Result<(Routes, Vec<Name>), Exit>, Failure> {
-    let Subject { program, externals: given, known, file, inputs } = subject;
-    let entry = args.entry.as_deref();
-    let (seed, cases) = (args.seed, args.cases);
-    if let Some((module, offered)) = file {
-        let names = functions(&program.module, &offered, entry)?;
-        let externals = Arc::new(given);
-        let left = program.module;
-        kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
-        let perturbed = Arc::new(perturbed_values(&externals));
-        let built = (Backend::Cpu, args.numerics.sums());
-        let other = of_module(&left, module, built, perturbed);
-        let random_constants = false;
-        let routes =
-            Routes { left, other, seed, cases, externals, known, inputs, random_constants };
-        return Ok(Ok((routes, names)));
-    }
-    let backend = args.backend.filter(|backend| *backend != Backend::Interp);
-    if backend.is_none() {
-        args.numerics.refuse("is for compiled code: give a --backend")?;
-    }
-    let (right, relation) = match right(args, &program, terminal)? {
-        Ok(right) => right,
-        Err(exit) => return Ok(Err(exit)),
+) -> Outcome {
+    let again = Reproduction::of(args, routes, difference)?;
+    terminal.doing("searching for the first binding that differs".to_owned());
+    let origin = bindings::origin(args, routes, difference);
+    let shown = Shown { left: &routes.left, difference, origin, again };
+    let text = match terminal.format {
+        Format::Text => shown.text(),
+        Format::Json => format!("{}\n", shown.object()),
     };
-    let count = given.len();
-    let externals = Arc::new(all_externals(given, &[&program.module, &right], seed)?);
-    let random_constants = externals.len() > count;
-    let names = functions(&program.module, &right, entry)?;
-    let other = match backend {
-        Some(backend) => match of_backend(args, &program, backend, &externals, terminal)? {
-            Ok(other) => other,
-            Err(exit) => return Ok(Err(exit)),
-        },
-        None => of_text(&program.module, right, relation),
-    };
-    let left = program.module;
-    let routes = Routes { left, other, seed, cases, externals, known, inputs, random_constants };
-    Ok(Ok((routes, names)))
-}
-
-/// The other text: a file, or the same one printed.
-fn right(
-    args: &DiffArgs,
-    program: &Program,
-    terminal: &mut Terminal,
-) -> Result<Result<(Module, Relation), Exit>, Failure> {
-    if let Some(path) = &args.against {
-        let other = load(path, terminal)?;
-        return Ok(other.map(|other| (other.module, Relation::Close)).ok_or(Exit::Wrong));
-    }
-    match print_and_parse(&program.module) {
-        Ok(printed) => Ok(Ok((printed.module, Relation::Equal))),
-        Err(why) => {
-            let text = match terminal.format {
-                Format::Text => format!("different: {why}\n"),
-                Format::Json => {
-                    format!("{}\n", json!({ "type": "diff", "verdict": "different", "why": why }))
-                }
-            };
-            terminal.result(&text)?;
-            Ok(Err(Exit::Wrong))
-        }
-    }
-}
-
-fn of_backend(
-    args: &DiffArgs,
-    program: &Program,
-    backend: Backend,
-    externals: &Arc<BTreeMap<Name, Tensor>>,
-    terminal: &mut Terminal,
-) -> Result<Result<Other, Exit>, Failure> {
-    let numerics = (args.numerics.sums(), args.kernel_check.policy());
-    let module = match compiled(program, backend, externals, numerics)? {
-        Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
-    };
-    kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
-    let (compiled_by, perturbed) =
-        ((backend, args.numerics.sums()), Arc::new(perturbed_values(externals)));
-    Ok(Ok(of_module(&program.module, module, compiled_by, perturbed)))
+    terminal.result(&text)?;
+    Ok(Exit::Wrong)
 }
 
 /// Another text.
 fn of_text(left: &Module, module: Module, relation: Relation) -> Other {
     let is_close = relation == Relation::Close;
     let wide = is_close.then(|| widened(left).zip(widened(&module))).flatten();
-    Other::Text { module, relation, wide }
+    Other::Text { module, relation, wide, externals: None }
 }
 
 /// A program as it was compiled.

@@ -1,6 +1,6 @@
 //! `relax export`: a program in the text of another compiler.
 
-use super::load;
+use super::loading::{Given, load};
 use crate::args::{ExportArgs, Exported};
 use crate::exit::{Exit, Outcome};
 use crate::files::write_whole;
@@ -9,7 +9,9 @@ use relax_import::export_tvmscript;
 
 pub(super) fn export(args: &ExportArgs, terminal: &mut Terminal) -> Outcome {
     let Exported::Tvmscript = args.to;
-    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(Given { program, .. }) = load(&args.file, &args.model, terminal)? else {
+        return Ok(Exit::Wrong);
+    };
     match export_tvmscript(&program.module) {
         Ok(text) => {
             match &args.output {

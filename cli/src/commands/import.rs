@@ -1,6 +1,7 @@
 //! `relax import`: a program, and a file of its constants, out of a model of another format. `relax run`
 //! of a model comes here too.
 
+use super::loading::checked;
 use super::unknown::unknown;
 use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -8,13 +9,14 @@ use crate::files::{read_tensor, write_tensors, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_import::{
-    Bytes, Given, ImportError, Imported, Options, Weight, import_onnx, import_tvmscript,
+    Bound, Bytes, Given, ImportError, Imported, Options, Weight, import_onnx, import_tvmscript,
     input_names,
 };
 use relax_program::externals::as_identifier;
 use relax_program::frontend::{Program, parameters};
 use relax_program::spec::Context;
 use relax_program::tensor_files::{Stored, read_file};
+use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -28,10 +30,11 @@ use std::path::Path;
 pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
     let is_script = args.file.extension().is_some_and(|extension| extension == "py");
     if args.from == Some(Foreign::Tvmscript) || args.from.is_none() && is_script {
+        args.model.refuse()?;
         return script(args, terminal);
     }
     let bytes = read(&args.file)?;
-    let mut options = options(&args.file);
+    let mut options = options(&args.file, args.model.bounds()?);
     options.entry.clone_from(&args.entry);
     for dim in &args.dim {
         let (dim, name) = pair("--dim", dim)?;
@@ -119,11 +122,6 @@ fn content(weight: &Weight) -> Stored<'_> {
     }
 }
 
-/// Whether a file is taken for a model: by its name.
-pub(super) fn is_model(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "onnx")
-}
-
 /// Whether `NAME=SPEC` is about an input of the model.
 pub(super) fn is_of(input: &str, name: &str) -> bool {
     let given = input.split_once('=').map_or(input, |(name, _)| name).trim();
@@ -158,7 +156,7 @@ pub(super) fn for_run(
     terminal: &mut Terminal,
 ) -> Result<(Option<Loaded>, Vec<String>), Failure> {
     let bytes = read(&args.file)?;
-    let mut options = options(&args.file);
+    let mut options = options(&args.file, args.model.bounds()?);
     options.entry.clone_from(&args.entry);
     let mut bound = Vec::new();
     importing(&args.file, &bytes, terminal);
@@ -187,15 +185,20 @@ pub(super) fn for_run(
             Err(error) => return Err(refused(&args.file, &error)),
         }
     };
-    Ok((loaded(&args.file, imported, terminal), bound))
+    Ok((loaded(&args.file, imported, None, terminal), bound))
 }
 
 /// The program of a model none of whose inputs is known; what needs one says how to give it.
-pub(super) fn for_build(path: &Path, terminal: &mut Terminal) -> Result<Option<Loaded>, Failure> {
+pub(super) fn for_build(
+    path: &Path,
+    bounds: &BTreeMap<String, Bound>,
+    phase: Option<Phase>,
+    terminal: &mut Terminal,
+) -> Result<Option<Loaded>, Failure> {
     let bytes = read(path)?;
     importing(path, &bytes, terminal);
-    let (what, flag, names) = match import_onnx(bytes, &options(path)) {
-        Ok(imported) => return Ok(loaded(path, imported, terminal)),
+    let (what, flag, names) = match import_onnx(bytes, &options(path, bounds.clone())) {
+        Ok(imported) => return Ok(loaded(path, imported, phase, terminal)),
         Err(ImportError::Needs(names)) => ("decides shapes or axes", "--bind NAME=SPEC", names),
         Err(ImportError::Untyped(names)) => {
             ("has no type that a tensor has", "--type NAME=ANNOTATION", names)
@@ -204,45 +207,55 @@ pub(super) fn for_build(path: &Path, terminal: &mut Terminal) -> Result<Option<L
     };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Err(Failure::usage(format!(
-        "the model cannot be compiled as it is: {} {what}; make a program of it with `relax import {flag}` and take \
+        "the model cannot be imported as it is: {} {what}; make a program of it with `relax import {flag}` and take \
          that",
         names.join(", ")
     )))
 }
 
 /// What became of a model, where it is right.
-fn loaded(path: &Path, imported: Imported, terminal: &mut Terminal) -> Option<Loaded> {
-    let program = Program::load(Source::new(&*path.to_string_lossy(), imported.text.as_str()));
-    let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
+fn loaded(
+    path: &Path,
+    imported: Imported,
+    phase: Option<Phase>,
+    terminal: &mut Terminal,
+) -> Option<Loaded> {
+    let source = Source::new(&*path.to_string_lossy(), imported.text.as_str());
+    let program = checked(source, phase, terminal)?;
     let params = imported.params.into_iter();
     let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
-    (exit == Exit::Fine).then_some(Loaded { program, externals, inputs: imported.inputs })
+    Some(Loaded { program, externals, inputs: imported.inputs })
 }
 
 /// Says how large the model is, for those who wait.
-fn importing(path: &Path, bytes: &Bytes, terminal: &mut Terminal) {
+pub(super) fn importing(path: &Path, bytes: &Bytes, terminal: &mut Terminal) {
     let megabytes = bytes.len() as f64 / 1e6;
     terminal.doing(format!("importing {}, {megabytes:.1} MB", path.display()));
 }
 
 /// A model that is wrong, or that is fine and needs what this version lacks.
-fn refused(path: &Path, error: &ImportError) -> Failure {
-    let exit = if error.is_unsupported() { Exit::Missing } else { Exit::Wrong };
+pub(super) fn refused(path: &Path, error: &ImportError) -> Failure {
+    let exit = match error {
+        ImportError::Bound(_) => Exit::Usage,
+        error if error.is_unsupported() => Exit::Missing,
+        _ => Exit::Wrong,
+    };
     Failure::Message { exit, text: format!("{}: {error}", path.display()) }
 }
 
 /// Bytes of a model without external data, as the format of protocol buffers has it.
 const LARGEST_MODEL: u64 = 2 << 30;
 
-fn read(path: &Path) -> Result<Bytes, Failure> {
+pub(super) fn read(path: &Path) -> Result<Bytes, Failure> {
     read_file(path, LARGEST_MODEL)
         .map(Bytes::from)
         .map_err(|error| Failure::of_file(&error.at(&format!("cannot read {}", path.display()))))
 }
 
-fn options(path: &Path) -> Options {
+pub(super) fn options(path: &Path, bounds: BTreeMap<String, Bound>) -> Options {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Options { folder: Some(folder.unwrap_or(Path::new(".")).to_owned()), ..Options::default() }
+    let folder = folder.unwrap_or(Path::new(".")).to_owned();
+    Options { folder: Some(folder), bounds, ..Options::default() }
 }
 
 fn names(bytes: &Bytes, path: &Path) -> Result<Vec<String>, Failure> {

@@ -26,6 +26,11 @@ pub(super) fn summary(
     Ok(())
 }
 
+/// Results, with every kernel that was not compared.
+pub(super) fn all(check: &KernelCheck) -> String {
+    text(check, true)
+}
+
 fn text(check: &KernelCheck, is_verbose: bool) -> String {
     let KernelCheck { agree, unchecked, .. } = check;
     let most = if is_verbose { usize::MAX } else { LISTED };
@@ -39,7 +44,7 @@ fn text(check: &KernelCheck, is_verbose: bool) -> String {
     format!("kernel check: {agree} agree, {} unchecked{listed}", unchecked.len())
 }
 
-fn object(check: Option<&KernelCheck>) -> serde_json::Value {
+pub(super) fn object(check: Option<&KernelCheck>) -> serde_json::Value {
     let pairs = |pairs: &[(String, String)], what: &str| {
         let object = |(name, why): &(String, String)| json!({ "kernel": name, what: why });
         pairs.iter().map(object).collect::<Vec<_>>()

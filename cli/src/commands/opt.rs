@@ -6,10 +6,10 @@ mod names;
 mod watch;
 
 use super::constants::{of_passes, open};
-use super::load;
+use super::loading::{Given, load, refuse_params};
 use crate::args::{Language, OptArgs, Target};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::write_whole;
+use crate::files::{FileKind, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use names::{list, passes};
@@ -35,13 +35,19 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let named = named(args)?;
     let show = show(args)?;
     let path = args.file.as_ref().expect("invariant: required without --list-passes");
-    let Some(program) = load(path, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(given) = load(path, &args.model, terminal)? else { return Ok(Exit::Wrong) };
+    if given.kind == FileKind::Model {
+        refuse_params(args.params.as_deref())?;
+    }
+    let Given { program, externals, .. } = given;
     if let Some(back) = args.to.and_then(|to| leads_back(&program.module, to.into())) {
         return Ok(show_diagnostics(terminal, &program.source, &[back]));
     }
     let route = named.unwrap_or_else(|| stages(args));
     let weights = open(args.params.as_deref())?;
-    let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
+    let mut params = of_passes(&program.module, weights.as_ref())?;
+    params.extend(externals);
+    let params = Arc::new(params);
     let settings =
         Settings { target: args.target.into(), params: Arc::clone(&params), ..Settings::default() };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);

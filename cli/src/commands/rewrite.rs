@@ -1,7 +1,7 @@
 //! `relax rewrite`: a program rewritten by proved rules, and why each region became what it is.
 
-use super::load;
-use crate::args::{RewriteArgs, SaturationArgs};
+use super::loading::{Given, load};
+use crate::args::{ModelArgs, RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
@@ -32,7 +32,9 @@ pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
     let mut options = options(&args.rules)?;
     options.clock = args.times.then_some(nanoseconds as fn() -> u64);
     let kind = kind(&args.rules);
-    let Some(checked) = prepared(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(checked) = prepared(&args.file, &args.model, terminal)? else {
+        return Ok(Exit::Wrong);
+    };
     let facts = &mut Prover::new();
     let text = if args.versions {
         print(&tidied(&version_module(&checked, facts, None, &options, kind).0)?)
@@ -73,8 +75,12 @@ pub(super) fn kind(args: &SaturationArgs) -> RuleKind {
 }
 
 /// A program, normalized; `None` when it is wrong.
-pub(super) fn prepared(path: &Path, terminal: &mut Terminal) -> Result<Option<Checked>, Failure> {
-    let Some(program) = load(path, terminal)? else { return Ok(None) };
+pub(super) fn prepared(
+    path: &Path,
+    model: &ModelArgs,
+    terminal: &mut Terminal,
+) -> Result<Option<Checked>, Failure> {
+    let Some(Given { program, .. }) = load(path, model, terminal)? else { return Ok(None) };
     match passed(&program, BEFORE) {
         Ok(checked) => Ok(Some(checked)),
         Err(Failed::Refused { diagnostics, .. } | Failed::Broken { diagnostics, .. }) => {

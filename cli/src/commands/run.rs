@@ -13,12 +13,12 @@ mod output;
 use super::calls::Calls;
 use super::constants::{self, Constants};
 use super::import;
-use super::load;
+use super::loading::load_text;
 use super::opt::failed_run;
 use super::unknown::unknown;
 use crate::args::{Backend, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::is_module;
+use crate::files::{FileKind, kind_of};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 pub(super) use accelerated::{forced, identity, prepare_device};
@@ -32,23 +32,28 @@ use relax_rewrite::pipeline::Failed;
 use relax_semantics::interp::Observer;
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
-use relax_syntax::ir::{Function, Module};
+use relax_syntax::Name;
+use relax_syntax::ir::{Function, Module, output_names};
 use relax_syntax::span::Source;
 use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
-    if is_module(&args.file)? {
+    let kind = kind_of(&args.file)?;
+    if kind != FileKind::Model {
+        args.model.refuse()?;
+    }
+    if kind == FileKind::Module {
         refuse_module(args)?;
         return compiled::run_file(args, terminal);
     }
     if args.backend == Backend::Interp {
         args.numerics.refuse_reassociation()?;
     }
-    if import::is_model(&args.file) {
+    if kind == FileKind::Model {
         return imported(args, terminal);
     }
-    let Some(program) = load(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let prepared = match args.backend {
         Backend::Interp => {
             let function = entry(&program.module, &args.entry)?;
@@ -164,6 +169,7 @@ fn interpreted(
     let max_bytes = size("--max-memory", &args.max_memory)?;
     let function = entry(&program.module, &args.entry)?;
     let arguments = Inputs::new(args, function, max_bytes)?.read(&constants.parameters)?;
+    let names = output_names(&function.lambda.attrs);
     let calls = args.trace.as_ref().map(|_| Calls::new());
     let options = RunOptions {
         externals: Arc::new(constants.externals),
@@ -177,11 +183,16 @@ fn interpreted(
     if let (Some(path), Some(calls)) = (&args.trace, calls) {
         calls.write(path)?;
     }
-    finish(args, &program.source, ran, terminal)
+    finish(args, (&program.source, &names), ran, terminal)
 }
 
 /// Shows or writes what came of a run.
-fn finish(args: &RunArgs, source: &Source, ran: Ran, terminal: &mut Terminal) -> Outcome {
+fn finish(
+    args: &RunArgs,
+    (source, names): (&Source, &[Name]),
+    ran: Ran,
+    terminal: &mut Terminal,
+) -> Outcome {
     for line in &ran.printed {
         terminal.result(&format!("{line}\n"))?;
     }
@@ -194,10 +205,10 @@ fn finish(args: &RunArgs, source: &Source, ran: Ran, terminal: &mut Terminal) ->
         }
     };
     if let Some(path) = &args.output {
-        output::write(path, &value)?;
+        output::write(path, &value, names)?;
     }
     match terminal.format {
-        Format::Json => terminal.result(&output::json_line(&value))?,
+        Format::Json => terminal.result(&output::json_line(&value, names))?,
         Format::Text if args.output.is_none() => terminal.result(&show_value(&value))?,
         Format::Text => {}
     }

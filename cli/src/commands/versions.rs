@@ -14,7 +14,9 @@ const SOLVER_LIMIT: u32 = 2_000_000;
 
 pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome {
     let options = options(&args.rules)?;
-    let Some(checked) = prepared(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let Some(checked) = prepared(&args.file, &args.model, terminal)? else {
+        return Ok(Exit::Wrong);
+    };
     let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
     let facts = &mut Prover::new();
     let (_, versioned) =

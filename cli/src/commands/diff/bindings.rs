@@ -2,12 +2,11 @@
 //!
 //! Compiled code has no values of bindings that are fused, so each cut is compiled anew: then its binding is a result.
 
-use super::routes::{Difference, Other, Routes};
+use super::routes::{Built, Difference, Other, Routes};
 use super::subject::Known;
 use super::{Tally, of_module, of_text};
 use crate::args::{Backend, DiffArgs};
 use crate::commands::run::compiled;
-use crate::files::is_module;
 use relax_build::KernelCheck;
 use relax_emit::Sums;
 use relax_program::frontend::{Program, print};
@@ -59,7 +58,11 @@ pub(super) fn origin(args: &DiffArgs, routes: &Routes, difference: &Difference) 
         return Origin::none("the function is not in the text".to_owned());
     };
     let mut names = binding_names(function);
-    let is_built = is_module(&args.file).unwrap_or(false);
+    let built = routes.files.built;
+    if built == Some(Built::OfAnotherText) {
+        return Origin::none("the module file was built from another text".to_owned());
+    }
+    let is_built = built.is_some();
     let search = Search { args, routes, difference, is_built };
     if let Other::Text { module, .. } = &routes.other {
         let others = module.function(&difference.function).map(binding_names);
@@ -139,9 +142,12 @@ impl Search<'_> {
         let cut = cut_after(&self.routes.left, &self.difference.function, name)?;
         match &self.routes.other {
             Other::Compiled { .. } => self.differs(&cut).flatten(),
-            Other::Text { module, relation, .. } => {
+            Other::Text { module, relation, externals: own, .. } => {
                 let right = cut_after(module, &self.difference.function, name)?;
-                let other = of_text(&cut, right, *relation);
+                let mut other = of_text(&cut, right, *relation);
+                if let Other::Text { externals, .. } = &mut other {
+                    externals.clone_from(own);
+                }
                 self.run(cut, other).then_some(Cut { kernel: None })
             }
         }
@@ -168,8 +174,9 @@ impl Search<'_> {
         let externals = Arc::clone(&self.routes.externals);
         // Every parameter is passed: what was built in is an argument here.
         let known = Known::default();
+        let files = self.routes.files.clone();
         let routes =
-            Routes { left, other, seed, cases, externals, known, inputs, random_constants };
+            Routes { left, other, seed, cases, externals, known, inputs, random_constants, files };
         let Some(function) = routes.left.function(&self.difference.function) else { return false };
         let arguments = &self.difference.case.arguments;
         let (left, right) = routes.results(function, arguments);

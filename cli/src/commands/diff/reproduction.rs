@@ -1,12 +1,11 @@
 //! A difference as files and commands that show it again.
 
 use super::report::{LONGEST, params};
-use super::routes::{Difference, Other, Routes};
+use super::routes::{Difference, Files, Other, Routes};
 use crate::args::{Backend, DiffArgs};
-use crate::commands::import::is_model;
 use crate::commands::run::collect;
 use crate::exit::Failure;
-use crate::files::{is_module, is_stdin, write_whole};
+use crate::files::{FileKind, is_module, is_stdin, kind_of, write_whole};
 use relax_build::KernelCheck;
 use relax_emit::Sums;
 use relax_program::spec::{Typing, literal};
@@ -141,20 +140,21 @@ impl Reproduction {
             }
             words.extend(flags.iter().map(|flag| (*flag).to_owned()));
             words.extend(specs.iter().cloned());
-            let params = params.filter(|_| !is_model(file));
+            let params = params.filter(|_| kind_of(file).is_ok_and(|kind| kind != FileKind::Model));
             words.extend(
                 params.map(|path| format!("--params {}", quoted(&path.display().to_string()))),
             );
             words.join(" ")
         };
-        if is_module(&args.file)? {
-            self.found = Some(command(&args.file, &[]));
-            return Ok(());
+        let Files { left, other, built } = &routes.files;
+        // What is interpreted of a module file is the source in it.
+        if !is_module(left)? {
+            self.expected = Some(command(left, &[]));
         }
-        self.expected = Some(command(&args.file, &[]));
         self.found = match &routes.other {
             Other::Text { .. } => args.against.as_deref().map(|file| command(file, &[])),
-            Other::Compiled { .. } => Some(command(&args.file, &flags(args))),
+            Other::Compiled { .. } if built.is_some() => Some(command(other, &[])),
+            Other::Compiled { .. } => Some(command(left, &flags(args))),
         };
         Ok(())
     }

@@ -16,6 +16,7 @@ use relax_semantics::value::Value;
 use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Runs that look for smaller dims.
@@ -34,6 +35,26 @@ pub(super) struct Routes {
     pub(super) inputs: Integers,
     /// Whether some constants are random, so that no file has them.
     pub(super) random_constants: bool,
+    pub(super) files: Files,
+}
+
+/// Where the programs come from.
+#[derive(Clone)]
+pub(super) struct Files {
+    /// The one that is interpreted.
+    pub(super) left: PathBuf,
+    /// The other one, which may be the same.
+    pub(super) other: PathBuf,
+    /// Whether the other one is a module file.
+    pub(super) built: Option<Built>,
+}
+
+/// What a module file was built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Built {
+    /// From what is interpreted.
+    OfThisText,
+    OfAnotherText,
 }
 
 /// Which integers are drawn.
@@ -59,6 +80,8 @@ pub(super) enum Other {
         relation: Relation,
         /// Both in f64, where they may round in different places.
         wide: Option<(Module, Module)>,
+        /// Constants, where it does not have those of the first program.
+        externals: Option<Arc<BTreeMap<Name, Tensor>>>,
     },
     /// The first one, compiled.
     Compiled {
@@ -68,6 +91,9 @@ pub(super) enum Other {
         perturbed: Arc<BTreeMap<Name, Tensor>>,
     },
 }
+
+/// Two programs in f64, and the constants of the second one where it has its own.
+type Wide<'w> = (&'w (Module, Module), Option<&'w BTreeMap<Name, Tensor>>);
 
 /// The arguments of a call, and how they were drawn.
 #[derive(Clone)]
@@ -108,9 +134,15 @@ fn smaller(function: &Function, dims: &Dims) -> Vec<Dims> {
 
 impl Routes {
     /// The first difference.
-    pub(super) fn function(&self, name: &Name, tally: &mut Tally) -> Option<Difference> {
+    pub(super) fn function(
+        &self,
+        name: &Name,
+        tally: &mut Tally,
+        watch: &mut dyn FnMut(u32),
+    ) -> Option<Difference> {
         let function = self.left.function(name)?;
         (0..self.cases).find_map(|number| {
+            watch(number);
             let mut random = self.random(name, number);
             let dims = random_dims(function, &mut random);
             let Ok(case) = self.drawn(function, number, dims, &mut random) else {
@@ -217,7 +249,14 @@ impl Routes {
                 let passed: Vec<Value> = passed.map(|(_, value)| value.clone()).collect();
                 called(module, name, &passed)
             }
-            Other::Text { module, .. } => run(module, name, arguments.to_vec(), &options).result,
+            Other::Text { module, externals, .. } => {
+                let own = externals.clone().map(|externals| RunOptions {
+                    externals,
+                    steps: Some(MAX_STEPS),
+                    ..RunOptions::default()
+                });
+                run(module, name, arguments.to_vec(), own.as_ref().unwrap_or(&options)).result
+            }
         };
         (left, right)
     }
@@ -260,14 +299,13 @@ impl Routes {
         tally: &mut Tally,
     ) -> Result<(), String> {
         match &self.other {
-            Other::Text { relation, wide, .. } => {
+            Other::Text { relation, wide, externals, .. } => {
                 tally.compared += 1;
                 let Err(why) = compare(*relation, left, right) else { return Ok(()) };
-                self.as_reals(name, arguments, (left, right), wide.as_ref()).map_err(|more| {
-                    match more {
-                        Some(more) => format!("{why}; {more}"),
-                        None => why,
-                    }
+                let wide = wide.as_ref().map(|wide| (wide, externals.as_deref()));
+                self.as_reals(name, arguments, (left, right), wide).map_err(|more| match more {
+                    Some(more) => format!("{why}; {more}"),
+                    None => why,
                 })?;
                 tally.as_reals += 1;
             }
@@ -297,19 +335,21 @@ impl Routes {
         name: &Name,
         arguments: &[Value],
         rounded: (&Value, &Value),
-        wide: Option<&(Module, Module)>,
+        wide: Option<Wide<'_>>,
     ) -> Result<(), Option<String>> {
         compare(Relation::Shaped, rounded.0, rounded.1).map_err(|_| None)?;
-        let (left, right) = wide.ok_or(None)?;
-        let options = RunOptions {
-            externals: Arc::new(widened_values(&self.externals)),
+        let ((left, right), own) = wide.ok_or(None)?;
+        let with = |externals: &BTreeMap<Name, Tensor>| RunOptions {
+            externals: Arc::new(widened_values(externals)),
             steps: Some(MAX_STEPS),
             ..RunOptions::default()
         };
+        let options = with(&self.externals);
+        let of_right = own.map_or_else(|| options.clone(), with);
         let inputs = largest_magnitude(arguments);
         let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
         let left = run(left, name, arguments.clone(), &options).result.map_err(|_| None)?;
-        let right = run(right, name, arguments, &options).result.map_err(|_| None)?;
+        let right = run(right, name, arguments, &of_right).result.map_err(|_| None)?;
         agree(Results { rounded, wide: (&left, &right), inputs }).map_err(Some)
     }
 }

@@ -25,7 +25,7 @@ use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
 use relax_syntax::Name;
-use relax_syntax::ir;
+use relax_syntax::ir::{self, output_names};
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -37,6 +37,8 @@ pub(in crate::commands) struct Prepared {
     pub(in crate::commands) source: Source,
     entry: String,
     arguments: Vec<machine::Value>,
+    /// Of the outputs, where the function has some.
+    names: Vec<Name>,
     printed: Printed,
 }
 
@@ -79,7 +81,8 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
     if let Some(account) = prepared.module.account() {
         terminal.detail(&account);
     }
-    finish(args, &prepared.source, Ran { result, printed: prepared.printed.take() }, terminal)
+    let ran = Ran { result, printed: prepared.printed.take() };
+    finish(args, (&prepared.source, &prepared.names), ran, terminal)
 }
 
 /// Loads a module file and reads the arguments.
@@ -196,7 +199,8 @@ pub(super) fn prepare(
         ops::Limits { tensor_bytes: max_bytes, total_bytes: max_bytes, ..ops::Limits::default() };
     let printed = Printed::default();
     register(&mut module, &limits, &printed).map_err(Failure::usage)?;
-    Ok(Prepared { module, source, entry: args.entry.clone(), arguments, printed })
+    let names = output_names(&function.lambda.attrs);
+    Ok(Prepared { module, source, entry: args.entry.clone(), arguments, names, printed })
 }
 
 impl Prepared {

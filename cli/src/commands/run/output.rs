@@ -5,18 +5,19 @@ use crate::files::write_whole;
 use relax_program::tensor_files::{write_npy, write_npz, write_safetensors};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
+use relax_syntax::Name;
 use relax_syntax::dtype::{Class, DType};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Writes every tensor of a value: `result`, or `result_0`, `result_1`, … of a tuple.
+/// Writes every tensor of a value, by the names of outputs that the function has: `result`, or `result_0`, `result_1`, … of
+/// a tuple, where it has none.
 ///
 /// What is written depends on the extension: `.npz`, `.npy`, `.safetensors`; without one it is a
 /// folder of `.npy` files. All is encoded before anything is written.
-pub(super) fn write(path: &Path, value: &Value) -> Result<(), Failure> {
-    let mut tensors = Vec::new();
-    collect("result", value, &mut tensors)
-        .map_err(|why| Failure::usage(format!("--output: {why}")))?;
+pub(super) fn write(path: &Path, value: &Value, names: &[Name]) -> Result<(), Failure> {
+    let tensors = named(value, names).map_err(|why| Failure::usage(format!("--output: {why}")))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
     let encoded = match extension {
         Some("npz") => write_npz(&tensors),
@@ -34,10 +35,49 @@ pub(super) fn write(path: &Path, value: &Value) -> Result<(), Failure> {
     write_whole(path, &content)
 }
 
+/// The tensors of a result, each with a name of its own.
+fn named(value: &Value, names: &[Name]) -> Result<Vec<(String, Tensor)>, String> {
+    let mut tensors = Vec::new();
+    match (names, value) {
+        ([], value) => collect("result", value, &mut tensors)?,
+        ([one], value) => collect(one, value, &mut tensors)?,
+        (names, Value::Tuple(items)) if items.len() == names.len() => {
+            names
+                .iter()
+                .zip(items)
+                .try_for_each(|(name, item)| collect(name, item, &mut tensors))?;
+        }
+        (names, _) => {
+            return Err(format!("the function names {} outputs and gives others", names.len()));
+        }
+    }
+    unique(tensors.iter().map(|(name, _)| name.clone()))?;
+    Ok(tensors)
+}
+
+fn unique(names: impl Iterator<Item = String>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if seen.contains(&name) {
+            return Err(format!("two outputs are named `{name}`"));
+        }
+        seen.insert(name);
+    }
+    Ok(())
+}
+
+/// A name as that of a file in a folder, whatever a model calls its outputs.
+fn file_name(name: &str) -> String {
+    let of = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    format!("{}.npy", name.chars().map(of).collect::<String>())
+}
+
 fn write_folder(path: &Path, tensors: &[(String, Tensor)]) -> Result<(), Failure> {
+    unique(tensors.iter().map(|(name, _)| file_name(name)))
+        .map_err(|why| Failure::usage(format!("--output: {why}; write a .npz file")))?;
     let encode = |(name, tensor): &(String, Tensor)| {
         write_npy(tensor)
-            .map(|content| (path.join(format!("{name}.npy")), content))
+            .map(|content| (path.join(file_name(name)), content))
             .map_err(|why| Failure::usage(format!("--output: {name}: {why}")))
     };
     let files: Vec<_> = tensors.iter().map(encode).collect::<Result<_, _>>()?;
@@ -78,8 +118,12 @@ pub(in crate::commands) fn collect(
 }
 
 /// The result as a line of JSON. Numbers that JSON has not are strings: `"nan"`, `"inf"`.
-pub(super) fn json_line(value: &Value) -> String {
-    format!("{}\n", json!({ "type": "result", "value": json_value(value) }))
+pub(super) fn json_line(value: &Value, names: &[Name]) -> String {
+    let mut line = json!({ "type": "result", "value": json_value(value) });
+    if !names.is_empty() {
+        line["outputs"] = json!(names.iter().map(Name::as_str).collect::<Vec<_>>());
+    }
+    format!("{line}\n")
 }
 
 fn json_value(value: &Value) -> Json {
