@@ -2,12 +2,14 @@
 
 mod building;
 mod foreign;
+mod help;
 mod inspecting;
 mod searching;
 mod verifying;
 
 pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
+pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use verifying::{ProveArgs, VerifyArgs};
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Versions(VersionsArgs),
     Explain(ExplainArgs),
     Verify(VerifyArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Check programs: text, names, annotations, well-formedness
@@ -462,4 +466,19 @@ pub(crate) struct RulesArgs {
 pub(crate) struct ExplainArgs {
     /// Such as RX0203, match_cast/dim, matmul/C2, sym_var, P2.1 or twins
     pub(crate) code: String,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that reads it
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write man pages: one for the command, and one for each subcommand
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder; pages are named relax.1, relax-run.1 and so on
+    pub(crate) folder: PathBuf,
 }

@@ -24,6 +24,7 @@ mod loading;
 mod numerics;
 mod ops;
 mod opt;
+mod pages;
 mod prove;
 mod rewrite;
 mod rules;
@@ -70,6 +71,8 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Versions(args) => versions::versions(&args, terminal),
         Command::Explain(args) => explain::explain(&args, terminal),
         Command::Verify(args) => verify::verify(&args, terminal),
+        Command::Completions(args) => pages::completions(&args, terminal),
+        Command::Man(args) => pages::man(&args, terminal),
     }
 }
 

@@ -14,7 +14,7 @@ mod version;
 
 use args::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure, Outcome};
 use relax_runtime::out_of_memory::ExitOutOfMemory;
 use std::io::Write;
@@ -60,7 +60,8 @@ fn guarded() -> Exit {
 }
 
 fn command() -> Exit {
-    let cli = match Cli::try_parse() {
+    let parsed = args::command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return show_usage(&with_owners(error)),
     };

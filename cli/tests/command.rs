@@ -10,6 +10,8 @@ mod differences;
 mod folder;
 #[path = "command/kinds.rs"]
 mod kinds;
+#[path = "command/pages.rs"]
+mod pages;
 mod piped;
 #[path = "command/verdicts.rs"]
 mod verdicts;
