@@ -128,6 +128,35 @@ pub fn try_one(
     }
 }
 
+/// What an oracle says of a program that is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// The checker refuses it.
+    Refused,
+    /// Nothing is found.
+    Holds,
+    /// What does not hold.
+    Found(Finding),
+}
+
+/// Holds one oracle of a program, with dims and inputs by a seed. A panic is a finding.
+pub fn replay(
+    text: &str,
+    (oracle, seed): (Oracle, u64),
+    backend: Backend,
+    statistics: &mut Statistics,
+) -> Replayed {
+    let case = match guarded(|| Case::read(text, seed)) {
+        Ok(Some(case)) => case,
+        Ok(None) => return Replayed::Refused,
+        Err(why) => return Replayed::Found(Finding::new("panic", why, "check FILE")),
+    };
+    match try_one(oracle, &case, backend, statistics) {
+        Ok(()) => Replayed::Holds,
+        Err(finding) => Replayed::Found(finding),
+    }
+}
+
 /// What a panic says instead of the panic.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
