@@ -42,9 +42,9 @@ pub(crate) struct Global {
     /// Print more details
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Text for people, or JSON lines for tools
+    /// Text for people, JSON lines for tools; for CI, a SARIF log or GitHub annotations of `check` and `fuzz`
     #[arg(long, global = true, value_enum, default_value = "text")]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     /// When to color messages
     #[arg(long, global = true, value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
@@ -52,6 +52,15 @@ pub(crate) struct Global {
 
 /// Who reads the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+    Sarif,
+    Github,
+}
+
+/// Whether people or tools read what a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
     Json,

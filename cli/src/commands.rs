@@ -25,6 +25,7 @@ mod numerics;
 mod ops;
 mod opt;
 mod pages;
+mod progress;
 mod prove;
 mod rewrite;
 mod rules;
@@ -43,6 +44,11 @@ use std::path::Path;
 
 /// Does what the command line asks for.
 pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
+    if terminal.log().is_some() && !matches!(command, Command::Check(_) | Command::Fuzz(_)) {
+        return Err(Failure::usage(
+            "--format sarif and --format github are for `check` and `fuzz`",
+        ));
+    }
     let outcome = perform(command, terminal);
     cache::note_fallback(terminal);
     outcome

@@ -79,6 +79,8 @@ fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
         Err(Failure::Closed) => Exit::Usage,
         Err(Failure::Message { exit, text }) => {
             terminal.failure(exit, &text);
+            // A log is written whatever happened; the exit code says the rest.
+            let _ = terminal.finish();
             exit
         }
     }

@@ -5,6 +5,9 @@
 
 mod drawn;
 mod json;
+mod log;
+
+pub(crate) use log::{Log, Reader};
 
 use crate::args::Format;
 use crate::exit::Exit;
@@ -121,6 +124,10 @@ pub(crate) fn finding_of_stop(stop: &Stop) -> (Finding, Exit) {
 
 /// Shows findings, in order.
 pub(crate) fn show(terminal: &mut Terminal, source: &Source, findings: &[Finding]) {
+    if let Some(log) = terminal.log() {
+        findings.iter().for_each(|finding| log.add(source, finding));
+        return;
+    }
     let mut bytes = Vec::new();
     match terminal.format {
         Format::Text => drawn::draw(&mut bytes, source, findings, terminal.color),
@@ -143,6 +150,8 @@ pub(crate) fn show_diagnostics(
     show(terminal, source, &findings);
     let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
     let warnings = diagnostics.len() - errors;
+    terminal.shown.errors += errors;
+    terminal.shown.warnings += warnings;
     if errors + warnings > 0 {
         terminal.note(&format!("{}: {}", source.name, counts(errors, warnings)));
         terminal.offer_explanation(diagnostics[0].code);

@@ -1,8 +1,10 @@
 //! The standard streams: results on one, everything else on the other; colors, and what is being done, only for a person.
 
-use crate::args::{ColorChoice, Format, Global};
+use crate::args::{ColorChoice, Format, Global, OutputFormat};
 use crate::exit::{Exit, Failure};
+use crate::report::{Log, Reader};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde_json::{Value, json};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::Duration;
 
@@ -33,6 +35,17 @@ pub(crate) struct Terminal {
     progress: Option<ProgressBar>,
     /// The code whose explanation is offered at the end.
     explained: Option<&'static str>,
+    /// Findings for a reader in continuous integration, which are all that is printed then.
+    log: Option<Log>,
+    /// What was shown so far.
+    pub(crate) shown: Shown,
+}
+
+/// How many errors and warnings were shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
 }
 
 impl Terminal {
@@ -45,30 +58,79 @@ impl Terminal {
                 io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
             }
         };
-        let verbosity = match (global.quiet, global.verbose) {
+        let (format, reader) = match global.format {
+            OutputFormat::Text => (Format::Text, None),
+            OutputFormat::Json => (Format::Json, None),
+            OutputFormat::Sarif => (Format::Text, Some(Reader::Sarif)),
+            OutputFormat::Github => (Format::Text, Some(Reader::Github)),
+        };
+        let verbosity = match (global.quiet || reader.is_some(), global.verbose) {
             (true, _) => Verbosity::Quiet,
             (_, true) => Verbosity::Verbose,
             _ => Verbosity::Normal,
         };
         Self {
             out: BufWriter::new(io::stdout()),
-            format: global.format,
+            format,
             verbosity,
             color,
             progress: None,
             explained: None,
+            log: reader.map(Log::new),
+            shown: Shown::default(),
         }
     }
 
     /// Writes a result.
     pub(crate) fn result(&mut self, text: &str) -> Result<(), Failure> {
         self.progress = None;
+        if self.log.is_some() {
+            return Ok(());
+        }
         self.out.write_all(text.as_bytes()).map_err(|error| Failure::stream(&error))
+    }
+
+    /// Writes a result, as text for people or as an object for tools.
+    pub(crate) fn tell(
+        &mut self,
+        text: &str,
+        object: impl FnOnce() -> Value,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => self.result(text),
+            Format::Json => self.result(&format!("{}\n", object())),
+        }
+    }
+
+    /// Writes an object, where tools read.
+    pub(crate) fn object(&mut self, object: impl FnOnce() -> Value) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => Ok(()),
+            Format::Json => self.result(&format!("{}\n", object())),
+        }
+    }
+
+    /// Writes the text of a program.
+    pub(crate) fn program(&mut self, text: &str) -> Result<(), Failure> {
+        self.tell(text, || json!({ "type": "program", "text": text }))
+    }
+
+    /// Where findings go that are not drawn.
+    pub(crate) fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_mut()
+    }
+
+    /// Writes out what whoever waits for results of long work shall see now.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| Failure::stream(&error))
     }
 
     /// Writes what is buffered.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         self.progress = None;
+        if let Some(log) = self.log.take() {
+            self.result(&log.text())?;
+        }
         let flushed = self.out.flush().map_err(|error| Failure::stream(&error));
         if let Some(code) = self.explained.take() {
             self.note(&format!("For more, run `relax explain {code}`."));
@@ -86,6 +148,9 @@ impl Terminal {
 
     /// Says why the command does not do its work.
     pub(crate) fn failure(&mut self, exit: Exit, text: &str) {
+        if let Some(log) = &mut self.log {
+            log.fail(text);
+        }
         let message = match self.format {
             Format::Text => format!("error: {text}\n"),
             Format::Json => crate::report::json_message(exit, text),
@@ -105,6 +170,7 @@ impl Terminal {
             let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
             let bar = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_message(what.clone());
             bar.enable_steady_tick(DRAWN);
             bar
         });

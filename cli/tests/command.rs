@@ -13,6 +13,8 @@ mod kinds;
 #[path = "command/pages.rs"]
 mod pages;
 mod piped;
+#[path = "command/tools.rs"]
+mod tools;
 #[path = "command/verdicts.rs"]
 mod verdicts;
 

@@ -21,7 +21,7 @@ pub struct Contents {
     pub opsets: BTreeMap<String, i64>,
     /// Inputs without a default.
     pub inputs: Vec<Port>,
-    /// Outputs.
+    /// In text order.
     pub outputs: Vec<Port>,
     /// Nodes by operator, those of nested graphs and of functions of the model included.
     pub operators: BTreeMap<String, usize>,
@@ -44,14 +44,14 @@ pub struct Port {
     pub dims: Option<Vec<String>>,
 }
 
-/// An initializer.
+/// An initializer of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightInfo {
     /// As the model has it.
     pub name: String,
     /// The element type.
     pub dtype: String,
-    /// Extents.
+    /// As in the file, so they may be negative.
     pub dims: Vec<i64>,
     /// Size by dims and dtype; `None` where the dtype has no size here.
     pub bytes: Option<u64>,

@@ -16,10 +16,10 @@ pub(crate) struct FuzzArgs {
     /// How many programs
     #[arg(long)]
     pub(crate) programs: Option<u64>,
-    /// Seed of the first program; each further one has the next
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// The property to check: print, check, passes, pipeline, vm, twins, static; by default all
+    /// Seed of the first program; each further one has the next [default: 0]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// The property to check: print, check, passes, pipeline, vm, twins, static (`relax explain twins`); by default all
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`
@@ -34,6 +34,10 @@ pub(crate) struct FuzzArgs {
     /// Print the program of the seed and exit
     #[arg(long)]
     pub(crate) show: bool,
+    /// Check the program of a finding again, with the oracle and the seed that its header names; --oracle and --seed give
+    /// them for a program without a header
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "programs", "findings", "show", "out"])]
+    pub(crate) replay: Option<PathBuf>,
 }
 
 /// What runs kernels.

@@ -8,11 +8,12 @@ use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
     refuse_module,
 };
-use crate::args::{BenchArgs, RunArgs, Target};
+use crate::args::{BenchArgs, Format, RunArgs, Target};
 use crate::exit::{Exit, Outcome};
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
 use relax_semantics::stop::Stop;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
@@ -74,6 +75,7 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
     if args.backend == Target::Cpu {
         numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
     }
+    terminal.doing(format!("measuring {}", args.entry));
     // The first call also warms caches; what stops, stops here.
     if let Err(stop) = prepared.call()? {
         return stopped(&stop, &prepared, terminal);
@@ -87,19 +89,31 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
     }
     times.sort_by(f64::total_cmp);
     let (least, median, count) = (times[0], times[times.len() / 2], times.len());
-    terminal.result(&format!(
+    let text = format!(
         "{}: {} ms at least, {} ms in the median of {count} calls\n",
         args.entry,
         milliseconds(least),
         milliseconds(median),
-    ))?;
+    );
+    terminal.tell(&text, || {
+        json!({
+            "type": "bench",
+            "function": args.entry,
+            "least_ms": least,
+            "median_ms": median,
+            "calls": count,
+        })
+    })?;
     let calls = Calls::new();
     prepared.module.watch(Box::new(calls.clone()));
     for _ in 0..3 {
         calls.clear();
         prepared.call_only()?;
     }
-    terminal.result(&calls.table())?;
+    match terminal.format {
+        Format::Text => terminal.result(&calls.table())?,
+        Format::Json => terminal.result(&calls.lines())?,
+    }
     if let Some(path) = &args.trace {
         calls.write(path)?;
     }

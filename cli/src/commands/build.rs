@@ -9,6 +9,7 @@ use super::kernel_check;
 use super::loading::{Given, load, refuse_params, weights_of};
 use super::numerics;
 use super::opt::failed_run;
+use super::progress::Progress;
 use super::tune::given as table_of;
 use crate::args::{BuildArgs, Format, Target};
 use crate::exit::{Exit, Failure, Outcome};
@@ -139,7 +140,9 @@ fn made(
         None => &mut Unwatched,
     };
     let mut watch = Fallbacks::before(watch);
-    let mut image = match image(program, bound, &mut watch)? {
+    let file = shown_name(&args.file);
+    let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
+    let mut image = match image(program, bound, &mut progress)? {
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
@@ -149,6 +152,7 @@ fn made(
         return Ok(Err(Exit::Wrong));
     }
     if let Some(stages) = stages {
+        terminal.doing(format!("proving the compilation of {}", shown_name(&args.file)));
         let route = numerics::route(image.metadata.numerics);
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
         let Some(certificate) = certificate(&stages, header, terminal)? else {

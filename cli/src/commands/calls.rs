@@ -88,7 +88,7 @@ impl Calls {
     }
 
     /// Calls of one name and shapes together, those first that take the most time.
-    pub(super) fn table(&self) -> String {
+    fn rows(&self) -> Vec<Row> {
         let mut rows: BTreeMap<(String, String), (usize, Duration)> = BTreeMap::new();
         let mut whole = Duration::ZERO;
         for call in self.lock().iter() {
@@ -98,14 +98,53 @@ impl Calls {
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
         rows.sort_by_key(|(_, (_, duration))| std::cmp::Reverse(*duration));
+        let whole = whole.as_secs_f64().max(1e-12);
+        let row = |((name, shapes), (calls, duration)): (_, (_, Duration))| Row {
+            name,
+            shapes,
+            calls,
+            microseconds: duration.as_secs_f64() * 1e6,
+            share: duration.as_secs_f64() / whole,
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// The rows for people.
+    pub(super) fn table(&self) -> String {
         let mut text = format!("{:>9} {:>6} {:>6}  kernel, shapes\n", "us", "share", "calls");
-        for ((name, shapes), (calls, duration)) in rows {
-            let share = 100.0 * duration.as_secs_f64() / whole.as_secs_f64().max(1e-12);
-            let time = duration.as_secs_f64() * 1e6;
-            let _ = writeln!(text, "{time:>9.1} {share:>5.1}% {calls:>6}  {name} {shapes}");
+        for Row { name, shapes, calls, microseconds, share } in self.rows() {
+            let share = 100.0 * share;
+            let _ = writeln!(text, "{microseconds:>9.1} {share:>5.1}% {calls:>6}  {name} {shapes}");
         }
         text
     }
+
+    /// The rows for tools.
+    pub(super) fn lines(&self) -> String {
+        let line = |row: Row| {
+            let Row { name, shapes, calls, microseconds, share } = row;
+            let object = serde_json::json!({
+                "type": "kernel",
+                "name": name,
+                "shapes": shapes,
+                "calls": calls,
+                "microseconds": microseconds,
+                "share": share,
+            });
+            format!("{object}\n")
+        };
+        self.rows().into_iter().map(line).collect()
+    }
+}
+
+/// Calls of one name and shapes.
+struct Row {
+    name: String,
+    shapes: String,
+    calls: usize,
+    microseconds: f64,
+    /// Of the time of all.
+    share: f64,
 }
 
 fn event(call: &Call) -> serde_json::Value {

@@ -7,12 +7,13 @@ use super::loading::load_for;
 use super::static_failures::static_failures;
 use crate::args::CheckArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::files::{FileKind, kind_of, shown_name};
+use crate::files::{FileKind, is_stdin, kind_of, shown_name};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_lower::demands::demands;
 use relax_program::frontend::{Program, located};
 use relax_semantics::check::Phase;
+use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
@@ -20,7 +21,8 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     at_most_one_stdin(args.files.iter().map(AsRef::as_ref))?;
     let mut exit = Exit::Fine;
     for path in &args.files {
-        let found = match file(args, path, phase, terminal) {
+        terminal.doing(format!("checking {}", shown_name(path)));
+        let found = match checked(args, path, phase, terminal) {
             // The other files are checked all the same.
             Err(Failure::Message { exit, text }) if args.files.len() > 1 => {
                 terminal.failure(exit, &text);
@@ -33,8 +35,43 @@ pub(super) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Outcome {
     Ok(exit)
 }
 
-fn file(args: &CheckArgs, path: &Path, phase: Option<Phase>, terminal: &mut Terminal) -> Outcome {
+/// Checks a file and says what came of it.
+fn checked(
+    args: &CheckArgs,
+    path: &Path,
+    phase: Option<Phase>,
+    terminal: &mut Terminal,
+) -> Outcome {
+    let before = terminal.shown;
+    let mut left = Vec::new();
+    let exit = file(args, path, phase, &mut left, terminal)?;
+    let shown = terminal.shown;
+    terminal.object(|| {
+        json!({
+            "type": "check",
+            "file": shown_name(path),
+            "verdict": if exit == Exit::Fine { "well-formed" } else { "wrong" },
+            "errors": shown.errors - before.errors,
+            "warnings": shown.warnings - before.warnings,
+            "left_to_run_time": left,
+        })
+    })?;
+    Ok(exit)
+}
+
+fn file(
+    args: &CheckArgs,
+    path: &Path,
+    phase: Option<Phase>,
+    left: &mut Vec<Value>,
+    terminal: &mut Terminal,
+) -> Outcome {
     if args.fix {
+        if is_stdin(path) && terminal.log().is_some() {
+            return Err(Failure::usage(
+                "--fix prints the standard input fixed: give another --format",
+            ));
+        }
         if kind_of(path)? != FileKind::Text {
             let name = shown_name(path);
             return Err(Failure::usage(format!("{name}: --fix edits texts of programs")));
@@ -50,6 +87,10 @@ fn file(args: &CheckArgs, path: &Path, phase: Option<Phase>, terminal: &mut Term
     if failures(&program, phase, args.deny.is_some(), terminal) != Exit::Fine {
         return Ok(Exit::Wrong);
     }
+    left.extend(program.left.iter().map(|left| {
+        let (line, _) = program.source.line_column(left.span.start);
+        json!({ "line": line, "check": left.text })
+    }));
     tell(path, &program, terminal);
     Ok(Exit::Fine)
 }

@@ -92,6 +92,26 @@ mod tests {
                 explain(&term).unwrap_or_else(|| panic!("`{term}` is not explained"));
             assert!(title.len() + text.len() > 10, "{term}: {title}");
         }
+        // The words of `relax fuzz`.
+        let outcomes = [
+            "compared",
+            "trapped alike",
+            "gave up at a limit",
+            "unsupported",
+            "without inputs",
+            "twins refused",
+            "refused by the checker",
+            "nothing compared",
+            "coverage",
+        ];
+        let said = relax_fuzz::Statistics::default().to_string();
+        for word in outcomes.iter().filter(|word| **word != "nothing compared") {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        let oracles = relax_fuzz::Oracle::ALL.map(relax_fuzz::Oracle::name);
+        for word in outcomes.iter().chain(&oracles) {
+            assert!(rows().any(|(terms, _)| names_of(terms).any(|name| name == *word)), "{word}");
+        }
         assert!(explain("sym_var").is_some_and(|(_, text)| text.contains("declared")));
         assert!(explain("zzz").is_none());
     }

@@ -1,52 +1,68 @@
 //! `relax devices`: what `--backend` can run kernels on, on this machine.
 
-use crate::exit::{Exit, Outcome};
+use crate::args::Format;
+use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
+use serde_json::json;
 
 pub(super) fn devices(terminal: &mut Terminal) -> Outcome {
-    terminal.result("interp: the reference interpreter\n")?;
+    found("interp", "the reference interpreter", terminal)?;
     match relax_cpu::Compiler::of_system() {
-        Ok(_) => terminal.result("cpu: this processor, through the system's C compiler\n")?,
-        Err(error) => terminal.note(&format!("cpu: {error}")),
+        Ok(_) => found("cpu", "this processor, through the system's C compiler", terminal)?,
+        Err(error) => missing("cpu", &error.to_string(), terminal)?,
     }
     cuda(terminal)?;
-    wgpu(terminal)
+    wgpu(terminal)?;
+    Ok(Exit::Fine)
+}
+
+fn found(backend: &str, name: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+    terminal.tell(
+        &format!("{backend}: {name}\n"),
+        || json!({ "type": "device", "backend": backend, "available": true, "name": name }),
+    )
+}
+
+/// People read why in a note.
+fn missing(backend: &str, why: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+    match terminal.format {
+        Format::Text => terminal.note(&format!("{backend}: {why}")),
+        Format::Json => terminal.object(
+            || json!({ "type": "device", "backend": backend, "available": false, "why": why }),
+        )?,
+    }
+    Ok(())
 }
 
 #[cfg(feature = "cuda")]
-fn cuda(terminal: &mut Terminal) -> Outcome {
+fn cuda(terminal: &mut Terminal) -> Result<(), Failure> {
     match relax_cuda::devices() {
-        Ok(found) => {
-            for one in found {
+        Ok(all) => {
+            for one in all {
                 let (name, architecture, size) = (one.name, one.architecture, one.bytes >> 20);
-                terminal.result(&format!("cuda: {name} ({architecture}), {size} MiB\n"))?;
+                found("cuda", &format!("{name} ({architecture}), {size} MiB"), terminal)?;
             }
+            Ok(())
         }
-        Err(why) => terminal.note(&format!("cuda: {why}")),
+        Err(why) => missing("cuda", &why.to_string(), terminal),
     }
-    Ok(Exit::Fine)
 }
 
 #[cfg(feature = "wgpu")]
-fn wgpu(terminal: &mut Terminal) -> Outcome {
-    let found = relax_webgpu::devices();
-    if found.is_empty() {
-        terminal.note("wgpu: no device; ./setup.sh webgpu fetches a software one");
+fn wgpu(terminal: &mut Terminal) -> Result<(), Failure> {
+    let all = relax_webgpu::devices();
+    if all.is_empty() {
+        return missing("wgpu", "no device; ./setup.sh webgpu fetches a software one", terminal);
     }
-    for device in found {
-        terminal.result(&format!("wgpu: {device}\n"))?;
-    }
-    Ok(Exit::Fine)
+    all.into_iter().try_for_each(|device| found("wgpu", &device.to_string(), terminal))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda(terminal: &mut Terminal) -> Outcome {
-    terminal.note(&format!("cuda: {}", super::run::NO_CUDA));
-    Ok(Exit::Fine)
+fn cuda(terminal: &mut Terminal) -> Result<(), Failure> {
+    missing("cuda", super::run::NO_CUDA, terminal)
 }
 
 #[cfg(not(feature = "wgpu"))]
-fn wgpu(terminal: &mut Terminal) -> Outcome {
-    terminal.note(&format!("wgpu: {}", super::run::NO_WGPU));
-    Ok(Exit::Fine)
+fn wgpu(terminal: &mut Terminal) -> Result<(), Failure> {
+    missing("wgpu", super::run::NO_WGPU, terminal)
 }

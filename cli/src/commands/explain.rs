@@ -30,7 +30,7 @@ pub(super) fn explain(args: &ExplainArgs, terminal: &mut Terminal) -> Outcome {
             terminal.result(&format!("{}\n", text.trim_end()))?;
         }
         Format::Json => {
-            let line = json!({ "code": code, "title": entry.title, "explanation": entry.text });
+            let line = json!({ "type": "explanation", "code": code, "title": entry.title, "explanation": entry.text });
             terminal.result(&format!("{line}\n"))?;
         }
     }

@@ -2,10 +2,11 @@
 
 use super::loading::{Given, load};
 use crate::args::{ExportArgs, Exported};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_import::export_tvmscript;
+use serde_json::json;
 
 pub(super) fn export(args: &ExportArgs, terminal: &mut Terminal) -> Outcome {
     let Exported::Tvmscript = args.to;
@@ -16,15 +17,18 @@ pub(super) fn export(args: &ExportArgs, terminal: &mut Terminal) -> Outcome {
         Ok(text) => {
             match &args.output {
                 Some(path) => write_whole(path, text.as_bytes())?,
-                None => terminal.result(&text)?,
+                None => terminal.tell(
+                    &text,
+                    || json!({ "type": "source", "language": "tvmscript", "text": text }),
+                )?,
             }
             Ok(Exit::Fine)
         }
         Err(refused) => {
             let lines: String = refused.iter().map(|why| format!("\n  {why}")).collect();
             let name = args.file.display();
-            terminal.note(&format!("error: {name}: TVMScript has no words for this:{lines}"));
-            Ok(Exit::Wrong)
+            let text = format!("{name}: TVMScript has no words for this:{lines}");
+            Err(Failure::Message { exit: Exit::Wrong, text })
         }
     }
 }

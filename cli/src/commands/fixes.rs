@@ -39,7 +39,7 @@ pub(super) fn fixed(
         source = Source::new(&source.name, text);
     }
     if is_stdin(path) {
-        terminal.result(&source.text)?;
+        terminal.program(&source.text)?;
         let program = Program::load_for(source, phase);
         show_diagnostics(terminal, &program.source, &program.diagnostics);
         return Ok(false);

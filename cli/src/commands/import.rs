@@ -72,23 +72,24 @@ fn script(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = read(&args.file)?;
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        terminal.note(&format!("error: {name}: this is no text"));
-        return Ok(Exit::Wrong);
+        return Err(wrong(format!("{name}: this is no text")));
     };
     let text = match import_tvmscript(&name, text) {
         Ok(text) => text,
-        Err(error) => {
-            terminal.note(&format!("error: {error}"));
-            return Ok(Exit::Wrong);
-        }
+        Err(error) => return Err(wrong(error.to_string())),
     };
     let program = Program::load(Source::new(format!("{name} as .rx"), text.as_str()));
     let exit = show_diagnostics(terminal, &program.source, &program.diagnostics);
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes())?,
-        None => terminal.result(&text)?,
+        None => terminal.program(&text)?,
     }
     Ok(exit)
+}
+
+/// What is no program.
+fn wrong(text: String) -> Failure {
+    Failure::Message { exit: Exit::Wrong, text }
 }
 
 fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Outcome {
@@ -107,7 +108,7 @@ fn write(args: &ImportArgs, imported: &Imported, terminal: &mut Terminal) -> Out
     }
     match &args.output {
         Some(path) => write_whole(path, imported.text.as_bytes())?,
-        None => terminal.result(&imported.text)?,
+        None => terminal.program(&imported.text)?,
     }
     Ok(Exit::Fine)
 }

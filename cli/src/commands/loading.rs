@@ -24,7 +24,7 @@ pub(super) struct Given {
     /// Of a model, by name.
     pub(super) externals: BTreeMap<Name, Tensor>,
     /// Of a module file: digests of the weights that were built in.
-    pub(super) built_in: Vec<(String, [u8; 32])>,
+    pub(super) built_in: Digests,
 }
 
 /// Loads the text of a program and shows what is wrong with it; `None` when it is wrong.
@@ -97,8 +97,11 @@ pub(super) fn load_for(
     Ok(program.map(|program| Given { program, kind, externals, built_in }))
 }
 
+/// Digests of weights by name.
+type Digests = Vec<(String, [u8; 32])>;
+
 /// The source in a module file, and digests of the weights that were built in.
-fn source_of(path: &Path) -> Result<(Source, Vec<(String, [u8; 32])>), Failure> {
+fn source_of(path: &Path) -> Result<(Source, Digests), Failure> {
     let name = shown_name(path);
     let file =
         ModuleFile::open(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;

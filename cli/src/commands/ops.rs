@@ -13,7 +13,8 @@ use std::fmt::Write;
 
 pub(super) fn ops(args: &OpsArgs, terminal: &mut Terminal) -> Outcome {
     if args.markdown {
-        terminal.result(&reference::markdown())?;
+        let text = reference::markdown();
+        terminal.tell(&text, || json!({ "type": "page", "text": text }))?;
         return Ok(Exit::Fine);
     }
     let rows: Vec<&Operator> = match &args.name {
@@ -108,6 +109,7 @@ fn json_line(row: &Operator) -> String {
         json!({ "id": format!("{}/{}", row.short_name(), constraint.id), "text": constraint.text })
     });
     let line = json!({
+        "type": "operator",
         "name": row.name,
         "aliases": row.aliases,
         "family": row.family.title(),

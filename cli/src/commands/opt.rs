@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
+use certify::name;
 use names::{list, passes};
 use relax_emit::{Options, Sums, print_c, print_cuda};
 use relax_lower::gpu::{Choices, Order, schedule_module};
@@ -25,6 +26,7 @@ use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
 use relax_tir::analysis::definite_init::summary_of_parameters;
 use relax_webgpu::{Formats, print_wgsl};
+use serde_json::json;
 use std::sync::Arc;
 use watch::{Reporter, Show};
 
@@ -67,7 +69,8 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 if let Some(path) = &args.output {
                     write_whole(path, print(&module).as_bytes())?;
                 }
-                terminal.result(&memory::report(&module, format, args)?)?;
+                let text = memory::report(&module, format, args, terminal.format)?;
+                terminal.result(&text)?;
                 return Ok(Exit::Fine);
             }
             let sums = args.numerics.sums();
@@ -84,7 +87,13 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
             };
             match &args.output {
                 Some(path) => write_whole(path, text.as_bytes())?,
-                None => terminal.result(&text)?,
+                None => match args.emit {
+                    Some(language) => terminal.tell(
+                        &text,
+                        || json!({ "type": "source", "language": name(&language), "text": text }),
+                    )?,
+                    None => terminal.program(&text)?,
+                },
             }
             Ok(Exit::Fine)
         }

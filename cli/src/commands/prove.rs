@@ -31,6 +31,7 @@ pub(super) fn prove(args: &ProveArgs, terminal: &mut Terminal) -> Outcome {
     let (exit, statistics) = if let Some(path) = &args.file {
         cases::prove(path, stages, &mut certificates, terminal)?
     } else {
+        terminal.doing("proving".to_owned());
         let mut asked = Asked::new(&args.assume, stages)?;
         let exit = if let Some(term) = &args.simplify {
             terms::simplify(&mut asked, &read_term(term)?, terminal)

@@ -1,7 +1,7 @@
 //! `relax rewrite`: a program rewritten by proved rules, and why each region became what it is.
 
 use super::loading::{Given, load};
-use crate::args::{ModelArgs, RewriteArgs, SaturationArgs};
+use crate::args::{Format, ModelArgs, RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
@@ -14,6 +14,7 @@ use relax_rewrite::saturation::{
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
+use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -36,17 +37,22 @@ pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
         return Ok(Exit::Wrong);
     };
     let facts = &mut Prover::new();
+    terminal.doing(format!("rewriting {}", args.file.display()));
     let text = if args.versions {
         print(&tidied(&version_module(&checked, facts, None, &options, kind).0)?)
     } else if args.explain {
         let extraction = Extraction::Explained;
         let report = saturate_module(&checked, facts, &options, kind, extraction).1;
-        explanation(&report)
+        match terminal.format {
+            Format::Text => terminal.result(&explanation(&report))?,
+            Format::Json => terminal.result(&lines(&report))?,
+        }
+        return Ok(Exit::Fine);
     } else {
         let extraction = Extraction::Cheapest;
         print(&tidied(&saturate_module(&checked, facts, &options, kind, extraction).0)?)
     };
-    terminal.result(&text)?;
+    terminal.program(&text)?;
     Ok(Exit::Fine)
 }
 
@@ -103,6 +109,44 @@ fn tidied(module: &relax_syntax::ir::Module) -> Result<relax_syntax::ir::Module,
     let settings = Settings::default();
     run(module, &route, &settings, &mut Prover::new(), &mut Unwatched)
         .map_err(|failed| Failure::usage(format!("the rewritten program is refused: {failed:?}")))
+}
+
+/// What led to each form, an object a region, and then the rules that took most work.
+fn lines(report: &Report) -> String {
+    let mut text = String::new();
+    for function in &report.functions {
+        for region in &function.regions {
+            let outputs: Vec<&str> = region.outputs.iter().map(AsRef::as_ref).collect();
+            let leaf = |at: usize| region.leaf(at);
+            let steps = region.explained.iter().map(|step| {
+                let (before, after) = (step.before.text(&leaf), step.after.text(&leaf));
+                json!({ "before": before, "after": after, "rule": step.rule.to_string() })
+            });
+            let object = json!({
+                "type": "rewrite",
+                "function": function.name.to_string(),
+                "outputs": outputs,
+                "steps": steps.collect::<Vec<_>>(),
+            });
+            let _ = writeln!(text, "{object}");
+        }
+    }
+    let rules = report.most_expensive(LISTED).into_iter().map(|(name, uses)| {
+        let Uses { tried, asked, nodes, matches, applications, nanoseconds } = uses;
+        json!({
+            "rule": name.to_string(), "tried": tried, "asked": asked, "nodes": nodes, "matches": matches,
+            "applied": applications, "nanoseconds": nanoseconds,
+        })
+    });
+    let object = json!({
+        "type": "rewrites",
+        "rewritten": report.rewritten,
+        "regions": report.regions,
+        "saturated": report.saturated,
+        "rules": rules.collect::<Vec<_>>(),
+    });
+    let _ = writeln!(text, "{object}");
+    text
 }
 
 /// What led to each form, and what it took.

@@ -29,6 +29,7 @@ pub(super) fn rules(args: &RulesArgs, terminal: &mut Terminal) -> Outcome {
     });
     let found: Vec<(Rule, Status)> = wanted
         .map(|rule| {
+            terminal.doing(format!("proving {}", rule.name));
             let status = if args.prove { proved(&rule) } else { rules::status_of(&rule) };
             (rule, status)
         })
@@ -94,6 +95,7 @@ fn json_line((rule, status): &(Rule, Status)) -> String {
         _ => None,
     };
     let line = json!({
+        "type": "rule",
         "name": rule.name.as_str(),
         "family": rule.family.as_str(),
         "kind": rule.kind.word(),

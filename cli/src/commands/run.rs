@@ -35,6 +35,7 @@ use relax_semantics::tir::Mode;
 use relax_syntax::Name;
 use relax_syntax::ir::{Function, Module, output_names};
 use relax_syntax::span::Source;
+use serde_json::json;
 use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
@@ -194,7 +195,7 @@ fn finish(
     terminal: &mut Terminal,
 ) -> Outcome {
     for line in &ran.printed {
-        terminal.result(&format!("{line}\n"))?;
+        terminal.tell(&format!("{line}\n"), || json!({ "type": "printed", "text": line }))?;
     }
     let value = match ran.result {
         Ok(value) => value,

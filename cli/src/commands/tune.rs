@@ -9,6 +9,7 @@ use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_cpu::{Compiler, hardware, measure};
 use relax_emit::tiles::{Choice, Hardware, Measured, Plan, Right, Table, Tile};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
     };
     if !args.show {
         let compiler = Compiler::of_system().map_err(Failure::missing)?;
+        terminal.doing("measuring tiles".to_owned());
         let table = measure(&compiler, cache()?).map_err(Failure::missing)?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder)
@@ -46,12 +48,16 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
         }
     }
     let assumed = Hardware::assumed(hardware().isa);
+    let digest = known.as_ref().map(|table| format!("{:016x}", table.digest()));
     let plan = Plan::of(&known.unwrap_or_else(|| Table::built_in(assumed)));
     candidates(&plan, &mut text);
+    let mut chosen = Vec::new();
     for extents in &args.extents {
+        let before = text.len();
         versions(&plan, extents, &mut text)?;
+        chosen.push((extents.as_str(), lines(&text[before..])));
     }
-    terminal.result(&text)?;
+    terminal.tell(&text, || object(&plan, digest, &path, &chosen))?;
     Ok(Exit::Fine)
 }
 
@@ -73,6 +79,51 @@ fn read(path: &Path) -> Result<Table, Failure> {
     let failed = |why: String| Failure::usage(format!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     Table::parse(&text).map_err(failed)
+}
+
+/// Lines after the first, without indents.
+fn lines(text: &str) -> Vec<String> {
+    text.lines().skip(1).map(|line| line.trim().to_owned()).collect()
+}
+
+/// The table for tools.
+fn object(
+    plan: &Plan,
+    digest: Option<String>,
+    path: &Path,
+    chosen: &[(&str, Vec<String>)],
+) -> Value {
+    let Hardware { isa, l1, l2, l3, cores } = hardware();
+    let tile = |measured: &Measured| {
+        let Measured { tile, times } = measured;
+        json!({
+            "rows": tile.rows,
+            "vectors": tile.vectors,
+            "packed_ps": times.packed,
+            "in_place_ps": times.in_place,
+            "chosen": plan.tiles.iter().any(|chosen| chosen.tile == *tile),
+        })
+    };
+    let Table { pack, turn, far, left, .. } = plan.table;
+    json!({
+        "type": "tune",
+        "processor": {
+            "isa": isa.name(), "lanes": isa.lanes(), "registers": isa.registers(),
+            "caches": [l1, l2, l3], "cores": cores,
+        },
+        "path": path.display().to_string(),
+        "measured": digest.is_some(),
+        "digest": digest,
+        "tiles": plan.table.tiles.iter().map(tile).collect::<Vec<_>>(),
+        "pack_ps": pack, "turn_ps": turn, "far_ps": far, "left_ps": left,
+        "blocks": {
+            "panel": plan.blocks.panel, "terms": plan.blocks.terms, "panels": plan.blocks.panels,
+        },
+        "versions": chosen
+            .iter()
+            .map(|(extents, versions)| json!({ "extents": extents, "versions": versions }))
+            .collect::<Vec<_>>(),
+    })
 }
 
 fn facts(hardware: &Hardware) -> String {

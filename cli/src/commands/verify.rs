@@ -32,6 +32,7 @@ pub(super) fn verify(args: &VerifyArgs, terminal: &mut Terminal) -> Outcome {
     let mut exit = Exit::Fine;
     for path in &args.files {
         let name = shown_name(path);
+        terminal.doing(format!("verifying {name}"));
         if is_module(path)? {
             exit = worse(exit, of_module(&name, path, args, terminal)?);
             continue;

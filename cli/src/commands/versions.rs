@@ -1,12 +1,14 @@
 //! `relax versions`: which dims get which version of a function, and what each costs.
 
 use super::rewrite::{kind, options, prepared};
-use crate::args::VersionsArgs;
+use crate::args::{Format, VersionsArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
 use relax_rewrite::saturation::{Polynomial, Version, Versioned, Witness, version_module};
 use relax_symbolic::Prover;
+use relax_syntax::Name;
 use relax_syntax::facts::{Claim, Relation};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Steps of the solver for a question on guards, of which there are few.
@@ -19,6 +21,7 @@ pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome 
     };
     let of_guards = &mut Prover::with_solver(SOLVER_LIMIT);
     let facts = &mut Prover::new();
+    terminal.doing(format!("searching versions of {}", args.file.display()));
     let (_, versioned) =
         version_module(&checked, facts, Some(of_guards), &options, kind(&args.rules));
     let mut text = String::new();
@@ -28,8 +31,32 @@ pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome 
             None => _ = writeln!(text, "{}: one version for all dims", function.name),
         }
     }
+    if terminal.format == Format::Json {
+        for function in checked.module.functions() {
+            let own = versioned.iter().find(|versioned| versioned.function == function.name);
+            terminal.object(|| object(&function.name, own))?;
+        }
+        return Ok(Exit::Fine);
+    }
     terminal.result(&text)?;
     Ok(Exit::Fine)
+}
+
+fn object(function: &Name, versioned: Option<&Versioned>) -> Value {
+    let version = |version: &Version| {
+        let cost = &version.cost;
+        json!({
+            "name": version.name.to_string(),
+            "guard": version.guard.iter().map(comparison).collect::<Vec<_>>(),
+            "taken": taken(&version.witness),
+            "operations": Polynomial::of(&cost.operations).to_string(),
+            "bytes": Polynomial::of(&cost.bytes).to_string(),
+            "launches": cost.launches.to_string(),
+        })
+    };
+    let versions = versioned.map(|versioned| versioned.versions.iter().map(version).collect());
+    let versions: Vec<Value> = versions.unwrap_or_default();
+    json!({ "type": "versions", "function": function.as_str(), "versions": versions })
 }
 
 fn table(versioned: &Versioned, text: &mut String) {

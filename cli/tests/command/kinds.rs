@@ -19,7 +19,7 @@ const OTHER: &str = "def main(x: Tensor((\"n\", 4), \"f32\"), w: Tensor((4, 2), 
     return maximum(matmul(x, w), const(0.0, \"f32\"))
 ";
 
-/// Another function.
+/// A function with other values.
 const WRONG: &str = "def main(x: Tensor((\"n\", 4), \"f32\"), w: Tensor((4, 2), \"f32\")):
     n = sym_var(lower_bound=1, upper_bound=64)
     return tanh(matmul(x, w))

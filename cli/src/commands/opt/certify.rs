@@ -38,6 +38,6 @@ fn route(args: &OptArgs) -> String {
 }
 
 /// As the command line has it.
-fn name(value: &impl ValueEnum) -> String {
+pub(super) fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

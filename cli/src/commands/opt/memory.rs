@@ -1,6 +1,6 @@
 //! `relax opt --memory-report`: what a program with explicit memory takes, as text, JSON or a picture.
 
-use crate::args::{MemoryFormat, OptArgs};
+use crate::args::{Format, MemoryFormat, OptArgs};
 use crate::exit::Failure;
 use relax_lower::report::{
     Figures, FunctionMemory, GivenUse, StorageUse, TensorUse, figures, memory_report,
@@ -25,13 +25,22 @@ pub(super) fn report(
     module: &Module,
     format: MemoryFormat,
     args: &OptArgs,
+    reader: Format,
 ) -> Result<String, Failure> {
     let functions = memory_report(module, &mut Prover::new());
     let given = given(&args.sym, &functions)?;
-    Ok(match format {
-        MemoryFormat::Text => text(&functions, &given),
-        MemoryFormat::Json => format!("{:#}\n", json(&functions, &given)),
-        MemoryFormat::Svg => picture(&functions, &given),
+    Ok(match (format, reader) {
+        (MemoryFormat::Text, Format::Text) => text(&functions, &given),
+        (MemoryFormat::Json, Format::Text) => format!("{:#}\n", json(&functions, &given)),
+        (MemoryFormat::Svg, Format::Text) => picture(&functions, &given),
+        (MemoryFormat::Svg, Format::Json) => {
+            format!("{}\n", json!({ "type": "picture", "svg": picture(&functions, &given) }))
+        }
+        (_, Format::Json) => {
+            let mut object = json(&functions, &given);
+            object["type"] = json!("memory");
+            format!("{object}\n")
+        }
     })
 }
 

@@ -6,6 +6,7 @@ use crate::terminal::Terminal;
 use relax_lower::pipeline::PIPELINE;
 use relax_rewrite::pass::Pass;
 use relax_rewrite::pass_names::{NOTE, NoPass, Ours};
+use serde_json::json;
 
 /// The passes that a name stands for.
 pub(super) fn passes(name: &str) -> Result<Vec<&'static Pass>, Failure> {
@@ -27,22 +28,34 @@ pub(super) fn list(terminal: &mut Terminal) -> Outcome {
         let noted = NOTE.iter().find(|noted| is_same(&noted.ours));
         let alias = noted.map_or_else(String::new, |noted| format!("; TVM: {}", noted.name));
         let doc = pass.doc;
-        terminal
-            .result(&format!("{heading}\n    {doc}\n    Takes modules up to {until}{alias}\n"))?;
+        let text = format!("{heading}\n    {doc}\n    Takes modules up to {until}{alias}\n");
+        terminal.tell(&text, || {
+            json!({
+                "type": "pass", "name": pass.name, "from": from, "to": to, "until": until,
+                "exactness": pass.exactness.to_string(), "doc": doc,
+                "tvm": noted.map(|noted| noted.name),
+            })
+        })?;
     }
     for noted in NOTE {
         match noted.ours {
             Ours::Pass(_) => {}
             Ours::Sequence(ours) => {
                 let (name, ours) = (noted.snake(), ours.join(", "));
-                terminal.result(&format!("{name} (several)\n    {ours}; TVM: {}\n", noted.name))?;
+                let text = format!("{name} (several)\n    {ours}; TVM: {}\n", noted.name);
+                terminal.tell(
+                    &text,
+                    || json!({ "type": "passes", "name": name, "passes": ours, "tvm": noted.name }),
+                )?;
             }
             Ours::Missing(why) => {
                 let name = noted.snake();
-                terminal.result(&format!(
-                    "{name} (reserved)\n    Not there yet: {why}; TVM: {}\n",
-                    noted.name
-                ))?;
+                let text =
+                    format!("{name} (reserved)\n    Not there yet: {why}; TVM: {}\n", noted.name);
+                terminal.tell(
+                    &text,
+                    || json!({ "type": "reserved", "name": name, "why": why, "tvm": noted.name }),
+                )?;
             }
         }
     }

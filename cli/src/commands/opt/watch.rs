@@ -170,6 +170,7 @@ impl<'a> Reporter<'a> {
         if !self.args.verify || !applied.changed() {
             return Ok(());
         }
+        self.terminal.doing(format!("{}: comparing with the input", applied.pass.name));
         let effort = Effort { cases: self.args.cases, seed: self.args.seed };
         let (input, after) = (self.input, applied.after);
         let (exactness, remembered) = (self.exactness, &mut self.remembered);
@@ -181,7 +182,8 @@ impl<'a> Reporter<'a> {
 }
 
 impl Watch for Reporter<'_> {
-    fn before(&mut self, _pass: &'static Pass) {
+    fn before(&mut self, pass: &'static Pass) {
+        self.terminal.doing(pass.name.to_owned());
         self.started = Instant::now();
     }
 

@@ -44,6 +44,7 @@ pub(super) fn prove(
                 continue;
             }
         };
+        terminal.doing(format!("line {} of {}", index + 1, path.display()));
         let mut asked = Asked::knowing(case.known, stages);
         let verdict = asked.judge(&case.query);
         let elapsed = asked.start.elapsed();
@@ -61,6 +62,7 @@ pub(super) fn prove(
             let mut object = json_of(&verdict, elapsed);
             object["id"] = case.id;
             terminal.result(&format!("{object}\n"))?;
+            terminal.flush()?;
         } else if contradicts {
             let expected = &case.expected;
             terminal.result(&format!("line {}: expected {expected}, {found}\n", index + 1))?;

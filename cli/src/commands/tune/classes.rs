@@ -2,6 +2,7 @@
 
 use super::super::cache::of_user;
 use super::super::run::{forced, identity, is_built};
+use super::lines;
 use crate::args::{Backend, Target, TuneArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
@@ -15,6 +16,7 @@ use relax_runtime::{self as machine, Module};
 use relax_semantics::random::Random;
 use relax_syntax::Name;
 use relax_syntax::span::Source;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -68,12 +70,27 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
         }
         None => _ = writeln!(text, "not measured: what is presumed is shown ({shown})"),
     }
+    let is_measured = known.is_some();
     let tree = known.map_or_else(presumed, |table| table.tree);
     _ = write!(text, "{tree}");
+    let mut chosen = Vec::new();
     for extents in &args.extents {
+        let before = text.len();
         versions(&tree, extents, &mut text)?;
+        let versions = lines(&text[before..]);
+        chosen.push(json!({ "extents": extents, "versions": versions }));
     }
-    terminal.result(&text)?;
+    terminal.tell(&text, || {
+        json!({
+            "type": "tune",
+            "device": identity.name,
+            "driver": identity.driver,
+            "path": shown.to_string(),
+            "measured": is_measured,
+            "tree": tree.to_string(),
+            "versions": chosen,
+        })
+    })?;
     Ok(Exit::Fine)
 }
 
