@@ -17,6 +17,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use exit::{Exit, Failure, Outcome};
 use relax_runtime::out_of_memory::ExitOutOfMemory;
+use relax_syntax::suggest;
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
@@ -88,6 +89,9 @@ fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
 
 /// A flag that other subcommands have: which ones. The parser would suggest to pass it as a file.
 fn with_owners(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::InvalidValue {
+        return with_value(error);
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -105,6 +109,36 @@ fn with_owners(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// A value that is none of the possible ones: which was meant. The parser suggests those that are alike by its own measure
+/// only, and takes `P3` for none.
+fn with_value(mut error: clap::Error) -> clap::Error {
+    let (Some(ContextValue::String(value)), Some(ContextValue::Strings(known)), None) = (
+        error.get(ContextKind::InvalidValue),
+        error.get(ContextKind::ValidValue),
+        error.get(ContextKind::SuggestedValue),
+    ) else {
+        return error;
+    };
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    if let Some(near) = meant_value(value, &known) {
+        let near = ContextValue::String(near.to_owned());
+        error.insert(ContextKind::SuggestedValue, near);
+    }
+    error
+}
+
+/// The shortest value that has these characters in this order, else the nearest one.
+fn meant_value<'k>(value: &str, known: &[&'k str]) -> Option<&'k str> {
+    let has = |candidate: &str| {
+        let mut rest = candidate.chars();
+        value.chars().all(|wanted| rest.any(|found| found.eq_ignore_ascii_case(&wanted)))
+    };
+    let longer = known.iter().copied().filter(|candidate| !value.is_empty() && has(candidate));
+    longer
+        .min_by_key(|candidate| candidate.len())
+        .or_else(|| suggest::nearest(value, known.iter().copied()).first().copied())
 }
 
 /// Help and version go to the standard output, mistakes to the other.

@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 enum Fixed {
     /// A program that passes the check.
     Passes,
+    /// The same, and the edits that are suggested make a program that passes the check.
+    Suggested,
     /// An error fewer, and one that a person decides.
     Partly,
     /// The same: what was meant cannot be known.
     Same,
 }
 
-use Fixed::{Partly, Passes, Same};
+use Fixed::{Partly, Passes, Same, Suggested};
 
 /// A program, its errors in order, each with its code and what is underlined, and what the fixes make of it.
 type Row = (&'static str, &'static [(&'static str, &'static str)], Fixed);
@@ -40,9 +42,9 @@ const ROWS: &[Row] = &[
     ("keyword.rx", &[("RX0503", "dim")], Passes),
     ("matmul.rx", &[("RX0501", "w")], Same),
     ("cast.rx", &[("RX0208", "m")], Passes),
-    ("reshape.rx", &[("RX0202", "k")], Same),
-    ("result.rx", &[("RX0208", "m")], Same),
-    ("never.rx", &[("RX0501", "shape(n, 5)")], Same),
+    ("reshape.rx", &[("RX0202", "k")], Suggested),
+    ("result.rx", &[("RX0208", "m")], Suggested),
+    ("never.rx", &[("RX0501", "shape(n, 5)")], Suggested),
     ("indent.rx", &[("RX0105", "   ")], Passes),
     ("tab.rx", &[("RX0104", "\t")], Passes),
     ("infix.rx", &[("RX0217", "x @ w + 1.0")], Passes),
@@ -108,11 +110,52 @@ fn fixes_pass_the_check() {
                 !left.is_empty() && left.len() < expected.len(),
                 "{name}: {left:?}\n{mended}"
             ),
-            Same => assert_eq!(mended, text, "{name}"),
+            Same | Suggested => assert_eq!(mended, text, "{name}"),
         }
         // The JSON has the same fixes, one by one.
         let has_fixes = findings(&text).iter().any(|finding| finding["fix"].is_object());
-        assert_eq!(has_fixes, *fixed != Same, "{name}");
+        assert_eq!(has_fixes, !matches!(fixed, Same | Suggested), "{name}");
+    }
+}
+
+/// The text with an edit applied.
+fn edited(text: &str, edit: &Value) -> String {
+    let at = |key: &str| usize::try_from(edit[key].as_u64().expect("a byte")).expect("small");
+    let replacement = edit["replacement"].as_str().expect("a text");
+    format!("{}{replacement}{}", &text[..at("start")], &text[at("end")..])
+}
+
+#[test]
+fn suggestions_pass_the_check() {
+    let mut suggested = 0;
+    for (name, _, _) in ROWS.iter().filter(|(_, _, fixed)| *fixed == Suggested) {
+        let text = text_of(name);
+        let found = findings(&text);
+        let edit = &found[0]["edit"];
+        assert_eq!(edit["certain"], false, "{name}: a person decides");
+        let mended = edited(&text, edit);
+        let ended = relax(&["check", "-", "--deny", "warnings"], mended.as_bytes());
+        assert_eq!(ended.status.code(), Some(0), "{name}: {mended}{ended:?}");
+        suggested += 1;
+    }
+    assert_eq!(suggested, 3);
+}
+
+#[test]
+fn values_of_flags_are_suggested() {
+    for (flags, value) in [
+        (&["check", "-", "--phase", "P3"][..], "P2.3"),
+        (&["run", "-", "--backend", "interpr"], "interp"),
+        (&["check", "-", "--format", "jsn"], "json"),
+    ] {
+        let ended = relax(flags, b"def main(x: Object):\n    return x\n");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let tip = format!("tip: a similar value exists: '{value}'");
+        assert_eq!((ended.status.code(), said.contains(&tip)), (Some(2), true), "{said}");
+        let place = flags.len() - 1;
+        let mended = [&flags[..place], &[value]].concat();
+        let ended = relax(&mended, b"def main(x: Object):\n    return x\n");
+        assert_ne!(ended.status.code(), Some(2), "{mended:?} {ended:?}");
     }
 }
 

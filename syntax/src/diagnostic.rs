@@ -183,6 +183,16 @@ impl Diagnostic {
         })
     }
 
+    /// Says that replacing the primary place by `replacement` may be what was meant.
+    #[must_use]
+    pub fn with_possible_fix(self, replacement: impl Into<String>) -> Self {
+        let mut diagnostic = self.with_fix(replacement);
+        if let Some(fix) = &mut diagnostic.fix {
+            fix.applicability = Applicability::Possible;
+        }
+        diagnostic
+    }
+
     /// Says that an edit mends it.
     #[must_use]
     pub fn with_edit(mut self, fix: Fix) -> Self {
@@ -195,13 +205,12 @@ impl Diagnostic {
     pub fn with_suggestions(self, near: &[&str]) -> Self {
         let Some(first) = near.first() else { return self };
         let help = format!("did you mean {}?", crate::suggest::quoted(near));
-        let mut diagnostic = self.with_help(help).with_fix(*first);
-        if near.len() > 1
-            && let Some(fix) = &mut diagnostic.fix
-        {
-            fix.applicability = Applicability::Possible;
+        let diagnostic = self.with_help(help);
+        if near.len() > 1 {
+            diagnostic.with_possible_fix(*first)
+        } else {
+            diagnostic.with_fix(*first)
         }
-        diagnostic
     }
 
     /// Adds a fact.

@@ -6,11 +6,12 @@
 use relax_rewrite::dims::assume_declared;
 use relax_semantics::check::{Left, Phase, codes};
 use relax_symbolic::Prover;
+use relax_syntax::Name;
 use relax_syntax::annotation::OWN;
 use relax_syntax::diagnostic::{Diagnostic, Part};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use relax_syntax::ir::{Atom, Expr, Function, Module, VarId};
+use relax_syntax::ir::{Atom, Callee, Expr, Function, Module, VarId};
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
@@ -43,15 +44,82 @@ fn of_function(function: &Function, left: &[Left]) -> Vec<Diagnostic> {
     let is_reached = |var: &Option<VarId>| var.is_some_and(|var| reached.contains(&var));
     for left in left.iter().filter(|left| left.function == function.name && is_reached(&left.var)) {
         let Some(claim) = &left.claim else { continue };
-        let bindings = body.blocks.iter().flat_map(|block| &block.bindings);
-        let part = bindings
-            .filter(|binding| left.var == Some(binding.var))
-            .map(|binding| blamed(&binding.expr))
-            .next();
-        let part = part.unwrap_or_default();
-        found.extend(
-            failure(function, claim, &left.text).map(|failure| failure.at(left.span, part)),
-        );
+        let mut bindings = body.blocks.iter().flat_map(|block| &block.bindings);
+        let binding = bindings.find(|binding| left.var == Some(binding.var));
+        let part = binding.map(|binding| blamed(&binding.expr)).unwrap_or_default();
+        let failure = failure(function, claim, &left.text);
+        let failure = failure.map(|failure| failure.at(left.span, part));
+        found.extend(failure.map(|found| match binding {
+            Some(binding) => explained(found, function, &binding.expr, left.span),
+            None => found,
+        }));
+    }
+    found
+}
+
+/// With the shapes of the tensors that a call is given, and what would fit.
+fn explained(found: Diagnostic, function: &Function, expr: &Expr, span: Span) -> Diagnostic {
+    let Expr::Call { callee, args, .. } = expr else { return found };
+    let mut found = found;
+    for (index, atom) in args.iter().enumerate() {
+        if found.primary.part == Part::Argument(index) {
+            continue;
+        }
+        let Some((name, dims, declared)) = tensor(function, atom) else { continue };
+        let what = format!("`{name}` has the shape {}", shape(dims));
+        found = found.with_part(span, Part::Argument(index), what);
+        found = found.with_place(declared, format!("`{name}` is bound here"));
+    }
+    let is_reshape = matches!(callee, Callee::Operator(name) if name == "reshape");
+    match args.as_slice() {
+        [data, Atom::Shape(wanted)] if is_reshape => with_extents(found, function, data, wanted),
+        _ => found,
+    }
+}
+
+/// A tensor of known dims that has a name in the text.
+fn tensor<'f>(function: &'f Function, atom: &Atom) -> Option<(&'f Name, &'f [Dim], Span)> {
+    let Atom::Var(var) = atom else { return None };
+    let info = function.var(*var);
+    let length = info.span.end.saturating_sub(info.span.start) as usize;
+    let dims = info.annotation.as_ref()?.as_tensor()?.extents.dims()?;
+    // The span of an intermediate value covers its expression.
+    (length == info.name.len()).then_some((&info.name, dims, info.span))
+}
+
+fn shape(dims: &[Dim]) -> String {
+    let dims: Vec<String> = dims.iter().map(Dim::to_string).collect();
+    if dims.len() == 1 { format!("({},)", dims[0]) } else { format!("({})", dims.join(", ")) }
+}
+
+/// Suggests the shape in which the last literal is another one, so that the elements are as many.
+fn with_extents(found: Diagnostic, function: &Function, data: &Atom, wanted: &[Dim]) -> Diagnostic {
+    let Some((name, dims, _)) = tensor(function, data) else { return found };
+    let elements = Dim::product(dims);
+    let mut prover = Prover::new();
+    let mut vars = Vec::new();
+    dims.iter().chain(wanted).for_each(|dim| dim.visit_vars(&mut |name| vars.push(name.clone())));
+    for name in vars {
+        prover.assume(Claim::new(1, Relation::AtMost, Dim::Var(name)));
+    }
+    for at in (0..wanted.len()).rev().filter(|&at| wanted[at].as_int().is_some()) {
+        let others = wanted.iter().enumerate().filter(|(index, _)| *index != at);
+        let others = Dim::product(others.map(|(_, dim)| dim));
+        let Some(extent) =
+            prover.simplify(&Dim::op(DimOp::FloorDiv, elements.clone(), others)).as_int()
+        else {
+            continue;
+        };
+        let mut fitting = wanted.to_vec();
+        fitting[at] = Dim::Int(extent);
+        let is_equal = Claim::new(Dim::product(&fitting), Relation::Equal, elements.clone());
+        if prover.decide(&is_equal) == Answer::Proved {
+            let dims: Vec<String> = fitting.iter().map(Dim::to_string).collect();
+            let fitting = format!("shape({})", dims.join(", "));
+            return found
+                .with_help(format!("`{fitting}` has as many elements as `{name}`"))
+                .with_possible_fix(fitting);
+        }
     }
     found
 }

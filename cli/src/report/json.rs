@@ -17,6 +17,7 @@ pub(super) fn line(source: &Source, finding: &Finding) -> String {
         "labels": labels(source, finding),
         "notes": finding.notes,
         "help": finding.help,
+        "edit": finding.fix.as_ref().map(edit),
         "suggestion": finding.fix.as_ref().map(|fix| &fix.replacement),
         "fix": finding.fix.as_ref().filter(|fix| fix.applicability == Applicability::Certain).map(fix),
     });
@@ -26,6 +27,13 @@ pub(super) fn line(source: &Source, finding: &Finding) -> String {
         fields.extend(place);
     }
     format!("{object}\n")
+}
+
+/// An edit of the text, and whether a tool may apply it without asking.
+fn edit(edit: &Fix) -> Value {
+    let mut value = fix(edit);
+    value["certain"] = json!(edit.applicability == Applicability::Certain);
+    value
 }
 
 /// An edit of the text: a range of its bytes, and what replaces it.

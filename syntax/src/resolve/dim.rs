@@ -212,6 +212,12 @@ impl DimTable {
         Err(self.undeclared(name, span, quoting))
     }
 
+    /// The one symbolic variable, where there is one.
+    pub(super) fn only_name(&self) -> Option<&str> {
+        let mut names = self.names();
+        names.next().filter(|_| names.next().is_none())
+    }
+
     fn undeclared(&mut self, name: &Name, span: Span, quoting: Quoting) -> Diagnostic {
         let message = format!("symbolic variable `{name}` is not declared");
         let found = Diagnostic::error(codes::UNDECLARED_DIM, span, message);
@@ -227,10 +233,17 @@ impl DimTable {
         } else if !near.is_empty() {
             found.with_label("no variable has this name").with_suggestions(&near)
         } else if self.is_result {
-            found.with_label("no parameter binds it").with_help(format!(
+            let binds = format!(
                 "a parameter binds it: `Tensor((\"{name}\", 4), \"f32\")`; or the body does: \
                  `{name} = sym_var()` and `match_cast(value, Tensor(({name}, 4), \"f32\"))`"
-            ))
+            );
+            let found = found.with_label("no parameter binds it");
+            match self.only_name().map(str::to_owned) {
+                Some(only) => found
+                    .with_help(format!("did you mean `{only}`? Else {binds}"))
+                    .with_possible_fix(only),
+                None => found.with_help(binds),
+            }
         } else {
             let help = format!("declare it: `{name} = sym_var()`");
             found.with_label("used as a dim").with_help(help)

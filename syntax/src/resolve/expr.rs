@@ -64,7 +64,10 @@ impl Resolver<'_> {
     }
 
     fn atoms(&mut self, items: &[AstExpr], builder: &mut Builder) -> Option<Vec<Atom>> {
+        let is_extent = |item: &AstExpr| matches!(item.kind, ExprKind::Int(_));
+        let around = std::mem::replace(&mut self.among_dims, items.iter().any(is_extent));
         let atoms: Vec<_> = items.iter().map(|item| self.atom(item, builder)).collect();
+        self.among_dims = around;
         atoms.into_iter().collect()
     }
 
@@ -136,10 +139,17 @@ impl Resolver<'_> {
         } else {
             format!("; symbolic variables here: {}", suggest::quoted(&dims))
         };
-        found.with_help(format!(
+        let binds = format!(
             "bind it before: `{name} = ...`; a symbolic variable is bound by a parameter, `Tensor((\"{name}\",), ...)`, \
              or by a `match_cast`{seen}"
-        ))
+        );
+        match self.scope.dims.only_name().filter(|_| self.among_dims) {
+            Some(only) => {
+                let help = format!("did you mean the symbolic variable `{only}`? Else {binds}");
+                found.with_help(help).with_possible_fix(only)
+            }
+            None => found.with_help(binds),
+        }
     }
 
     fn annotation(&mut self, expr: &AstExpr) -> Option<Atom> {

@@ -18,7 +18,8 @@ pub(super) fn resolve_function(
     globals: &Globals,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Function> {
-    let mut resolver = Resolver { scope: FunctionScope::new(def, globals), diagnostics };
+    let mut resolver =
+        Resolver { scope: FunctionScope::new(def, globals), diagnostics, among_dims: false };
     let lambda = resolver.lambda(def)?;
     let scope = resolver.scope;
     let (name, dims) = (def.name.name.clone(), scope.dims.into_vars());
@@ -51,6 +52,8 @@ fn is_attr(statement: &Statement) -> bool {
 pub(super) struct Resolver<'a> {
     pub(super) scope: FunctionScope<'a>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
+    /// Whether a tuple or list is read that has extents in it.
+    pub(super) among_dims: bool,
 }
 
 impl Resolver<'_> {
