@@ -10,6 +10,7 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::OUTPUT_NAME;
+use relax_syntax::raise::OPERATOR;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -35,6 +36,8 @@ pub(crate) struct Renderer<'b> {
     /// Variables of inner functions, which those declare.
     declared: BTreeSet<String>,
     body: String,
+    /// The name of the function, which hides an operator of that name.
+    entry: String,
 }
 
 /// The function `entry` with these parameters and results.
@@ -53,6 +56,7 @@ pub(crate) fn function(
         used: BTreeSet::new(),
         declared: BTreeSet::new(),
         body: String::new(),
+        entry: entry.to_owned(),
     };
     let lines = std::mem::take(&mut renderer.builder.lines);
     let params: Vec<String> = inputs.iter().map(|&input| renderer.parameter(input)).collect();
@@ -150,7 +154,8 @@ impl Renderer<'_> {
                 let targets: Vec<String> = targets.iter().map(|&v| self.named(v)).collect();
                 let target = targets.join(", ");
                 let comma = if targets.len() == 1 && operator == "split" { "," } else { "" };
-                format!("{target}{comma} = {operator}({})", args.join(", "))
+                let prefix = if *operator == self.entry { OPERATOR } else { "" };
+                format!("{target}{comma} = {prefix}{operator}({})", args.join(", "))
             }
             Line::Cast { target, from } => {
                 let from = self.value(*from);

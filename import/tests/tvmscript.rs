@@ -246,3 +246,35 @@ fn damaged_text_is_no_panic() {
         }
     });
 }
+
+#[test]
+fn functions_may_have_names_of_operators() {
+    let script = "@I.ir_module
+class Module:
+    @R.function
+    def exp(x: R.Tensor((4,), dtype=\"float32\")) -> R.Tensor((4,), dtype=\"float32\"):
+        with R.dataflow():
+            lv: R.Tensor((4,), dtype=\"float32\") = R.exp(x)
+            gv: R.Tensor((4,), dtype=\"float32\") = R.add(lv, lv)
+            R.output(gv)
+        return gv
+
+    @R.function
+    def main(x: R.Tensor((4,), dtype=\"float32\")) -> R.Tensor((4,), dtype=\"float32\"):
+        cls = Module
+        with R.dataflow():
+            gv: R.Tensor((4,), dtype=\"float32\") = cls.exp(x)
+            R.output(gv)
+        return gv
+";
+    let text = import_tvmscript("hidden.py", script).expect("it is TVM's text");
+    for line in ["= relax.exp(x)", "= add(lv, lv)", "= exp(x)"] {
+        assert!(text.contains(line), "{text}");
+    }
+    let program = Program::load(Source::new("hidden.rx", text.as_str()));
+    assert!(!program.has_errors(), "{:?}", program.diagnostics);
+    let exported = export_tvmscript(&program.module).expect("TVM has words for it");
+    for line in ["= R.exp(x)", "= R.add(lv, lv)", "= cls.exp(x)"] {
+        assert!(exported.contains(line), "{exported}");
+    }
+}

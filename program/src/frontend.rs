@@ -3,7 +3,7 @@
 
 use relax_semantics::check::{Left, Phase, check, codes};
 use relax_semantics::interp::{Interpreter, Observer, Options};
-use relax_semantics::ops::Limits;
+use relax_semantics::ops::{Limits, lookup};
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::Mode;
@@ -11,12 +11,12 @@ use relax_semantics::value::Value;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::diagnostic::{CodeInfo, Diagnostic, Severity};
+use relax_syntax::diagnostic::{CodeInfo, Diagnostic, Part, Severity};
 use relax_syntax::ir::{Definition, Module};
 use relax_syntax::parse::parse_file;
 use relax_syntax::places::locate;
 use relax_syntax::print::print_file;
-use relax_syntax::raise::raise_module;
+use relax_syntax::raise::{OPERATOR, raise_module};
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span::{Source, Span};
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ impl Program {
             diagnostic.code != codes::UNBOUND_DIM || !declared.any(is_reported)
         });
         diagnostics.extend(found);
+        diagnostics.extend(module.definitions.iter().filter_map(hides));
         locate(&source, &file, &mut diagnostics);
         diagnostics.sort_by_key(|diagnostic| diagnostic.primary.span);
         let read = Self { source, module: checked.module, diagnostics, left: checked.obligations };
@@ -89,6 +90,20 @@ impl Program {
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
+}
+
+/// A warning of a function that has the name of an operator.
+fn hides(definition: &Definition) -> Option<Diagnostic> {
+    let Definition::Graph(function) = definition else { return None };
+    let name = &function.name;
+    let row = lookup(name)?;
+    let message = format!("`{name}` is an operator too, which this function hides");
+    let found = Diagnostic::error(codes::HIDDEN_OPERATOR, function.span, message).as_warning();
+    let help =
+        format!("`{OPERATOR}{}` is always the operator; or rename the function", row.short_name());
+    Some(
+        found.at(Part::Callee).with_label("calls of this name are of the function").with_help(help),
+    )
 }
 
 /// Narrows labels of diagnostics on a text to the parts that they are about.

@@ -8,6 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dtype::DType;
 use crate::parse::parse_file;
 use crate::print::print_with_comments;
+use crate::raise::OPERATOR;
 use crate::span::Source;
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ const TAKES_DTYPE: &[&str] = &[
 ];
 
 /// The namespaces whose operators are written without them.
-const IMPLIED: &[&str] = &["nn.", "image."];
+const IMPLIED: &[&str] = &["nn.", "image.", OPERATOR];
 
 /// Formats a file.
 ///

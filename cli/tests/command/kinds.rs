@@ -278,3 +278,19 @@ fn what_is_in_a_file_is_told() {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
+
+#[test]
+fn an_entry_may_have_the_name_of_an_operator() {
+    const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models/tiny.onnx");
+    let folder = Folder::new();
+    let import = ["import", TINY, "--entry", "add", "-o", "m.rx", "--params", "m.safetensors"];
+    assert_eq!(folder.ended(&import).1, Some(0));
+    let program = std::fs::read_to_string(folder.0.path().join("m.rx")).expect("it is written");
+    assert!(program.contains("= relax.add(") && !program.contains("= add("), "{program}");
+    let run = |entry: &str| {
+        let ended = folder.relax(&["run", TINY, "--entry", entry, "--input", "ids=[[1, 2]]"]);
+        (text(&ended.stdout), ended.status.code())
+    };
+    assert_eq!(run("add"), run("main"));
+    assert_eq!(run("add").1, Some(0));
+}

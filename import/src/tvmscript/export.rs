@@ -14,7 +14,7 @@ use relax_syntax::ast::{Argument, Def, Expr, ExprKind, Parameter, Statement, Sta
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Module;
 use relax_syntax::print::print_statement;
-use relax_syntax::raise::raise_module;
+use relax_syntax::raise::{OPERATOR, raise_module};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -429,6 +429,7 @@ impl Export<'_> {
     }
 
     fn operator(&mut self, tree: &Expr, what: &str) -> Turned<Expr> {
+        let what = what.strip_prefix(OPERATOR).unwrap_or(what);
         let Some(row) = lookup(what).filter(|_| !OURS.iter().any(|ours| what.starts_with(ours)))
         else {
             return refuse(tree.span, format!("`{what}`, which TVM does not have"));

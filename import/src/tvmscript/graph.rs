@@ -12,6 +12,7 @@ use relax_syntax::ast::{
     Argument, Def, Expr, ExprKind, Identifier, Parameter, Statement, StatementKind,
 };
 use relax_syntax::print::print_expression;
+use relax_syntax::raise::OPERATOR;
 use std::collections::BTreeSet;
 
 /// Where an annotation stands.
@@ -314,7 +315,8 @@ impl Graph<'_> {
                         || given.keyword.as_ref().is_none_or(has)
                 });
                 let said: Vec<Argument> = said.cloned().collect();
-                Ok(call(operator, self.values(&said)?, span))
+                // Whatever functions the module has. The formatter leaves the prefix out where it can.
+                Ok(call(&format!("{OPERATOR}{operator}"), self.values(&said)?, span))
             }
             _ if what.starts_with("T.") => refuse(span, format!("`{what}` in a function of Relax")),
             _ => Ok(call(self.own_name(what), self.values(arguments(tree))?, span)),

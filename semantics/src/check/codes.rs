@@ -41,7 +41,7 @@ relax_syntax::diagnostic_codes! {
     PHASE_NAME = "RX0308", "an unknown phase",
         "`module_attr(\"phase\", ...)` names one of P0, P1, P2.1, P2.2, P2.3.";
     UNKNOWN_GLOBAL = "RX0309", "a name used as something that it is not",
-        "A tensor program is passed to `call_tir`; on a line of its own it is called in destination-passing style. A graph function does not have the name of an operator.";
+        "A tensor program is passed to `call_tir`; on a line of its own it is called in destination-passing style.";
     EFFECT = "RX0310", "a pure function with an effect",
         "A function with `func_attr(\"purity\", \"pure\")` calls nothing that has an effect. Without this line a function is pure when nothing that it calls has an effect.";
     PATTERN = "RX0311", "a text that is no pattern of operators",
@@ -60,6 +60,8 @@ relax_syntax::diagnostic_codes! {
         "`relax check` neither proves nor refutes that this place meets a demand of P2.1 or later. A size or place is not a dim of the text, the prover gives no answer, or a call does something that is not followed. The interpreter checks memory when the program runs.";
     DIRECTION = "RX0318", "a pass on a module of a later phase",
         "Passes lower a module from phase to phase, and none leads back. The module records a phase after the last one that this pass takes, or after the one that `--to` names. `relax opt --list-passes` shows the phases of each pass. Start from the text of the earlier phase.";
+    HIDDEN_OPERATOR = "RX0319", "a function with the name of an operator",
+        "A call of this name is one of the function of the module, so that a program keeps its meaning when the language gets an operator of that name. `relax.exp(x)` is always a call of the operator `exp`. Give the function another name, or keep it: this is a warning.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

@@ -76,10 +76,6 @@ pub(super) fn check(
         span: function.span,
         in_dataflow: false,
     };
-    if function.lambda.body.is_some() && crate::ops::lookup(&function.name).is_some() {
-        let message = format!("`{}` is the name of an operator", function.name);
-        checker.error(codes::UNKNOWN_GLOBAL, function.span, message);
-    }
     if is_declared(&function.lambda, "pure") && effects.has_effect(&function.name) {
         let message = format!("`{}` is declared pure, and has an effect", function.name);
         checker.error(codes::EFFECT, function.span, message);

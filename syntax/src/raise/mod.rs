@@ -3,9 +3,11 @@
 mod annotation;
 mod expr;
 mod graph;
+mod hidden;
 mod tensor;
 
 pub use annotation::{annotation_expr, dim_expr};
+pub use hidden::OPERATOR;
 pub use tensor::raise_tensor_program;
 
 use crate::Name;
@@ -16,9 +18,10 @@ use crate::span::Span;
 /// The syntax tree of a module: attributes first, then definitions in order.
 #[must_use]
 pub fn raise_module(module: &Module) -> File {
+    let hidden = hidden::Hidden::of(module);
     let mut statements = attr_lines("module_attr", &module.attrs);
     statements.extend(module.definitions.iter().map(|definition| match definition {
-        Definition::Graph(function) => graph::raise_function(function),
+        Definition::Graph(function) => graph::raise_function(&hidden.written(function)),
         Definition::Tensor(program) => {
             statement(StatementKind::Def(Box::new(raise_tensor_program(program))))
         }

@@ -13,6 +13,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::foreign;
 use crate::ir::{Atom, Callee, Expr};
+use crate::raise::OPERATOR;
 use crate::span::Span;
 use crate::suggest;
 use std::sync::Arc;
@@ -349,8 +350,11 @@ impl Resolver<'_> {
         if let Some(Global::Graph) = self.scope.globals.get(name) {
             return Callee::Global(name.clone());
         }
+        // `relax.op.add` is how TVM writes it.
+        let own = name.strip_prefix(OPERATOR).filter(|own| !own.starts_with("op."));
+        let name = own.unwrap_or(name);
         let short = name.strip_prefix("nn.").or_else(|| name.strip_prefix("image."));
-        Callee::Operator(short.map_or_else(|| name.clone(), Name::from))
+        Callee::Operator(Name::from(short.unwrap_or(name)))
     }
 
     fn arguments(&mut self, arguments: &[Argument], builder: &mut Builder) -> Option<Arguments> {
