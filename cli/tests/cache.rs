@@ -277,6 +277,7 @@ fn a_signal_leaves_no_files_and_no_compiler() {
     let Some(folder) = Folder::new() else { return };
     let compiler = folder.path("slow");
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && { echo slow 1; exit; }\n\
+                  case \" $* \" in *\" -dM \"*) exec cc \"$@\";; esac\n\
                   echo half > $TMPDIR/half.s\necho $$ > \"$READY.new\"\nmv \"$READY.new\" \"$READY\"\n\
                   sleep 1000\n";
     fs::write(&compiler, script).expect("it is written");

@@ -1,5 +1,6 @@
 //! `relax tune` and `relax build --tuned`: a table is measured, shown, and an input of a build like the program.
 
+use relax_cpu::hardware;
 use relax_emit::tiles::{Hardware, Isa, Table};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -65,18 +66,38 @@ fn a_table_is_an_input_of_a_build() {
     let wanted = run("p.rx");
     folder.fine(&["build", "p.rx", "--fast", "-o", "plain.rxm"]);
     assert_eq!(run("plain.rxm"), wanted);
-    let mut differing = 0;
+    let own = hardware().isa;
     for isa in Isa::ALL {
         let table = format!("{}.txt", isa.name());
+        if isa != own {
+            let (code, message) = folder.refused(&[&table]);
+            assert_eq!(code, Some(2), "{message}");
+            let [isa, own] = [isa, own].map(Isa::name);
+            let said = format!("of {isa} vectors, code for --cpu native has {own}");
+            assert!(message.contains(&said), "{message}");
+            continue;
+        }
         for file in ["first.rxm", "second.rxm"] {
             folder.fine(&["build", "p.rx", "--fast", "-o", file, "--tuned", &table]);
         }
         assert!(folder.read("first.rxm") == folder.read("second.rxm"), "{table}");
         assert_eq!(run("first.rxm"), wanted);
-        differing += usize::from(folder.read("first.rxm") != folder.read("plain.rxm"));
+        assert!(folder.read("first.rxm") != folder.read("plain.rxm"), "{table}");
     }
-    // The vectors of the machine at hand are those of one table.
-    assert_eq!(differing, 1);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_table_of_another_processor_is_for_its_code() {
+    let folder = Folder::new();
+    let build = |tuned: &[&str], file| {
+        let cpu = ["build", "p.rx", "--cpu", "x86-64-v3", "-o", file];
+        folder.fine(&[&cpu, tuned].concat());
+        folder.read(file)
+    };
+    assert_ne!(build(&[], "plain.rxm"), build(&["--tuned", "avx2.txt"], "tuned.rxm"));
+    let (code, message) = folder.refused(&["avx512.txt", "--cpu", "x86-64-v3"]);
+    assert_eq!(code, Some(2), "{message}");
 }
 
 #[test]

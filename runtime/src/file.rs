@@ -78,6 +78,7 @@ pub struct ModuleFile {
     kernels: usize,
     hosts: Vec<String>,
     metadata: Metadata,
+    target: String,
 }
 
 /// Why bytes are no module that can be run here.
@@ -179,10 +180,10 @@ impl ModuleFile {
     /// When it cannot be read, or is no whole, unchanged module file of this version.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         let mapping = mapped(path)?;
-        let Parts { program, metadata, .. } = Parts::of(&mapping)?;
+        let Parts { program, metadata, target, .. } = Parts::of(&mapping)?;
         let hosts = program.host_functions().into_iter().map(str::to_owned).collect();
         let kernels = program.kernels.len();
-        Ok(Self { mapping, kernels, hosts, metadata })
+        Ok(Self { mapping, kernels, hosts, metadata, target })
     }
 
     /// All of it.
@@ -197,6 +198,12 @@ impl ModuleFile {
     /// When a section does not read.
     pub fn parts(&self) -> Result<Parts<'_>, LoadError> {
         Parts::of(&self.mapping)
+    }
+
+    /// The machines that it is for, as [`crate::check_target`] takes it.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
     }
 
     /// How many kernels it has.

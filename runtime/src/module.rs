@@ -8,7 +8,7 @@ use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Metadata, Program};
 use crate::stop::Stop;
-use crate::target;
+use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
 use crate::value::Value;
 use crate::vm::{Limits, Run};
@@ -107,7 +107,7 @@ impl Module {
         limits: Limits,
         place: impl FnOnce(&[u8]) -> Option<Block>,
     ) -> Result<Self, LoadError> {
-        target::check(&parts.target)?;
+        check_target(&parts.target)?;
         parts.program.validate(parts.data.len() as u64).map_err(LoadError::Invalid)?;
         let kernels: Box<dyn Kernels> = if parts.object.is_empty() {
             Box::new(NoKernels)

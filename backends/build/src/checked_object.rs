@@ -5,6 +5,7 @@ use crate::BuildError;
 use crate::kernel_check::{Budget, Verdict, check};
 use relax_cpu::{Cache, Compiler, Object};
 use relax_emit::{Kernel, Source, Sums};
+use relax_runtime::check_target;
 use relax_runtime::program::KernelCheck as Results;
 use relax_syntax::ir::Module;
 use std::fmt::Write;
@@ -49,10 +50,14 @@ impl Unit<'_> {
     /// The bytes of an object whose kernels agree with the interpreter as far as they were compared.
     pub(crate) fn checked(&self, budget: Budget) -> Result<(Vec<u8>, Results), BuildError> {
         let object = self.object(self.compiler)?;
+        let bytes = object.bytes()?;
+        if let Err(why) = check_target(&self.compiler.target()?.words(&bytes)) {
+            return Ok((bytes, self.unchecked(&format!("it does not run on this machine: {why}"))));
+        }
         let verdicts = self.verdicts(&object, budget)?;
         let miscompiled = self.miscompiled(&verdicts);
         if miscompiled.is_empty() {
-            return Ok((object.bytes()?, self.results(verdicts, miscompiled)));
+            return Ok((bytes, self.results(verdicts, miscompiled)));
         }
         let object = self.object(&self.compiler.with_few_optimizations())?;
         let verdicts = self.verdicts(&object, budget)?;
@@ -62,6 +67,13 @@ impl Unit<'_> {
             return Err(BuildError::Miscompiled { name, compiler, difference });
         }
         Ok((object.bytes()?, self.results(verdicts, miscompiled)))
+    }
+
+    /// The results where no kernel is compared.
+    fn unchecked(&self, why: &str) -> Results {
+        let kernels = self.source.kernels.iter();
+        let unchecked = kernels.map(|kernel| (kernel.name.to_string(), why.to_owned()));
+        Results { unchecked: unchecked.collect(), ..Results::default() }
     }
 
     /// One for each kernel, in their order.

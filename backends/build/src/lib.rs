@@ -16,9 +16,9 @@ use relax_cpu::{Cache, Compiler};
 use relax_emit::{Options, Source, Sums, print_c};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, buffer_elements, kernels, lower_program};
+use relax_runtime::Span;
 use relax_runtime::file::Image;
 use relax_runtime::program::{Numerics, Site, Watched};
-use relax_runtime::{Span, host_target};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_tir::analysis::bit_exact::is_bit_exact;
@@ -57,7 +57,7 @@ pub enum BuildError {
     },
 }
 
-/// A module file for the processor at hand. `options` say what its kernels may do with sums of floats, and how products
+/// A module file for the processor of the compiler. Its target names the extensions that the kernels use. `options` say what its kernels may do with sums of floats, and how products
 /// are cut. The numerics and the results of the kernel check stand in its metadata.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub fn build_cpu<'t>(
             unit.checked(budget).map(|(object, check)| (object, Some(check)))?
         }
     };
-    image.target = host_target();
+    image.target = compiler.target()?.words(&image.object);
     Ok(image)
 }
 

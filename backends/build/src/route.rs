@@ -1,8 +1,7 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs
 //! fused, so that a row is read again while it is in a cache, and given versions where ranges are open. Threads share the loops that are left.
 
-use relax_cpu::hardware;
-use relax_emit::tiles::{Hardware, Plan, Table};
+use relax_emit::tiles::{Hardware, Isa, Plan, Table};
 use relax_lower::constants::{Evaluated, evaluate_constants};
 use relax_lower::passes::{fuse_loops, pack_weights, version_loops};
 use relax_lower::pipeline::FAST;
@@ -17,7 +16,7 @@ use relax_syntax::ir::Module;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-/// A module as the machine runs it on this processor.
+/// A module as the machine runs it on a processor.
 ///
 /// # Errors
 /// The pass that refuses the module.
@@ -29,18 +28,18 @@ pub fn lower_for_cpu(
     lower_with(module, settings, &[&fuse_loops::PASS, &version_loops::PASS], watch)
 }
 
-/// The same where sums of products of f32 are formed in f32, with weights as products of this processor read them, and their
-/// values.
+/// The same where sums of products of f32 are formed in f32, with weights as products read them that have these vectors, and their
+/// values. A table for other vectors is not used.
 ///
 /// # Errors
 /// The pass that refuses the module.
 pub fn lower_packed_for_cpu(
     module: &Module,
     settings: &Settings,
-    tiles: Option<&Table>,
+    (isa, tiles): (Isa, Option<&Table>),
     watch: &mut dyn Watch,
 ) -> Result<Evaluated, Failed> {
-    let settings = Settings { panel: panel(tiles), ..settings.clone() };
+    let settings = Settings { panel: panel(isa, tiles), ..settings.clone() };
     let pass = |module: &Module, passes, watch: &mut dyn Watch| {
         run(module, &Route::Passes(passes), &settings, &mut Prover::new(), watch)
     };
@@ -57,9 +56,8 @@ pub fn lower_packed_for_cpu(
     Ok(Evaluated { module, values })
 }
 
-/// Columns of the panels of products, as they are cut for this processor.
-fn panel(tiles: Option<&Table>) -> Option<NonZeroU32> {
-    let isa = hardware().isa;
+/// Columns of the panels of products, as they are cut for these vectors.
+fn panel(isa: Isa, tiles: Option<&Table>) -> Option<NonZeroU32> {
     let table = tiles.filter(|table| table.hardware.isa == isa).cloned();
     let table = table.unwrap_or_else(|| Table::built_in(Hardware::assumed(isa)));
     u32::try_from(Plan::of(&table).panel()).ok().and_then(NonZeroU32::new)

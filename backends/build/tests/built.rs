@@ -2,7 +2,7 @@
 //! number of rows, bit for bit, as the elements are small integers; and memory of a function with bounds is the same for all shapes.
 
 use relax_build::{KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::{Cache, Compiler, hardware};
 use relax_emit::Sums;
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
@@ -69,7 +69,7 @@ fn lowered(program: &Program, values: &Arc<BTreeMap<Name, Tensor>>) -> (Module, 
     let route = Route::Passes(vec![&bind_params::PASS]);
     let bound = run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched);
     let bound = bound.expect("the values fit");
-    let evaluated = lower_packed_for_cpu(&bound, &settings, None, &mut Unwatched);
+    let evaluated = lower_packed_for_cpu(&bound, &settings, (hardware().isa, None), &mut Unwatched);
     (bound, evaluated.unwrap_or_else(|failed| panic!("{failed:?}")))
 }
 

@@ -5,7 +5,7 @@
 use libtest_mimic::{Arguments, Failed, Trial};
 use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
 use relax_corpus::requirement;
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::{Cache, Compiler, hardware};
 use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::constants::Evaluated;
@@ -192,9 +192,13 @@ fn built(model: &Model) -> Result<(), Failed> {
     // As `relax build --fast` does it.
     let params = Arc::new(model.externals.clone());
     let settings = Settings { params, ..Settings::default() };
-    let Evaluated { module: lowered, values } =
-        lower_packed_for_cpu(&model.program.module, &settings, None, &mut Unwatched)
-            .map_err(|failed| format!("{failed:?}"))?;
+    let Evaluated { module: lowered, values } = lower_packed_for_cpu(
+        &model.program.module,
+        &settings,
+        (hardware().isa, None),
+        &mut Unwatched,
+    )
+    .map_err(|failed| format!("{failed:?}"))?;
     let mut externals = model.externals.clone();
     externals.extend(values);
     let around = Around {

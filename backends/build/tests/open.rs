@@ -1,6 +1,7 @@
 //! Which kernels of the processor watch elements, which check dims in innermost loops, and which models have graphs.
 
 use relax_build::{lower_for_cpu, lower_packed_for_cpu};
+use relax_cpu::hardware;
 use relax_emit::{Sums, print_c};
 use relax_import::{Bytes, Options, import_onnx};
 use relax_lower::maybe_uninit::maybe_uninitialized;
@@ -183,7 +184,12 @@ fn products_of_16_bit_floats_reach_the_tiled_routine() {
         let program = Program::load(Source::new("halves", text));
         assert!(!program.has_errors(), "{:?}", program.diagnostics);
         let module = program.module;
-        let made = lower_packed_for_cpu(&module, &Settings::default(), None, &mut Unwatched);
+        let made = lower_packed_for_cpu(
+            &module,
+            &Settings::default(),
+            (hardware().isa, None),
+            &mut Unwatched,
+        );
         let made = made.unwrap_or_else(|failed| panic!("{failed:?}"));
         let text = print_c(&made.module, &mut Prover::new(), Sums::AnyOrder).text;
         let calls = text.matches("if (rx_product").count();

@@ -1,16 +1,16 @@
 //! The system's C compiler.
 
-use crate::Error;
 use crate::scratch::Running;
+use crate::{Cpu, Error, Target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-/// How kernels are compiled: for this processor, with the rounding that the text says. The flags on math
-/// change no value: they let a vector do what the scalar does.
+/// How kernels are compiled beside the flag of the processor: with the rounding that the text says. The flags on math change no
+/// value: they let a vector do what the scalar does.
 pub const FLAGS: &[&str] = &[
     "-std=gnu11",
     "-O3",
-    "-march=native",
     "-shared",
     "-fPIC",
     "-ffp-contract=off",
@@ -32,9 +32,17 @@ const SAFER: [&str; 2] = ["-O1", "-fno-tree-vectorize"];
 /// A C compiler that was found, and the code that it makes.
 #[derive(Clone, Debug)]
 pub struct Compiler {
+    /// As the user wrote it.
     command: String,
+    /// The program and its first arguments.
+    words: Vec<String>,
     version: String,
     flags: Vec<String>,
+    /// The flag of the processor.
+    processor: String,
+    cpu: Cpu,
+    /// Asked of it when it is needed.
+    target: OnceLock<Target>,
 }
 
 impl Compiler {
@@ -47,13 +55,19 @@ impl Compiler {
         Self::named(named.as_deref().unwrap_or("cc"))
     }
 
-    /// The compiler of this name or path.
+    /// The compiler of this path, or of this name with arguments, quoted as for the shell: `ccache gcc`.
     ///
     /// # Errors
     /// When it cannot be run.
     pub fn named(command: &str) -> Result<Self, Error> {
         let failed = |why: String| Error::NoCompiler { command: command.to_owned(), why };
-        let output = Command::new(command)
+        let words = match Path::new(command).is_file() {
+            true => Some(vec![command.to_owned()]),
+            false => shlex::split(command).filter(|words| !words.is_empty()),
+        };
+        let words = words.ok_or_else(|| failed("a quote has no end".to_owned()))?;
+        let output = Command::new(&words[0])
+            .args(&words[1..])
             .arg("--version")
             .output()
             .map_err(|error| failed(error.to_string()))?;
@@ -63,13 +77,77 @@ impl Compiler {
         let version = String::from_utf8_lossy(&output.stdout);
         let version = version.lines().next().unwrap_or("").to_owned();
         let flags = FLAGS.iter().map(|flag| (*flag).to_owned()).collect();
-        Ok(Self { command: command.to_owned(), version, flags })
+        let cpu = Cpu::Native;
+        let processor = cpu.flag(std::env::consts::ARCH);
+        let command = command.to_owned();
+        Ok(Self { command, words, version, flags, processor, cpu, target: OnceLock::new() })
+    }
+
+    /// For this processor.
+    ///
+    /// # Errors
+    /// When it has no code for it.
+    pub fn for_cpu(mut self, cpu: &Cpu) -> Result<Self, Error> {
+        if self.cpu == *cpu {
+            return Ok(self);
+        }
+        let machine = self.asked(&["-dumpmachine"])?;
+        let architecture = machine.split('-').next().unwrap_or_default();
+        (self.processor, self.cpu) = (cpu.flag(architecture), cpu.clone());
+        self.target = OnceLock::new();
+        if !self.target()?.is_detected() {
+            let why =
+                "which extensions a processor of that architecture has is not known".to_owned();
+            return Err(self.no_code(why));
+        }
+        Ok(self)
+    }
+
+    /// What it compiles for.
+    ///
+    /// # Errors
+    /// When it has no code for the processor.
+    pub fn target(&self) -> Result<&Target, Error> {
+        if let Some(target) = self.target.get() {
+            return Ok(target);
+        }
+        let macros = self.asked(&["-dM", "-E", "-x", "c", "/dev/null"])?;
+        let target = Target::of_macros(&macros);
+        let target =
+            target.ok_or_else(|| self.no_code("the architecture is not known".to_owned()))?;
+        Ok(self.target.get_or_init(|| target))
+    }
+
+    /// What it prints on the standard output.
+    fn asked(&self, arguments: &[&str]) -> Result<String, Error> {
+        let failed = |why| Error::NoCompiler { command: self.command.clone(), why };
+        let mut command = self.program();
+        command.args(self.flags.iter().filter(|flag| *flag != "-shared"));
+        command.arg(&self.processor).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = Running::spawn(&mut command).and_then(Running::wait_with_output);
+        let output = output.map_err(|error| failed(error.to_string()))?;
+        if !output.status.success() {
+            return Err(self.no_code(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn no_code(&self, why: String) -> Error {
+        Error::Processor { command: self.command.clone(), flag: self.processor.clone(), why }
+    }
+
+    fn program(&self) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]);
+        command
     }
 
     /// With one more flag, after the others.
     #[must_use]
     pub fn with_flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.to_owned());
+        self.target = OnceLock::new();
         self
     }
 
@@ -88,8 +166,8 @@ impl Compiler {
     /// Everything but the text that decides which code is made.
     #[must_use]
     pub fn key(&self) -> String {
-        let Self { command, version, flags } = self;
-        format!("{command}\n{version}\n{}\n{}\n", flags.join(" "), processor())
+        let Self { command, version, flags, processor: flag, .. } = self;
+        format!("{command}\n{version}\n{} {flag}\n{}\n", flags.join(" "), processor())
     }
 
     /// A number that tells processors apart, as far as the system does.
@@ -131,8 +209,9 @@ impl Compiler {
         output: &Path,
         more: &[&str],
     ) -> Result<Running, Error> {
-        let mut command = Command::new(&self.command);
-        command.args(&self.flags).arg("-o").arg(output).args(inputs).args(more);
+        let mut command = self.program();
+        command.args(&self.flags).arg(&self.processor).args(&self.target()?.without);
+        command.arg("-o").arg(output).args(inputs).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         if let Some(folder) = output.parent() {
             command.env("TMPDIR", folder);
@@ -171,6 +250,24 @@ fn processor() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_are_quoted_as_for_the_shell() {
+        let compiler = Compiler::named("env 'A=a b' cc -g0").expect("a C compiler");
+        assert_eq!(compiler.words, ["env", "A=a b", "cc", "-g0"]);
+        assert!(compiler.target().is_ok_and(|target| target.is_detected()));
+        for wrong in ["cc 'a", "  "] {
+            assert!(matches!(Compiler::named(wrong), Err(Error::NoCompiler { .. })), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_processor_is_told() {
+        let compiler = Compiler::of_system().expect("a C compiler");
+        let error = compiler.for_cpu(&Cpu::Named("abacus".to_owned()));
+        let error = error.expect_err("there is none of this name").to_string();
+        assert!(error.contains("abacus"), "{error}");
+    }
 
     #[test]
     fn a_missing_compiler_is_told() {

@@ -1,13 +1,15 @@
-//! Floor 5: C text as code of the processor at hand. The system's C compiler makes a shared object of it,
+//! Floor 5: C text as code of the processor at hand, or of another one. The system's C compiler makes a shared object of it,
 //! which is kept in a cache on disk and loaded. What the kernels do is told by the text (`relax-emit`);
 //! here nothing is known of it but the calling convention.
 
 mod cache;
 mod compiler;
 mod hardware;
+mod instructions;
 mod library;
 mod object;
 pub mod scratch;
+mod target;
 mod tuning;
 
 pub use cache::{CLEAN_UP, Cache, Contents, LIMIT, Unusable, Usage, refusal};
@@ -15,6 +17,7 @@ pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
 pub use object::Object;
+pub use target::{Cpu, NoName, Target};
 pub use tuning::{Choices, choices, measure};
 
 use std::path::PathBuf;
@@ -42,6 +45,16 @@ pub enum Error {
         path: PathBuf,
         /// What it printed.
         output: String,
+    },
+    /// It has no code for the processor that is asked for.
+    #[error("the C compiler `{command}` has no code for `{flag}`: {why}")]
+    Processor {
+        /// `$CC`, with its arguments.
+        command: String,
+        /// Names the processor.
+        flag: String,
+        /// What it printed to stderr.
+        why: String,
     },
     /// The cache cannot be read or written.
     #[error("the cache of compiled kernels, {path}: {why}")]

@@ -4,12 +4,13 @@ use super::{ModelArgs, Target};
 use crate::exit::Failure;
 use clap::Args;
 use relax_build::KernelCheck;
+use relax_cpu::Cpu;
 use relax_emit::Sums;
 use std::path::PathBuf;
 
 /// Compile a program into a module file
 ///
-/// The file contains code for the virtual machine, kernels as machine code of this processor, constants, and the
+/// The file contains code for the virtual machine, kernels as machine code, constants, and the
 /// source for messages. `relax run` runs it, and so do programs that embed the runtime. With --params the values of
 /// external constants and of parameters of the entry function go into the file; parameters without a value stay
 /// parameters.
@@ -25,6 +26,10 @@ pub(crate) struct BuildArgs {
     /// The compilation target
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
+    /// The processor of the machine code: `native` is this one; others as `-march` or `-mcpu` of the C compiler takes them,
+    /// such as x86-64-v2, x86-64-v3, x86-64-v4 or znver4
+    #[arg(long, value_name = "NAME", default_value = "native")]
+    pub(crate) cpu: Cpu,
     /// A safetensors file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,

@@ -18,8 +18,8 @@ use crate::terminal::Terminal;
 use relax_build::{
     BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu,
 };
-use relax_cpu::Compiler;
-use relax_emit::tiles::Table;
+use relax_cpu::{Compiler, Cpu};
+use relax_emit::tiles::{Isa, Table};
 use relax_emit::{Options, Sums};
 use relax_lower::certify::Stages;
 use relax_lower::constants::Evaluated;
@@ -60,13 +60,19 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let program = given.program;
     load_externals(&program.module, args.params.as_deref())?;
     let sums = args.numerics.sums();
-    let tiles = table_of(args.tuned.as_ref())?;
+    let compiler = compiler(&args.cpu)?;
+    let tiles = tiles(args, &compiler)?;
     // What is kept has no certificate.
     let kept = match args.certify {
         true => None,
         false => {
             let options = Options { tiles: tiles.as_ref(), ..sums.into() };
-            Kept::of(&program, Parameters::Bound, &options, args.kernel_check.policy())?
+            Kept::of(
+                &program,
+                Parameters::Bound,
+                &options,
+                (&compiler, args.kernel_check.policy()),
+            )?
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
@@ -74,7 +80,9 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let known = known.and_then(|path| ModuleFile::open(&path).ok());
     if let Some(file) = known.filter(|file| !file.calls_host(RUN_OPERATOR)) {
         write_module(&args.output, &mut |to| to.write_all(file.bytes()))?;
-        let size = Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0 };
+        let target = file.target();
+        let size =
+            Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0, target };
         return written(args, &size, file.metadata(), terminal);
     }
     let weights = open(args.params.as_deref())?;
@@ -84,6 +92,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         binds: args.params.is_some(),
         sums,
         tiles,
+        compiler,
         check: args.kernel_check.policy(),
     };
     let made = match made(args, &program, &bound, terminal)? {
@@ -98,7 +107,8 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
-    let tiles = table_of(args.tuned.as_ref())?;
+    let compiler = compiler(&args.cpu)?;
+    let tiles = tiles(args, &compiler)?;
     let sums = args.numerics.sums();
     let Given { program, externals, .. } = model;
     let bound = Bound {
@@ -106,6 +116,7 @@ fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
         binds: true,
         sums,
         tiles,
+        compiler,
         check: args.kernel_check.policy(),
     };
     match made(args, &program, &bound, terminal)? {
@@ -120,11 +131,12 @@ struct Made {
     fallbacks: usize,
 }
 
-/// The size of a module file, for the summary.
-struct Size {
+/// The size of a module file and its machines, for the summary.
+struct Size<'m> {
     bytes: usize,
     kernels: usize,
     fallbacks: usize,
+    target: &'m str,
 }
 
 /// The module file, with a certificate where one is asked for; the inner error is what was shown already.
@@ -169,12 +181,19 @@ fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
         bytes = made.image.write(to)?;
         Ok(())
     })?;
-    let size = Size { bytes, kernels: made.image.program.kernels.len(), fallbacks: made.fallbacks };
-    written(args, &size, &made.image.metadata, terminal)
+    let Made { image, fallbacks } = made;
+    let kernels = image.program.kernels.len();
+    let size = Size { bytes, kernels, fallbacks: *fallbacks, target: &image.target };
+    written(args, &size, &image.metadata, terminal)
 }
 
-fn written(args: &BuildArgs, size: &Size, metadata: &Metadata, terminal: &mut Terminal) -> Outcome {
-    let Size { bytes, kernels, fallbacks } = size;
+fn written(
+    args: &BuildArgs,
+    size: &Size<'_>,
+    metadata: &Metadata,
+    terminal: &mut Terminal,
+) -> Outcome {
+    let Size { bytes, kernels, fallbacks, target } = size;
     let interpreted = match fallbacks {
         0 => String::new(),
         1 => ", 1 call interpreted".to_owned(),
@@ -185,11 +204,15 @@ fn written(args: &BuildArgs, size: &Size, metadata: &Metadata, terminal: &mut Te
     let name = args.output.display();
     let numerics = numerics::words(metadata);
     terminal.note(&format!("{name}: {bytes} bytes, {kernels} kernels, {numerics}{interpreted}"));
+    if !target.is_empty() {
+        terminal.detail(&format!("compiled by `--cpu {}`, runs on: {target}", args.cpu));
+    }
     kernel_check::summary(check, *kernels, terminal)?;
     if terminal.format == Format::Json {
         let mut facts = numerics::object(&name.to_string(), *kernels, metadata);
         facts["bytes"] = json!(bytes);
         facts["interpreted_calls"] = json!(fallbacks);
+        facts["target"] = json!(target);
         terminal.result(&format!("{facts}\n"))?;
     }
     Ok(Exit::Fine)
@@ -205,28 +228,54 @@ pub(super) struct Bound {
     pub(super) sums: Sums,
     /// What was measured of the machine that products are cut for.
     pub(super) tiles: Option<Table>,
+    /// Of the kernels, for a processor.
+    pub(super) compiler: Compiler,
     /// Whether kernels are compared with the interpreter.
     pub(super) check: KernelCheck,
 }
 
-/// The module file of a program for this processor; the inner error is that of a pass.
+/// The C compiler of the system, for this processor.
+pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
+    let compiler = Compiler::of_system().map_err(Failure::missing)?;
+    compiler.for_cpu(cpu).map_err(|error| match error {
+        relax_cpu::Error::Processor { .. } => Failure::usage(format!("--cpu {cpu}: {error}")),
+        other => Failure::missing(other),
+    })
+}
+
+/// The table that products are tiled by, measured with the vectors of the processor that code is for.
+fn tiles(args: &BuildArgs, compiler: &Compiler) -> Result<Option<Table>, Failure> {
+    let Some(table) = table_of(args.tuned.as_ref())? else { return Ok(None) };
+    let isa = compiler.target().map_err(Failure::missing)?.isa();
+    if table.hardware.isa == isa {
+        return Ok(Some(table));
+    }
+    let [wanted, found] = [isa, table.hardware.isa].map(Isa::name);
+    Err(Failure::usage(format!(
+        "--tuned: the table is of {found} vectors, code for --cpu {} has {wanted}: give a table of such a machine, or none",
+        args.cpu
+    )))
+}
+
+/// The module file of a program; the inner error is that of a pass.
 pub(super) fn image(
     program: &Program,
     bound: &Bound,
     watch: &mut dyn Watch,
 ) -> Result<Result<Image, Failed>, Failure> {
-    let (signatures, evaluated) = match lowered(&program.module, bound, watch) {
+    let compiler = &bound.compiler;
+    let isa = compiler.target().map_err(Failure::missing)?.isa();
+    let (signatures, evaluated) = match lowered(&program.module, bound, isa, watch) {
         Ok(modules) => modules,
         Err(failed) => return Ok(Err(failed)),
     };
     let Evaluated { module, values } = evaluated;
     watch.made("phase", &module);
-    let compiler = Compiler::of_system().map_err(Failure::missing)?;
     let externals = of_text(&module, values, &bound.params);
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
     let cache = cache()?;
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let mut image = build_cpu(&module, &around, options, (&compiler, cache), bound.check).map_err(
+    let mut image = build_cpu(&module, &around, options, (compiler, cache), bound.check).map_err(
         |error| match error {
             BuildError::Program(unsupported) => {
                 let (line, _) = program.source.line_column(unsupported.span.start);
@@ -273,6 +322,7 @@ fn of_text(
 fn lowered(
     module: &Module,
     bound: &Bound,
+    isa: Isa,
     watch: &mut dyn Watch,
 ) -> Result<(Module, Evaluated), Failed> {
     let settings = Settings { params: Arc::clone(&bound.params), ..Settings::default() };
@@ -286,7 +336,9 @@ fn lowered(
         module.clone()
     };
     let lowered = match bound.sums {
-        Sums::AnyOrder => lower_packed_for_cpu(&entered, &settings, bound.tiles.as_ref(), watch)?,
+        Sums::AnyOrder => {
+            lower_packed_for_cpu(&entered, &settings, (isa, bound.tiles.as_ref()), watch)?
+        }
         Sums::Exact => {
             let module = lower_for_cpu(&entered, &settings, watch)?;
             Evaluated { module, values: BTreeMap::new() }

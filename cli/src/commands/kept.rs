@@ -35,11 +35,9 @@ impl Kept {
         program: &Program,
         parameters: Parameters,
         options: &Options<'_>,
-        check: KernelCheck,
+        (compiler, check): (&Compiler, KernelCheck),
     ) -> Result<Option<Self>, Failure> {
-        let (Some(producer), Ok(compiler)) = (producer(), Compiler::of_system()) else {
-            return Ok(None);
-        };
+        let Some(producer) = producer() else { return Ok(None) };
         let source = &program.source;
         let key = Key::default()
             .with("made by", producer.as_bytes())

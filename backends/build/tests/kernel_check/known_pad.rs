@@ -77,12 +77,18 @@ fn has_avx2() -> bool {
 
 /// A compiler that changes a value in the text: always, or unless it is told to optimize less.
 fn wrong_compiler(folder: &Path, unless: &str) -> Compiler {
-    let script = format!(
-        "#!/bin/sh\nfor each; do\n  case $each in --version|{unless}) exec cc \"$@\";; *.c) text=$each;; esac\ndone\n\
+    let text = format!(
+        "for each; do\n  case $each in --version|{unless}) exec cc \"$@\";; *.c) text=$each;; esac\ndone\n\
          sed -i 's/rx_i64_of_f64(2.0)/rx_i64_of_f64(3.0)/' \"$text\"\nexec cc \"$@\"\n"
     );
-    let path = folder.join(format!("cc{unless}"));
-    std::fs::write(&path, script).expect("the folder is writable");
+    script(&folder.join(unless), &text)
+}
+
+/// A compiler that is a text for the shell, in a folder of its own.
+pub(super) fn script(folder: &Path, text: &str) -> Compiler {
+    std::fs::create_dir_all(folder).expect("the parent is writable");
+    let path = folder.join("compiler");
+    std::fs::write(&path, format!("#!/bin/sh\n{text}")).expect("the folder is writable");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&path, mode).expect("the file is there");
     Compiler::named(path.to_str().expect("a path of text")).expect("it has a version")

@@ -3,5 +3,6 @@
 mod corpus;
 mod known_pad;
 mod planted;
+mod processors;
 #[path = "../../../cpu/tests/kernels/programs.rs"]
 mod programs;

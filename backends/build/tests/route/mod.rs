@@ -4,7 +4,7 @@ mod expectation;
 
 pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::{Cache, Compiler, hardware};
 use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::{Around, kernels, lower_program};
@@ -67,10 +67,13 @@ pub(super) fn load(
     let lowered = match device {
         _ if recorded == Phase::P23 => Ok(part.clone()),
         Device::Cpu => lower_for_cpu(part, &settings, &mut Unwatched),
-        Device::Fast => lower_packed_for_cpu(part, &settings, None, &mut Unwatched).map(|made| {
-            externals = made.values;
-            made.module
-        }),
+        Device::Fast => {
+            let vectors = (hardware().isa, None);
+            lower_packed_for_cpu(part, &settings, vectors, &mut Unwatched).map(|made| {
+                externals = made.values;
+                made.module
+            })
+        }
         Device::Reference => {
             run(part, &PIPELINE.to(Phase::P23), &settings, &mut Prover::new(), &mut Unwatched)
         }

@@ -15,6 +15,17 @@ static inline rx_matrix rx_from(rx_matrix b, int64_t i, int64_t j) {
 
 typedef int32_t rx_lane_numbers __attribute__((vector_size(RX_LANES * 4)));
 
+/* The lanes of a and b with these numbers. Clang makes one instruction of the loop where the numbers are known. */
+#if defined __clang__
+static inline __attribute__((always_inline)) rx_lanes rx_shuffle(rx_lanes a, rx_lanes b, rx_lane_numbers numbers) {
+    rx_lanes result;
+    for (int l = 0; l < RX_LANES; l++) result[l] = numbers[l] < RX_LANES ? a[numbers[l]] : b[numbers[l] - RX_LANES];
+    return result;
+}
+#else
+#define rx_shuffle __builtin_shuffle
+#endif
+
 /* Exchanges what lies across the diagonal of squares of 2 x `step` lanes. */
 #define RX_EXCHANGE(step)                                                                        \
     if (step < RX_LANES) {                                                                       \
@@ -26,8 +37,8 @@ typedef int32_t rx_lane_numbers __attribute__((vector_size(RX_LANES * 4)));
         for (int i = 0; i < RX_LANES; i++)                                                       \
             if (!(i & step)) {                                                                   \
                 const rx_lanes a = r[i], b = r[i + step];                                        \
-                r[i] = __builtin_shuffle(a, b, first);                                           \
-                r[i + step] = __builtin_shuffle(a, b, second);                                   \
+                r[i] = rx_shuffle(a, b, first);                                                  \
+                r[i + step] = rx_shuffle(a, b, second);                                          \
             }                                                                                    \
     }
 

@@ -1,12 +1,13 @@
 //! A program as `relax diff --backend` runs it: compiled once, called with many arguments.
 
-use super::super::build::{Bound, image};
+use super::super::build::{Bound, compiler, image};
 use super::accelerated;
 use super::compiled::loaded;
 use super::is_built;
 use crate::args::Backend;
 use crate::exit::Failure;
 use relax_build::KernelCheck;
+use relax_cpu::Cpu;
 use relax_emit::Sums;
 use relax_program::frontend::Program;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
@@ -34,7 +35,8 @@ pub(in crate::commands) fn compiled(
         }
         _ => {
             let params = Arc::clone(externals);
-            let bound = Bound { params, binds: false, sums, tiles: None, check };
+            let compiler = compiler(&Cpu::Native)?;
+            let bound = Bound { params, binds: false, sums, tiles: None, compiler, check };
             match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {
                     let module = machine::Module::load_with(&image.to_bytes(), Limits::default());

@@ -1,6 +1,6 @@
 //! Runs on the virtual machine: of a module file, or of a program that is compiled for it.
 
-use super::super::build::{Bound, image};
+use super::super::build::{Bound, compiler, image};
 use super::super::calls::Calls;
 use super::super::constants::{
     Constants, from, load as load_constants, load_externals, of_parameters, open_within,
@@ -14,6 +14,7 @@ use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
+use relax_cpu::{Compiler, Cpu};
 use relax_emit::Sums;
 use relax_program::frontend::{Program, Ran};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
@@ -54,7 +55,8 @@ pub(super) fn prepare_with(
     constants: Constants,
     sums: Sums,
 ) -> Result<Result<Prepared, Failed>, Failure> {
-    let made = match compile(args, program, constants, sums)? {
+    let compiler = compiler(&Cpu::Native)?;
+    let made = match compile(args, program, constants, (sums, compiler))? {
         Ok(made) => made,
         Err(failed) => return Ok(Err(failed)),
     };
@@ -107,7 +109,9 @@ pub(in crate::commands) fn prepare_program(
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
     load_externals(&program.module, path)?;
-    let kept = Kept::of(program, Parameters::Free, &sums.into(), args.kernel_check.policy())?;
+    let compiler = compiler(&Cpu::Native)?;
+    let by = (&compiler, args.kernel_check.policy());
+    let kept = Kept::of(program, Parameters::Free, &sums.into(), by)?;
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let (limits, max_bytes) = (limits(args)?, size("--max-memory", &args.max_memory)?);
     // What is damaged there is made anew.
@@ -119,7 +123,7 @@ pub(in crate::commands) fn prepare_program(
     }
     let weights = open_within(path, max_bytes)?;
     let constants = from(&program.module, function, weights.as_ref())?;
-    let made = match compile(args, program, constants, sums)? {
+    let made = match compile(args, program, constants, (sums, compiler))? {
         Ok(made) => made,
         Err(failed) => return Ok(Err(failed)),
     };
@@ -141,11 +145,12 @@ fn compile(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
-    sums: Sums,
+    (sums, compiler): (Sums, Compiler),
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let check = args.kernel_check.policy();
-    let bound = Bound { params: Arc::new(externals), binds: false, sums, tiles: None, check };
+    let params = Arc::new(externals);
+    let bound = Bound { params, binds: false, sums, tiles: None, compiler, check };
     Ok(image(program, &bound, &mut Unwatched)?.map(|image| Made { image, parameters }))
 }
 
