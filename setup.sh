@@ -6,6 +6,7 @@
 # nvrtc       the CUDA compiler, for Linux on x86_64 (25 MB); no device and no driver needed
 # onnx-tests  the backend tests of ONNX (18 MB)
 # webgpu      a Vulkan driver; installs Mesa's software device where the machine has none
+# compilers   gcc-11, clang-14, clang-16 and clang-19 of Debian 12, for the tests of kernels; installs those that are missing
 #
 # Packages come from PyPI with pinned hashes, are unpacked into .cache/, and are checked again on every run.
 # Exit codes: 0 everything is there, 2 wrong usage or a broken package, 4 the machine lacks something.
@@ -23,8 +24,8 @@ if [ $# -eq 0 ]; then
 fi
 for part; do
     case $part in
-        z3 | minilm | nvrtc | onnx-tests | webgpu) ;;
-        *) fail "there is no part '$part': choose among z3, minilm, nvrtc, onnx-tests and webgpu" ;;
+        z3 | minilm | nvrtc | onnx-tests | webgpu | compilers) ;;
+        *) fail "there is no part '$part': choose among z3, minilm, nvrtc, onnx-tests, webgpu and compilers" ;;
     esac
 done
 for part; do

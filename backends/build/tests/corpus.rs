@@ -10,11 +10,12 @@ use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
+use relax_emit::Sums;
 use relax_program::compare::compare;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
 use relax_syntax::parse::read_source;
-use route::{Device, held, load, perform};
+use route::{Device, LEVELS, held, load, others, perform};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +29,11 @@ const BEYOND_F32: [&str; 2] = ["layer_norm: special", "rms_norm: special"];
 /// Of so many files one is run with sums in f32.
 const FAST: usize = 3;
 
+/// Of so many files one is run with code of another compiler or for another processor.
+const OTHER: usize = 12;
+
 /// How many expectations were held on each device.
-static HELD: Mutex<BTreeMap<Device, usize>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -37,21 +41,41 @@ fn main() {
     let mut devices = vec![(Device::Reference, files.clone())];
     if Device::Cpu.is_here() {
         let fast = Sample::of("programs with sums in f32", FAST).take(files.clone());
-        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, files)]);
+        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, files.clone())]);
+        for at in 0..others().len() {
+            for sums in [Sums::Exact, Sums::AnyOrder] {
+                devices.push((Device::Other(at, sums), of_others(at, sums, &files)));
+            }
+        }
     } else {
         requirement::skip("RELAX_REQUIRE_CC", "no file is run on the cpu without a C compiler");
     }
     let trials = devices.into_iter().flat_map(|(device, files)| {
         files.into_iter().map(move |path| {
-            let name = format!("{device:?}/{}", files::name(&path));
+            let name = format!("{}/{}", name_of(device), files::name(&path));
             Trial::test(name, move || on_stack(path, device))
         })
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     for (device, held) in &*HELD.lock().unwrap_or_else(PoisonError::into_inner) {
-        eprintln!("{device:?}: {held} expectations held on the machine");
+        eprintln!("{device}: {held} expectations held on the machine");
     }
     conclusion.exit();
+}
+
+/// A sample for one compiler and processor; with `RELAX_WHOLE=1` each compiler takes all files, at the levels of processors in turn.
+fn of_others(at: usize, sums: Sums, files: &[PathBuf]) -> Vec<PathBuf> {
+    let sample = Sample::of(&format!("programs by other compilers, {sums:?}"), OTHER);
+    let turn = if sample.is_whole() { LEVELS.len() } else { 1 };
+    let some = files.iter().skip(at % turn).step_by(turn);
+    sample.take(some.cloned()).collect()
+}
+
+fn name_of(device: Device) -> String {
+    match device {
+        Device::Other(at, sums) => format!("{}, {sums:?}", others()[at].0),
+        _ => format!("{device:?}"),
+    }
 }
 
 fn on_stack(path: PathBuf, device: Device) -> Result<(), Failed> {
@@ -74,7 +98,7 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
     let weights = expectations.directives.iter().any(|d| matches!(d.kind, Kind::Params));
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let compare = if device == Device::Fast { near::near } else { compare };
+    let compare = if device.is_exact() { compare } else { near::near };
     let (mut module, mut held_here, mut failures) = (None, 0, Vec::new());
     for (directive, call) in directives {
         // A function that is wrong is not there to be called; weights are not here.
@@ -82,7 +106,7 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
             continue;
         }
         let name = format!("{}: {}", stem(path), call.function);
-        if device == Device::Fast && BEYOND_F32.contains(&&*name) {
+        if !device.is_exact() && BEYOND_F32.contains(&&*name) {
             continue;
         }
         if module.is_none() {
@@ -96,7 +120,7 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
         }
     }
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    *held.entry(device).or_default() += held_here;
+    *held.entry(name_of(device)).or_default() += held_here;
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
 }
 

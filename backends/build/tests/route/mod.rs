@@ -1,10 +1,12 @@
 //! From a program to a loaded module, a call of which is held against an expectation.
 
+mod compilers;
 mod expectation;
 
+pub(super) use compilers::{LEVELS, others};
 pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
-use relax_cpu::{Cache, Compiler, hardware};
+use relax_cpu::{Cache, Compiler};
 use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::{Around, kernels, lower_program};
@@ -22,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// What runs kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Device {
     /// The interpreter of tensor programs.
     Reference,
@@ -30,6 +32,8 @@ pub(super) enum Device {
     Cpu,
     /// The same, as `relax build --fast` does it.
     Fast,
+    /// The processor, with reassociation or without, by one of [`others`].
+    Other(usize, Sums),
 }
 
 /// The compiler of this system, and a cache that ends with the tests. What is tested is the code, not how
@@ -40,18 +44,35 @@ fn compiler() -> Option<&'static (Compiler, Cache)> {
     let found = FOUND.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder for the cache");
         let cache = Cache::at(folder.keep());
-        Compiler::of_system().ok().map(|compiler| {
-            let compiler = compiler.with_flag("-O1").with_flag("-DRX_GRAIN=1");
-            (compiler.with_flag("-DRX_PAST=-1").with_flag("-DRX_STRETCH=16"), cache)
-        })
+        Compiler::of_system().ok().map(|compiler| (in_parts(compiler.with_flag("-O1")), cache))
     });
     found.as_ref()
+}
+
+fn in_parts(compiler: Compiler) -> Compiler {
+    let defined = ["-DRX_GRAIN=1", "-DRX_PAST=-1", "-DRX_STRETCH=16"];
+    defined.iter().fold(compiler, |compiler, flag| compiler.with_flag(flag))
 }
 
 impl Device {
     /// Whether it can be used here.
     pub(super) fn is_here(self) -> bool {
         self == Device::Reference || compiler().is_some()
+    }
+
+    /// Whether sums have the interpreter's bits.
+    pub(super) fn is_exact(self) -> bool {
+        !matches!(self, Device::Fast | Device::Other(_, Sums::AnyOrder))
+    }
+
+    /// Optimized as `relax build` does it where it is another compiler than that of all tests.
+    fn compiler(self) -> Result<(Compiler, Cache), String> {
+        let (own, cache) = compiler().ok_or("there is no C compiler")?;
+        let compiler = match self {
+            Device::Other(at, _) => in_parts(others()[at].1.clone()),
+            _ => own.clone(),
+        };
+        Ok((compiler, cache.clone()))
     }
 }
 
@@ -66,9 +87,12 @@ pub(super) fn load(
     let mut externals = BTreeMap::new();
     let lowered = match device {
         _ if recorded == Phase::P23 => Ok(part.clone()),
-        Device::Cpu => lower_for_cpu(part, &settings, &mut Unwatched),
-        Device::Fast => {
-            let vectors = (hardware().isa, None);
+        Device::Cpu | Device::Other(_, Sums::Exact) => {
+            lower_for_cpu(part, &settings, &mut Unwatched)
+        }
+        Device::Fast | Device::Other(_, Sums::AnyOrder) => {
+            let isa = device.compiler()?.0.target().map_err(|error| error.to_string())?.isa();
+            let vectors = (isa, None);
             lower_packed_for_cpu(part, &settings, vectors, &mut Unwatched).map(|made| {
                 externals = made.values;
                 made.module
@@ -88,9 +112,9 @@ pub(super) fn load(
             let kernels = ReferenceKernels::new(kernels(&lowered), limits.clone())?;
             machine::Module::new(read_back(&image)?, Box::new(kernels))
         }
-        Device::Cpu | Device::Fast => {
-            let sums = if device == Device::Fast { Sums::AnyOrder } else { Sums::Exact };
-            let (compiler, cache) = compiler().ok_or("there is no C compiler")?;
+        Device::Cpu | Device::Fast | Device::Other(..) => {
+            let sums = if device.is_exact() { Sums::Exact } else { Sums::AnyOrder };
+            let (compiler, cache) = &device.compiler()?;
             // Every expectation is compared with the interpreter's value.
             let image = build_cpu(&lowered, &around, sums, (compiler, cache), KernelCheck::Off);
             let image = image.map_err(|error| match error {
