@@ -88,12 +88,16 @@ impl Cache {
         if let Some(object) = self.find(&name, &whole) {
             return Ok(object);
         }
-        folder::make(&self.folder).map_err(|error| failed(&self.folder, &error))?;
+        self.make_folder()?;
         let object = self.make(&name, &whole, parts, compiler)?;
         let room = sweep(&self.folder, Orphans::Old)
             .and_then(|()| Entries::of(&self.folder)?.evict(self.limit, &name));
         room.map_err(|error| failed(&self.folder, &error))?;
         Ok(object)
+    }
+
+    pub(crate) fn make_folder(&self) -> Result<(), Error> {
+        folder::make(&self.folder).map_err(|error| failed(&self.folder, &error))
     }
 
     /// The entry of this name, if it is about this text and its object is the one that was made of it.

@@ -1,7 +1,8 @@
 //! The system's C compiler.
 
+use crate::probe::probe;
 use crate::scratch::Running;
-use crate::{Cpu, Error, Target};
+use crate::{Cache, Cpu, Error, Findings, Target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -43,6 +44,8 @@ pub struct Compiler {
     cpu: Cpu,
     /// Asked of it when it is needed.
     target: OnceLock<Target>,
+    /// Of the probes, where it was probed.
+    findings: Option<Findings>,
 }
 
 impl Compiler {
@@ -80,7 +83,8 @@ impl Compiler {
         let cpu = Cpu::Native;
         let processor = cpu.flag(std::env::consts::ARCH);
         let command = command.to_owned();
-        Ok(Self { command, words, version, flags, processor, cpu, target: OnceLock::new() })
+        let (target, findings) = (OnceLock::new(), None);
+        Ok(Self { command, words, version, flags, processor, cpu, target, findings })
     }
 
     /// For this processor.
@@ -149,6 +153,43 @@ impl Compiler {
         self.flags.push(flag.to_owned());
         self.target = OnceLock::new();
         self
+    }
+
+    /// With the flags with which it makes right code of all probes: programs that are known to be miscompiled. They are compiled
+    /// and run when a cache is used with this compiler for the first time.
+    ///
+    /// # Errors
+    /// When there are no such flags; when the cache cannot be written.
+    pub fn probed(self, cache: &Cache) -> Result<Self, Error> {
+        let findings = probe(&self, cache)?;
+        let compiler = findings.flags().fold(self, Self::with_flag);
+        Ok(Self { findings: Some(findings), ..compiler })
+    }
+
+    /// What the probes found; `None` where it was not probed.
+    #[must_use]
+    pub fn findings(&self) -> Option<&Findings> {
+        self.findings.as_ref()
+    }
+
+    /// As the user wrote it.
+    #[must_use]
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// The processor that it was asked to compile for.
+    pub(crate) fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
+    /// An executable of a C file, by the flags of kernels.
+    pub(crate) fn executable(&self, text: &Path, program: &Path) -> Result<(), Error> {
+        let own = Self {
+            flags: self.flags.iter().filter(|flag| *flag != "-shared").cloned().collect(),
+            ..self.clone()
+        };
+        own.ended(text, own.started(text, &[text], program, &["-lm"])?)
     }
 
     /// The first line of `--version`.

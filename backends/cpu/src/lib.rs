@@ -8,6 +8,7 @@ mod hardware;
 mod instructions;
 mod library;
 mod object;
+mod probe;
 pub mod scratch;
 mod target;
 mod tuning;
@@ -17,6 +18,7 @@ pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
 pub use object::Object;
+pub use probe::Findings;
 pub use target::{Cpu, NoName, Target};
 pub use tuning::{Choices, choices, measure};
 
@@ -55,6 +57,18 @@ pub enum Error {
         flag: String,
         /// What it printed to stderr.
         why: String,
+    },
+    /// It makes wrong code.
+    #[error(
+        "the C compiler `{command}` ({version}) makes wrong code of the probes {probes}, also with fewer optimizations: name another one in the environment variable CC"
+    )]
+    Miscompiles {
+        /// `$CC`, with its arguments.
+        command: String,
+        /// The first line of `--version`.
+        version: String,
+        /// The names of the probes.
+        probes: String,
     },
     /// The cache cannot be read or written.
     #[error("the cache of compiled kernels, {path}: {why}")]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Age from which a temporary file of a process that is not found is swept. Processes of another container that share
 /// the folder are not found either; no compilation takes as long.
@@ -104,6 +104,20 @@ impl Running {
         let id = child.id();
         live.compilers.insert(id);
         Ok(Self { child, id })
+    }
+
+    /// The output of a process that prints little; `None` for one that runs longer, which is ended.
+    pub(crate) fn wait_within(mut self, longest: Duration) -> io::Result<Option<Output>> {
+        let start = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if start.elapsed() > longest {
+                kill(self.id);
+                self.wait_with_output()?;
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.wait_with_output().map(Some)
     }
 
     pub(crate) fn wait_with_output(self) -> io::Result<Output> {

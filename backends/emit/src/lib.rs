@@ -50,6 +50,7 @@ pub use checks::Checks;
 pub use cuda::{CudaKernel, CudaSource, print_cuda};
 pub use expressions::symbol;
 pub use innermost::Innermost;
+pub use prelude::prelude;
 
 use prelude::Uses;
 use relax_semantics::tir::ranges::assume_declared;

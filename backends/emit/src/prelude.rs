@@ -48,6 +48,12 @@ pub(crate) fn text(uses: Uses) -> String {
     PARTS.iter().copied().chain(rows).collect::<Vec<&str>>().join("\n")
 }
 
+/// The prelude of a text without rows and products.
+#[must_use]
+pub fn prelude() -> String {
+    text(Uses::default())
+}
+
 /// What follows it where some kernel has a product of matrices, cut as a table of times says.
 pub(crate) fn products(table: Option<&Table>) -> String {
     let parts =

@@ -61,6 +61,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     load_externals(&program.module, args.params.as_deref())?;
     let sums = args.numerics.sums();
     let compiler = compiler(&args.cpu)?;
+    show_compiler(&compiler, terminal);
     let tiles = tiles(args, &compiler)?;
     // What is kept has no certificate.
     let kept = match args.certify {
@@ -108,6 +109,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
     let compiler = compiler(&args.cpu)?;
+    show_compiler(&compiler, terminal);
     let tiles = tiles(args, &compiler)?;
     let sums = args.numerics.sums();
     let Given { program, externals, .. } = model;
@@ -234,13 +236,24 @@ pub(super) struct Bound {
     pub(super) check: KernelCheck,
 }
 
-/// The C compiler of the system, for this processor.
+/// The C compiler of the system, for this processor, with the flags that its probes ask for.
 pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
     let compiler = Compiler::of_system().map_err(Failure::missing)?;
-    compiler.for_cpu(cpu).map_err(|error| match error {
+    let compiler = compiler.for_cpu(cpu).map_err(|error| match error {
         relax_cpu::Error::Processor { .. } => Failure::usage(format!("--cpu {cpu}: {error}")),
         other => Failure::missing(other),
-    })
+    })?;
+    compiler.probed(cache()?).map_err(Failure::missing)
+}
+
+/// Says on demand which compiler there is, and what its probes found.
+fn show_compiler(compiler: &Compiler, terminal: &mut Terminal) {
+    let findings = compiler.findings().map(|findings| format!("; {findings}")).unwrap_or_default();
+    terminal.detail(&format!(
+        "C compiler: `{}`, {}{findings}",
+        compiler.command(),
+        compiler.version()
+    ));
 }
 
 /// The table that products are tiled by, measured with the vectors of the processor that code is for.

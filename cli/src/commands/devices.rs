@@ -1,16 +1,15 @@
 //! `relax devices`: what `--backend` can run kernels on, on this machine.
 
+use super::cache::cache;
 use crate::args::Format;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
+use relax_cpu::Compiler;
 use serde_json::json;
 
 pub(super) fn devices(terminal: &mut Terminal) -> Outcome {
     found("interp", "the reference interpreter", terminal)?;
-    match relax_cpu::Compiler::of_system() {
-        Ok(_) => found("cpu", "this processor, through the system's C compiler", terminal)?,
-        Err(error) => missing("cpu", &error.to_string(), terminal)?,
-    }
+    cpu(terminal)?;
     cuda(terminal)?;
     wgpu(terminal)?;
     Ok(Exit::Fine)
@@ -32,6 +31,19 @@ fn missing(backend: &str, why: &str, terminal: &mut Terminal) -> Result<(), Fail
         )?,
     }
     Ok(())
+}
+
+fn cpu(terminal: &mut Terminal) -> Result<(), Failure> {
+    let cache = cache()?;
+    match Compiler::of_system().and_then(|compiler| compiler.probed(cache)) {
+        Ok(compiler) => {
+            let (command, version) = (compiler.command(), compiler.version());
+            let findings = compiler.findings().map(ToString::to_string).unwrap_or_default();
+            let name = format!("this processor, through `{command}` ({version}); {findings}");
+            found("cpu", &name, terminal)
+        }
+        Err(error) => missing("cpu", &error.to_string(), terminal),
+    }
 }
 
 #[cfg(feature = "cuda")]

@@ -126,6 +126,6 @@ impl Cache {
                 sweep(&folder, Orphans::All)?;
             }
         }
-        Ok(())
+        self.clear_findings()
     }
 }

@@ -5,6 +5,7 @@ mod corpus;
 mod filled;
 mod functions;
 mod native;
+mod probes;
 mod products;
 mod programs;
 mod tiles;
