@@ -148,13 +148,13 @@ fn values_of_flags_are_suggested() {
         (&["run", "-", "--backend", "interpr"], "interp"),
         (&["check", "-", "--format", "jsn"], "json"),
     ] {
-        let ended = relax(flags, b"def main(x: Object):\n    return x\n");
+        let ended = relax(flags, b"def main():\n    return shape(1, 2)\n");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         let tip = format!("tip: a similar value exists: '{value}'");
         assert_eq!((ended.status.code(), said.contains(&tip)), (Some(2), true), "{said}");
         let place = flags.len() - 1;
         let mended = [&flags[..place], &[value]].concat();
-        let ended = relax(&mended, b"def main(x: Object):\n    return x\n");
+        let ended = relax(&mended, b"def main():\n    return shape(1, 2)\n");
         assert_ne!(ended.status.code(), Some(2), "{mended:?} {ended:?}");
     }
 }

@@ -62,11 +62,11 @@ impl Writer<'_> {
         for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
             let name = &self.function.var(binding.var).name;
             match &mut binding.expr {
-                Expr::Call { callee: Callee::Operator(operator), .. } => {
-                    if self.is_hidden(operator, name == "_") {
-                        *operator = Name::from(format!("{OPERATOR}{operator}"));
-                        self.changes = true;
-                    }
+                Expr::Call { callee: Callee::Operator(operator), .. }
+                    if self.is_hidden(operator, name == "_") =>
+                {
+                    *operator = Name::from(format!("{OPERATOR}{operator}"));
+                    self.changes = true;
                 }
                 Expr::If { then, otherwise, .. } => {
                     for branch in [then, otherwise] {
