@@ -407,9 +407,11 @@ pub(crate) enum MemoryFormat {
 ///
 /// Without --against, compares the program with its printed form parsed again, bit for bit, or the interpreter with what
 /// `relax build` makes for a --backend, within the bound on rounding errors. A module file is compared with the
-/// interpreter on the source in it, with the numerics that it was built with. With --against, floats are compared within
-/// the tolerance of their dtype. Constants `param(...)` get random values where --params has none. A difference is shown
-/// with small dims, the first binding that differs and commands that run it again. The exit code is 1 for a difference,
+/// interpreter on the source in it, with the numerics that it was built with. With --against, floats of two programs are
+/// compared within the tolerance of their dtype; of a program and a module file the program is interpreted; of two module
+/// files each is compared with the source in the first. Constants `param(...)` get random values where --params has none. A
+/// difference is shown with small dims, the first binding that differs and commands that run it again. The exit code is 1
+/// for a difference,
 /// and 5 when no values were compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {

@@ -62,6 +62,11 @@ impl Checker<'_> {
             let span = self.span;
             if std::mem::take(&mut is_first) {
                 diagnostic = diagnostic.at(part).with_label(label);
+                if let Some(axis) = self.axis_within(row, at, atom, passed) {
+                    diagnostic = diagnostic
+                        .with_help(format!("did you mean `{axis}`?"))
+                        .with_possible_fix(axis.to_string());
+                }
             } else {
                 diagnostic = diagnostic.with_part(span, part, label);
             }
@@ -79,13 +84,11 @@ impl Checker<'_> {
         passed: Passed<'_>,
     ) -> String {
         let param = &row.params[at];
-        if param.name == "axis" && matches!(atom, Atom::Dim(_)) {
-            let first = passed.of(row, 0).map(|(atom, _)| self.atom(atom));
-            let rank =
-                first.as_ref().and_then(Annotation::as_tensor).and_then(|t| t.extents.rank());
-            if let Some(rank @ 1..) = rank {
-                return format!("valid are -{rank} to {}", rank - 1);
-            }
+        if param.name == "axis"
+            && matches!(atom, Atom::Dim(_))
+            && let Some(rank @ 1..) = self.rank_of_first(row, passed)
+        {
+            return format!("valid are -{rank} to {}", rank - 1);
         }
         match self.atom(atom) {
             Annotation::Tensor(tensor) => match (&tensor.extents, tensor.dtype) {
@@ -98,6 +101,25 @@ impl Checker<'_> {
             Annotation::Object => format!("passed as `{}`", param.name),
             other => format!("{} is `{other}`", self.called(atom)),
         }
+    }
+
+    fn rank_of_first(&mut self, row: &'static Operator, passed: Passed<'_>) -> Option<usize> {
+        let first = passed.of(row, 0).map(|(atom, _)| self.atom(atom))?;
+        first.as_tensor()?.extents.rank()
+    }
+
+    /// The nearest valid value of an axis that is out of range.
+    fn axis_within(
+        &mut self,
+        row: &'static Operator,
+        at: usize,
+        atom: &Atom,
+        passed: Passed<'_>,
+    ) -> Option<i64> {
+        let Atom::Dim(Dim::Int(axis)) = atom else { return None };
+        let rank = i64::try_from(self.rank_of_first(row, passed)?).ok()?;
+        let is_wrong = row.params[at].name == "axis" && !(-rank..rank).contains(axis) && rank > 0;
+        is_wrong.then(|| (*axis).clamp(-rank, rank - 1))
     }
 
     /// A variable by the name that the text gives it.

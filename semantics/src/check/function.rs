@@ -7,11 +7,13 @@ use super::signature::own_signature;
 use super::{Cast, Left, codes};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, OWN, TensorType};
-use relax_syntax::diagnostic::{Diagnostic, Part};
+use relax_syntax::diagnostic::{Applicability, Diagnostic, Fix, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts};
 use relax_syntax::ir::{Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::print::print_expression;
+use relax_syntax::raise::{Site, annotation_expr};
 use relax_syntax::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,6 +159,7 @@ impl Checker<'_> {
                     .at(Part::Returned)
                     .with_label(format!("this is `{deduced}`"))
                     .with_part(span, Part::Result, format!("declared is `{declared}`"));
+                let diagnostic = self.with_result(diagnostic, &deduced);
                 self.report_misfit(diagnostic, &misfit);
                 declared.clone()
             }
@@ -165,6 +168,21 @@ impl Checker<'_> {
                 declared.clone()
             }
         }
+    }
+
+    /// Suggests to declare the result that was deduced, where a signature can say it.
+    fn with_result(&self, diagnostic: Diagnostic, deduced: &Annotation) -> Diagnostic {
+        if of_signature(self.function, deduced) != *deduced {
+            return diagnostic;
+        }
+        let replacement = print_expression(&annotation_expr(deduced, Site::Signature));
+        let help = format!("declare what is returned: `{replacement}`");
+        diagnostic.with_help(help).with_edit(Fix {
+            span: self.span,
+            part: Part::Result,
+            replacement,
+            applicability: Applicability::Possible,
+        })
     }
 
     /// Notes a check that run time makes.
