@@ -104,7 +104,7 @@ impl Log {
             result["relatedLocations"] = json!(related);
         }
         let certain = |fix: &&Fix| fix.applicability == Applicability::Certain;
-        if let Some(fix) = finding.fix.as_ref().filter(certain) {
+        if let Some(fix) = finding.fix.as_ref().filter(certain).filter(|_| is_of_file(source)) {
             result["fixes"] = json!([edit(source, fix, finding.help.as_deref())]);
         }
         self.results.push(result);
@@ -130,7 +130,7 @@ impl Log {
         let level = if level(finding) == "warning" { "warning" } else { "error" };
         let mut properties = vec![format!("file={}", property(&source.name))];
         let primary = finding.primary.as_ref().filter(|label| !label.span.is_synthetic());
-        if let Some(label) = primary {
+        if let Some(label) = primary.filter(|_| is_of_file(source)) {
             let (line, column) = source.line_column(label.span.start);
             let (end_line, end_column) = source.line_column(label.span.end.max(label.span.start));
             properties.push(format!("line={line},endLine={end_line}"));
@@ -145,6 +145,11 @@ impl Log {
         let (properties, message) = (properties.join(","), data(&message(finding)));
         let _ = writeln!(self.annotations, "::{level} {properties}::{message}");
     }
+}
+
+/// Whether places are in the file of that name: those of a model are in the text that was made of it.
+fn is_of_file(source: &Source) -> bool {
+    !source.name.ends_with(".onnx")
 }
 
 fn level(finding: &Finding) -> &'static str {
@@ -165,7 +170,7 @@ fn message(finding: &Finding) -> String {
 
 fn location(source: &Source, span: Option<Span>, text: Option<&str>) -> Value {
     let mut place = json!({ "artifactLocation": { "uri": uri(&source.name) } });
-    if let Some(span) = span.filter(|span| !span.is_synthetic()) {
+    if let Some(span) = span.filter(|span| !span.is_synthetic() && is_of_file(source)) {
         place["region"] = region(source, span);
     }
     let mut location = json!({ "physicalLocation": place });
@@ -221,6 +226,32 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use relax_syntax::diagnostic::{Label, Part};
+
+    #[test]
+    fn places_of_a_model_are_none_of_its_file() {
+        let label = Label { span: Span::new(0, 3), part: Part::Whole, text: "here".to_owned() };
+        let finding = Finding {
+            severity: "warning",
+            code: "RX0501".to_owned(),
+            message: "it fails".to_owned(),
+            primary: Some(label),
+            secondary: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+            fix: None,
+        };
+        for (name, is_there) in [("m.rx", true), ("m.onnx", false)] {
+            let source = Source::new(name, "def main");
+            for reader in [Reader::Sarif, Reader::Github] {
+                let mut log = Log::new(reader);
+                log.add(&source, &finding);
+                let text = log.text();
+                assert!(text.contains(name) && text.contains("it fails"), "{text}");
+                assert_eq!(text.contains("region") || text.contains("line="), is_there, "{text}");
+            }
+        }
+    }
 
     #[test]
     fn names_are_escaped() {
