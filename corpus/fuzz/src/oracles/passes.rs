@@ -5,7 +5,7 @@
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use crate::times::Work;
-use relax_lower::pipeline::PIPELINE;
+use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_program::frontend::print_and_parse;
 use relax_rewrite::pass::{Exactness, Pass, Settings, Target};
 use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
@@ -35,6 +35,7 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,to_mixed_precision",
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
      eliminate_dead_code,narrow_sums",
+    "lift_lambdas,normalize,widen_halves,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir",
 ];
 /// One program in so many is held after every pass.
 const CLOSELY: u64 = 8;
@@ -63,6 +64,12 @@ pub(super) fn down(target: Target) -> Way {
     Way { route: PIPELINE.to(Phase::P23), settings, command }
 }
 
+/// The same as `relax build` goes it, where float sums may be formed in any order and sums of f32 in f32.
+pub(super) fn down_freely() -> Way {
+    let command = "opt FILE --to P2.3 --verify -o OUT.rx".to_owned();
+    Way { route: FAST.to(Phase::P23), settings: Settings::default(), command }
+}
+
 fn by_name(list: &str) -> Option<Way> {
     let route = PIPELINE.named(list).ok()?;
     let command = format!("opt FILE --passes {} --verify", list.replace(' ', ""));
@@ -71,8 +78,12 @@ fn by_name(list: &str) -> Option<Way> {
 
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     // Every program goes down; each also takes one of the other ways.
-    let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 1);
-    let other = NAMED.get(other).map_or_else(|| Some(down(Target::Cuda)), |list| by_name(list));
+    let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 2);
+    let other = match NAMED.get(other) {
+        Some(list) => by_name(list),
+        None if other == NAMED.len() => Some(down(Target::Cuda)),
+        None => Some(down_freely()),
+    };
     let mut held = Held { case, statistics, remembered: Remembered::default() };
     for way in [Some(down(Target::Cpu)), other].into_iter().flatten() {
         if case.seed.is_multiple_of(CLOSELY) {
