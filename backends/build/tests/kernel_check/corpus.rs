@@ -16,14 +16,14 @@ const CHUNK: usize = 80;
 const STRIDE: usize = 12;
 
 #[derive(Debug, Default)]
-struct Tally {
-    agree: usize,
-    cases: usize,
+pub(super) struct Tally {
+    pub(super) agree: usize,
+    pub(super) cases: usize,
     /// How many, by reason.
-    unchecked: BTreeMap<String, usize>,
+    pub(super) unchecked: BTreeMap<String, usize>,
     /// Names, with reasons.
     names: Vec<String>,
-    differ: Vec<String>,
+    pub(super) differ: Vec<String>,
     checking: Duration,
 }
 
@@ -31,16 +31,15 @@ fn sample() -> Vec<TensorProgram> {
     Sample::of("kernels that are checked", STRIDE).take(programs()).collect()
 }
 
-fn check_all(programs: &[TensorProgram], sums: Sums) -> Tally {
+pub(super) fn check_all(programs: &[TensorProgram], sums: Sums, compiler: &Compiler) -> Tally {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
-    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
     let mut tally = Tally::default();
     for chunk in programs.chunks(CHUNK) {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
         let module = Module { definitions, ..Module::default() };
         let source = print_c(&module, &mut Prover::new(), sums);
-        let library = relax_cpu::build(&source.text, source.parts, &compiler, &cache);
+        let library = relax_cpu::build(&source.text, source.parts, compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
         let start = Instant::now();
         for kernel in &source.kernels {
@@ -66,7 +65,8 @@ fn check_all(programs: &[TensorProgram], sums: Sums) -> Tally {
 
 fn no_false_alarm(sums: Sums) {
     let programs = sample();
-    let tally = check_all(&programs, sums);
+    let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O2");
+    let tally = check_all(&programs, sums, &compiler);
     let unchecked: usize = tally.unchecked.values().sum();
     eprintln!(
         "{sums:?}: {} agree in {} cases, {unchecked} unchecked: {:?}; {:?}",

@@ -36,7 +36,8 @@ pub(super) fn programs() -> Vec<TensorProgram> {
     found
 }
 
-fn take(module: &Module, seen: &mut BTreeSet<String>, found: &mut Vec<TensorProgram>) {
+/// Those of a module that are not seen yet but for places in the text.
+pub(super) fn take(module: &Module, seen: &mut BTreeSet<String>, found: &mut Vec<TensorProgram>) {
     for definition in &module.definitions {
         if let Definition::Tensor(program) = definition
             && seen.insert(format!("{:?}", placeless(program)))
