@@ -29,6 +29,8 @@ typedef struct rx_threads {
 /* Tensors in the order of the parameters that are buffers, integers in that of the others. Gives 0 when it is done,
  * k > 0 when it stopped at entry k - 1 of the kernel's table of sites. `threads` may be null: then there is one. The result
  * does not depend on it. */
+/* An object may also offer `int64_t *relax_notes(void)`: an array of 8 elements of the calling thread, where a kernel or a part of it notes the
+ * values for the message of the site before it gives k. */
 typedef int32_t (*rx_kernel)(const rx_tensor *tensors, const int64_t *ints, const rx_threads *threads);
 
 #ifdef __cplusplus

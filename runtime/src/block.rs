@@ -44,7 +44,12 @@ enum Origin {
     /// Pages of the system.
     Pages(#[expect(dead_code, reason = "it holds the pages")] MmapMut),
     File(#[expect(dead_code, reason = "it holds the file")] Arc<Mapping>),
+    /// Memory of whoever embeds the runtime.
+    Lent(#[expect(dead_code, reason = "it ends the loan")] Loan),
 }
+
+/// Ends a loan of memory when it is dropped.
+pub(crate) type Loan = Box<dyn std::any::Any + Send + Sync>;
 
 // SAFETY: a `Raw` owns its bytes, as a `Box<[u8]>` does, or shares those of a file, which nobody writes to.
 unsafe impl Send for Raw {}
@@ -138,6 +143,24 @@ impl Block {
         let (capacity, length) = (bytes.len(), bytes.len());
         let raw = fits.then(|| Raw { data, capacity, of: Origin::File(Arc::clone(file)) })?;
         Some(Block { raw: Some(raw), bytes: length, pool: None })
+    }
+
+    /// A block of memory that is lent until the loan is dropped. `None` where it does not begin at a multiple of `alignment`.
+    ///
+    /// # Safety
+    /// There are so many initialized bytes, which stay and which nobody writes to until the loan is dropped.
+    pub(crate) unsafe fn lent(
+        (data, bytes): (*const u8, usize),
+        alignment: usize,
+        loan: Loan,
+    ) -> Option<Block> {
+        if bytes == 0 {
+            return Self::copied(&[]);
+        }
+        let data = NonNull::new(data.cast_mut())?;
+        let fits = data.addr().get().is_multiple_of(alignment);
+        let raw = fits.then(|| Raw { data, capacity: bytes, of: Origin::Lent(loan) })?;
+        Some(Block { raw: Some(raw), bytes, pool: None })
     }
 
     /// The bytes from `offset` on. For names of blocks that nothing writes to, as is told above.

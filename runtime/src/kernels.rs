@@ -101,6 +101,8 @@ pub trait Kernels: Send + Sync {
 pub enum KernelTrap {
     /// At this one of the kernel's sites.
     Site(usize),
+    /// At this one of the kernel's sites, with the values of its message.
+    Noted(usize, Vec<i64>),
     /// With a trap or limit of its own.
     Stop(Box<Stop>),
 }

@@ -7,6 +7,7 @@ use crate::kernels::Kernels;
 use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
 use crate::program::{Constant, Function, Metadata, Program};
+use crate::signature::{Parameter, parameters};
 use crate::stop::Stop;
 use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
@@ -184,6 +185,12 @@ impl Module {
         self.loaded.kernels.account()
     }
 
+    /// The names of the host functions that the program calls.
+    #[must_use]
+    pub fn host_functions(&self) -> Vec<&str> {
+        self.loaded.program.host_functions()
+    }
+
     /// The names of the host functions that the program calls and nobody registered.
     #[must_use]
     pub fn missing(&self) -> Vec<&str> {
@@ -242,6 +249,12 @@ impl Module {
 impl Callable<'_> {
     fn definition(&self) -> &Function {
         &self.module.loaded.program.functions[self.index as usize]
+    }
+
+    /// What it takes, in order.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<Parameter> {
+        parameters(&self.module.loaded.program, self.definition())
     }
 
     /// How many arguments it takes.

@@ -1,18 +1,18 @@
 //! Machine code of kernels, from a module file into memory.
 //!
 //! The section of kernels is a shared object whose functions have the calling convention `rx_kernel`
-//! (`include/relax_runtime.h`). It lies in a file of its own only as long as it takes to load it.
+//! (`include/relax_runtime.h`). It is loaded from a file of its own, in memory where the system has such files.
 #![allow(unsafe_code)]
 
 use crate::file::LoadError;
 use crate::kernels::{KernelTrap, Kernels, TensorArg};
+use crate::notes::Notes;
+use crate::object_file::ObjectFile;
 use crate::program::Program;
 use crate::steps::StepsLeft;
 use crate::stop::Stop;
 use crate::workers::{RawThreads, Workers, count};
 use std::ffi::c_void;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `rx_tensor`
 #[repr(C)]
@@ -33,8 +33,11 @@ pub(crate) struct NativeKernels {
     /// Those that watch elements.
     watched: Vec<Option<Entry>>,
     workers: Workers,
+    notes: Notes,
     /// What the entries point into.
     _library: libloading::Library,
+    /// After the library: its number in the process names the library.
+    _file: Option<ObjectFile>,
 }
 
 impl NativeKernels {
@@ -44,12 +47,12 @@ impl NativeKernels {
         object: &[u8],
         threads: usize,
     ) -> Result<Self, LoadError> {
-        let path = written(object)?;
+        let file = ObjectFile::of(object)?;
         // SAFETY: to load a module is to run what it was compiled to, as `Module::load` says; objects
         // that `relax build` makes have no code that runs when they are loaded.
-        let library = unsafe { libloading::Library::new(&path) };
-        let _ = std::fs::remove_file(&path);
+        let library = unsafe { libloading::Library::new(file.path()) };
         let library = library.map_err(|error| LoadError::Kernels(error.to_string()))?;
+        let file = file.loaded();
         let entry = |symbol: Option<&String>| match symbol {
             None => Ok(None),
             Some(symbol) => {
@@ -68,7 +71,9 @@ impl NativeKernels {
         let watched =
             kernels.map(|kernel| entry(kernel.watched.as_ref().and_then(|it| it.symbol.as_ref())));
         let watched = watched.collect::<Result<_, _>>()?;
-        Ok(Self { entries, watched, workers: Workers::new(count(threads)), _library: library })
+        let notes = Notes::of(&library);
+        let workers = Workers::new(count(threads), notes);
+        Ok(Self { entries, watched, workers, notes, _library: library, _file: file })
     }
 
     fn run(
@@ -91,7 +96,10 @@ impl NativeKernels {
         let status = unsafe { entry(tensors.as_ptr(), ints.as_ptr(), threads) };
         match usize::try_from(status) {
             Ok(0) => Ok(()),
-            Ok(site) => Err(KernelTrap::Site(site - 1)),
+            Ok(site) => Err(match self.notes.of_thread() {
+                Some(noted) => KernelTrap::Noted(site - 1, noted.to_vec()),
+                None => KernelTrap::Site(site - 1),
+            }),
             Err(_) if status == OUT_OF_STEPS => Err(StepsLeft::exhausted()),
             Err(_) => {
                 let message = format!("a kernel ends with {status}, which means nothing");
@@ -105,37 +113,6 @@ impl RawTensor {
     fn of(tensor: &TensorArg<'_>) -> Self {
         Self { data: tensor.data().cast(), shape: tensor.shape().as_ptr() }
     }
-}
-
-/// A file of our own that holds these bytes.
-fn written(object: &[u8]) -> Result<PathBuf, LoadError> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let failed = |path: &Path, error: &std::io::Error| {
-        LoadError::Kernels(format!("{} cannot be written: {error}", path.display()))
-    };
-    let folder = std::env::temp_dir();
-    for _ in 0..64 {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("relax-{}-{number}.so", std::process::id()));
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o700);
-        let mut file = match options.open(&path) {
-            Ok(file) => file,
-            // Another process of that number left it.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(failed(&path, &error)),
-        };
-        return match std::io::Write::write_all(&mut file, object) {
-            Ok(()) => Ok(path),
-            Err(error) => {
-                let _ = std::fs::remove_file(&path);
-                Err(failed(&path, &error))
-            }
-        };
-    }
-    Err(LoadError::Kernels(format!("{} has no free name for a file", folder.display())))
 }
 
 impl Kernels for NativeKernels {

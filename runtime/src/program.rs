@@ -110,8 +110,10 @@ pub enum Param {
 pub struct Site {
     /// The id of the trap.
     pub id: String,
-    /// What it says.
+    /// What it says, with `{}` for each value.
     pub message: String,
+    /// How many values the kernel notes for it.
+    pub values: u32,
     /// The statement.
     pub span: Span,
 }

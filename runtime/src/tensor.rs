@@ -51,6 +51,35 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// A tensor whose elements stay where they are, until the loan is dropped: with the last name of the tensor, which may be
+    /// a result of a call.
+    ///
+    /// # Errors
+    /// When the dims are none, a bool is neither 0 nor 1, or the elements are not aligned for their dtype.
+    ///
+    /// # Safety
+    /// `data` has as many initialized elements as the dims say, in the machine's byte order. They stay, and nobody writes to them, until
+    /// the loan is dropped.
+    #[allow(unsafe_code)]
+    pub unsafe fn lent(
+        dtype: DType,
+        shape: &[i64],
+        data: *const u8,
+        loan: Box<dyn std::any::Any + Send + Sync>,
+    ) -> Result<Self, String> {
+        let bytes = dense_bytes(dtype, shape)
+            .ok_or_else(|| format!("{shape:?} is no shape of a tensor"))?;
+        // SAFETY: the caller promises it.
+        let block = unsafe { Block::lent((data, bytes), dtype.size(), loan) };
+        let block =
+            block.ok_or_else(|| format!("the elements are null or not aligned for {dtype}"))?;
+        if dtype == DType::Bool && block.read(0, bytes).iter().any(|&byte| byte > 1) {
+            return Err("a bool is 0 or 1".to_owned());
+        }
+        let (shape, block) = (shape.into(), Arc::new(block));
+        Ok(Self { dtype, shape, block, offset: 0, written: Written::All })
+    }
+
     /// A tensor with a copy of these bytes, its elements in the machine's byte order.
     ///
     /// # Errors

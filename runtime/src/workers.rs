@@ -7,6 +7,7 @@
 //! in a run by one thread.
 #![allow(unsafe_code)]
 
+use crate::notes::{Noted, Notes};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ pub(crate) struct Workers {
 struct Shared {
     /// Threads in all, with the one that asks.
     count: usize,
+    /// Of the kernels that they run.
+    notes: Notes,
     /// Whether some thread has the helpers.
     busy: AtomicBool,
     /// Grows with each job, so that helpers see one without the lock.
@@ -64,6 +67,9 @@ struct Work {
     helpers: AtomicUsize,
     /// The first part that stopped, and with what: `part << 32 | status`.
     stopped: AtomicI64,
+    notes: Notes,
+    /// The first part that stopped, and what it noted.
+    noted: Mutex<Option<(i64, Noted)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,9 +92,10 @@ pub(crate) fn count(wanted: usize) -> usize {
 const MOST: usize = 1024;
 
 impl Workers {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize, notes: Notes) -> Self {
         let shared = Arc::new(Shared {
             count,
+            notes,
             busy: AtomicBool::new(false),
             jobs: AtomicU64::new(0),
             state: Mutex::default(),
@@ -135,6 +142,8 @@ unsafe extern "C" fn run_parts(
     part: Part,
     context: *mut c_void,
 ) -> i32 {
+    // SAFETY: the caller promises that the workers live.
+    let shared = unsafe { &(*threads).shared };
     let work = Work {
         part,
         context,
@@ -142,9 +151,9 @@ unsafe extern "C" fn run_parts(
         next: AtomicI64::new(0),
         helpers: AtomicUsize::new(0),
         stopped: AtomicI64::new(i64::MAX),
+        notes: shared.notes,
+        noted: Mutex::default(),
     };
-    // SAFETY: the caller promises that the workers live.
-    let shared = unsafe { &(*threads).shared };
     // The number of a part is kept in 31 bits beside its status.
     if parts > i64::from(i32::MAX) {
         return work.run_in_order();
@@ -180,7 +189,17 @@ impl Work {
             if status != 0 {
                 let stopped = at << 32 | i64::from(status.cast_unsigned());
                 self.stopped.fetch_min(stopped, Ordering::Relaxed);
+                self.note(at);
             }
+        }
+    }
+
+    /// Keeps what the calling thread noted in a part, if no earlier part stopped.
+    #[cold]
+    fn note(&self, part: i64) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.is_none_or(|(first, _)| part < first) {
+            *noted = self.notes.of_thread().map(|values| (part, values));
         }
     }
 
@@ -191,10 +210,17 @@ impl Work {
         statuses.find(|status| *status != 0).unwrap_or(0)
     }
 
+    /// 0, or with what the first part stopped that did. What it noted is noted in the calling thread.
     fn status(&self) -> i32 {
         match self.stopped.load(Ordering::Relaxed) {
             i64::MAX => 0,
-            stopped => (stopped & 0xffff_ffff) as i32,
+            stopped => {
+                let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((_, values)) = *noted {
+                    self.notes.set(values);
+                }
+                (stopped & 0xffff_ffff) as i32
+            }
         }
     }
 }

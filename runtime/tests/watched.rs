@@ -48,6 +48,7 @@ fn maps(output: Elements, elements: &[f32]) -> (Result<Value, Stop>, Vec<Vec<Vec
         sites: vec![Site {
             id: "tir/watched".to_owned(),
             message: String::new(),
+            values: 0,
             span: Span::default(),
         }],
         elements: vec![input, output],

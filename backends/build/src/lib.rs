@@ -121,6 +121,7 @@ fn sites(sites: &[relax_emit::Site]) -> Vec<Site> {
     let site = |site: &relax_emit::Site| Site {
         id: site.trap.to_string(),
         message: site.message.clone(),
+        values: site.values,
         span: Span { start: site.span.start, end: site.span.end },
     };
     sites.iter().map(site).collect()

@@ -6,17 +6,22 @@ mod near;
 mod route;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use relax_corpus::directive::{Kind, read};
+use relax_corpus::directive::{Call, Kind, read};
 use relax_corpus::files;
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_emit::Sums;
 use relax_program::compare::compare;
-use relax_program::frontend::Program;
+use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::well_formed_part::well_formed_part;
+use relax_semantics::stop::Stop;
+use relax_semantics::value::Value;
+use relax_syntax::ir::Module;
 use relax_syntax::parse::read_source;
-use route::{Device, LEVELS, held, load, others, perform};
-use std::collections::BTreeMap;
+use route::compilers::{LEVELS, others};
+use route::expectation::arguments;
+use route::{Device, held, load, perform};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -35,8 +40,17 @@ const OTHER: usize = 12;
 /// How many expectations were held on each device.
 static HELD: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
+/// Functions with a trap whose words or notes are not those of the interpreter: most name variables that passes made, or miss
+/// those that passes removed.
+const OTHER_WORDS: &str = include_str!("other_words.txt");
+
+static OTHERS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 fn main() {
     let arguments = Arguments::from_args();
+    let is_whole = Device::Cpu.is_here()
+        && (arguments.filter.is_none() || arguments.filter.as_deref() == Some("Cpu/"));
+    let is_whole = is_whole && arguments.skip.is_empty();
     let files = files::programs();
     let mut devices = vec![(Device::Reference, files.clone())];
     if Device::Cpu.is_here() {
@@ -60,6 +74,7 @@ fn main() {
     for (device, held) in &*HELD.lock().unwrap_or_else(PoisonError::into_inner) {
         eprintln!("{device}: {held} expectations held on the machine");
     }
+    record(is_whole && !conclusion.has_failed());
     conclusion.exit();
 }
 
@@ -114,6 +129,12 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
         }
         let Some(module) = &module else { continue };
         let result = perform(module, &program.module, call)?;
+        if let (Kind::Trap { .. }, Err(stop), true) =
+            (&directive.kind, &result, device == Device::Cpu)
+        {
+            let arguments = arguments(&program.module, call)?;
+            failures.extend(other_words(&part, call, (arguments, stop), &files::name(path)));
+        }
         match held(&directive.kind, result, &source.text, compare) {
             Ok(()) => held_here += 1,
             Err(why) => failures.push(format!("{}:{}: {why}", path.display(), directive.line)),
@@ -122,6 +143,49 @@ fn hold(path: &Path, device: Device) -> Result<(), Failed> {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     *held.entry(name_of(device)).or_default() += held_here;
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
+}
+
+/// The words and notes of a trap, where they are others than the interpreter's and not on record.
+fn other_words(
+    part: &Module,
+    call: &Call,
+    (arguments, found): (Vec<Value>, &Stop),
+    file: &str,
+) -> Option<String> {
+    let wanted = run(part, &call.function, arguments, &RunOptions::default()).result;
+    let (Err(Stop::Trap(wanted)), Stop::Trap(found)) = (wanted, found) else { return None };
+    if (&wanted.message, &wanted.notes) == (&found.message, &found.notes) {
+        return None;
+    }
+    let line = format!("{file} {} {}", call.function, wanted.id);
+    let is_known = OTHER_WORDS.lines().any(|known| known == line);
+    OTHERS.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone());
+    (!is_known && !blesses()).then(|| {
+        format!(
+            "{line}: expected\n  {}\n  {:?}\nfound\n  {}\n  {:?}",
+            wanted.message, wanted.notes, found.message, found.notes
+        )
+    })
+}
+
+fn blesses() -> bool {
+    std::env::var_os("RELAX_BLESS").is_some()
+}
+
+/// Writes the record of traps whose words differ, of a run of all programs; it may only shrink otherwise.
+fn record(is_whole: bool) {
+    let others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_whole {
+        return;
+    }
+    if blesses() {
+        let text: String = others.iter().map(|line| format!("{line}\n")).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/other_words.txt");
+        std::fs::write(path, text).expect("the record is written");
+        return;
+    }
+    let stale: Vec<&str> = OTHER_WORDS.lines().filter(|line| !others.contains(*line)).collect();
+    assert!(stale.is_empty(), "no longer other words (RELAX_BLESS=1):\n{}", stale.join("\n"));
 }
 
 fn stem(path: &Path) -> String {

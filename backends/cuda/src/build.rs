@@ -51,6 +51,7 @@ pub fn build(
         let site = |site: &relax_emit::Site| Site {
             id: site.trap.to_string(),
             message: site.message.clone(),
+            values: site.values,
             span: Span { start: site.span.start, end: site.span.end },
         };
         kernel.sites = found.sites.iter().map(site).collect();

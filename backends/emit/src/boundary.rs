@@ -3,7 +3,9 @@
 //! kernel from those that are left.
 
 use crate::dtypes;
+use crate::message::Message;
 use crate::printer::Printer;
+use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::DimVar;
 use relax_syntax::ir::tensor::{Param, Stmt};
@@ -56,10 +58,7 @@ impl Printer<'_, '_> {
             }
         }
         for (name, axis, dim, actual) in later {
-            let message = format!("dim {axis} of `{name}` is not {dim}");
-            let site = self.site("boundary/dim", message);
-            let value = self.checked_dim(dim, &format!("return {site};"), &mut lines);
-            lines.push(format!("if ({actual} != {value}) return {site};"));
+            self.compared_extent(&name, (axis, dim), &actual, &mut lines);
         }
         for dim in program.dims.iter().filter(|dim| bound.contains(&dim.name)) {
             self.declared_facts(dim, &mut lines);
@@ -82,20 +81,47 @@ impl Printer<'_, '_> {
         text
     }
 
+    /// Stops where an extent is not what its dim says.
+    fn compared_extent(
+        &mut self,
+        name: &Name,
+        (axis, dim): (usize, &Dim),
+        actual: &str,
+        lines: &mut Vec<String>,
+    ) {
+        let site = self.site("boundary/dim", format!("dim {axis} of `{name}` is not {dim}"));
+        let value = self.checked_dim(dim, &format!("return {site};"), lines);
+        let message = match dim.as_int() {
+            Some(extent) => {
+                let words = format!("dim {axis} of `{name}` is {extent}, found {{}}");
+                Message::with(words, vec![actual.to_owned()])
+            }
+            None => {
+                let words = format!("dim {axis} of `{name}` is {dim} = {{}}, found {{}}");
+                Message::with(words, vec![value.clone(), actual.to_owned()])
+            }
+        };
+        let (site, note) = self.noted("boundary/dim", message);
+        lines.push(format!("if ({actual} != {value}) {{ {note}return {site}; }}"));
+    }
+
     /// What a `sym_var` line declares; without one, at least 0.
     fn declared_facts(&mut self, dim: &DimVar, lines: &mut Vec<String>) {
         let (name, own) = (&dim.name, self.dims[&dim.name].clone());
         let lower = dim.lower.unwrap_or(0).max(0);
-        let site = self.site("bound/lower", format!("`{name}` is at least {lower}"));
-        lines.push(format!("if ({own} < {lower}) return {site};"));
+        let mut stop = |trap: &str, words: String, condition: &str| {
+            let message = Message::with(format!("{words}, found {{}}"), vec![own.clone()]);
+            let (site, note) = self.noted(trap, message);
+            lines.push(format!("if ({condition}) {{ {note}return {site}; }}"));
+        };
+        stop("bound/lower", format!("`{name}` is at least {lower}"), &format!("{own} < {lower}"));
         if let Some(upper) = dim.upper {
-            let site = self.site("bound/upper", format!("`{name}` is at most {upper}"));
-            lines.push(format!("if ({own} > INT64_C({upper})) return {site};"));
+            let condition = format!("{own} > INT64_C({upper})");
+            stop("bound/upper", format!("`{name}` is at most {upper}"), &condition);
         }
         if let Some(divisor) = dim.multiple_of {
-            let site =
-                self.site("bound/multiple_of", format!("`{name}` is a multiple of {divisor}"));
-            lines.push(format!("if (rx_floormod_i64({own}, {divisor}) != 0) return {site};"));
+            let condition = format!("rx_floormod_i64({own}, {divisor}) != 0");
+            stop("bound/multiple_of", format!("`{name}` is a multiple of {divisor}"), &condition);
         }
     }
 }

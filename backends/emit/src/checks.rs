@@ -2,6 +2,7 @@
 //! never fails.
 
 use crate::Site;
+use crate::message::Message;
 use crate::printer::Printer;
 use relax_semantics::tir::ranges::is_proved;
 use relax_syntax::Name;
@@ -37,9 +38,32 @@ impl fmt::Display for Checks {
 
 impl Printer<'_, '_> {
     /// The number that stands for a place where the kernel may stop.
-    pub(crate) fn site(&mut self, trap: impl Into<Name>, message: impl Into<String>) -> usize {
-        let trap = trap.into();
-        let site = Site { trap, message: message.into(), span: self.span };
+    pub(crate) fn site(&mut self, trap: impl Into<Name>, message: impl Into<Message>) -> usize {
+        let site = Site {
+            trap: trap.into(),
+            message: message.into().without_values(),
+            values: 0,
+            span: self.span,
+        };
+        self.numbered(site)
+    }
+
+    /// The same with values, and C that notes these before the kernel stops; kernels of devices note nothing.
+    pub(crate) fn noted(
+        &mut self,
+        trap: impl Into<Name>,
+        message: impl Into<Message>,
+    ) -> (usize, String) {
+        let message = message.into();
+        if self.is_cuda() {
+            return (self.site(trap, message), String::new());
+        }
+        let (message, values, note) = message.noted();
+        let site = Site { trap: trap.into(), message, values, span: self.span };
+        (self.numbered(site), note)
+    }
+
+    fn numbered(&mut self, site: Site) -> usize {
         if let Some(known) = self.sites.iter().position(|other| *other == site) {
             return known + 1;
         }
@@ -48,8 +72,13 @@ impl Printer<'_, '_> {
     }
 
     /// Stops where a condition of C holds.
-    pub(crate) fn stop_if(&mut self, condition: &str, trap: impl Into<Name>, message: String) {
-        let site = self.site(trap, message);
+    pub(crate) fn stop_if(
+        &mut self,
+        condition: &str,
+        trap: impl Into<Name>,
+        message: impl Into<Message>,
+    ) {
+        let (site, note) = self.noted(trap, message);
         let stops =
             if self.is_out_of_range { &mut self.stops_out_of_range } else { &mut self.stops };
         stops.insert(site);
@@ -58,7 +87,7 @@ impl Printer<'_, '_> {
             self.line(&format!("if ({condition}) {{ rx_stop(rx_status, {site}); return; }}"));
             return;
         }
-        self.line(&format!("if ({condition}) {{ status = {site}; goto done; }}"));
+        self.line(&format!("if ({condition}) {{ {note}status = {site}; goto done; }}"));
         self.may_stop = true;
     }
 
@@ -131,17 +160,44 @@ impl Printer<'_, '_> {
             if !is_plain(&values[axis]) {
                 values[axis] = self.temporary("int64_t", &values[axis]);
             }
-            outside.push(format!("(uint64_t){} >= (uint64_t){}", values[axis], extents[axis]));
+            outside
+                .push((axis, format!("(uint64_t){} >= (uint64_t){}", values[axis], extents[axis])));
             self.learn_within(dim, extent);
         }
         let elided = if outside.is_empty() { Elided::Yes } else { Elided::No };
         self.counted(elided);
         if elided == Elided::No {
-            let name = &self.program.buffer(buffer).name;
-            let message = format!("an index is outside of a dim of `{name}`");
-            self.stop_if(&outside.join(" || "), "tir/out_of_bounds", message);
+            self.stop_outside(buffer, &outside, (&values, &extents));
         }
         offset(&values, &extents)
+    }
+
+    /// Stops where an index is outside of its extent; the message is about the first such axis.
+    fn stop_outside(
+        &mut self,
+        buffer: BufferId,
+        outside: &[(usize, String)],
+        (values, extents): (&[String], &[String]),
+    ) {
+        let name = self.program.buffer(buffer).name.clone();
+        let conditions: Vec<&str> = outside.iter().map(|(_, condition)| &**condition).collect();
+        let first = |of: &dyn Fn(usize) -> String| {
+            let (last, others) = outside.split_last().expect("invariant: some index is checked");
+            others.iter().rev().fold(of(last.0), |rest, (axis, condition)| {
+                format!("({condition}) ? {} : {rest}", of(*axis))
+            })
+        };
+        let own = [
+            first(&|axis| values[axis].clone()),
+            first(&|axis| extents[axis].clone()),
+            first(&|axis| axis.to_string()),
+        ];
+        let all = vec!["{}"; values.len()].join(", ");
+        let words =
+            format!("index {{}} is outside of 0..{{}} in dim {{}} of `{name}`, at {name}[{all}]");
+        let values = own.into_iter().chain(values.iter().cloned()).collect();
+        let message = Message::with(words, values);
+        self.stop_if(&conditions.join(" || "), "tir/out_of_bounds", message);
     }
 
     pub(crate) fn is_within(&mut self, dim: Option<&Dim>, index: &TExpr, extent: &Dim) -> bool {

@@ -5,6 +5,7 @@ use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::f32_narrowing;
+use crate::message::Message;
 use crate::printer::Printer;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
@@ -68,7 +69,7 @@ impl Printer<'_, '_> {
             let (condition, name) =
                 (format!("!{map}[{at}]"), self.program.buffer(buffer).name.clone());
             self.counted(Elided::No);
-            let message = format!("nothing was written to an element of `{name}` before");
+            let message = self.unwritten(buffer, &name, at);
             self.stop_if(&condition, "tir/uninitialized", message);
         }
         let dtype = self.program.buffer(buffer).dtype;
@@ -76,6 +77,20 @@ impl Printer<'_, '_> {
         // GCC 12.2 miscompiles vectorized loops with masked loads: such a load must not become one.
         let element = if self.is_guarded { format!("RX_GUARDED({element})") } else { element };
         if is_half(dtype) { format!("rx_f32_of_{dtype}({element})") } else { element }
+    }
+
+    /// The words for an element at an offset that is read before something was written to it.
+    fn unwritten(&mut self, buffer: BufferId, name: &str, at: &str) -> Message {
+        let extents = self.extent_names(buffer);
+        let index = |axis: usize| {
+            let within: Vec<String> =
+                extents[axis + 1..].iter().map(|extent| grouped(extent)).collect();
+            let whole = if within.is_empty() { "1".to_owned() } else { within.join(" * ") };
+            format!("(int64_t)({at}) / ({whole}) % {}", grouped(&extents[axis]))
+        };
+        let values: Vec<String> = (0..extents.len()).map(index).collect();
+        let all = vec!["{}"; values.len()].join(", ");
+        Message::with(format!("nothing was written to `{name}[{all}]` before"), values)
     }
 
     fn unary(&mut self, op: UnOp, expr: &TExpr, operand: &TExpr, want: DType) -> String {
@@ -152,7 +167,8 @@ impl Printer<'_, '_> {
         self.counted(Elided::No);
         let name = self.names.fresh("t");
         self.line(&format!("int64_t {name};"));
-        let message = format!("`{symbol}` leaves the range of i64");
+        let words = format!("`{{}} {symbol} {{}}` leaves the range of i64");
+        let message = Message::with(words, vec![a.to_owned(), b.to_owned()]);
         let condition = format!("{builtin}((int64_t){a}, (int64_t){b}, &{name})");
         self.stop_if(&condition, "tir/overflow", message);
         self.share("int64_t", &name);
@@ -177,16 +193,19 @@ impl Printer<'_, '_> {
         }
         self.counted(Elided::No);
         let (a, b) = (self.temporary("int64_t", a), self.temporary("int64_t", b));
-        self.not_zero(&b);
+        self.not_zero(op, &a, &b);
         if op == BinOp::FloorDiv {
             let condition = format!("{a} == INT64_MIN && {b} == -1");
-            self.stop_if(&condition, "tir/overflow", "`//` leaves the range of i64".to_owned());
+            let words = "`{} // {}` leaves the range of i64";
+            let message = Message::with(words, vec![a.clone(), b.clone()]);
+            self.stop_if(&condition, "tir/overflow", message);
         }
         format!("rx_{}_i64({a}, {b})", division(op).0)
     }
 
-    fn not_zero(&mut self, divisor: &str) {
-        let message = "the divisor is zero".to_owned();
+    fn not_zero(&mut self, op: BinOp, dividend: &str, divisor: &str) {
+        let words = format!("`{{}} {} {{}}` divides by zero", operator(op));
+        let message = Message::with(words, vec![dividend.to_owned(), divisor.to_owned()]);
         self.stop_if(&format!("{divisor} == 0"), "tir/division_by_zero", message);
     }
 
@@ -229,7 +248,7 @@ impl Printer<'_, '_> {
         if !is_positive {
             a = self.temporary(held(dtype), &a);
             b = self.temporary(held(dtype), &b);
-            self.not_zero(&b);
+            self.not_zero(op, &a, &b);
         }
         let (name, sign) = division(op);
         if dtype.class() == Class::Unsigned {
@@ -244,7 +263,12 @@ impl Printer<'_, '_> {
         if check == Elided::No {
             let bits = dtype.size() * 8;
             count = self.temporary(held(dtype), b);
-            let message = format!("shifts {dtype} by a count outside of 0 to {}", bits - 1);
+            let sign = operator(op);
+            let words = format!(
+                "`{{}} {sign} {{}}` shifts {dtype} by a count outside of 0 to {}",
+                bits - 1
+            );
+            let message = Message::with(words, vec![a.to_owned(), count.clone()]);
             self.stop_if(&format!("(uint64_t){count} >= {bits}"), "tir/shift", message);
         }
         match op {
@@ -324,6 +348,17 @@ fn wrapped(symbol: &str, dtype: DType, a: &str, b: &str) -> String {
 }
 
 /// Names of the functions and of the operators of C that are the same where nothing is negative.
+/// As the text has it.
+fn operator(op: BinOp) -> &'static str {
+    match op {
+        BinOp::FloorDiv => "//",
+        BinOp::Mod => "%",
+        BinOp::ShiftLeft => "<<",
+        BinOp::ShiftRight => ">>",
+        _ => "/",
+    }
+}
+
 fn division(op: BinOp) -> (&'static str, &'static str) {
     if op == BinOp::FloorDiv { ("floordiv", "/") } else { ("floormod", "%") }
 }

@@ -69,7 +69,9 @@ pub(crate) fn innermost(text: &str, out_of_range: &BTreeSet<usize>) -> Innermost
                     };
                     let site = site.filter(is_counted);
                     if let (Some(site), Some(block)) = (site, blocks.last_mut()) {
-                        block.stops.push((site, line));
+                        // Values of the message are computed where it stops.
+                        let condition = line.split(" rx_note(").next().unwrap_or(line);
+                        block.stops.push((site, condition));
                     }
                 }
             }

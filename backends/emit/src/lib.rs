@@ -30,6 +30,7 @@ mod guarded_lanes;
 mod guarded_loops;
 mod held_values;
 mod innermost;
+mod message;
 mod multiply;
 mod names;
 mod outline;
@@ -119,8 +120,10 @@ pub struct Watched {
 pub struct Site {
     /// The trap, or [`OUT_OF_MEMORY`].
     pub trap: Name,
-    /// What is wrong, without values.
+    /// What is wrong, with `{}` for each value.
     pub message: String,
+    /// How many values the kernel notes for it.
+    pub values: u32,
     /// The statement, or the header for what a call checks.
     pub span: Span,
 }

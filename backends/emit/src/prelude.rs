@@ -5,6 +5,7 @@ use crate::tiles::{Table, plan_text};
 /// The parts, in order.
 const PARTS: &[&str] = &[
     include_str!("prelude/abi.h"),
+    include_str!("prelude/notes.h"),
     include_str!("prelude/integers.h"),
     include_str!("prelude/memory.h"),
     include_str!("prelude/rounding.h"),

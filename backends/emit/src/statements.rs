@@ -3,6 +3,7 @@
 use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
+use crate::message::Message;
 use crate::printer::Printer;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
@@ -92,8 +93,8 @@ impl Printer<'_, '_> {
             StmtKind::Barrier => unreachable!("invariant: programs with barriers are left out"),
             StmtKind::Check(check) => {
                 let holds = self.expr(&check.condition, DType::Bool);
-                // A kernel says where it stopped, and has no place for values.
-                let message = check.message.replace("{}", "…");
+                let values = check.values.iter().map(|value| self.index(value)).collect();
+                let message = Message::with(check.message.clone(), values);
                 self.counted(Elided::No);
                 self.stop_if(&format!("!({holds})"), check.trap.clone(), message);
             }
@@ -252,10 +253,11 @@ impl Printer<'_, '_> {
         self.share("int64_t", &name);
         self.counted(if inside { Elided::Yes } else { Elided::No });
         if !inside {
-            let message = format!(
-                "the axis `{}` is outside of its extent",
+            let words = format!(
+                "the axis `{}` is {{}}, outside of 0..{{}}",
                 self.program.scalar(axis.var).name
             );
+            let message = Message::with(words, vec![name.clone(), extent.clone()]);
             let condition = format!("{name} < 0 || {name} >= {extent}");
             self.stop_if(&condition, "tir/axis_range", message);
         }

@@ -195,6 +195,7 @@ impl Code<'_, '_> {
         let instruction = match (row.name, all) {
             ("builtin.alloc_shape_heap", [size]) => {
                 let size = self.operand(size)?;
+                self.heaps.insert(var);
                 Instruction::AllocHeap { to: self.register(var), size }
             }
             ("builtin.check_kind", [value, kind, size, dtype, texts @ ..]) => {

@@ -31,6 +31,8 @@ pub(super) struct Code<'c, 'a> {
     named: BTreeSet<VarId>,
     /// Variables that are bound to what the text says.
     pub(super) literals: BTreeMap<VarId, Atom>,
+    /// Shape heaps: they stay until the function ends, as traps tell the dims in them.
+    pub(super) heaps: BTreeSet<VarId>,
 }
 
 /// The place as the runtime has it.
@@ -56,6 +58,7 @@ pub(super) fn lower_function(
         span: function.span,
         named: BTreeSet::new(),
         literals: BTreeMap::new(),
+        heaps: BTreeSet::new(),
     };
     for &param in &function.lambda.params {
         let register = code.fresh();
@@ -151,7 +154,8 @@ impl Code<'_, '_> {
             self.expr(binding.var, &binding.expr)?;
             let mut dropped: Vec<Register> = self.used.clone();
             self.free.append(&mut self.used);
-            dropped.extend(unused.iter().filter_map(|var| self.registers.get(var)));
+            let unused = unused.iter().filter(|var| !self.heaps.contains(var));
+            dropped.extend(unused.filter_map(|var| self.registers.get(var)));
             if !dropped.is_empty() {
                 self.emit(Instruction::Drop(dropped.into()));
             }
@@ -222,7 +226,8 @@ impl Code<'_, '_> {
         own.remove(&var);
         let mut dropped = std::mem::take(&mut self.used);
         self.free.extend(&dropped);
-        dropped.extend(own.iter().filter_map(|var| self.registers.get(var)));
+        let own = own.difference(&self.heaps);
+        dropped.extend(own.filter_map(|var| self.registers.get(var)));
         self.emit(Instruction::Drop(dropped.into()));
         Ok(())
     }

@@ -10,6 +10,7 @@ struct Failure {
     text: CString,
     trap: Option<CString>,
     line: usize,
+    notes: Vec<CString>,
 }
 
 thread_local! {
@@ -17,7 +18,7 @@ thread_local! {
 }
 
 /// A text of C has no 0 within.
-fn c_text(text: &str) -> CString {
+pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
@@ -33,8 +34,10 @@ pub(crate) fn fail<T>(text: &str) -> *mut T {
 
 /// Notes why a call stopped.
 pub(crate) fn fail_with(stop: &Stop, source: &str) {
+    let mut notes = Vec::new();
     let (trap, line) = match stop {
         Stop::Trap(trap) => {
+            notes = trap.notes.iter().map(|note| c_text(note)).collect();
             let before = source.as_bytes().get(..trap.span.start as usize);
             let breaks = before.map(|text| text.iter().filter(|&&byte| byte == b'\n').count());
             let is_placed = !trap.span.is_synthetic();
@@ -42,7 +45,7 @@ pub(crate) fn fail_with(stop: &Stop, source: &str) {
         }
         _ => (None, 0),
     };
-    keep(Failure { text: c_text(&stop.to_string()), trap, line });
+    keep(Failure { text: c_text(&stop.to_string()), trap, line, notes });
 }
 
 /// The text, until the next failure of this thread.
@@ -61,4 +64,15 @@ pub extern "C" fn rx_error_trap() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn rx_error_line() -> usize {
     LAST.with(|last| last.borrow().line)
+}
+
+/// Another fact about the failure; null behind the last one.
+#[unsafe(no_mangle)]
+pub extern "C" fn rx_error_note(index: usize) -> *const c_char {
+    LAST.with(|last| last.borrow().notes.get(index).map_or(null(), |note| note.as_ptr()))
+}
+
+/// The text of the failure of this thread.
+pub(crate) fn last() -> String {
+    LAST.with(|last| last.borrow().text.to_string_lossy().into_owned())
 }

@@ -5,24 +5,68 @@
 #![allow(unsafe_code)]
 
 mod errors;
+mod hosts;
+mod modules;
 mod values;
 
-pub use errors::{rx_error, rx_error_line, rx_error_trap};
+pub use errors::{rx_error, rx_error_line, rx_error_note, rx_error_trap};
+pub use hosts::{rx_call_argument, rx_call_count, rx_call_keyword, rx_fail, rx_module_register};
+pub use modules::{
+    rx_function_dim, rx_function_dtype, rx_function_name, rx_function_parameter,
+    rx_function_parameters, rx_function_rank, rx_function_type, rx_module_call_into,
+    rx_module_load_with, rx_module_missing, rx_module_open, rx_version,
+};
 pub use values::{
-    rx_float_new, rx_int_new, rx_shape_new, rx_tensor_data, rx_tensor_dtype, rx_tensor_length,
-    rx_tensor_new, rx_tuple_count, rx_tuple_field, rx_tuple_new, rx_value_dims, rx_value_float,
-    rx_value_free, rx_value_int, rx_value_kind, rx_value_rank,
+    rx_float_new, rx_int_new, rx_shape_new, rx_tensor_data, rx_tensor_dtype, rx_tensor_lend,
+    rx_tensor_length, rx_tensor_new, rx_tuple_count, rx_tuple_field, rx_tuple_new, rx_value_dims,
+    rx_value_float, rx_value_free, rx_value_int, rx_value_kind, rx_value_rank,
 };
 
-use errors::{fail, fail_with};
+use errors::{c_text, fail, fail_with};
 use relax_runtime::program::Numerics;
-use relax_runtime::{Module, Value};
-use std::ffi::{CStr, c_char, c_void};
+use relax_runtime::{Callable, DType, Module, Parameter, Value};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
 /// `rx_module`
 #[derive(Debug)]
-pub struct RxModule(Module);
+pub struct RxModule {
+    module: Module,
+    /// Of its functions.
+    names: Vec<CString>,
+    /// For each function its parameters.
+    parameters: Vec<Vec<Described>>,
+    /// The host functions that it calls.
+    hosts: Vec<CString>,
+}
+
+/// A parameter, in texts of C.
+#[derive(Debug)]
+struct Described {
+    name: CString,
+    annotation: CString,
+    dtype: Option<DType>,
+    dims: Option<Vec<CString>>,
+}
+
+impl RxModule {
+    fn of(module: Module) -> Self {
+        let of_all = |names: &mut dyn Iterator<Item = &str>| names.map(c_text).collect();
+        let names = of_all(&mut module.functions());
+        let hosts = of_all(&mut module.host_functions().into_iter());
+        let functions = module.functions().filter_map(|name| module.function(name));
+        let described = |parameter: Parameter| Described {
+            name: c_text(&parameter.name),
+            annotation: c_text(&parameter.annotation),
+            dtype: parameter.dtype,
+            dims: parameter.dims.map(|dims| dims.iter().map(|dim| c_text(dim)).collect()),
+        };
+        let of =
+            |function: Callable<'_>| function.parameters().into_iter().map(described).collect();
+        let parameters = functions.map(of).collect();
+        Self { module, names, parameters, hosts }
+    }
+}
 
 /// `rx_value`
 #[derive(Debug)]
@@ -67,7 +111,7 @@ pub unsafe extern "C" fn rx_module_load(bytes: *const c_void, length: usize) -> 
         return fail("the bytes of the module are null");
     };
     match Module::load(bytes) {
-        Ok(module) => Box::into_raw(Box::new(RxModule(module))),
+        Ok(module) => Box::into_raw(Box::new(RxModule::of(module))),
         Err(error) => fail(&error.to_string()),
     }
 }
@@ -87,7 +131,7 @@ pub unsafe extern "C" fn rx_module_free(module: *mut RxModule) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rx_module_numerics(module: *const RxModule) -> *const c_char {
     // SAFETY: the caller promises it.
-    let Some(RxModule(module)) = (unsafe { module.as_ref() }) else {
+    let Some(RxModule { module, .. }) = (unsafe { module.as_ref() }) else {
         fail::<c_char>("the module is null");
         return null();
     };
@@ -115,7 +159,7 @@ pub unsafe extern "C" fn rx_module_call(
     let name = unsafe { CStr::from_ptr(function) }.to_string_lossy();
     // SAFETY: the caller promises it.
     let (module, arguments) = unsafe { (module.as_ref(), values(arguments, count)) };
-    let Some(RxModule(module)) = module else { return fail("the module is null") };
+    let Some(RxModule { module, .. }) = module else { return fail("the module is null") };
     let Some(arguments) = arguments else { return fail("an argument is null") };
     let Some(function) = module.function(&name) else {
         let known: Vec<&str> = module.functions().collect();

@@ -27,6 +27,47 @@ pub unsafe extern "C" fn rx_tensor_new(
     }
 }
 
+/// Calls a function of C when it is dropped.
+struct Release(Option<unsafe extern "C" fn(*mut c_void)>, *mut c_void);
+
+// SAFETY: whoever lends memory promises that it may be given back from every thread.
+unsafe impl Send for Release {}
+// SAFETY: nothing is done with a reference.
+unsafe impl Sync for Release {}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if let Some(release) = self.0 {
+            // SAFETY: whoever lent the memory promises it; this is dropped once.
+            unsafe { release(self.1) }
+        }
+    }
+}
+
+/// # Safety
+/// `shape` has `rank` dims, `data` as many elements as they say, which stay unchanged until `release` is called with
+/// `context`, once, from any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_tensor_lend(
+    dtype: i32,
+    shape: *const i64,
+    rank: usize,
+    data: *const c_void,
+    release: Option<unsafe extern "C" fn(*mut c_void)>,
+    context: *mut c_void,
+) -> *mut RxValue {
+    let loan = Box::new(Release(release, context));
+    let dtype = usize::try_from(dtype).ok().and_then(|at| DType::ALL.get(at));
+    let Some(&dtype) = dtype else { return fail("there is no such dtype") };
+    // SAFETY: the caller promises it.
+    let Some(shape) = (unsafe { array(shape, rank) }) else { return fail("the shape is null") };
+    // SAFETY: the caller promises it.
+    match unsafe { Tensor::lent(dtype, shape, data.cast(), loan) } {
+        Ok(tensor) => given(Value::Tensor(tensor)),
+        Err(why) => fail(&why),
+    }
+}
+
 /// # Safety
 /// `dims` has `rank` dims.
 #[unsafe(no_mangle)]

@@ -8,6 +8,7 @@ use super::memory::Placed;
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
 use crate::kernels::{Access, Home, KernelTrap, TensorArg, located};
+use crate::notes::filled;
 use crate::observer::{Callee, Watch};
 use crate::program::{Extent, Kernel, Param};
 use crate::steps::StepsLeft;
@@ -156,7 +157,9 @@ impl Run<'_> {
 pub(super) fn of_kernels(trap: KernelTrap) -> Stop {
     match trap {
         KernelTrap::Stop(stop) => *stop,
-        KernelTrap::Site(at) => Stop::Unsupported(format!("memory stops at a place {at}")),
+        KernelTrap::Site(at) | KernelTrap::Noted(at, _) => {
+            Stop::Unsupported(format!("memory stops at a place {at}"))
+        }
     }
 }
 
@@ -320,17 +323,18 @@ fn stop(kernel: &Kernel, trap: KernelTrap, is_watched: bool) -> Stop {
         Some(watched) if is_watched => &watched.sites,
         _ => &kernel.sites,
     };
-    match trap {
-        KernelTrap::Stop(stop) => *stop,
-        KernelTrap::Site(at) => match sites.get(at) {
-            // The calling convention has one trap that is none.
-            Some(site) if site.id == OUT_OF_MEMORY => {
-                Stop::Exhausted { resource: "memory", detail: site.message.clone() }
-            }
-            Some(site) => located(&site.id, &site.message, site.span),
-            None => {
-                Stop::Unsupported(format!("`{}` stops at a place {at} it has not", kernel.name))
-            }
-        },
+    let (at, values) = match trap {
+        KernelTrap::Stop(stop) => return *stop,
+        KernelTrap::Site(at) => (at, None),
+        KernelTrap::Noted(at, values) => (at, Some(values)),
+    };
+    match sites.get(at) {
+        // The calling convention has one trap that is none.
+        Some(site) if site.id == OUT_OF_MEMORY => {
+            Stop::Exhausted { resource: "memory", detail: site.message.clone() }
+        }
+        Some(site) if site.values == 0 => located(&site.id, &site.message, site.span),
+        Some(site) => located(&site.id, &filled(&site.message, values.as_deref()), site.span),
+        None => Stop::Unsupported(format!("`{}` stops at a place {at} it has not", kernel.name)),
     }
 }

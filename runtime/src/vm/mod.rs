@@ -154,7 +154,8 @@ impl<'m> Run<'m> {
     }
 
     /// Says of a stop where it happened, and from where that was called.
-    fn placed(&self, mut stop: Stop) -> Stop {
+    fn placed(&self, stop: Stop) -> Stop {
+        let mut stop = self.with_variables(stop);
         for frame in self.frames.iter().rev() {
             let function = frame.function;
             let span = function.span_at(frame.next.saturating_sub(1));

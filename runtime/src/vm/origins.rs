@@ -4,7 +4,7 @@ use super::Run;
 use super::slots::load;
 use crate::instruction::{Code, Instruction, Operand, Text};
 use crate::stop::{Span, Stop, Trap};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A slot that took a dim of a value.
 struct Origin {
@@ -25,6 +25,42 @@ impl Run<'_> {
             tell(&mut trap, self.text(origin.name), value, &origin);
         }
         Stop::Trap(trap)
+    }
+
+    /// A trap that names no other place learns the variables of the frame on top.
+    pub(super) fn with_variables(&self, stop: Stop) -> Stop {
+        let Stop::Trap(mut trap) = stop else { return stop };
+        // A declared bound names the variable itself, and a check of a tensor program has the values that it is about.
+        let is_told = trap.id.starts_with("bound/") || trap.id.starts_with("tir/");
+        if trap.function.is_none() && trap.places.is_empty() && !is_told {
+            let variables: Vec<String> = self.variables().into_values().collect();
+            if !variables.is_empty() {
+                trap.notes.push(format!("here {}", variables.join(", ")));
+            }
+        }
+        Stop::Trap(trap)
+    }
+
+    /// The variables of the frame on top that have a value, by name, as text with the value and where it comes from.
+    fn variables(&self) -> BTreeMap<&str, String> {
+        let Some(frame) = self.frames.last() else { return BTreeMap::new() };
+        let ran = &frame.function.code[..frame.next.min(frame.function.code.len())];
+        let mut found = BTreeMap::new();
+        for instruction in ran {
+            let Instruction::MatchShape { heap, codes, terms, label, .. } = instruction else {
+                continue;
+            };
+            let Ok(values) = self.heap(*heap, "match_shape") else { continue };
+            for (axis, code) in codes.iter().enumerate() {
+                let (Code::Store(slot), Some(&name)) = (code, terms.get(axis)) else { continue };
+                let Ok(Some(value)) = load(values, "match_shape", *slot) else { continue };
+                let (name, about) = (self.text(name), self.text(label.about));
+                found
+                    .entry(name)
+                    .or_insert_with(|| format!("{name} = {value} (dim {axis} of {about})"));
+            }
+        }
+        found
     }
 
     fn origins(&self, slot: i64) -> Vec<Origin> {

@@ -1,6 +1,7 @@
 //! Parts that count what is done to them.
 
 use super::{RawThreads, Workers, count};
+use crate::notes::Notes;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -42,7 +43,7 @@ fn run(seen: &Seen, part: super::Part) -> i32 {
 #[test]
 fn each_part_runs_once_whatever_the_number_of_threads() {
     for threads in [1, 2, 3, 8] {
-        let workers = Workers::new(threads);
+        let workers = Workers::new(threads, Notes::NONE);
         for parts in [0, 1, 2, 7, 100] {
             for _ in 0..50 {
                 let seen = seen(parts, &workers);
@@ -55,7 +56,7 @@ fn each_part_runs_once_whatever_the_number_of_threads() {
 
 #[test]
 fn of_several_stops_the_first_counts() {
-    let workers = Workers::new(4);
+    let workers = Workers::new(4, Notes::NONE);
     for first in 0..40 {
         let seen = Seen { stops: Some(first), ..seen(40, &workers) };
         assert_eq!(i64::from(run(&seen, count_run)), first + 1);
@@ -66,7 +67,7 @@ fn of_several_stops_the_first_counts() {
 
 #[test]
 fn a_part_may_ask_for_parts() {
-    let workers = Workers::new(3);
+    let workers = Workers::new(3, Notes::NONE);
     let seen = seen(9, &workers);
     assert_eq!(run(&seen, nest), 0);
     assert!(seen.runs.iter().all(|runs| runs.load(Ordering::Relaxed) == 9));
@@ -74,7 +75,7 @@ fn a_part_may_ask_for_parts() {
 
 #[test]
 fn several_threads_ask_at_once() {
-    let workers = Workers::new(3);
+    let workers = Workers::new(3, Notes::NONE);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -90,7 +91,7 @@ fn several_threads_ask_at_once() {
 
 #[test]
 fn sleeping_helpers_wake() {
-    let workers = Workers::new(2);
+    let workers = Workers::new(2, Notes::NONE);
     for _ in 0..3 {
         let seen = seen(4, &workers);
         assert_eq!(run(&seen, count_run), 0);

@@ -55,7 +55,12 @@ fn kernel() -> Kernel {
         name: "double".to_owned(),
         params: vec![buffer("X", false), buffer("Y", true)],
         symbol: None,
-        sites: vec![Site { id: "tir/test".to_owned(), message, span: Span { start: 7, end: 9 } }],
+        sites: vec![Site {
+            id: "tir/test".to_owned(),
+            message,
+            values: 0,
+            span: Span { start: 7, end: 9 },
+        }],
         watched: None,
         span: Span::default(),
     }

@@ -17,15 +17,8 @@ pub(crate) fn perform(
     text: &Module,
     call: &Call,
 ) -> Result<Result<Value, Stop>, String> {
-    let parameters = parameters(text, &call.function).ok_or("no such function")?;
-    let mut arguments = Vec::new();
-    for (index, spec) in call.arguments.iter().enumerate() {
-        let parameter = parameters.get(index);
-        let name = parameter.map_or("extra", |(name, _)| name.as_str());
-        let target = parameter.map(|(_, annotation)| annotation);
-        let value = Context::default().value(name, spec, target).map_err(|why| why.to_string())?;
-        arguments.push(to_machine(&value)?);
-    }
+    let arguments = arguments(text, call)?;
+    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>()?;
     let function = module.function(&call.function);
     let function = function.ok_or_else(|| format!("`{}` is not offered", call.function))?;
     let mut named =
@@ -34,6 +27,20 @@ pub(crate) fn perform(
         Ok(value) => Ok(Ok(to_semantics(&value, &mut named)?)),
         Err(stop) => Ok(Err(stop_to_semantics(stop))),
     }
+}
+
+/// The arguments of a call, read as the signature in the text says.
+pub(crate) fn arguments(text: &Module, call: &Call) -> Result<Vec<Value>, String> {
+    let parameters = parameters(text, &call.function).ok_or("no such function")?;
+    let mut arguments = Vec::new();
+    for (index, spec) in call.arguments.iter().enumerate() {
+        let parameter = parameters.get(index);
+        let name = parameter.map_or("extra", |(name, _)| name.as_str());
+        let target = parameter.map(|(_, annotation)| annotation);
+        arguments
+            .push(Context::default().value(name, spec, target).map_err(|why| why.to_string())?);
+    }
+    Ok(arguments)
 }
 
 /// The first difference of what was expected and what was found.

@@ -1,9 +1,9 @@
 //! From a program to a loaded module, a call of which is held against an expectation.
 
-mod compilers;
-mod expectation;
+pub(super) mod compilers;
+pub(super) mod expectation;
 
-pub(super) use compilers::{LEVELS, others};
+use compilers::others;
 pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
