@@ -202,6 +202,7 @@ impl From<Target> for relax_rewrite::pass::Target {
 /// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,
 /// `arange(2,3)`, `randn(4,8)`, `shape(4,2)`, a tuple of SPECs, `@file.npy`, `@file.npz:name`, or
 /// `2x3xf32=1 2 3 4 5 6`. With --sym the dims may be left out: `randn`.
+/// Texts, models and weights from strangers are safe to run. A module file (`.rxm`) is machine code: run only what you trust.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
