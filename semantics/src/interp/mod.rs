@@ -151,6 +151,8 @@ impl<'m> Interpreter<'m> {
             let Some(body) = &lambda.body else {
                 let name = &frame.function.name;
                 let message = format!("`{name}` is external: its body is `...`");
+                // Code of other routes has no dims for it.
+                frame.dims = DimValues::new();
                 return Err(place(Stop::trap("call/external", message), frame, span));
             };
             let result = self.body(frame, body)?;
