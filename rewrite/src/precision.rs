@@ -4,6 +4,7 @@
 use relax_semantics::check::{Phase, check};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::facts::Facts;
+use relax_syntax::ir::layouts::has_layouts;
 use relax_syntax::ir::{Function, Module};
 
 /// The first variable or result of which less is known after a pass. Signatures of functions as
@@ -41,14 +42,6 @@ impl Layouts {
             Layouts::Gone => known.without_layouts(),
         }
     }
-}
-
-fn has_layouts(module: &Module) -> bool {
-    let mut annotations = module.functions().flat_map(|function| {
-        let of_vars = function.vars.iter().filter_map(|info| info.annotation.as_ref());
-        of_vars.chain(&function.lambda.result)
-    });
-    annotations.any(|annotation| annotation.without_layouts() != *annotation)
 }
 
 /// Variables that both have under one name, where it is unique.

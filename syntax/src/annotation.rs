@@ -141,6 +141,24 @@ impl Annotation {
         }
     }
 
+    /// Whether it is of a distributed tensor, or has one in it.
+    #[must_use]
+    pub fn has_layouts(&self) -> bool {
+        match self {
+            Annotation::DTensor(_) => true,
+            Annotation::Tuple(items) => items.iter().any(Annotation::has_layouts),
+            Annotation::Callable(Some(signature)) => {
+                signature.params.iter().any(Annotation::has_layouts)
+                    || signature.result.has_layouts()
+            }
+            Annotation::Object
+            | Annotation::Prim(_)
+            | Annotation::Shape(_)
+            | Annotation::Tensor(_)
+            | Annotation::Callable(None) => false,
+        }
+    }
+
     /// On one device: a distributed tensor is the whole tensor.
     #[must_use]
     pub fn without_layouts(&self) -> Annotation {

@@ -11,6 +11,7 @@ use relax_semantics::ops::{Operator, bind, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::ir::layouts::without_layouts;
 use relax_syntax::ir::{Atom, Body, Callee, Definition, Expr, Function, Module};
 use std::sync::Arc;
 
@@ -41,8 +42,8 @@ pub(crate) fn is_erased(row: &Operator) -> bool {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    let mut result = module.clone();
-    let (mut erased, mut stays) = (0, 0);
+    let (result, mut erased) = without_layouts(module);
+    let (mut result, mut stays) = (result.into_owned(), 0);
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
         let annotations = &context.checked.annotations[&function.name];
@@ -66,14 +67,6 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn function(&mut self, function: &mut Function) {
-        for var in &mut function.vars {
-            if let Some(annotation) = &mut var.annotation {
-                self.annotation(annotation);
-            }
-        }
-        if let Some(result) = &mut function.lambda.result {
-            self.annotation(result);
-        }
         if let Some(body) = &mut function.lambda.body {
             self.body(body);
         }
@@ -81,32 +74,21 @@ impl Walk<'_> {
 
     fn body(&mut self, body: &mut Body) {
         for binding in body.blocks.iter_mut().flat_map(|block| &mut block.bindings) {
-            self.expr(&mut binding.expr);
-        }
-    }
-
-    fn expr(&mut self, expr: &mut Expr) {
-        match expr {
-            Expr::Atom(atom) => self.atom(atom),
-            Expr::Get(..) => {}
-            Expr::MatchCast(_, annotation) => self.annotation(annotation),
-            Expr::If { then, otherwise, .. } => {
-                self.body(then);
-                self.body(otherwise);
-            }
-            Expr::Closure(lambda) => {
-                let lambda = Arc::make_mut(lambda);
-                lambda.result.iter_mut().for_each(|result| self.annotation(result));
-                lambda.body.iter_mut().for_each(|body| self.body(body));
-            }
-            Expr::Call { callee, args, attrs } => {
-                args.iter_mut().for_each(|arg| self.atom(arg));
-                attrs.iter_mut().for_each(|(_, attr)| self.atom(attr));
-                if let Callee::Operator(name) = callee
-                    && let Some(other) = self.on_one_device(name, args, attrs)
-                {
-                    *expr = other;
+            match &mut binding.expr {
+                Expr::If { then, otherwise, .. } => {
+                    self.body(then);
+                    self.body(otherwise);
                 }
+                Expr::Closure(lambda) => {
+                    let lambda = Arc::make_mut(lambda);
+                    lambda.body.iter_mut().for_each(|body| self.body(body));
+                }
+                Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                    if let Some(other) = self.on_one_device(name, args, attrs) {
+                        binding.expr = other;
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -165,22 +147,5 @@ impl Walk<'_> {
 
     fn is_tensor(&self, atom: &Atom) -> bool {
         operand(atom, self.annotations).annotation.as_tensor().is_some()
-    }
-
-    fn atom(&mut self, atom: &mut Atom) {
-        match atom {
-            Atom::Tuple(items) | Atom::List(items) => {
-                items.iter_mut().for_each(|item| self.atom(item));
-            }
-            Atom::Annotation(annotation) => self.annotation(Arc::make_mut(annotation)),
-            Atom::External(external) => self.annotation(&mut Arc::make_mut(external).annotation),
-            _ => {}
-        }
-    }
-
-    fn annotation(&mut self, annotation: &mut Annotation) {
-        let plain = annotation.without_layouts();
-        self.erased += usize::from(plain != *annotation);
-        *annotation = plain;
     }
 }

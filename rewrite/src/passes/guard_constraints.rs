@@ -12,7 +12,7 @@ use crate::kernels::has_kernels;
 use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::{Checked, Phase, check};
-use relax_semantics::ops::lookup;
+use relax_semantics::ops::{Family, Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{AttrValue, Body, Callee, Definition, Expr, Function, Module, VarId, attr};
@@ -74,6 +74,11 @@ fn open_calls(checked: &Checked, function: &Function) -> BTreeSet<VarId> {
     open
 }
 
+/// A collective in one process moves elements, behind a check: that is not worth a second function.
+fn gets_versions(row: &'static Operator) -> bool {
+    has_kernels(row) && row.family != Family::Distributed
+}
+
 fn calls(body: &Body, left: &BTreeSet<VarId>, open: &mut BTreeSet<VarId>) {
     for binding in body.bindings() {
         match &binding.expr {
@@ -82,7 +87,7 @@ fn calls(body: &Body, left: &BTreeSet<VarId>, open: &mut BTreeSet<VarId>) {
                 calls(otherwise, left, open);
             }
             Expr::Call { callee: Callee::Operator(name), .. }
-                if left.contains(&binding.var) && lookup(name).is_some_and(has_kernels) =>
+                if left.contains(&binding.var) && lookup(name).is_some_and(gets_versions) =>
             {
                 open.insert(binding.var);
             }

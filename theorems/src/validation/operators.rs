@@ -428,7 +428,10 @@ fn dims_of(value: &Value) -> Ran<Vec<Dim>> {
 fn is_seen(operand: &Operand) -> bool {
     fn known(annotation: &Annotation) -> bool {
         match annotation {
-            Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+            Annotation::Tensor(_) | Annotation::DTensor(_) => {
+                let tensor = annotation.as_tensor().expect("invariant: it is of a tensor");
+                tensor.dtype.is_some() && tensor.extents.dims().is_some()
+            }
             Annotation::Tuple(items) => items.iter().all(known),
             Annotation::Shape(extents) => matches!(extents, Extents::Known(_)),
             Annotation::Prim(_) => true,
@@ -441,7 +444,10 @@ fn is_seen(operand: &Operand) -> bool {
 /// The dims and dtype of each result.
 fn known_results(annotation: &Annotation) -> Option<Vec<(Vec<Dim>, DType)>> {
     match annotation {
-        Annotation::Tensor(tensor) => Some(vec![(tensor.extents.dims()?.to_vec(), tensor.dtype?)]),
+        Annotation::Tensor(_) | Annotation::DTensor(_) => {
+            let tensor = annotation.as_tensor()?;
+            Some(vec![(tensor.extents.dims()?.to_vec(), tensor.dtype?)])
+        }
         Annotation::Tuple(fields) => {
             let each = fields.iter().map(|field| {
                 let tensor = field.as_tensor()?;

@@ -4,6 +4,7 @@
 //! sides of every proved rule against each other in the interpreter.
 
 mod creation;
+mod distributed;
 mod elementwise;
 mod indexing;
 mod movement;
@@ -43,6 +44,7 @@ static TABLES: &[&[Meaning]] = &[
     movement::MEANINGS,
     pieces::MEANINGS,
     creation::MEANINGS,
+    distributed::MEANINGS,
     reduction::MEANINGS,
     product::MEANINGS,
     indexing::MEANINGS,
