@@ -3,6 +3,7 @@
 
 mod compiler;
 
+use relax_corpus::script::executable;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
@@ -276,12 +277,11 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
 fn a_signal_leaves_no_files_and_no_compiler() {
     let Some(folder) = Folder::new() else { return };
     let compiler = folder.path("slow");
-    let script = "#!/bin/sh\n[ \"$1\" = --version ] && { echo slow 1; exit; }\n\
+    let script = "[ \"$1\" = --version ] && { echo slow 1; exit; }\n\
                   case \" $* \" in *\" -dM \"*) exec cc \"$@\";; esac\n\
                   echo half > $TMPDIR/half.s\necho $$ > \"$READY.new\"\nmv \"$READY.new\" \"$READY\"\n\
                   sleep 1000\n";
-    fs::write(&compiler, script).expect("it is written");
-    fs::set_permissions(&compiler, Permissions::from_mode(0o755)).expect("it is ours");
+    executable(&compiler, script);
     for (signal, number) in [("TERM", 15), ("INT", 2)] {
         let ready = folder.path(signal);
         let mut command = folder.command(&["build", "p0.rx", "-o", "p.rxm"]);

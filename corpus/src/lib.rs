@@ -7,4 +7,5 @@ pub mod harness;
 pub mod par_map;
 pub mod requirement;
 pub mod sample;
+pub mod script;
 pub mod structure;

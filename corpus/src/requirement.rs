@@ -10,3 +10,17 @@ pub fn skip(variable: &str, why: &str) {
     assert!(!is_required, "{why}, and {variable}=1 requires it");
     eprintln!("SKIPPED: {why}");
 }
+
+/// Whether this processor has AVX2, which GCC 12.2 miscompiles guarded reads for.
+#[must_use]
+#[cfg(target_arch = "x86_64")]
+pub fn has_avx2() -> bool {
+    std::is_x86_feature_detected!("avx2")
+}
+
+/// Whether this processor has AVX2, which GCC 12.2 miscompiles guarded reads for.
+#[must_use]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn has_avx2() -> bool {
+    false
+}

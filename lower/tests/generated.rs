@@ -2,7 +2,7 @@
 //! module means the same as the input, and it says no less.
 
 use relax_corpus::par_map::par_map_chunks;
-use relax_generate::module;
+use relax_generate::{drawn, module};
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print, print_and_parse};
 use relax_rewrite::pass::Settings;
@@ -83,10 +83,7 @@ fn holds(bytes: &[u8], seen: &mut Seen) {
 fn of_seeds(seeds: Vec<u64>) -> Seen {
     let mut seen = Seen::default();
     for seed in seeds {
-        let mut random = Random::new(seed, "passes");
-        let length = random.int(&(20..=240));
-        let bytes: Vec<u8> = (0..length).map(|_| random.bits().to_le_bytes()[0]).collect();
-        holds(&bytes, &mut seen);
+        holds(&drawn(&mut Random::new(seed, "passes"), 240), &mut seen);
     }
     seen
 }

@@ -46,11 +46,9 @@ pub(crate) fn object(lines: &str, kind: &str) -> Value {
 /// A C compiler that gets an edited text: what it makes is wrong, and finite.
 #[cfg(unix)]
 pub(crate) fn editing(folder: &Path, edit: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let path = folder.join("edited-cc");
     let loops =
         format!("for a in \"$@\"; do case \"$a\" in *.c) sed -i '{edit}' \"$a\";; esac; done");
-    std::fs::write(&path, format!("#!/bin/sh\n{loops}\nexec cc \"$@\"\n")).expect("it is written");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    relax_corpus::script::executable(&path, &format!("{loops}\nexec cc \"$@\"\n"));
     path
 }

@@ -1,5 +1,7 @@
 //! Verdicts and their exit codes: what was not compared or not proved is no success.
 
+#[cfg(unix)]
+use super::folder::editing;
 use super::{compiler, relax};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -58,15 +60,13 @@ fn diff_gives_constants_values_on_both_sides() {
 #[test]
 #[cfg(unix)]
 fn wrong_floats_are_a_difference() {
-    use std::os::unix::fs::PermissionsExt;
     if !compiler::is_there() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = file(&folder, "doubled.rx", DOUBLED);
-    let edits = "for a in \"$@\"; do case \"$a\" in *.c) sed -i 's/\\[i0\\] + /[i0] * 1.5f + /' \"$a\";; esac; done";
-    let compiler = file(&folder, "cc", &format!("#!/bin/sh\n{edits}\nexec cc \"$@\"\n"));
-    std::fs::set_permissions(&compiler, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let compiler = editing(folder.path(), r"s/\[i0\] + /[i0] * 1.5f + /");
+    let compiler = compiler.to_str().expect("a path of the test");
     for numerics in [&[][..], &["--exact"]] {
         let command = ["diff", &path, "--backend", "cpu", "--no-kernel-check", "--cases", "9"];
         let wrong = |compiler: &str| {
@@ -76,7 +76,7 @@ fn wrong_floats_are_a_difference() {
                 .env("XDG_CACHE_HOME", folder.path().join(compiler.len().to_string()));
             command.output().expect("the command runs").status.code()
         };
-        assert_eq!((wrong("cc"), wrong(&compiler)), (Some(0), Some(1)), "{numerics:?}");
+        assert_eq!((wrong("cc"), wrong(compiler)), (Some(0), Some(1)), "{numerics:?}");
     }
 }
 

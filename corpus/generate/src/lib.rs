@@ -71,8 +71,13 @@ pub fn module(bytes: &[u8]) -> String {
 /// The string of bytes of a seed, `length` or fewer of them.
 #[must_use]
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random::new(seed, "module");
     let longest = i64::try_from(length.max(20)).unwrap_or(i64::MAX);
+    drawn(&mut Random::new(seed, "module"), longest)
+}
+
+/// A string of 20 to `longest` random bytes.
+#[must_use]
+pub fn drawn(random: &mut Random, longest: i64) -> Vec<u8> {
     let length = random.int(&(20..=longest));
     (0..length).map(|_| random.bits().to_le_bytes()[0]).collect()
 }

@@ -6,7 +6,7 @@ use super::programs::take;
 use relax_build::{lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Compiler, hardware};
 use relax_emit::Sums;
-use relax_generate::module;
+use relax_generate::{drawn, module};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
@@ -20,9 +20,7 @@ const FEW: usize = 40;
 
 /// A generated program as kernels are printed from; `None` where it is refused.
 fn lowered(seed: u64, sums: Sums) -> Option<Module> {
-    let mut random = Random::new(seed, "kernels");
-    let length = random.int(&(20..=240));
-    let bytes: Vec<u8> = (0..length).map(|_| random.bits().to_le_bytes()[0]).collect();
+    let bytes = drawn(&mut Random::new(seed, "kernels"), 240);
     let program = Program::load(Source::new("generated", module(&bytes)));
     if program.has_errors() {
         return None;

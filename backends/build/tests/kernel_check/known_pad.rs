@@ -3,6 +3,8 @@
 
 use super::planted::verdict;
 use relax_build::{Budget, BuildError, KernelCheck, Verdict, build_cpu, lower_for_cpu};
+use relax_corpus::requirement::has_avx2;
+use relax_corpus::script::executable;
 use relax_cpu::{Cache, Compiler};
 use relax_emit::{Sums, print_c};
 use relax_lower::program::Around;
@@ -65,16 +67,6 @@ fn a_known_miscompilation_is_found() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    std::is_x86_feature_detected!("avx2")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_avx2() -> bool {
-    false
-}
-
 /// A compiler that changes a value in the text: always, or unless it is told to optimize less.
 fn wrong_compiler(folder: &Path, unless: &str) -> Compiler {
     let text = format!(
@@ -88,9 +80,7 @@ fn wrong_compiler(folder: &Path, unless: &str) -> Compiler {
 pub(super) fn script(folder: &Path, text: &str) -> Compiler {
     std::fs::create_dir_all(folder).expect("the parent is writable");
     let path = folder.join("compiler");
-    std::fs::write(&path, format!("#!/bin/sh\n{text}")).expect("the folder is writable");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&path, mode).expect("the file is there");
+    executable(&path, text);
     Compiler::named(path.to_str().expect("a path of text")).expect("it has a version")
 }
 

@@ -1,5 +1,7 @@
 //! Probes of C compilers: of those that miscompile, always or unless they are told to optimize less.
 
+use relax_corpus::requirement::has_avx2;
+use relax_corpus::script::executable;
 use relax_cpu::{Cache, Compiler, Error};
 use std::path::Path;
 
@@ -7,16 +9,14 @@ use std::path::Path;
 fn compiler(folder: &Path, edit: &str, unless: &str) -> Compiler {
     let log = folder.join("log");
     let text = format!(
-        "#!/bin/sh\ncase \" $* \" in *\" --version \"*|*\" -dM \"*) exec cc \"$@\";; esac\necho >> {}\n\
+        "case \" $* \" in *\" --version \"*|*\" -dM \"*) exec cc \"$@\";; esac\necho >> {}\n\
          for each; do\n  case $each in {unless}) exec cc \"$@\";; *.c) text=$each;; esac\ndone\n\
          sed '{edit}' \"$text\" > \"$text.edited.c\"\nfor each; do\n  shift\n  \
          case $each in *.c) each=$text.edited.c;; esac\n  set -- \"$@\" \"$each\"\ndone\nexec cc \"$@\"\n",
         log.display()
     );
     let path = folder.join("compiler");
-    std::fs::write(&path, text).expect("the folder is writable");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&path, mode).expect("the file is there");
+    executable(&path, &text);
     let compiler = Compiler::named(path.to_str().expect("a path of text"));
     compiler.expect("it has a version")
 }
@@ -129,14 +129,4 @@ fn arguments_that_change_results_are_refused() {
 fn is_gcc() -> bool {
     let compiler = Compiler::of_system().expect("a C compiler");
     !compiler.version().contains("clang")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    std::is_x86_feature_detected!("avx2")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_avx2() -> bool {
-    false
 }
