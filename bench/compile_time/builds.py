@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from run import ROOT, show
+
 MODELS = ["onnx/bert.onnx", "onnx/gpt2.onnx", "llama_decoder.rx"]
 WIDE, INNER, HEADS, LAYERS = 768, 3072, 12, 12
 WEIGHTS = {
@@ -134,12 +135,7 @@ def main():
     parser.add_argument("--output", help="also write the table to this file")
     arguments = parser.parse_args()
     binaries = [arguments.relax] + ([arguments.before] if arguments.before else [])
-    lines = []
-    for line in table(binaries, arguments.rounds):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        Path(arguments.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    show(table(binaries, arguments.rounds), arguments.output)
 
 
 if __name__ == "__main__":

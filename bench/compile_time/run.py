@@ -153,6 +153,16 @@ def table(binary, sizes, repeat):
             yield from rows(make, sizes, Path(folder), measure)
 
 
+def show(lines, output):
+    """Prints lines as they come, and writes them to a file if there is a path."""
+    shown = []
+    for line in lines:
+        print(line, flush=True)
+        shown.append(line)
+    if output:
+        Path(output).write_text("\n".join(shown) + "\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--relax", default=str(ROOT / "target/release/relax"))
@@ -168,12 +178,7 @@ def main():
                 path = Path(arguments.write) / f"{make.__name__}_{size}.rx"
                 path.write_text(make(size), encoding="utf-8")
         return
-    lines = []
-    for line in table(arguments.relax, sizes, arguments.repeat):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        Path(arguments.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    show(table(arguments.relax, sizes, arguments.repeat), arguments.output)
 
 
 if __name__ == "__main__":
