@@ -11,7 +11,7 @@ mod routes;
 mod subject;
 
 use super::unknown::unknown;
-use crate::args::{Backend, DiffArgs, Format};
+use crate::args::{Backend, DiffArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use pairs::pairs;
@@ -72,11 +72,7 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
             }
         }
     }
-    let text = match terminal.format {
-        Format::Text => tally.text(),
-        Format::Json => format!("{}\n", tally.object()),
-    };
-    terminal.result(&text)?;
+    terminal.tell(&tally.text(), || tally.object())?;
     Ok(if tally.compared == 0 { Exit::Vacuous } else { Exit::Fine })
 }
 
@@ -90,11 +86,7 @@ fn different(
     terminal.doing("searching for the first binding that differs".to_owned());
     let origin = bindings::origin(args, routes, difference);
     let shown = Shown { left: &routes.left, difference, origin, again };
-    let text = match terminal.format {
-        Format::Text => shown.text(),
-        Format::Json => format!("{}\n", shown.object()),
-    };
-    terminal.result(&text)?;
+    terminal.tell(&shown.text(), || shown.object())?;
     Ok(Exit::Wrong)
 }
 

@@ -2,7 +2,7 @@
 
 use super::concepts;
 use super::unknown::unknown;
-use crate::args::{ExplainArgs, Format};
+use crate::args::ExplainArgs;
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
 use relax_program::frontend::code_tables;
@@ -24,16 +24,11 @@ pub(super) fn explain(args: &ExplainArgs, terminal: &mut Terminal) -> Outcome {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         return Err(unknown("code or term", code, &known));
     };
-    match terminal.format {
-        Format::Text => {
-            let text = format!("{code}: {}\n\n{}", entry.title, entry.text);
-            terminal.result(&format!("{}\n", text.trim_end()))?;
-        }
-        Format::Json => {
-            let line = json!({ "type": "explanation", "code": code, "title": entry.title, "explanation": entry.text });
-            terminal.result(&format!("{line}\n"))?;
-        }
-    }
+    let text = format!("{code}: {}\n\n{}", entry.title, entry.text);
+    terminal.tell(
+        &format!("{}\n", text.trim_end()),
+        || json!({ "type": "explanation", "code": code, "title": entry.title, "explanation": entry.text }),
+    )?;
     Ok(Exit::Fine)
 }
 

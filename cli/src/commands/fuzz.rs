@@ -59,7 +59,7 @@ fn findings(
     statistics: &mut Statistics,
     terminal: &mut Terminal,
 ) -> Result<Vec<String>, Failure> {
-    // One at a time, so that each is told before the next is searched for.
+    // One at a time, so that each is reported before the search goes on.
     let plan = Plan { findings: 1, ..plan(args) };
     let limit = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
     let mut paths = Vec::new();

@@ -7,7 +7,7 @@ mod program;
 mod signature;
 
 use super::loading::load;
-use crate::args::{Format, InspectArgs};
+use crate::args::InspectArgs;
 use crate::exit::{Exit, Outcome};
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
@@ -32,11 +32,7 @@ pub(super) fn inspect(args: &InspectArgs, terminal: &mut Terminal) -> Outcome {
             None => return Ok(Exit::Wrong),
         },
     };
-    let text = match terminal.format {
-        Format::Text => inspected.text,
-        Format::Json => format!("{}\n", inspected.object),
-    };
-    terminal.result(&text)?;
+    terminal.tell(&inspected.text, || inspected.object)?;
     Ok(Exit::Fine)
 }
 

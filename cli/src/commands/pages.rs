@@ -15,14 +15,10 @@ pub(super) fn completions(args: &CompletionsArgs, terminal: &mut Terminal) -> Ou
         exit: Exit::Internal,
         text: "the script is no text".to_owned(),
     })?;
-    let text = match terminal.format {
-        Format::Text => script,
-        Format::Json => {
-            let shell = args.shell.to_string();
-            format!("{}\n", json!({ "type": "completions", "shell": shell, "script": script }))
-        }
-    };
-    terminal.result(&text)?;
+    terminal.tell(
+        &script,
+        || json!({ "type": "completions", "shell": args.shell.to_string(), "script": script }),
+    )?;
     Ok(Exit::Fine)
 }
 
@@ -50,11 +46,8 @@ pub(super) fn man(args: &ManArgs, terminal: &mut Terminal) -> Outcome {
 fn written(path: &Path, text: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     write_whole(path, text)?;
     let name = path.display().to_string();
-    match terminal.format {
-        Format::Text => terminal.detail(&name),
-        Format::Json => {
-            terminal.result(&format!("{}\n", json!({ "type": "file", "file": name })))?
-        }
+    if terminal.format == Format::Text {
+        terminal.detail(&name);
     }
-    Ok(())
+    terminal.object(|| json!({ "type": "file", "file": name }))
 }

@@ -1,9 +1,9 @@
 //! The pairs of programs that are compared. One of each is interpreted, and the other is a text or compiled.
 
 use super::routes::{Built, Files, Other, Routes};
-use super::subject::{Subject, module_subject, text_subject};
+use super::subject::{Subject, bounds_for, module_subject, text_subject};
 use super::{all_externals, functions, of_module, of_text, rounding};
-use crate::args::{Backend, DiffArgs, Format};
+use crate::args::{Backend, DiffArgs};
 use crate::commands::kernel_check;
 use crate::commands::loading::{listed, load, others};
 use crate::commands::opt::failed_run;
@@ -41,7 +41,6 @@ pub(super) fn pairs(
     } else if args.backend.is_none_or(|backend| backend == Backend::Interp) {
         args.numerics.refuse("is for compiled code: give a --backend")?;
     }
-    let built = |path: &Path| built(path).map(Some);
     // What the interpreter runs: of a module file and a program, the program.
     let (interpreted, modules) = match (is_module, against) {
         (true, Some((other, FileKind::Module))) => {
@@ -52,8 +51,7 @@ pub(super) fn pairs(
         (false, Some((other, FileKind::Module))) => (&*args.file, vec![(other, built(other)?)]),
         (false, _) => (&*args.file, Vec::new()),
     };
-    let own = modules.first().and_then(|(path, module)| Some((*path, module.as_ref()?)));
-    let subject = match own.filter(|(path, _)| *path == interpreted) {
+    let subject = match modules.first().filter(|(path, _)| *path == interpreted) {
         Some((path, module)) => Some(module_subject(args, path, module)?),
         None => text_subject(args, interpreted, terminal)?,
     };
@@ -61,8 +59,7 @@ pub(super) fn pairs(
     if modules.is_empty() {
         return Ok(of_texts(args, subject, terminal)?.map(|pair| vec![pair]));
     }
-    let modules = modules.into_iter().filter_map(|(path, module)| Some((path, module?)));
-    let pairs = modules.map(|(path, module)| {
+    let pairs = modules.into_iter().map(|(path, module)| {
         with_module(args, subject.clone(), (interpreted, path), module, terminal)
     });
     pairs.collect::<Result<Vec<_>, _>>().map(Ok)
@@ -251,23 +248,18 @@ fn right(
     terminal: &mut Terminal,
 ) -> Result<Result<Right, Exit>, Failure> {
     if let Some(path) = &args.against {
-        // Bounds are for the models among both.
-        let is_model = kind_of(path)? == FileKind::Model;
-        let bounds = if is_model { args.model.clone() } else { Default::default() };
+        let bounds = bounds_for(args, path)?;
         let Some(given) = load(path, &bounds, terminal)? else { return Ok(Err(Exit::Wrong)) };
-        let own = is_model.then_some(given.externals);
+        let own = (given.kind == FileKind::Model).then_some(given.externals);
         return Ok(Ok((given.program.module, Relation::Close, own)));
     }
     match print_and_parse(&program.module) {
         Ok(printed) => Ok(Ok((printed.module, Relation::Equal, None))),
         Err(why) => {
-            let text = match terminal.format {
-                Format::Text => format!("different: {why}\n"),
-                Format::Json => {
-                    format!("{}\n", json!({ "type": "diff", "verdict": "different", "why": why }))
-                }
-            };
-            terminal.result(&text)?;
+            terminal.tell(
+                &format!("different: {why}\n"),
+                || json!({ "type": "diff", "verdict": "different", "why": why }),
+            )?;
             Ok(Err(Exit::Wrong))
         }
     }

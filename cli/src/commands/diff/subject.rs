@@ -59,14 +59,11 @@ pub(super) fn text_subject(
     path: &Path,
     terminal: &mut Terminal,
 ) -> Result<Option<Subject>, Failure> {
-    let is_model = kind_of(path)? == FileKind::Model;
+    let is_model = is_model(path)?;
     if is_model {
         refuse_params(args.params.as_deref())?;
     }
-    // Bounds are for the models among both.
-    let is_other =
-        args.against.as_deref().is_some_and(|other| kind_of(other).is_ok_and(is_of_model));
-    let bounds = if is_other && !is_model { ModelArgs::default() } else { args.model.clone() };
+    let bounds = bounds_for(args, path)?;
     let Some(Given { program, externals, .. }) = load(path, &bounds, terminal)? else {
         return Ok(None);
     };
@@ -87,8 +84,15 @@ pub(super) fn text_subject(
     Ok(Some(Subject { program, externals, known, inputs }))
 }
 
-fn is_of_model(kind: FileKind) -> bool {
-    kind == FileKind::Model
+/// The bounds for a file that is compared: they are for the models among both.
+pub(super) fn bounds_for(args: &DiffArgs, path: &Path) -> Result<ModelArgs, Failure> {
+    let mut all = std::iter::once(&args.file).chain(&args.against);
+    let is_for_other = !is_model(path)? && all.any(|file| is_model(file).unwrap_or(false));
+    Ok(if is_for_other { ModelArgs::default() } else { args.model.clone() })
+}
+
+fn is_model(path: &Path) -> Result<bool, Failure> {
+    Ok(kind_of(path)? == FileKind::Model)
 }
 
 /// Parameters of a function that are passed, with values of the file.

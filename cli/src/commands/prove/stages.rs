@@ -1,16 +1,12 @@
 //! `relax prove --stats`: what each stage of the prover decided, and how long it took.
 
-use crate::args::Format;
 use crate::exit::Failure;
 use crate::terminal::Terminal;
 use relax_symbolic::{Stage, Statistics};
 use serde_json::{Map, Value, json};
 
 pub(super) fn report(statistics: &Statistics, terminal: &mut Terminal) -> Result<(), Failure> {
-    match terminal.format {
-        Format::Text => terminal.result(&table(statistics)),
-        Format::Json => terminal.result(&format!("{}\n", object(statistics))),
-    }
+    terminal.tell(&table(statistics), || object(statistics))
 }
 
 fn table(statistics: &Statistics) -> String {
