@@ -4,7 +4,7 @@
 
 use crate::names::Names;
 use relax_semantics::check::Checked;
-use relax_semantics::ops::{Literal, Operator, bind};
+use relax_semantics::ops::{Operator, by_position, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::facts::{Claim, Facts, Relation};
@@ -48,13 +48,9 @@ pub fn constraint_check(
     attrs: &[(Name, Atom)],
     annotations: &[Annotation],
 ) -> Option<Expr> {
-    let positional = args.iter().cloned().map(Some).collect();
-    let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom.clone()))).collect();
+    let all = by_position(row, args, attrs)?;
     // Defaults are told apart from operands only to leave out the last ones.
-    let given = bind(row, positional, keywords, &|_| None).ok()?;
-    let positional = args.to_vec();
-    let all = bind(row, positional, attrs.to_vec(), &Literal::atom).ok()?;
-    let last = given.iter().rposition(Option::is_some)?;
+    let last = passed(row, args, attrs).ok()?.iter().rposition(Option::is_some)?;
     let mut operands = vec![Atom::Str(Name::new(row.name))];
     operands.extend(all[..=last].iter().map(|atom| described(atom, annotations)));
     let callee = Callee::Operator(Name::new("builtin.check_operator"));

@@ -7,7 +7,7 @@
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::operand;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::{Operator, bind, lookup};
+use relax_semantics::ops::{Operator, lookup, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -101,9 +101,7 @@ impl Walk<'_> {
         attrs: &[(Name, Atom)],
     ) -> Option<Expr> {
         let row = lookup(name)?;
-        let positional = args.iter().map(Some).collect();
-        let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom))).collect();
-        let bound = bind(row, positional, keywords, &|_| None).ok()?;
+        let bound = passed(row, args, attrs).ok()?;
         if row.name == LOCAL_VIEW {
             let call = self.local_view(&bound)?;
             self.erased += 1;

@@ -13,7 +13,7 @@ use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::{deduced, operand};
 use relax_semantics::check::Phase;
 use relax_semantics::library::{Step, function as library_function};
-use relax_semantics::ops::{Operator, bind, lookup};
+use relax_semantics::ops::{Operator, lookup, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::diagnostic::Diagnostic;
@@ -250,9 +250,7 @@ impl<'e> LibraryCall<'e> {
     fn of(expr: &'e Expr) -> Option<Self> {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
         let row = lookup(name).filter(|row| row.name == LIBRARY_CALL)?;
-        let positional = args.iter().map(Some).collect();
-        let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom))).collect();
-        let bound = bind(row, positional, keywords, &|_| None).ok()?;
+        let bound = passed(row, args, attrs).ok()?;
         let [Some(Atom::Str(function)), Some(args), Some(out)] = bound.as_slice() else {
             return None;
         };

@@ -4,7 +4,7 @@ use super::graph::{Graph, Leaf};
 use super::spelling::spelled;
 use super::term::{Attr, Head, Scalar, Term};
 use egg::Id;
-use relax_semantics::ops::{Kind, Operator, bind, lookup};
+use relax_semantics::ops::{self, Kind, Operator, lookup};
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -188,14 +188,9 @@ fn passed(
     args: &[Atom],
     attrs: &[(relax_syntax::Name, Atom)],
 ) -> Option<Vec<Passed>> {
-    let here = |atom: &Atom| Some(atom.clone());
-    let positional = args.iter().map(here).collect();
-    let keywords = attrs.iter().map(|(name, atom)| (name.clone(), here(atom))).collect();
-    let defaults: &dyn Fn(_) -> Option<Atom> = &|_| None;
-    let bound = bind(row, positional, keywords, defaults).ok()?;
-    let pairs = row.params.iter().zip(bound);
-    let one = |(param, atom): (&relax_semantics::ops::Param, Option<Atom>)| match atom {
-        Some(atom) => argument(param.kind, atom),
+    let pairs = row.params.iter().zip(ops::passed(row, args, attrs).ok()?);
+    let one = |(param, atom): (&ops::Param, Option<&Atom>)| match atom {
+        Some(atom) => argument(param.kind, atom.clone()),
         None => Some(Passed::Attr(default(param.default?))),
     };
     pairs.map(one).collect()

@@ -43,7 +43,7 @@ pub use calls::{called_by_name, is_deduced_by_name, only_checks};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
-pub use operand::{BindError, Known, Operand, bind, by_position};
+pub use operand::{BindError, Known, Operand, bind, by_position, passed};
 pub use traps::Traps;
 
 use crate::stop::Stop;

@@ -216,20 +216,20 @@ pub fn by_position(
     args: &[Atom],
     attrs: &[(Name, Atom)],
 ) -> Option<Vec<Atom>> {
-    bind(row, args.to_vec(), attrs.to_vec(), &written).ok()
+    bind(row, args.to_vec(), attrs.to_vec(), &Literal::atom).ok()
 }
 
-fn written(default: Literal) -> Atom {
-    match default {
-        Literal::None => Atom::None,
-        Literal::Int(value) => Atom::Dim(Dim::Int(value)),
-        Literal::Float(value) => Atom::Float(value),
-        Literal::Bool(value) => Atom::Bool(value),
-        Literal::Str(text) => Atom::Str(Name::new(text)),
-        Literal::Ints(values) => {
-            Atom::Tuple(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect())
-        }
-    }
+/// The arguments of a call by parameter, as [`bind`] assigns them; `None` where the default is taken.
+///
+/// # Errors
+/// As of [`bind`].
+pub fn passed<'a>(
+    row: &'static Operator,
+    args: &'a [Atom],
+    attrs: &'a [(Name, Atom)],
+) -> Result<Vec<Option<&'a Atom>>, BindError> {
+    let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom))).collect();
+    bind(row, args.iter().map(Some).collect(), keywords, &|_| None)
 }
 
 /// Assigns arguments to the parameters of `row`, defaults included. With [`Kind::Rest`] the further
