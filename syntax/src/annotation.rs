@@ -141,22 +141,30 @@ impl Annotation {
         }
     }
 
-    /// Whether it is of a distributed tensor, or has one in it.
-    #[must_use]
-    pub fn has_layouts(&self) -> bool {
+    /// Calls `visit` on it and on each annotation in it, outermost first.
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Annotation)) {
+        visit(self);
         match self {
-            Annotation::DTensor(_) => true,
-            Annotation::Tuple(items) => items.iter().any(Annotation::has_layouts),
+            Annotation::Tuple(items) => items.iter().for_each(|item| item.visit(visit)),
             Annotation::Callable(Some(signature)) => {
-                signature.params.iter().any(Annotation::has_layouts)
-                    || signature.result.has_layouts()
+                signature.params.iter().for_each(|param| param.visit(visit));
+                signature.result.visit(visit);
             }
             Annotation::Object
             | Annotation::Prim(_)
             | Annotation::Shape(_)
             | Annotation::Tensor(_)
-            | Annotation::Callable(None) => false,
+            | Annotation::DTensor(_)
+            | Annotation::Callable(None) => {}
         }
+    }
+
+    /// Whether it is of a distributed tensor, or has one in it.
+    #[must_use]
+    pub fn has_layouts(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |part| found |= matches!(part, Annotation::DTensor(_)));
+        found
     }
 
     /// On one device: a distributed tensor is the whole tensor.
@@ -184,17 +192,15 @@ impl Annotation {
 
     /// Calls `visit` on each dim, left to right.
     pub fn visit_dims<'a>(&'a self, visit: &mut dyn FnMut(&'a Dim)) {
-        match self {
-            Annotation::Object | Annotation::Prim(_) | Annotation::Callable(None) => {}
+        self.visit(&mut |part| match part {
             Annotation::Shape(extents) => extents.visit_dims(visit),
             Annotation::Tensor(tensor) => tensor.extents.visit_dims(visit),
-            Annotation::Tuple(items) => items.iter().for_each(|item| item.visit_dims(visit)),
-            Annotation::Callable(Some(signature)) => {
-                signature.params.iter().for_each(|param| param.visit_dims(visit));
-                signature.result.visit_dims(visit);
-            }
             Annotation::DTensor(distributed) => distributed.tensor.extents.visit_dims(visit),
-        }
+            Annotation::Object
+            | Annotation::Prim(_)
+            | Annotation::Tuple(_)
+            | Annotation::Callable(_) => {}
+        });
     }
 }
 

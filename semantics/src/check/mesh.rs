@@ -4,29 +4,32 @@
 //! tensor axis along one of them at most.
 
 use super::codes;
-use crate::ops::{bind, lookup};
+use crate::ops::{lookup, passed};
 use crate::tir::walk::visit_statements;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Distributed, Placement};
 use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::ir::tensor::{LoopKind, StmtKind, TExpr};
 use relax_syntax::ir::{
-    Atom, AttrValue, Body, Callee, Definition, Expr, Function, Module, TensorProgram, VarId, attr,
+    Atom, AttrValue, Body, Callee, Expr, Function, Module, TensorProgram, VarId, attr,
 };
 use relax_syntax::resolve::annotation::placements_of_text;
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
-/// What is wrong with the layouts of a module: each mistake once a definition.
+/// What is wrong with the layouts of graph functions: each mistake once a function.
 pub(super) fn check(module: &Module) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for definition in &module.definitions {
-        let mut checker = Checker { module, said: BTreeSet::new(), found: &mut found };
-        match definition {
-            Definition::Graph(function) => checker.function(function),
-            Definition::Tensor(program) => checker.program(program),
-        }
+    for function in module.functions() {
+        Checker { module, said: BTreeSet::new(), found: &mut found }.function(function);
     }
+    found
+}
+
+/// What is wrong with the loops over workers of a tensor program.
+pub(super) fn check_program(module: &Module, program: &TensorProgram) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    Checker { module, said: BTreeSet::new(), found: &mut found }.program(program);
     found
 }
 
@@ -124,9 +127,7 @@ impl Checker<'_> {
         let Some(row) = lookup(name) else { return };
         let at = |name: &str| row.params.iter().position(|param| param.name == name);
         let Some((mesh, placement)) = at("device_mesh").zip(at("placement")) else { return };
-        let positional = args.iter().map(Some).collect();
-        let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom))).collect();
-        let Ok(bound) = bind(row, positional, keywords, &|_| None) else { return };
+        let Ok(bound) = passed(row, args, attrs) else { return };
         if let (Some(Atom::Str(mesh)), Some(Atom::Str(placement))) = (bound[mesh], bound[placement])
             && !mesh.is_empty()
             && let Some(placements) = placements_of_text(placement)
@@ -147,17 +148,11 @@ impl Checker<'_> {
     }
 
     fn annotation(&mut self, annotation: &Annotation, place: &(Span, Part)) {
-        match annotation {
-            Annotation::DTensor(distributed) => self.distributed(distributed, place),
-            Annotation::Tuple(items) => {
-                items.iter().for_each(|item| self.annotation(item, place));
+        annotation.visit(&mut |part| {
+            if let Annotation::DTensor(distributed) = part {
+                self.distributed(distributed, place);
             }
-            Annotation::Callable(Some(signature)) => {
-                signature.params.iter().for_each(|param| self.annotation(param, place));
-                self.annotation(&signature.result, place);
-            }
-            _ => {}
-        }
+        });
     }
 
     fn distributed(&mut self, distributed: &Distributed, place: &(Span, Part)) {

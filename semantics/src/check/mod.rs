@@ -106,8 +106,8 @@ pub fn check(module: &Module, facts: &mut dyn Facts, phase: Phase) -> Checked {
     check_but(&BTreeMap::new(), module, facts, phase)
 }
 
-/// As [`check`], for a module that was made of another one: a tensor program that was found well-formed there is so
-/// here, as nothing around it matters to it.
+/// As [`check`], for a module that was made of another one and declares the same meshes: a tensor program that was found
+/// well-formed there is so here, as nothing else around it matters to it.
 pub fn check_after(
     before: &Checked,
     module: &Module,
@@ -164,6 +164,7 @@ fn check_but(
             && fine.get(&program.name) != Some(&program)
         {
             diagnostics.extend(crate::tir::check(program));
+            diagnostics.extend(mesh::check_program(module, program));
         }
     }
     diagnostics.extend(shards::check(module, &annotations, facts));

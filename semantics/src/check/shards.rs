@@ -5,7 +5,7 @@
 //! not decided is a warning.
 
 use super::codes;
-use crate::ops::{bind, lookup};
+use crate::ops::{lookup, passed};
 use crate::tir::ranges::{Ranges, assume_declared};
 use crate::tir::walk::{visit, visit_own};
 use relax_syntax::Name;
@@ -30,6 +30,10 @@ pub(super) fn check(
         else {
             continue;
         };
+        // Most functions have none, and each program is searched for by name.
+        if !known.iter().any(Annotation::has_layouts) {
+            continue;
+        }
         calls(module, body, &mut |program, operands, outputs| {
             let layouts = Layouts::of(program, operands, outputs, known);
             let name = format!("{} {:?}", program.name, layouts.of);
@@ -61,9 +65,7 @@ fn calls<'m>(module: &'m Module, body: &Body, seen: &mut Seen<'_, 'm>) {
             }
             Expr::Call { callee: Callee::Operator(name), args, attrs } => {
                 let Some(row) = lookup(name).filter(|row| row.name == "call_tir") else { continue };
-                let positional = args.iter().map(Some).collect();
-                let keywords = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom))).collect();
-                let Ok(bound) = bind(row, positional, keywords, &|_| None) else { continue };
+                let Ok(bound) = passed(row, args, attrs) else { continue };
                 let [Some(Atom::Global(name)), Some(operands), Some(outputs), ..] =
                     bound.as_slice()
                 else {

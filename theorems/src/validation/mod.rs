@@ -34,7 +34,7 @@ use prove::{Elements, same_stops};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
-use relax_syntax::ir::layouts::{has_layouts, without_layouts};
+use relax_syntax::ir::layouts::without_layouts;
 use relax_syntax::ir::references::texts_from;
 use relax_syntax::ir::{Definition, Function, Module};
 use same_bindings::differs_in_blocks_alone;
@@ -79,6 +79,8 @@ pub fn validate(
     steps: u64,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
 ) -> Vec<Finding> {
+    // Layouts say nothing of values.
+    let [before, after] = [before, after].map(|module| without_layouts(module).0);
     let mut findings = Vec::new();
     for definition in &before.definitions {
         let name = definition.name();
@@ -87,7 +89,7 @@ pub fn validate(
         if is_private(function) {
             continue;
         }
-        let outcome = validate_within(steps, (before, after), name, prover);
+        let outcome = validate_within(steps, (&before, &after), name, prover);
         findings.push(Finding {
             function: name.clone(),
             place: String::new(),
@@ -105,10 +107,11 @@ pub fn validate_function(
     name: &Name,
     prover: &mut dyn FnMut() -> Box<dyn Facts>,
 ) -> Outcome {
-    let variables = [before, after].into_iter().filter_map(|module| module.function(name));
+    let [before, after] = [before, after].map(|module| without_layouts(module).0);
+    let variables = [&before, &after].into_iter().filter_map(|module| module.function(name));
     let variables: usize = variables.map(|function| function.vars.len()).sum();
     let steps = FUEL + FUEL_OF_VARIABLE * variables as u64;
-    validate_within(steps, (before, after), name, prover)
+    validate_within(steps, (&before, &after), name, prover)
 }
 
 fn validate_within(
@@ -122,11 +125,6 @@ fn validate_within(
     };
     if differs_in_blocks_alone(before, after, name) {
         return Outcome::Proved;
-    }
-    if has_layouts(before) || has_layouts(after) {
-        // They say nothing of values.
-        let [before, after] = [before, after].map(|module| without_layouts(module).0.into_owned());
-        return validate_within(steps, (&before, &after), name, prover);
     }
     let metered = &mut || Metered(prover());
     let (outcome, spent) =
