@@ -18,6 +18,7 @@ pub use discrete::{relation_of, relation_of_rounded};
 use relax_program::compare::{Relation, compare_sums};
 use relax_program::externals::{as_identifier, externals};
 use relax_program::frontend::{Ran, RunOptions, run};
+use relax_program::printed::floats_of;
 use relax_program::reals::largest_magnitude;
 use relax_program::replay::{has_graphs, run_again};
 use relax_program::signature::{Dims, random_value};
@@ -333,7 +334,7 @@ impl Sides<'_> {
                 return Err(format!("it stopped with {stop}, and gives a value"));
             }
         };
-        printed(&before.printed, &after.printed)?;
+        compare_printed(self.relation, &before.printed, &after.printed, arguments)?;
         Ok(case)
     }
 
@@ -413,11 +414,29 @@ fn compare_beside(
     }
 }
 
-fn printed(want: &[String], got: &[String]) -> Result<(), String> {
+/// What calls with the same arguments printed: the same lines, but for floats, which are compared as results are.
+///
+/// # Errors
+/// What both printed, where it differs.
+pub fn compare_printed(
+    relation: Relation,
+    want: &[String],
+    got: &[String],
+    arguments: &[Value],
+) -> Result<(), String> {
     if want == got {
         return Ok(());
     }
-    Err(format!("it printed {want:?}, and prints {got:?}"))
+    let ((wanted, floats), (found, others)) = (floats_of(want), floats_of(got));
+    let words = |texts: &[String]| match relation {
+        // As integers of results may.
+        Relation::Typed => texts.iter().map(|text| text.replace(char::is_numeric, "")).collect(),
+        _ => texts.to_vec(),
+    };
+    let alike = relation != Relation::Equal
+        && words(&wanted) == words(&found)
+        && compare_values(relation, &floats, &others, arguments).is_ok();
+    if alike { Ok(()) } else { Err(format!("it printed {want:?}, and prints {got:?}")) }
 }
 
 impl Tally {

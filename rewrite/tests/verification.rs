@@ -131,3 +131,22 @@ fn integers_made_of_rounded_floats_are_not_held() {
     };
     assert!(held_rounded(&less("(n, m)"), &less("(n * m,)")).is_err());
 }
+
+#[test]
+fn floats_that_are_printed_are_held_as_results_are() {
+    let printing = |value: &str| body(&[&format!("print({value})"), "return shape(n)"]);
+    let scaled = |by: &str| printing(&format!("multiply(x, const({by}, \"f32\"))"));
+    let held_close = |before: &str, after: &str| {
+        verify(&module(before), &module(after), Exactness::Approximate, EFFORT, &BTreeMap::new())
+    };
+    held_close(&scaled("3.0"), &scaled("3.0000002")).expect("digits that rounding may change");
+    for other in [scaled("3.00001"), scaled("-3.0"), printing("shape(n)")] {
+        let found = held_close(&scaled("3.0"), &other).expect_err("no rounding does that");
+        assert!(found.why.contains("it printed"), "{found}");
+    }
+    let found = difference(&scaled("3.0"), &scaled("3.0000002"));
+    assert!(found.why.contains("it printed"), "{found}");
+    held_rounded(&scaled("3.0"), &scaled("3.5")).expect("floats are any");
+    let found = held_rounded(&printing("shape(n)"), &printing("shape(m)"));
+    assert!(found.expect_err("no float").why.contains("it printed"));
+}

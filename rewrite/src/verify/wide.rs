@@ -3,6 +3,7 @@
 
 use super::{Case, Sides};
 use relax_program::frontend::{Ran, RunOptions, run};
+use relax_program::printed::floats_of;
 use relax_program::reals::{
     Results, agree, largest_magnitude, widened, widened_value, widened_values,
 };
@@ -36,20 +37,20 @@ impl Sides<'_> {
     ) -> Result<Case, String> {
         let after = || self.after(function, arguments);
         let Some(wide) = &self.wide else { return self.outcomes(arguments, before, after) };
-        let (first, mut second) = (before.result.clone(), None);
+        let (first, mut second) = (everything(&before), None);
         let case = self.outcomes(arguments, before, || {
             let after = after();
-            second = Some(after.result.clone());
+            second = everything(&after);
             after
         })?;
-        let (Ok(first), Some(Ok(second))) = (first, second) else { return Ok(case) };
+        let (Some(first), Some(second)) = (first, second) else { return Ok(case) };
         let inputs = largest_magnitude(arguments);
         let arguments: Vec<Value> = arguments.iter().map(widened_value).collect();
-        let left = run(&wide.before, &function.name, arguments.clone(), &wide.options).result;
+        let left = run(&wide.before, &function.name, arguments.clone(), &wide.options);
         let arguments = self.arguments_after(function, &arguments);
-        let right = run(&wide.after, &function.name, arguments, &wide.options).result;
-        match (left, right) {
-            (Ok(left), Ok(right)) => {
+        let right = run(&wide.after, &function.name, arguments, &wide.options);
+        match (everything(&left), everything(&right)) {
+            (Some(left), Some(right)) => {
                 let (rounded, wide) = ((&first, &second), (&left, &right));
                 agree(Results { rounded, wide, inputs })?;
                 Ok(Case::AsReals)
@@ -57,4 +58,10 @@ impl Sides<'_> {
             _ => Ok(case),
         }
     }
+}
+
+/// The result, and the floats that were printed.
+fn everything(ran: &Ran) -> Option<Value> {
+    let result = ran.result.as_ref().ok()?;
+    Some(Value::Tuple(vec![result.clone(), floats_of(&ran.printed).1]))
 }

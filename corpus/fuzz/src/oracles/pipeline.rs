@@ -9,7 +9,7 @@ use crate::times::Work;
 use relax_program::compare::Relation;
 use relax_program::frontend::{Ran, run};
 use relax_rewrite::pass::Target;
-use relax_rewrite::verify::{compare_values, relation_of};
+use relax_rewrite::verify::{compare_printed, compare_values, relation_of};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 
@@ -62,8 +62,5 @@ fn alike(
         }
         (want, got) => return Err(format!("{want:?}; through the pipeline {got:?}")),
     }
-    if want.printed == got.printed {
-        return Ok(());
-    }
-    Err(format!("it printed {:?}, and prints {:?}", want.printed, got.printed))
+    compare_printed(relation, &want.printed, &got.printed, arguments)
 }
