@@ -4,7 +4,7 @@
 use super::function::Checker;
 use crate::ops::{Kind, Operator, Reject};
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::Atom;
@@ -67,6 +67,11 @@ impl Checker<'_> {
                         .with_help(format!("did you mean `{axis}`?"))
                         .with_possible_fix(axis.to_string());
                 }
+                if let Some(name) = self.fits_transposed(row, at, passed) {
+                    diagnostic = diagnostic
+                        .with_help(format!("its transpose fits: `permute_dims({name})`"))
+                        .with_possible_fix(format!("permute_dims({name})"));
+                }
             } else {
                 diagnostic = diagnostic.with_part(span, part, label);
             }
@@ -120,6 +125,26 @@ impl Checker<'_> {
         let rank = i64::try_from(self.rank_of_first(row, passed)?).ok()?;
         let is_wrong = row.params[at].name == "axis" && !(-rank..rank).contains(axis) && rank > 0;
         is_wrong.then(|| (*axis).clamp(-rank, rank - 1))
+    }
+
+    /// The name of the second factor of a product, where it is a matrix whose columns are as many as those of the first: as weights
+    /// are stored elsewhere.
+    fn fits_transposed(
+        &mut self,
+        row: &'static Operator,
+        at: usize,
+        passed: Passed<'_>,
+    ) -> Option<Name> {
+        let (atom, _) = passed.of(row, at).filter(|_| row.name == "matmul" && at == 1)?;
+        let Atom::Var(var) = atom else { return None };
+        let (first, _) = passed.of(row, 0)?;
+        let mut dims = |atom| match self.atom(atom).as_tensor() {
+            Some(TensorType { extents: Extents::Known(dims), .. }) => Some(dims.clone()),
+            _ => None,
+        };
+        let (first, second) = (dims(first)?, dims(atom)?);
+        let fits = second.len() == 2 && first.last() == second.last() && !self.is_fresh(*var);
+        fits.then(|| self.function.var(*var).name.clone())
     }
 
     /// A variable by the name that the text gives it.
