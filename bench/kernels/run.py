@@ -84,7 +84,7 @@ KERNELS = {
     "legal_sum": (1, lambda x: x.sum(-1), ROWS),
     "legal_add": (2, lambda x, y: x + y, ROWS),
     "legal_matmul": (2, lambda x, w: x @ w, SIZES + [(1024, 1024, 1024), (13, 17, 19)]),
-    "fused_legal_permute_dims_legal_matmul_legal_add_1_legal_gelu": (
+    "fused_matmul_bias_gelu": (
         3, lambda x, w, b: (lambda t: t * 0.5 * (1 + erf(t / math.sqrt(2))))(x @ w.T + b), [(64, 384, 1536)]),
 }
 

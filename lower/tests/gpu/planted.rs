@@ -22,7 +22,7 @@ const TEXT: &str = include_str!("planted.rx");
 const IN_CORPUS: [(&str, &str); 12] = [
     ("models/attention", "legal_softmax"),
     ("models/attention", "legal_matmul"),
-    ("models/decode_q4_mlp", "fused_decode_q4_legal_matmul_legal_relu"),
+    ("models/decode_q4_mlp", "fused_decode_q4_matmul_relu"),
     ("models/minilm", "legal_layer_norm"),
     ("paper/memory_plan_after", "swap_axes"),
     ("paper/partial_lowering_before", "legal_rms_norm"),

@@ -9,6 +9,7 @@
 
 mod graph;
 mod groups;
+mod spoken;
 mod stops;
 
 use crate::blocks::for_each_dataflow;
@@ -26,6 +27,7 @@ use relax_syntax::ir::{
     AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, attr,
 };
 use relax_tir::kernel_kind::Analysis;
+use spoken::spoken;
 use std::collections::{BTreeMap, BTreeSet};
 use stops::Stops;
 
@@ -41,28 +43,23 @@ pub static PASS: Pass = Pass {
     run,
 };
 
-/// Programs that the name of a function tells.
-const NAMED: usize = 4;
-
 /// Marks the function of a group.
 pub const PRIMITIVE: &str = "primitive";
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    Ok(grouped(module, context, ("fused", NAMED), &|_, graph, never_stop| {
-        groups(graph, never_stop)
-    }))
+    Ok(grouped(module, context, "fused", &|_, graph, never_stop| groups(graph, never_stop)))
 }
 
 /// Which calls of a block become one. What is said of each binding is whether it cannot stop the program.
 pub(super) type Grouping<'g> = dyn Fn(&Block, &Graph, &[bool]) -> Vec<Group> + 'g;
 
-/// The module with groups of calls in primitive functions, which are called by `word` and the names of their first programs.
+/// The module with groups of calls in primitive functions, which are called by what they compute.
 pub(super) fn grouped(
     module: &Module,
     context: &mut PassContext,
-    (word, names): (&'static str, usize),
+    word: &'static str,
     grouping: &Grouping,
 ) -> Module {
     let programs = module.definitions.iter().filter_map(|definition| match definition {
@@ -78,7 +75,7 @@ pub(super) fn grouped(
         let attrs = &function.lambda.attrs;
         if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
             let (programs, traps, stops) = (&programs, &mut traps, &stops);
-            let label = &|members: &[Binding]| label(members, word, names);
+            let label = &|members: &[Binding]| label(members, word, programs);
             let mut fusion =
                 Fusion { function, programs, traps, stops, grouping, label, outline, calls: 0 };
             // A group takes calls that could stop the program from between others, which may join then.
@@ -159,9 +156,9 @@ impl Fusion<'_, '_, '_> {
     }
 }
 
-fn label(members: &[Binding], word: &str, count: usize) -> Label {
-    let programs = members.iter().filter_map(|member| TirCall::of(&member.expr));
-    let names: Vec<&str> = programs.take(count).map(|call| call.program.as_str()).collect();
-    let name = format!("{word}_{}", names.join("_"));
-    Label { name, marks: vec![(Name::new(PRIMITIVE), AttrValue::Bool(true))], first: Vec::new() }
+fn label(members: &[Binding], word: &str, programs: &Programs) -> Label {
+    let calls = members.iter().filter_map(|member| TirCall::of(&member.expr));
+    let calls: Vec<&str> = calls.map(|call| call.program.as_str()).collect();
+    let marks = vec![(Name::new(PRIMITIVE), AttrValue::Bool(true))];
+    Label { name: spoken(word, &calls, programs), marks, first: Vec::new() }
 }

@@ -37,9 +37,6 @@ pub static PASS: Pass = Pass {
     run,
 };
 
-/// Programs that the name of a function tells.
-const NAMED: usize = 3;
-
 /// Rows of a block of `block_rows`, so that fewer are worth no fusion: several register tiles high, and small enough for a block of
 /// some thousand columns to stay in a cache.
 pub const BLOCK_ROWS: i64 = 64;
@@ -111,7 +108,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     }
     let programs = Known::of(module);
     let (pairs, missed) = (RefCell::new(0), RefCell::new(Vec::new()));
-    let result = grouped(module, context, ("stitched", NAMED), &|block, graph, never_stop| {
+    let result = grouped(module, context, "stitched", &|block, graph, never_stop| {
         let search = Search::of(block, graph, never_stop, &programs);
         let (groups, left) = search.groups();
         *pairs.borrow_mut() += groups.len();

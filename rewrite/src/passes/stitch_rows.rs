@@ -28,9 +28,6 @@ pub static PASS: Pass = Pass {
     run,
 };
 
-/// Programs that the name of a function tells.
-const NAMED: usize = 1;
-
 /// Tensor programs that go row by row.
 pub(super) type Programs<'m> = BTreeMap<&'m Name, (&'m TensorProgram, Rows)>;
 
@@ -42,7 +39,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         Definition::Graph(_) => None,
     });
     let programs: Programs = programs.collect();
-    Ok(grouped(module, context, ("stitched", NAMED), &|block, graph, never_stop| {
+    Ok(grouped(module, context, "stitched", &|block, graph, never_stop| {
         let calls = calls(block, &programs);
         let by_rows = |at: usize| calls[at].is_some();
         joined(graph, never_stop, &[&by_rows], &|group| share_rows(&calls, group, None))
