@@ -279,7 +279,13 @@ impl<'a> Reader<'a> {
         self.timeline.end()
     }
 
-    fn report(self, facts: &mut dyn Facts) -> FunctionMemory {
+    fn report(mut self, facts: &mut dyn Facts) -> FunctionMemory {
+        let storages = self.storages.iter_mut().map(|storage| &mut storage.bytes);
+        let tensors = self.tensors.iter_mut().flat_map(|each| [&mut each.bytes, &mut each.offset]);
+        let given = self.given.iter_mut().map(|given| &mut given.bytes);
+        for dim in storages.chain(tensors).chain(given) {
+            *dim = facts.simplify(dim);
+        }
         let mut sum = |dims: &mut dyn Iterator<Item = &Dim>| {
             let sum = dims.cloned().reduce(|a, b| Dim::op(DimOp::Add, a, b));
             sum.map_or(Dim::Int(0), |sum| facts.simplify(&sum))

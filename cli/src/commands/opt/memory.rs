@@ -1,7 +1,10 @@
 //! `relax opt --memory-report`: what a program with explicit memory takes, as text, JSON or a picture.
 
+mod picture;
+
 use crate::args::{Format, MemoryFormat, OptArgs};
 use crate::exit::Failure;
+use picture::picture;
 use relax_lower::report::{
     Figures, FunctionMemory, GivenUse, StorageUse, TensorUse, figures, memory_report,
 };
@@ -12,13 +15,9 @@ use relax_syntax::ir::Module;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use svg::Document;
-use svg::node::element::{Group, Rectangle, Text, Title};
 
 /// The value of every dim, in turn, where the command line gives none.
 const LENGTHS: [i64; 4] = [1, 16, 128, 512];
-/// The value of every dim in a picture, where the command line gives none.
-const DRAWN: i64 = 128;
 
 /// The report in the form that the command line asks for.
 pub(super) fn report(
@@ -115,7 +114,7 @@ fn shown(
         Some(Figures { planned, all, in_use, .. }) => {
             let ratio = planned as f64 / in_use.max(1) as f64;
             format!(
-                "{at}planned {planned}, in use at once at most {in_use} ({ratio:.3} times), sum of all {all}"
+                "{at}planned {planned} bytes, in use at once at most {in_use} ({ratio:.3} times), sum of all {all}"
             )
         }
         None => format!("{at}no number of bytes: a dim is not told, or 64 bits do not count them"),
@@ -168,57 +167,4 @@ fn json(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> Value {
         })
     });
     json!({ "functions": each.collect::<Vec<_>>() })
-}
-
-/// Width of a picture and height of the part of one function, in pixels.
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 320.0;
-const MARGIN: f64 = 24.0;
-
-/// Storages over the steps of each function, tensors as boxes in them.
-fn picture(functions: &[FunctionMemory], given: &BTreeMap<Name, i64>) -> String {
-    let mut document = Document::new().set("font-family", "sans-serif").set("font-size", 11);
-    let mut top = MARGIN;
-    for function in functions {
-        let dims = function.dims.iter();
-        let dims: BTreeMap<Name, i64> =
-            dims.map(|dim| (dim.clone(), given.get(dim).copied().unwrap_or(DRAWN))).collect();
-        let title = format!("{}: {}", function.function, shown(functions, function, &dims));
-        document = document.add(Text::new(title).set("x", MARGIN).set("y", top));
-        document = document.add(boxes(function, &dims, top + 8.0));
-        top += HEIGHT + 2.0 * MARGIN;
-    }
-    let (width, height) = (WIDTH + 2.0 * MARGIN, top);
-    let document = document.set("viewBox", (0, 0, width, height)).set("width", width);
-    format!("{document}\n")
-}
-
-fn boxes(function: &FunctionMemory, dims: &BTreeMap<Name, i64>, top: f64) -> Group {
-    let bytes = |dim: &Dim| dim.eval(&|name| dims.get(name).copied()).unwrap_or(0) as f64;
-    let total: f64 = function.storages.iter().map(|storage| bytes(&storage.bytes)).sum();
-    let (per_line, per_byte) = (WIDTH / (function.length + 1) as f64, HEIGHT / total.max(1.0));
-    let mut starts = Vec::with_capacity(function.storages.len());
-    let mut next = 0.0;
-    let mut group = Group::new().set("stroke", "#333").set("stroke-width", 0.5);
-    let area = |from: usize, to: usize, start: f64, size: f64, fill: &str, title: String| {
-        Rectangle::new()
-            .set("x", MARGIN + from as f64 * per_line)
-            .set("width", (to + 1 - from.min(to)) as f64 * per_line)
-            .set("y", top + start * per_byte)
-            .set("height", size * per_byte)
-            .set("fill", fill)
-            .add(Title::new(title))
-    };
-    for StorageUse { name, bytes: size, from, to } in &function.storages {
-        let title = format!("{name}: {size} bytes");
-        group = group.add(area(*from, *to, next, bytes(size), "#f4f4f4", title));
-        starts.push(next);
-        next += bytes(size);
-    }
-    for TensorUse { name, storage, offset, bytes: size, from, to } in &function.tensors {
-        let title = format!("{name}: {size} bytes at {offset}");
-        let start = starts[*storage] + bytes(offset);
-        group = group.add(area(*from, *to, start, bytes(size), "#8ab6d6", title));
-    }
-    group
 }
