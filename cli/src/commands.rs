@@ -25,6 +25,7 @@ mod numerics;
 mod ops;
 mod opt;
 mod pages;
+mod profile;
 mod progress;
 mod prove;
 mod rewrite;

@@ -13,6 +13,8 @@ mod kinds;
 #[path = "command/pages.rs"]
 mod pages;
 mod piped;
+#[path = "command/profile.rs"]
+mod profile;
 #[path = "command/tools.rs"]
 mod tools;
 #[path = "command/verdicts.rs"]

@@ -212,9 +212,9 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// Says which node several lines come from.
+    /// Says which node lines come from.
     fn comment(&mut self, node: &proto::Node, before: usize) {
-        if self.builder.lines.len() > before + 1 && !self.is_function(node) {
+        if self.builder.lines.len() > before && !self.is_function(node) {
             let name = node.name.as_deref().filter(|name| !name.is_empty());
             let name = name.map_or_else(String::new, |name| format!(" {}", printable(name)));
             let text = format!("{}{name}", printable(&qualified(node)));

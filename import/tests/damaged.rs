@@ -87,8 +87,8 @@ fn a_range_over_a_shape_has_its_length_by_proof() {
     assert_eq!(
         imported.text,
         "def main(x: Tensor((\"batch\", \"seq\"), \"i64\")) -> Tensor((\"batch\", \"seq\"), \"i64\"):\n    \
-         batch, seq = sym_var(), sym_var()\n    func_attr(\"output.0\", \"y\")\n    with dataflow():\n        places = arange(seq, dtype=\"i64\")\n        \
-         y = add(x, places)\n    return y\n"
+         batch, seq = sym_var(), sym_var()\n    func_attr(\"output.0\", \"y\")\n    with dataflow():\n        # Range\n        places = arange(seq, dtype=\"i64\")\n        \
+         # Add\n        y = add(x, places)\n    return y\n"
             .replace("batch, seq = sym_var(), sym_var()", "seq = sym_var()")
     );
     let program = Program::load(Source::new("imported.rx", imported.text.as_str()));

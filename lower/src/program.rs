@@ -17,7 +17,8 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_runtime::file::Image;
 use relax_runtime::program::{
-    Elements as BufferElements, Extent, Kernel, Metadata, Param as Parameter, Program, Watched,
+    Elements as BufferElements, Extent, Given, Kernel, Metadata, Param as Parameter, Program,
+    Watched, Work,
 };
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
@@ -30,6 +31,7 @@ use relax_syntax::ir::tensor::Param;
 use relax_syntax::ir::{Definition, Function, Module, OUTPUT_NAME, TensorProgram};
 use relax_syntax::span::{Source, Span};
 use relax_tir::analysis::access_summary::AccessSummary;
+use relax_tir::work::{Work as Found, work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -190,26 +192,56 @@ fn signature(program: &TensorProgram) -> Result<Kernel, Unsupported> {
         symbol: None,
         sites: Vec::new(),
         watched: None,
+        work: work(program).map(|found| work_of(program, &found)),
         span: function::span(program.span),
+    })
+}
+
+/// What [`work`] found, in the words of the machine.
+fn work_of(program: &TensorProgram, found: &Found) -> Work {
+    let mut names = BTreeSet::new();
+    for dim in found.elements.iter().chain([&found.operations]) {
+        dim.visit_vars(&mut |name| {
+            names.insert(name.clone());
+        });
+    }
+    let integers = program.params.iter().filter_map(|param| match param {
+        Param::Scalar(id) => Some(program.scalar(*id).name.clone()),
+        Param::Dim(name) => Some(name.clone()),
+        Param::Buffer(_) => None,
+    });
+    let integers: Vec<Name> = integers.collect();
+    let given = |name: &Name| {
+        let at = integers.iter().position(|own| own == name);
+        let integer = at.map(|at| Given::Int(u32::try_from(at).unwrap_or(u32::MAX)));
+        integer.or_else(|| extent(program, &Dim::Var(name.clone())).map(Given::Extent))
+    };
+    let dims = names.iter().filter_map(|name| Some((name.to_string(), given(name)?)));
+    Work {
+        operations: found.operations.to_string(),
+        elements: found.elements.iter().map(ToString::to_string).collect(),
+        dims: dims.collect(),
+    }
+}
+
+/// The first extent of a buffer that is declared as this dim.
+fn extent(program: &TensorProgram, wanted: &Dim) -> Option<Extent> {
+    let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
+    shapes.zip(0..).find_map(|(shape, buffer)| {
+        let axis = shape.iter().position(|dim| dim == wanted)?;
+        Some(Extent { buffer, axis: u32::try_from(axis).ok()? })
     })
 }
 
 /// What a program does to the elements of its buffers, as the machine can ask it: dims are extents of the buffers.
 #[must_use]
 pub fn buffer_elements(program: &TensorProgram, known: &[AccessSummary]) -> Vec<BufferElements> {
-    let place = |wanted: &Dim| {
-        let shapes = program.buffer_params().map(|buffer| &program.buffer(buffer).shape);
-        shapes.zip(0..).find_map(|(shape, buffer)| {
-            let axis = shape.iter().position(|dim| dim == wanted)?;
-            Some(Extent { buffer, axis: u32::try_from(axis).ok()? })
-        })
-    };
     let elements = known.iter().map(|known| BufferElements {
         are_read_first: known.are_read_first,
         are_written_where: known
             .are_written_where
             .as_ref()
-            .and_then(|positive| positive.iter().map(place).collect()),
+            .and_then(|positive| positive.iter().map(|dim| extent(program, dim)).collect()),
     });
     elements.collect()
 }

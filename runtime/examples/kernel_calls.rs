@@ -89,6 +89,7 @@ fn image(repeated: &[I]) -> Image {
         symbol: None,
         sites: Vec::new(),
         watched: None,
+        work: None,
         span: Span::default(),
     };
     let function = Function {

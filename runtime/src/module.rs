@@ -6,13 +6,14 @@ use crate::file::{Image, LoadError, Parts, mapped};
 use crate::kernels::Kernels;
 use crate::native::{NativeKernels, NoKernels};
 use crate::observer::Observer;
-use crate::program::{Constant, Function, Metadata, Program};
+use crate::program::{Constant, Function, Kernel, Metadata, Program};
 use crate::signature::{Parameter, parameters};
 use crate::stop::Stop;
 use crate::target::check_target;
 use crate::tensor::{Tensor, Written};
 use crate::value::Value;
 use crate::vm::{Limits, Run};
+use crate::workers::count;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -222,9 +223,16 @@ impl Module {
         }
     }
 
-    /// The names of the kernels.
-    pub fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.loaded.program.kernels.iter().map(|kernel| kernel.name.as_str())
+    /// What is known of each kernel.
+    #[must_use]
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.loaded.program.kernels
+    }
+
+    /// Threads that work on a kernel.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        count(self.limits.threads)
     }
 
     /// What else the file says.

@@ -1,6 +1,7 @@
 //! What somebody who watches a module is told: each call of a kernel or of a host function, when it began, how
 //! long it took, and the shapes that it was given. Nobody watches, nothing is measured.
 
+use crate::stop::Span;
 use std::time::{Duration, Instant};
 
 /// Watches the calls of a module, from whichever thread makes them.
@@ -27,6 +28,10 @@ pub struct ObservedCall<'a> {
     pub name: &'a str,
     /// The extents of the tensors among its arguments, in order.
     pub shapes: Vec<&'a [i64]>,
+    /// The integers among its arguments, in order; none of a host function.
+    pub integers: &'a [i64],
+    /// The place in the source of the call.
+    pub span: Span,
     /// When it began.
     pub start: Instant,
     /// How long it took.
@@ -43,16 +48,11 @@ impl<'m> Watch<'m> {
         Self { watched: observer.map(|observer| (observer, Instant::now())) }
     }
 
-    /// Tells of the call; `shapes` is asked only when somebody watches.
-    pub(crate) fn stop<'a>(
-        self,
-        callee: Callee,
-        name: &'a str,
-        shapes: impl FnOnce() -> Vec<&'a [i64]>,
-    ) {
+    /// Tells of the call; `call` is asked only when somebody watches.
+    pub(crate) fn stop<'a>(self, call: impl FnOnce(Instant, Duration) -> ObservedCall<'a>) {
         if let Some((observer, start)) = self.watched {
             let duration = start.elapsed();
-            observer.called(&ObservedCall { callee, name, shapes: shapes(), start, duration });
+            observer.called(&call(start, duration));
         }
     }
 }

@@ -53,8 +53,30 @@ pub struct Kernel {
     pub sites: Vec<Site>,
     /// The same kernel for calls with tensors that have elements which nothing wrote; `None` where no call needs it.
     pub watched: Option<Watched>,
+    /// How much a call computes and moves; `None` where elements decide that.
+    pub work: Option<Work>,
     /// The place of its header.
     pub span: Span,
+}
+
+/// How much a call of a kernel computes and moves, at most: texts of the language over the dims of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// Arithmetic and functions on floats; a fused multiply-add is two, a comparison or cast none.
+    pub operations: String,
+    /// Elements of each buffer that are read or written.
+    pub elements: Vec<String>,
+    /// The dims in these.
+    pub dims: Vec<(String, Given)>,
+}
+
+/// Where a call gives a dim of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Given {
+    /// As an extent.
+    Extent(Extent),
+    /// As one of its integers, in their order.
+    Int(u32),
 }
 
 /// Code that takes a map beside each tensor, a byte for each element: 1 if something was written to it. It stops where

@@ -2,7 +2,7 @@
 
 use relax_semantics::tir::ranges::dim_op;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::ir::tensor::{BinOp, TExpr, UnOp};
+use relax_syntax::ir::tensor::{BinOp, ScalarId, TExpr, UnOp};
 
 /// A dim as an expression of a program that binds its variables. Neutral operands are left out, so that an
 /// extent has the form in which programs spell it.
@@ -40,11 +40,19 @@ fn negated(expr: TExpr) -> TExpr {
 /// An expression as a dim, where its operations are those of dims and its leaves literals or dims.
 #[must_use]
 pub fn as_dim(expr: &TExpr) -> Option<Dim> {
+    dim_with(expr, &|_| None)
+}
+
+/// The same, with dims for scalars.
+#[must_use]
+pub fn dim_with(expr: &TExpr, of_scalar: &dyn Fn(ScalarId) -> Option<Dim>) -> Option<Dim> {
     match expr {
         TExpr::Int(value) => Some(Dim::Int(*value)),
         TExpr::Dim(name) => Some(Dim::Var(name.clone())),
+        TExpr::Scalar(id) => of_scalar(*id),
         TExpr::Binary(op, operands) => {
-            Some(Dim::op(dim_op(*op)?, as_dim(&operands.0)?, as_dim(&operands.1)?))
+            let side = |operand| dim_with(operand, of_scalar);
+            Some(Dim::op(dim_op(*op)?, side(&operands.0)?, side(&operands.1)?))
         }
         _ => None,
     }

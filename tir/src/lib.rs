@@ -20,6 +20,7 @@ pub mod renumber;
 pub mod store_forwarding;
 pub mod unique_bindings;
 pub mod warps;
+pub mod work;
 pub mod workspaces;
 
 mod live_across_barriers;

@@ -7,6 +7,7 @@ mod compiler;
 mod hardware;
 mod instructions;
 mod library;
+mod limits;
 mod object;
 mod probe;
 pub mod scratch;
@@ -17,6 +18,7 @@ pub use cache::{CLEAN_UP, Cache, Contents, LIMIT, Unusable, Usage, refusal};
 pub use compiler::{Compiler, FLAGS};
 pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
+pub use limits::Limits;
 pub use object::Object;
 pub use probe::Findings;
 pub use target::{Cpu, NoName, Target};
@@ -70,6 +72,9 @@ pub enum Error {
         /// The names of the probes.
         probes: String,
     },
+    /// The program that measures the processor fails.
+    #[error("the program that measures what this processor reaches fails")]
+    Limits,
     /// The cache cannot be read or written.
     #[error("the cache of compiled kernels, {path}: {why}")]
     Cache {

@@ -47,7 +47,8 @@ pub fn register(
     printed: &Printed,
 ) -> Result<(), String> {
     let names: Vec<String> = module.missing().into_iter().map(str::to_owned).collect();
-    let kernels: Arc<[Name]> = module.kernels().map(Name::from).collect();
+    let kernels: Arc<[Name]> =
+        module.kernels().iter().map(|kernel| Name::from(kernel.name.as_str())).collect();
     let programs = Arc::new(programs(&module.metadata().programs)?);
     for name in names {
         let (limits, printed, called) = (limits.clone(), printed.clone(), name.clone());

@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::kernel_check;
 use super::loading::load_text;
 use super::numerics;
+use super::profile::Known;
 use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
     refuse_module,
@@ -110,12 +111,15 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
         calls.clear();
         prepared.call_only()?;
     }
+    terminal.doing("measuring the limits of the processor".to_owned());
+    let (module, source) = (&prepared.module, &prepared.source);
+    let known = Known::of(module, source, args.backend == Target::Cpu);
     match terminal.format {
-        Format::Text => terminal.result(&calls.table())?,
-        Format::Json => terminal.result(&calls.lines())?,
+        Format::Text => terminal.result(&known.table(&calls.all()))?,
+        Format::Json => terminal.result(&known.lines(&calls.all()))?,
     }
     if let Some(path) = &args.trace {
-        calls.write(path)?;
+        calls.write(path, Some(&known))?;
     }
     Ok(Exit::Fine)
 }

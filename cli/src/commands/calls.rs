@@ -1,25 +1,30 @@
-//! The calls of kernels and host functions that a run makes, or of operators and tensor programs in the interpreter: as a
-//! trace that Chrome's tracing and Perfetto show, and as a table of where the time goes.
+//! The calls of kernels and host functions that a run makes, or of operators and tensor programs in the interpreter, and
+//! the trace of them that Chrome's tracing and Perfetto show.
 
+use super::profile::Known;
 use crate::exit::Failure;
 use crate::files::write_whole;
-use relax_runtime::{Callee, ObservedCall, Observer};
+use relax_runtime::{Callee, ObservedCall, Observer, Span};
 use relax_semantics::interp;
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One call.
+/// One call of a kernel, host function or operator.
 #[derive(Clone, Debug)]
-struct Call {
-    name: String,
+pub(super) struct Call {
+    pub(super) name: String,
     category: &'static str,
-    shapes: String,
+    /// The extents of its tensors.
+    pub(super) shapes: Vec<Vec<i64>>,
+    /// The integers that a kernel is given beside its tensors.
+    pub(super) integers: Vec<i64>,
+    /// Its place in the source, where that is known.
+    pub(super) span: Span,
     /// After the record began.
     start: Duration,
-    duration: Duration,
+    pub(super) duration: Duration,
 }
 
 /// Writes down calls, from whichever thread they come.
@@ -33,12 +38,15 @@ pub(super) struct Calls {
 
 impl Observer for Calls {
     fn called(&self, call: &ObservedCall<'_>) {
-        let shapes: Vec<String> = call.shapes.iter().map(|shape| format!("{shape:?}")).collect();
-        let category = if call.callee == Callee::Kernel { "kernel" } else { "host" };
-        let start = call.start.saturating_duration_since(self.began);
-        let name = call.name.to_owned();
-        let (shapes, duration) = (shapes.join(" "), call.duration);
-        self.lock().push(Call { name, category, shapes, start, duration });
+        self.lock().push(Call {
+            name: call.name.to_owned(),
+            category: if call.callee == Callee::Kernel { "kernel" } else { "host" },
+            shapes: call.shapes.iter().map(|shape| shape.to_vec()).collect(),
+            integers: call.integers.to_vec(),
+            span: call.span,
+            start: call.start.saturating_duration_since(self.began),
+            duration: call.duration,
+        });
     }
 }
 
@@ -48,10 +56,17 @@ impl interp::Observer for Calls {
             interp::Callee::Operator => "operator",
             interp::Callee::TensorProgram => "kernel",
         };
-        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
-        let (name, shapes, start) = (name.to_owned(), shapes.join(" "), self.began.elapsed());
-        let call = Call { name, category, shapes, start, duration: Duration::ZERO };
-        lock(&self.open).push(call);
+        let extent = |extent: usize| i64::try_from(extent).unwrap_or(i64::MAX);
+        let shapes = shapes.into_iter().map(|shape| shape.into_iter().map(extent).collect());
+        lock(&self.open).push(Call {
+            name: name.to_owned(),
+            category,
+            shapes: shapes.collect(),
+            integers: Vec::new(),
+            span: Span::default(),
+            start: self.began.elapsed(),
+            duration: Duration::ZERO,
+        });
     }
 
     fn ends(&self) {
@@ -80,76 +95,35 @@ impl Calls {
         self.lock().clear();
     }
 
-    /// Writes the trace, the format of Chrome's tracing: a complete event a call, times in microseconds.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let events = self.lock().iter().map(event).collect::<Vec<_>>();
-        let trace = serde_json::json!({ "displayTimeUnit": "ns", "traceEvents": events });
+    /// What was written down so far.
+    pub(super) fn all(&self) -> Vec<Call> {
+        self.lock().clone()
+    }
+
+    /// Writes the trace, the format of Chrome's tracing: a complete event a call, times in microseconds, and what else is
+    /// known of it.
+    pub(super) fn write(&self, path: &Path, known: Option<&Known<'_>>) -> Result<(), Failure> {
+        let events = self.lock().iter().map(|call| event(call, known)).collect::<Vec<_>>();
+        let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
         write_whole(path, format!("{trace}\n").as_bytes())
     }
+}
 
-    /// Calls of one name and shapes together, those first that take the most time.
-    fn rows(&self) -> Vec<Row> {
-        let mut rows: BTreeMap<(String, String), (usize, Duration)> = BTreeMap::new();
-        let mut whole = Duration::ZERO;
-        for call in self.lock().iter() {
-            let row = rows.entry((call.name.clone(), call.shapes.clone())).or_default();
-            *row = (row.0 + 1, row.1 + call.duration);
-            whole += call.duration;
-        }
-        let mut rows: Vec<_> = rows.into_iter().collect();
-        rows.sort_by_key(|(_, (_, duration))| std::cmp::Reverse(*duration));
-        let whole = whole.as_secs_f64().max(1e-12);
-        let row = |((name, shapes), (calls, duration)): (_, (_, Duration))| Row {
-            name,
-            shapes,
-            calls,
-            microseconds: duration.as_secs_f64() * 1e6,
-            share: duration.as_secs_f64() / whole,
-        };
-        rows.into_iter().map(row).collect()
-    }
-
-    /// The rows for people.
-    pub(super) fn table(&self) -> String {
-        let mut text = format!("{:>9} {:>6} {:>6}  kernel, shapes\n", "us", "share", "calls");
-        for Row { name, shapes, calls, microseconds, share } in self.rows() {
-            let share = 100.0 * share;
-            let _ = writeln!(text, "{microseconds:>9.1} {share:>5.1}% {calls:>6}  {name} {shapes}");
-        }
-        text
-    }
-
-    /// The rows for tools.
-    pub(super) fn lines(&self) -> String {
-        let line = |row: Row| {
-            let Row { name, shapes, calls, microseconds, share } = row;
-            let object = serde_json::json!({
-                "type": "kernel",
-                "name": name,
-                "shapes": shapes,
-                "calls": calls,
-                "microseconds": microseconds,
-                "share": share,
-            });
-            format!("{object}\n")
-        };
-        self.rows().into_iter().map(line).collect()
+impl Call {
+    /// The extents, as text.
+    pub(super) fn shown_shapes(&self) -> String {
+        let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        shapes.join(" ")
     }
 }
 
-/// Calls of one name and shapes.
-struct Row {
-    name: String,
-    shapes: String,
-    calls: usize,
-    microseconds: f64,
-    /// Of the time of all.
-    share: f64,
-}
-
-fn event(call: &Call) -> serde_json::Value {
+fn event(call: &Call, known: Option<&Known<'_>>) -> Value {
     let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
-    serde_json::json!({
+    let mut args = json!({ "shapes": call.shown_shapes() });
+    if let (Some(known), Value::Object(args)) = (known, &mut args) {
+        args.extend(known.object(call));
+    }
+    json!({
         "name": call.name,
         "cat": call.category,
         "ph": "X",
@@ -157,6 +131,6 @@ fn event(call: &Call) -> serde_json::Value {
         "dur": microseconds(call.duration),
         "pid": 1,
         "tid": 1,
-        "args": { "shapes": call.shapes },
+        "args": args,
     })
 }

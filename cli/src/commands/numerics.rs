@@ -39,7 +39,7 @@ pub(super) fn object(name: &str, kernels: usize, metadata: &Metadata) -> Value {
 
 /// Says with `-v` which numerics a module has that is about to run.
 pub(super) fn detail(name: &str, module: &Module, terminal: &mut Terminal) {
-    let (kernels, metadata) = (module.kernels().count(), module.metadata());
+    let (kernels, metadata) = (module.kernels().len(), module.metadata());
     match terminal.format {
         Format::Text => {
             terminal.detail(&format!("{name}: {kernels} kernels, {}", words(metadata)));

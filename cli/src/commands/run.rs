@@ -182,7 +182,7 @@ fn interpreted(
     terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);
     if let (Some(path), Some(calls)) = (&args.trace, calls) {
-        calls.write(path)?;
+        calls.write(path, None)?;
     }
     finish(args, (&program.source, &names), ran, terminal)
 }

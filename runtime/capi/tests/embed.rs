@@ -132,6 +132,7 @@ fn kernel() -> Kernel {
         symbol: Some("double_it".to_owned()),
         sites: vec![site("tir/test", "a negative element"), site("boundary/dim", "another length")],
         watched: None,
+        work: None,
         span: Span::default(),
     }
 }

@@ -4,7 +4,7 @@ use super::{End, Frame, Run};
 use crate::dtype::DType;
 use crate::instruction::{Operand, Register, Text};
 use crate::module::HostCall;
-use crate::observer::{Callee, Watch};
+use crate::observer::{Callee, ObservedCall, Watch};
 use crate::stop::Stop;
 use crate::value::{Closure, Kept, Machine, Number, Tuple, Value};
 use std::sync::Arc;
@@ -116,7 +116,15 @@ impl Run<'_> {
         let call = HostCall { args, keywords };
         let watch = Watch::start(self.module.observer.as_deref());
         let result = function(&call);
-        watch.stop(Callee::Host, name, || shapes(&call));
+        watch.stop(|start, duration| ObservedCall {
+            callee: Callee::Host,
+            name,
+            shapes: shapes(&call),
+            integers: &[],
+            span: self.span(),
+            start,
+            duration,
+        });
         result
     }
 

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::instruction::{Operand, Register};
 use crate::kernels::{Access, Home, KernelTrap, TensorArg, located};
 use crate::notes::filled;
-use crate::observer::{Callee, Watch};
+use crate::observer::{Callee, ObservedCall, Watch};
 use crate::program::{Extent, Kernel, Param};
 use crate::steps::StepsLeft;
 use crate::stop::Stop;
@@ -69,7 +69,15 @@ impl Run<'_> {
         let lent = maps.as_mut().map(|maps| maps.maps.as_mut_slice());
         let result = module.kernels.call_within(at, &tensors, lent, &ints, &steps);
         self.limits.steps = steps.left(self.limits.steps);
-        watch.stop(Callee::Kernel, name, || tensors.iter().map(TensorArg::shape).collect());
+        watch.stop(|start, duration| ObservedCall {
+            callee: Callee::Kernel,
+            name,
+            shapes: tensors.iter().map(TensorArg::shape).collect(),
+            integers: &ints,
+            span: self.span(),
+            start,
+            duration,
+        });
         drop(tensors);
         result.map_err(|trap| stop(kernel, trap, maps.is_some()))?;
         for (at, (source, is_written)) in sources.into_iter().zip(writes(kernel)).enumerate() {

@@ -18,7 +18,7 @@ use crate::instruction::{Instruction, Operand, Register, Text};
 use crate::module::Loaded;
 use crate::program::Function;
 use crate::steps::out_of_steps;
-use crate::stop::{Stop, place};
+use crate::stop::{Span, Stop, place};
 use crate::value::{Kept, Machine, Tuple, Value};
 use std::sync::Arc;
 
@@ -162,6 +162,12 @@ impl<'m> Run<'m> {
             stop = place(stop, &function.name, function.span, span);
         }
         stop
+    }
+
+    /// The place in the source of the instruction that is carried out.
+    fn span(&self) -> Span {
+        let frame = self.frames.last();
+        frame.map(|frame| frame.function.span_at(frame.next.saturating_sub(1))).unwrap_or_default()
     }
 
     fn step(&mut self, instruction: &'m Instruction) -> Result<Flow, Stop> {

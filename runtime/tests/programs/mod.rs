@@ -62,6 +62,7 @@ fn kernel() -> Kernel {
             span: Span { start: 7, end: 9 },
         }],
         watched: None,
+        work: None,
         span: Span::default(),
     }
 }

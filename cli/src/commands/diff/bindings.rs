@@ -100,7 +100,8 @@ fn unnamed(routes: &Routes) -> String {
         return "no binding with a name in both texts differs".to_owned();
     };
     let why = "no binding differs where the function ends after it";
-    let kernels: Vec<&str> = module.kernels().collect();
+    let kernels = module.kernels().iter().map(|kernel| kernel.name.as_str());
+    let kernels: Vec<&str> = kernels.collect();
     let shown = kernels.iter().take(SHOWN).map(|name| format!("`{name}`"));
     let more = kernels.len().saturating_sub(SHOWN);
     let more = (more > 0).then(|| format!("{more} more"));

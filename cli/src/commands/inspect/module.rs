@@ -147,9 +147,12 @@ impl Read<'_> {
         let (machine, features) = target_of(target);
         let kernel = |kernel: &Kernel| {
             let params: Vec<Value> = kernel.params.iter().map(param_object).collect();
+            let work = kernel.work.as_ref();
             json!({
                 "name": kernel.name,
                 "params": params,
+                "operations": work.map(|work| &work.operations),
+                "elements": work.map(|work| &work.elements),
                 "checks": kernel.sites.len(),
                 "instrumented": kernel.watched.is_some(),
             })
@@ -220,6 +223,9 @@ fn in_brief(kernel: &Kernel) -> String {
     }
     if kernel.watched.is_some() {
         parts.push("an instrumented variant".to_owned());
+    }
+    if let Some(work) = &kernel.work {
+        parts.push(format!("{} float operations", work.operations));
     }
     parts.join(", ")
 }

@@ -8,6 +8,7 @@ use super::super::constants::{
 use super::super::kept::{Kept, Parameters};
 use super::super::kernel_check;
 use super::super::numerics;
+use super::super::profile::Known;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
 use crate::args::{Backend, RunArgs};
@@ -78,7 +79,9 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
     }
     let result = prepared.call()?;
     if let Some((path, calls)) = calls {
-        calls.write(path)?;
+        let is_on_processor = matches!(args.backend, Backend::Interp | Backend::Cpu);
+        let known = Known::of(&prepared.module, &prepared.source, is_on_processor);
+        calls.write(path, Some(&known))?;
     }
     if let Some(account) = prepared.module.account() {
         terminal.detail(&account);
