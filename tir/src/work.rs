@@ -234,14 +234,72 @@ impl Sum {
     fn dim(&self) -> Dim {
         let term = |(factors, value): (&Vec<Dim>, &u64)| {
             let value = Dim::Int(i64::try_from(*value).unwrap_or(i64::MAX));
-            let factors = factors.iter().cloned();
-            match (value, factors.reduce(|a, b| Dim::op(DimOp::Mul, a, b))) {
-                (value, None) => value,
-                (Dim::Int(1), Some(factors)) => factors,
-                (value, Some(factors)) => Dim::op(DimOp::Mul, value, factors),
-            }
+            let is_one = value == Dim::Int(1) && !factors.is_empty();
+            let all = (!is_one).then_some(value).into_iter().chain(factors.iter().cloned());
+            all.reduce(|a, b| Dim::op(DimOp::Mul, a, b)).unwrap_or(Dim::Int(1))
         };
         let terms = self.0.iter().rev().map(term);
         terms.reduce(|a, b| Dim::op(DimOp::Add, a, b)).unwrap_or(Dim::Int(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::work;
+    use relax_syntax::parse::parse_file;
+    use relax_syntax::resolve::resolve_file;
+    use relax_syntax::span::Source;
+
+    /// The operations of a program, and the elements of its buffers.
+    fn counted(params: &str, body: &str) -> Option<(String, Vec<String>)> {
+        let body = body.replace('\n', "\n    ");
+        let text = format!("@tensorir_function\ndef f({params}):\n    {body}\n");
+        let (file, wrong) = parse_file(&Source::new("test", text.as_str()));
+        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
+        let (module, wrong) = resolve_file(&file);
+        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
+        let work = work(module.tensor_program("f").expect("it was read"))?;
+        let elements = work.elements.iter().map(ToString::to_string).collect();
+        Some((work.operations.to_string(), elements))
+    }
+
+    const VECTORS: &str = "X: Buffer((\"n\",), \"f32\"), Y: Buffer((\"n\",), \"f32\")";
+
+    #[track_caller]
+    fn is(params: &str, body: &str, operations: &str, elements: &[&str]) {
+        let (found, of_buffers) = counted(params, body).expect("it can be counted");
+        let of_buffers: Vec<&str> = of_buffers.iter().map(String::as_str).collect();
+        assert_eq!((found.as_str(), of_buffers.as_slice()), (operations, elements));
+    }
+
+    #[test]
+    fn each_operation_of_a_loop_counts_as_often_as_it_runs() {
+        let body = "for i in grid(n):\n    Y[i] = exp(X[i]) * 2.0 + 1.0";
+        is(VECTORS, body, "3 * n", &["n", "n"]);
+        let params = "X: Buffer((\"n\", \"k\"), \"f32\"), W: Buffer((\"k\", \"m\"), \"f32\"), Y: Buffer((\"n\", \"m\"), \"f32\")";
+        let body = "for i, j, t in grid(n, m, k):\n    Y[i, j] += X[i, t] * W[t, j]";
+        let elements = ["k * n", "k * m", "m * n"].map(|all| format!("min({all}, k * m * n)"));
+        is(params, body, "2 * k * m * n", &elements.each_ref().map(String::as_str));
+    }
+
+    #[test]
+    fn the_longer_branch_counts_and_no_more_elements_than_there_are() {
+        let body = "for i in grid(n):\n    if i < 3:\n        Y[i] = X[0]\n    else:\n        Y[i] = X[i] + X[0] - 1.0";
+        is(VECTORS, body, "2 * n", &["n", "n"]);
+        let body = "for i in grid(3):\n    Y[i] = X[i]";
+        is(VECTORS, body, "0", &["min(n, 3)", "min(n, 3)"]);
+    }
+
+    #[test]
+    fn integers_are_no_float_operations() {
+        let params = "X: Buffer((\"n\",), \"i64\"), Y: Buffer((\"n\",), \"i64\")";
+        is(params, "for i in grid(n):\n    Y[i] = X[i] * 2 + 1", "0", &["n", "n"]);
+    }
+
+    #[test]
+    fn a_loop_that_elements_bound_is_not_counted() {
+        let params = "X: Buffer((\"n\",), \"i64\"), Y: Buffer((\"n\",), \"f32\")";
+        let body = "for i in grid(n):\n    t = X[i]\n    for j in grid(t):\n        Y[i] = 1.0";
+        assert_eq!(counted(params, body), None);
     }
 }
