@@ -16,6 +16,7 @@ use relax_program::frontend::title_of;
 use relax_semantics::stop::{Stop, Trap};
 use relax_syntax::diagnostic::{Diagnostic, Fix, Label, Part, Severity};
 use relax_syntax::span::Source;
+use std::path::Path;
 
 /// What is shown: a diagnostic or a trap.
 pub(crate) struct Finding {
@@ -96,8 +97,17 @@ impl From<&Trap> for Finding {
     }
 }
 
-/// A run that ended without a value, and what the exit code says of it.
-pub(crate) fn finding_of_stop(stop: &Stop) -> (Finding, Exit) {
+/// The node of an imported model whose lines are at this place: the comment above them.
+pub(crate) fn node_at(source: &Source, start: u32) -> Option<&str> {
+    let is_model = Path::new(&source.name).extension().is_some_and(|extension| extension == "onnx");
+    let (line, _) = source.line_column(start);
+    let above = (1..line).rev().map(|line| source.line(line)).filter(|_| is_model);
+    let mut inside = above.take_while(|text| text.starts_with(' ') || text.is_empty());
+    inside.find_map(|text| text.trim_start().strip_prefix("# "))
+}
+
+/// A run of a text that ended without a value, and what the exit code says of it.
+pub(crate) fn finding_of_stop(stop: &Stop, source: &Source) -> (Finding, Exit) {
     let plain = |severity, message: String, help: Option<&str>| Finding {
         severity,
         code: String::new(),
@@ -109,7 +119,15 @@ pub(crate) fn finding_of_stop(stop: &Stop) -> (Finding, Exit) {
         fix: None,
     };
     match stop {
-        Stop::Trap(trap) => (Finding::from(trap.as_ref()), Exit::Stopped),
+        Stop::Trap(trap) => {
+            let mut finding = Finding::from(trap.as_ref());
+            let node = (!trap.span.is_synthetic()).then(|| node_at(source, trap.span.start));
+            let note = |node| {
+                format!("in the node `{node}` of the model, which `relax import` prints as text")
+            };
+            finding.notes.extend(node.flatten().map(note));
+            (finding, Exit::Stopped)
+        }
         Stop::Exhausted { resource, .. } => {
             let help = match *resource {
                 "memory" => Some("raise the limit with --max-memory"),

@@ -130,7 +130,7 @@ fn milliseconds(time: f64) -> String {
 }
 
 fn stopped(stop: &Stop, prepared: &Prepared, terminal: &mut Terminal) -> Outcome {
-    let (finding, exit) = crate::report::finding_of_stop(stop);
+    let (finding, exit) = crate::report::finding_of_stop(stop, &prepared.source);
     crate::report::show(terminal, &prepared.source, &[finding]);
     Ok(exit)
 }

@@ -5,6 +5,7 @@ use super::build::compiler;
 use super::cache::cache;
 use super::calls::Call;
 use crate::exit::Failure;
+use crate::report::node_at;
 use relax_cpu::{Cpu, Limits};
 use relax_runtime::program::{Given, Kernel, Param};
 use relax_runtime::{DType, Module, Span, dense_bytes};
@@ -14,14 +15,11 @@ use relax_syntax::span::Source;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 /// What is known of the calls of a module beside their times.
 pub(super) struct Known<'a> {
     works: BTreeMap<&'a str, Formulas<'a>>,
     source: &'a Source,
-    /// The source was imported: its comments name nodes of a model.
-    is_model: bool,
     limits: Result<Limits, String>,
 }
 
@@ -69,9 +67,7 @@ impl<'a> Known<'a> {
             }),
             false => Err("the program runs on a device".to_owned()),
         };
-        let is_model =
-            Path::new(&source.name).extension().is_some_and(|extension| extension == "onnx");
-        Self { works: works.collect(), source, is_model, limits }
+        Self { works: works.collect(), source, limits }
     }
 
     fn amount(&self, call: &Call) -> Option<Amount> {
@@ -96,20 +92,12 @@ impl<'a> Known<'a> {
 
     /// The line of the source.
     fn place(&self, span: Span) -> Option<String> {
-        let line = self.line(span)?;
-        Some(format!("{}:{line}", self.source.name))
+        let line = || self.source.line_column(span.start).0;
+        (!span.is_synthetic()).then(|| format!("{}:{}", self.source.name, line()))
     }
 
-    fn line(&self, span: Span) -> Option<usize> {
-        (!span.is_synthetic()).then(|| self.source.line_column(span.start).0)
-    }
-
-    /// The node of the model: the comment above the lines that it became.
     fn node(&self, span: Span) -> Option<&'a str> {
-        let line = self.line(span).filter(|_| self.is_model)?;
-        let above = (1..line).rev().map(|line| self.source.line(line));
-        let inside = above.take_while(|text| text.starts_with(' ') || text.is_empty());
-        inside.map(str::trim_start).find_map(|text| text.strip_prefix("# "))
+        node_at(self.source, (!span.is_synthetic()).then_some(span.start)?)
     }
 
     /// The fields of one call, for tools.

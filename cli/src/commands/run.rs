@@ -200,7 +200,7 @@ fn finish(
     let value = match ran.result {
         Ok(value) => value,
         Err(stop) => {
-            let (finding, exit) = finding_of_stop(&stop);
+            let (finding, exit) = finding_of_stop(&stop, source);
             show(terminal, source, &[finding]);
             return Ok(exit);
         }

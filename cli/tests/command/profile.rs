@@ -135,3 +135,19 @@ fn the_picture_of_memory_has_names_axes_and_units() {
         assert!(picture.contains(part), "no {part}: {picture}");
     }
 }
+
+#[test]
+fn a_trap_of_a_model_names_its_node() {
+    let folder = Folder::new();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/models/tiny.onnx");
+    let model = corpus.to_string_lossy().into_owned();
+    for backend in ["interp", "cpu"] {
+        if backend == "cpu" && !compiler::is_there() {
+            return;
+        }
+        let run = ["run", &model, "--backend", backend, "--input", "ids=[[99]]"];
+        let (said, code) = folder.ended(&run);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains("in the node `Gather /embed` of the model"), "{said}");
+    }
+}
