@@ -18,6 +18,8 @@ pub mod named_blocks;
 pub mod products;
 pub mod renumber;
 pub mod store_forwarding;
+#[cfg(test)]
+mod test_program;
 pub mod unique_bindings;
 pub mod warps;
 pub mod work;

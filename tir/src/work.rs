@@ -246,19 +246,11 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::work;
-    use relax_syntax::parse::parse_file;
-    use relax_syntax::resolve::resolve_file;
-    use relax_syntax::span::Source;
+    use crate::test_program::program;
 
     /// The operations of a program, and the elements of its buffers.
     fn counted(params: &str, body: &str) -> Option<(String, Vec<String>)> {
-        let body = body.replace('\n', "\n    ");
-        let text = format!("@tensorir_function\ndef f({params}):\n    {body}\n");
-        let (file, wrong) = parse_file(&Source::new("test", text.as_str()));
-        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
-        let (module, wrong) = resolve_file(&file);
-        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
-        let work = work(module.tensor_program("f").expect("it was read"))?;
+        let work = work(&program(params, body))?;
         let elements = work.elements.iter().map(ToString::to_string).collect();
         Some((work.operations.to_string(), elements))
     }
