@@ -9,6 +9,7 @@ mod files;
 mod magic;
 mod report;
 mod signals;
+mod sizes;
 mod terminal;
 mod version;
 

@@ -6,6 +6,7 @@ use super::cache::cache;
 use super::calls::Call;
 use crate::exit::Failure;
 use crate::report::node_at;
+use crate::sizes::binary;
 use relax_cpu::{Cpu, Limits};
 use relax_runtime::program::{Given, Kernel, Param};
 use relax_runtime::{DType, Module, Span, dense_bytes};
@@ -40,7 +41,8 @@ struct Amount {
 
 /// Calls of one name and shapes.
 struct Row<'c> {
-    calls: Vec<&'c Call>,
+    first: &'c Call,
+    calls: usize,
     seconds: f64,
     /// Of the time of all.
     share: f64,
@@ -149,10 +151,11 @@ impl<'a> Known<'a> {
                     places.push(place);
                 }
             }
-            let one = calls.first();
-            let amount = one.and_then(|call| self.amount(call));
-            let node = one.and_then(|call| self.node(call.span));
-            Row { seconds, share: seconds / whole.max(1e-12), amount, places, node, calls }
+            // Calls are put together with one that is there.
+            let first = calls[0];
+            let (amount, node) = (self.amount(first), self.node(first.span));
+            let share = seconds / whole.max(1e-12);
+            Row { first, calls: calls.len(), seconds, share, amount, places, node }
         };
         let mut rows: Vec<Row> = alike.into_values().map(row).collect();
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -171,9 +174,9 @@ impl<'a> Known<'a> {
             "us", "share", "calls", "GFLOP/s", "GB/s", "limit"
         );
         for row in self.rows(calls) {
-            let Row { calls, seconds, share, amount, places, node } = &row;
+            let Row { first, calls, seconds, share, amount, places, node } = &row;
             let (microseconds, share) = (seconds * 1e6, share * 100.0);
-            let taken = (calls.len(), *seconds);
+            let taken = (*calls, *seconds);
             let rate = |of: fn(Amount) -> f64| match amount {
                 Some(amount) => format!("{:.2}", rate(of(*amount), taken) / 1e9),
                 None => "-".to_owned(),
@@ -186,12 +189,10 @@ impl<'a> Known<'a> {
                 [first, others @ ..] => format!(", {first} (and {} more)", others.len()),
             };
             let node = node.map_or(String::new(), |node| format!(", {node}"));
-            let [first, ..] = calls.as_slice() else { continue };
             let shapes = first.shown_shapes();
             let _ = writeln!(
                 text,
-                "{microseconds:>9.1} {share:>5.1}% {:>6} {:>8} {:>7} {limit:>6}  {} {shapes}{place}{node}",
-                calls.len(),
+                "{microseconds:>9.1} {share:>5.1}% {calls:>6} {:>8} {:>7} {limit:>6}  {} {shapes}{place}{node}",
                 rate(|amount| amount.operations),
                 rate(|amount| amount.bytes),
                 first.name,
@@ -217,12 +218,12 @@ impl<'a> Known<'a> {
             Err(why) => json!({ "type": "limits", "unknown": why }),
         };
         let line = |row: Row| {
-            let mut object = self.rates(row.amount, (row.calls.len(), row.seconds));
+            let mut object = self.rates(row.amount, (row.calls, row.seconds));
             let fields = [
                 ("type", json!("kernel")),
-                ("name", json!(row.calls.first().map(|call| &call.name))),
-                ("shapes", json!(row.calls.first().map(|call| call.shown_shapes()))),
-                ("calls", json!(row.calls.len())),
+                ("name", json!(row.first.name)),
+                ("shapes", json!(row.first.shown_shapes())),
+                ("calls", json!(row.calls)),
                 ("microseconds", json!(row.seconds * 1e6)),
                 ("share", json!(row.share)),
                 ("places", json!(row.places)),
@@ -254,13 +255,9 @@ fn formulas(kernel: &Kernel) -> Option<Formulas<'_>> {
 
 /// `2 threads reach 85 GFLOP/s and read 120 GB/s of 16 KiB, 11 GB/s of 64 MiB`
 fn limits_shown(limits: &Limits) -> String {
-    let reads = limits.reads.iter().map(|(set, rate)| {
-        let size = match set {
-            set if *set >= 1 << 20 => format!("{} MiB", set >> 20),
-            set => format!("{} KiB", set >> 10),
-        };
-        format!("{:.1} GB/s of {size}", rate / 1e9)
-    });
+    let reads = limits.reads.iter();
+    let reads =
+        reads.map(|(set, rate)| format!("{:.1} GB/s of {}", rate / 1e9, binary(*set as f64)));
     let threads = match limits.threads {
         1 => "1 thread reaches".to_owned(),
         threads => format!("{threads} threads reach"),

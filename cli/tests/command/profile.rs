@@ -2,7 +2,7 @@
 //! and where they come from.
 
 use super::compiler;
-use super::folder::{Folder, text};
+use super::folder::{Folder, object, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -116,8 +116,8 @@ fn inspection_prints_the_formulas() {
     let folder = Folder::new();
     folder.write("mlp.rx", MLP);
     stdout(&folder, &["build", "mlp.rx", "-o", "mlp.rxm"]);
-    let whole = objects(&stdout(&folder, &["inspect", "mlp.rxm", "--format", "json"]));
-    let kernels = whole[0]["kernels"].as_array().expect("kernels");
+    let whole = object(&stdout(&folder, &["inspect", "mlp.rxm", "--format", "json"]), "inspect");
+    let kernels = whole["kernels"].as_array().expect("kernels");
     let product = kernels.iter().find(|kernel| {
         kernel["name"].as_str().is_some_and(|name| name.contains("matmul_bias_gelu"))
     });
