@@ -42,16 +42,26 @@ pub(crate) struct Unit<'u> {
 }
 
 impl Unit<'_> {
-    /// The object, compiled or found in the cache.
-    pub(crate) fn object(&self, compiler: &Compiler) -> Result<Object, relax_cpu::Error> {
-        relax_cpu::object(&self.source.text, self.source.parts, compiler, self.cache)
+    /// The object, compiled or found in the cache, and its compiler. A compiler that is being probed compiles meanwhile: nearly always
+    /// its probes ask for no flags.
+    pub(crate) fn object(&self) -> Result<(Object, &Compiler), relax_cpu::Error> {
+        let early = self.compiled(self.compiler);
+        let settled = self.compiler.settled()?;
+        match settled.key() == self.compiler.key() {
+            true => Ok((early?, settled)),
+            false => Ok((self.compiled(settled)?, settled)),
+        }
+    }
+
+    fn compiled(&self, compiler: &Compiler) -> Result<Object, relax_cpu::Error> {
+        relax_cpu::object(self.source, compiler, self.cache)
     }
 
     /// The bytes of an object whose kernels agree with the interpreter as far as they were compared.
     pub(crate) fn checked(&self, budget: Budget) -> Result<(Vec<u8>, Results), BuildError> {
-        let object = self.object(self.compiler)?;
+        let (object, compiler) = self.object()?;
         let bytes = object.bytes()?;
-        if let Err(why) = check_target(&self.compiler.target()?.words(&bytes)) {
+        if let Err(why) = check_target(&compiler.target()?.words(&bytes)) {
             return Ok((bytes, self.unchecked(&format!("it does not run on this machine: {why}"))));
         }
         let verdicts = self.verdicts(&object, budget)?;
@@ -59,7 +69,7 @@ impl Unit<'_> {
         if miscompiled.is_empty() {
             return Ok((bytes, self.results(verdicts, miscompiled)));
         }
-        let object = self.object(&self.compiler.with_few_optimizations())?;
+        let object = self.compiled(&compiler.with_few_optimizations())?;
         let verdicts = self.verdicts(&object, budget)?;
         if let Some((name, difference)) = self.differing(&verdicts).next() {
             let compiler = self.compiler.version().to_owned();

@@ -86,7 +86,7 @@ pub fn build_cpu<'t>(
     attach(&mut image, &source, module)?;
     let unit = Unit { module, source: &source, sums: options.sums, compiler, cache };
     (image.object, image.metadata.kernel_check) = match check {
-        KernelCheck::Off => (unit.object(compiler)?.bytes()?, None),
+        KernelCheck::Off => (unit.object()?.0.bytes()?, None),
         KernelCheck::Within(budget) => {
             unit.checked(budget).map(|(object, check)| (object, Some(check)))?
         }

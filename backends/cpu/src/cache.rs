@@ -10,7 +10,7 @@ pub use contents::{Contents, Usage};
 pub use folder::{CLEAN_UP, Unusable, refusal};
 
 use crate::scratch::{Orphans, Scratch, sweep};
-use crate::{Compiler, Error, Object};
+use crate::{Compiler, Error, Object, Text};
 use contents::Entries;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,20 +76,13 @@ impl Cache {
     }
 
     /// The shared object of a text.
-    pub(crate) fn object(
-        &self,
-        text: &str,
-        parts: u32,
-        compiler: &Compiler,
-    ) -> Result<Object, Error> {
-        let key = compiler.key();
-        let whole = format!("{text}\n/*\n{}*/\n", key.replace("*/", "* /"));
-        let name = format!("{:032x}", hash(&whole));
+    pub(crate) fn object(&self, text: &Text<'_>, compiler: &Compiler) -> Result<Object, Error> {
+        let (name, whole) = entry(text.whole, compiler);
         if let Some(object) = self.find(&name, &whole) {
             return Ok(object);
         }
         self.make_folder()?;
-        let object = self.make(&name, &whole, parts, compiler)?;
+        let object = self.make(&name, &Text { whole: &whole, ..*text }, compiler)?;
         let room = sweep(&self.folder, Orphans::Old)
             .and_then(|()| Entries::of(&self.folder)?.evict(self.limit, &name));
         room.map_err(|error| failed(&self.folder, &error))?;
@@ -121,27 +114,68 @@ impl Cache {
         (self.folder.join(format!("{name}.c")), self.folder.join(format!("{name}.so")))
     }
 
-    fn make(
+    fn make(&self, name: &str, text: &Text<'_>, compiler: &Compiler) -> Result<Object, Error> {
+        let work = Scratch::folder(&self.folder).map_err(|error| failed(&self.folder, &error))?;
+        let (source, object) = (work.path().join("kernels.c"), work.path().join("kernels.so"));
+        fs::write(&source, text.whole).map_err(|error| failed(&source, &error))?;
+        if let Err(error) = self.compile(text, compiler, (&source, &object)) {
+            return Err(self.refused(error, &source, name));
+        }
+        self.enter(name, text.whole, (&source, &object))
+    }
+
+    fn compile(
+        &self,
+        text: &Text<'_>,
+        compiler: &Compiler,
+        (source, object): (&Path, &Path),
+    ) -> Result<(), Error> {
+        if text.parts < 2 && text.routines.is_none() {
+            return compiler.compile(source, object);
+        }
+        let parts = compiler.start_parts(source, text.parts, object);
+        let routines = text.routines.map(|routines| self.routines(routines, compiler));
+        let mut objects = parts.objects()?;
+        if let Some(bytes) = routines.transpose()? {
+            // A copy: another process may evict the entry meanwhile.
+            let copy = object.with_extension("routines.o");
+            fs::write(&copy, bytes).map_err(|error| failed(&copy, &error))?;
+            objects.push(copy);
+        }
+        compiler.link(source, &objects, object)
+    }
+
+    /// The object of a unit that kernels are linked with.
+    fn routines(&self, text: &str, compiler: &Compiler) -> Result<Vec<u8>, Error> {
+        let compiler = compiler.of_routines();
+        let (name, whole) = entry(text, &compiler);
+        if let Some(object) = self.find(&name, &whole) {
+            return object.bytes();
+        }
+        let work = Scratch::folder(&self.folder).map_err(|error| failed(&self.folder, &error))?;
+        let (source, object) = (work.path().join("routines.c"), work.path().join("routines.o"));
+        fs::write(&source, &whole).map_err(|error| failed(&source, &error))?;
+        if let Err(error) = compiler.compile_unit(&source, &object) {
+            return Err(self.refused(error, &source, &name));
+        }
+        self.enter(&name, &whole, (&source, &object))?.bytes()
+    }
+
+    /// Makes files an entry.
+    fn enter(
         &self,
         name: &str,
         whole: &str,
-        parts: u32,
-        compiler: &Compiler,
+        (source, object): (&Path, &Path),
     ) -> Result<Object, Error> {
-        let work = Scratch::folder(&self.folder).map_err(|error| failed(&self.folder, &error))?;
-        let (source, object) = (work.path().join("kernels.c"), work.path().join("kernels.so"));
-        fs::write(&source, whole).map_err(|error| failed(&source, &error))?;
-        if let Err(error) = compiler.compile(&source, parts, &object) {
-            return Err(self.refused(error, &source, name));
-        }
-        let digest = fs::read(&object).map(|bytes| blake3::hash(&bytes));
-        let digest = digest.map_err(|error| failed(&object, &error))?;
-        fs::write(&source, format!("{whole}{}", last_line(&digest)))
-            .map_err(|error| failed(&source, &error))?;
+        let digest = fs::read(object).map(|bytes| blake3::hash(&bytes));
+        let digest = digest.map_err(|error| failed(object, &error))?;
+        fs::write(source, format!("{whole}{}", last_line(&digest)))
+            .map_err(|error| failed(source, &error))?;
         // The object first: an entry is found by its text.
         let (to_source, to_object) = self.paths(name);
-        rename(&object, &to_object)?;
-        rename(&source, &to_source)?;
+        rename(object, &to_object)?;
+        rename(source, &to_source)?;
         Ok(Object::at(to_object, digest))
     }
 
@@ -152,6 +186,13 @@ impl Cache {
         let path = if fs::rename(source, &kept).is_ok() { kept } else { path };
         Error::Compile { command, path, output }
     }
+}
+
+/// The name of an entry, and the text that is compared: with all that decides which code is made of it.
+fn entry(text: &str, compiler: &Compiler) -> (String, String) {
+    let key = compiler.key();
+    let whole = format!("{text}\n/*\n{}*/\n", key.replace("*/", "* /"));
+    (format!("{:032x}", hash(&whole)), whole)
 }
 
 /// The bytes of a file; of what is none, such as a pipe, there are none.

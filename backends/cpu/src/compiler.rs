@@ -1,11 +1,12 @@
 //! The system's C compiler.
 
 use crate::probe::probe;
+use crate::probing::Probing;
 use crate::scratch::Running;
 use crate::{Cache, Cpu, Error, Findings, Target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// How kernels are compiled beside the flag of the processor: with the rounding that the text says. The flags on math change no
 /// value: they let a vector do what the scalar does.
@@ -46,6 +47,8 @@ pub struct Compiler {
     target: OnceLock<Target>,
     /// Of the probes, where it was probed.
     findings: Option<Findings>,
+    /// The same, where probes are running.
+    probing: Option<Arc<Probing>>,
 }
 
 impl Compiler {
@@ -83,8 +86,8 @@ impl Compiler {
         let cpu = Cpu::Native;
         let processor = cpu.flag(std::env::consts::ARCH);
         let command = command.to_owned();
-        let (target, findings) = (OnceLock::new(), None);
-        Ok(Self { command, words, version, flags, processor, cpu, target, findings })
+        let (target, findings, probing) = (OnceLock::new(), None, None);
+        Ok(Self { command, words, version, flags, processor, cpu, target, findings, probing })
     }
 
     /// For this processor.
@@ -166,6 +169,25 @@ impl Compiler {
         Ok(Self { findings: Some(findings), ..compiler })
     }
 
+    /// The same compiler, whose probes run meanwhile.
+    ///
+    /// # Errors
+    /// When it has no code for the processor.
+    pub fn probing(self, cache: &Cache) -> Result<Self, Error> {
+        self.target()?;
+        let probing = Probing::start(&self, cache);
+        Ok(Self { probing: Some(Arc::new(probing)), ..self })
+    }
+
+    /// With the flags that its probes ask for, if it is being probed.
+    ///
+    /// # Errors
+    /// As of [`Self::probed`].
+    pub fn settled(&self) -> Result<&Self, Error> {
+        let Some(probing) = &self.probing else { return Ok(self) };
+        probing.compiler().as_ref().map_err(Clone::clone)
+    }
+
     /// What the probes found; `None` where it was not probed.
     #[must_use]
     pub fn findings(&self) -> Option<&Findings> {
@@ -218,29 +240,48 @@ impl Compiler {
         })
     }
 
-    /// Makes a shared object of a C file, of each of its parts in a process of its own. Temporary files are beside the
-    /// object.
-    pub(crate) fn compile(&self, text: &Path, parts: u32, object: &Path) -> Result<(), Error> {
-        if parts < 2 {
-            return self.ended(text, self.started(text, &[text], object, &["-lm"])?);
-        }
-        let objects: Vec<PathBuf> =
-            (0..parts).map(|part| object.with_extension(format!("{part}.o"))).collect();
-        let made = self.compile_parts(text, &objects);
-        made.and_then(|()| {
-            let objects: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
-            self.ended(text, self.started(text, &objects, object, &["-lm"])?)
-        })
+    /// Makes a shared object of a C file that is one unit.
+    pub(crate) fn compile(&self, text: &Path, object: &Path) -> Result<(), Error> {
+        self.ended(text, self.started(text, &[text], object, &["-lm"])?)
     }
 
-    fn compile_parts(&self, text: &Path, objects: &[PathBuf]) -> Result<(), Error> {
-        let started = (0_u32..).zip(objects).map(|(part, object)| {
-            self.started(text, &[text], object, &["-c", &format!("-DRX_PART={part}")])
+    /// For the routines that kernels are linked with. Their loops say what is unrolled, and `-O3` takes half as long again for
+    /// the same speed. The linker leaves out the functions that a module does not call.
+    pub(crate) fn of_routines(&self) -> Self {
+        let flags = self.flags.iter().filter(|flag| *flag != "-shared");
+        let flags = flags.map(|flag| if flag == "-O3" { "-O2" } else { flag.as_str() });
+        let flags = flags.chain(["-c", "-ffunction-sections"]).map(str::to_owned).collect();
+        Self { flags, ..self.clone() }
+    }
+
+    /// Makes an object of a unit.
+    pub(crate) fn compile_unit(&self, text: &Path, object: &Path) -> Result<(), Error> {
+        self.ended(text, self.started(text, &[text], object, &[])?)
+    }
+
+    /// Starts a process for each part of a C file; their objects are beside the one named.
+    pub(crate) fn start_parts(&self, text: &Path, parts: u32, object: &Path) -> Parts<'_> {
+        let started = (0..parts).map(|part| {
+            let object = object.with_extension(format!("{part}.o"));
+            let more = ["-c", &format!("-DRX_PART={part}")];
+            (self.started(text, &[text], &object, &more), object)
         });
-        // All of them are waited for, also where one fails.
-        let started: Vec<_> = started.collect();
-        let ended = started.into_iter().map(|child| self.ended(text, child?)).collect::<Vec<_>>();
-        ended.into_iter().collect()
+        Parts { compiler: self, text: text.to_owned(), started: started.collect() }
+    }
+
+    /// Makes a shared object of objects.
+    pub(crate) fn link(
+        &self,
+        text: &Path,
+        objects: &[PathBuf],
+        object: &Path,
+    ) -> Result<(), Error> {
+        let objects: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
+        let more: &[&str] = match cfg!(target_os = "linux") {
+            true => &["-Wl,--gc-sections", "-lm"],
+            false => &["-lm"],
+        };
+        self.ended(text, self.started(text, &objects, object, more)?)
     }
 
     fn started(
@@ -275,6 +316,25 @@ impl Compiler {
     fn not_run(&self, text: &Path, error: &std::io::Error) -> Error {
         let why = format!("for {}: {error}", text.display());
         Error::NoCompiler { command: self.command.clone(), why }
+    }
+}
+
+/// Parts of a C file that are being compiled.
+pub(crate) struct Parts<'c> {
+    compiler: &'c Compiler,
+    text: PathBuf,
+    started: Vec<(Result<Running, Error>, PathBuf)>,
+}
+
+impl Parts<'_> {
+    /// The objects of all parts. All of them are waited for, also where one fails.
+    pub(crate) fn objects(self) -> Result<Vec<PathBuf>, Error> {
+        let Self { compiler, text, started } = self;
+        let ended = started
+            .into_iter()
+            .map(|(child, object)| compiler.ended(&text, child?).map(|()| object))
+            .collect::<Vec<_>>();
+        ended.into_iter().collect()
     }
 }
 

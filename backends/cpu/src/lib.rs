@@ -10,6 +10,7 @@ mod library;
 mod limits;
 mod object;
 mod probe;
+mod probing;
 pub mod scratch;
 mod target;
 mod tuning;
@@ -20,15 +21,16 @@ pub use hardware::hardware;
 pub use library::{Function, Library, Part, Tensor, Threads};
 pub use limits::Limits;
 pub use object::Object;
-pub use probe::Findings;
+pub use probe::{Findings, probes};
 pub use target::{Cpu, NoName, Target};
 pub use tuning::{Choices, choices, measure};
 
+use relax_emit::Source;
 use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why there is no code.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum Error {
     /// There is no C compiler.
     #[error(
@@ -93,18 +95,52 @@ pub enum Error {
     },
 }
 
-/// Compiles a text of so many parts, or finds what was made of it before.
+/// A C file, and how it is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'t> {
+    /// The file.
+    pub whole: &'t str,
+    /// Units of it that are compiled side by side, by `RX_PART`.
+    pub parts: u32,
+    /// A unit that its parts are linked with. It is compiled once for all texts.
+    pub routines: Option<&'t str>,
+}
+
+impl<'t> Text<'t> {
+    /// A file that is one unit.
+    #[must_use]
+    pub fn of(whole: &'t str) -> Self {
+        Self { whole, parts: 1, routines: None }
+    }
+}
+
+impl<'t> From<&'t Source> for Text<'t> {
+    fn from(source: &'t Source) -> Self {
+        let Source { text, parts, routines, .. } = source;
+        Self { whole: text, parts: *parts, routines: routines.as_deref() }
+    }
+}
+
+/// Compiles a text, or finds what was made of it before.
 ///
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be read or written.
-pub fn object(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Object, Error> {
-    cache.object(text, parts, compiler)
+pub fn object<'t>(
+    text: impl Into<Text<'t>>,
+    compiler: &Compiler,
+    cache: &Cache,
+) -> Result<Object, Error> {
+    cache.object(&text.into(), compiler)
 }
 
-/// Compiles a text of so many parts, or finds what was made of it before, and loads it.
+/// Compiles a text, or finds what was made of it before, and loads it.
 ///
 /// # Errors
 /// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
-pub fn build(text: &str, parts: u32, compiler: &Compiler, cache: &Cache) -> Result<Library, Error> {
-    cache.object(text, parts, compiler)?.load()
+pub fn build<'t>(
+    text: impl Into<Text<'t>>,
+    compiler: &Compiler,
+    cache: &Cache,
+) -> Result<Library, Error> {
+    cache.object(&text.into(), compiler)?.load()
 }

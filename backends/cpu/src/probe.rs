@@ -94,9 +94,15 @@ impl fmt::Display for Findings {
     }
 }
 
+/// The C file of all probes.
+#[must_use]
+pub fn probes() -> String {
+    format!("{}\n{PROBES}", prelude())
+}
+
 /// What is known of a compiler, or what its probes find now.
 pub(crate) fn probe(compiler: &Compiler, cache: &Cache) -> Result<Findings, Error> {
-    let text = format!("{}\n{PROBES}", prelude());
+    let text = probes();
     let key = blake3::hash(format!("{}\n{text}", compiler.key()).as_bytes()).to_hex();
     let path = cache.folder().join(format!("{}{}.txt", Cache::FINDINGS, &key[..32]));
     let known = fs::read_to_string(&path).ok();

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // the measuring kernel is called
 
 use crate::library::{Function, Tensor};
-use crate::{Cache, Compiler, Error, hardware};
+use crate::{Cache, Compiler, Error, Text, hardware};
 use relax_emit::tiles::{
     Hardware, Measured, Plan, Right, Table, Tile, Times, filter_by_isa, level0_text,
 };
@@ -97,7 +97,7 @@ impl<'l> Bench<'l> {
 /// A missing or failing compiler, a cache that cannot be written, an object that cannot be loaded.
 pub fn measure(compiler: &Compiler, cache: &Cache) -> Result<Table, Error> {
     let hardware = hardware();
-    let library = cache.object(&level0_text(&hardware), 1, compiler)?.load()?;
+    let library = cache.object(&Text::of(&level0_text(&hardware)), compiler)?.load()?;
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
     let deep = terms(&hardware);
     let lanes = hardware.isa.lanes() as usize;
@@ -139,7 +139,7 @@ pub fn choices(
     cache: &Cache,
 ) -> Result<Choices, Error> {
     let hardware = hardware();
-    let library = cache.object(&level0_text(&hardware), 1, compiler)?.load()?;
+    let library = cache.object(&Text::of(&level0_text(&hardware)), compiler)?.load()?;
     let mut bench = Bench::new(library.function("relax_level0")?, &hardware);
     let mut seconds = [f64::INFINITY; 2];
     let mut chosen = Vec::new();

@@ -66,7 +66,7 @@ use relax_tir::barrier_fission::without_barriers;
 use relax_tir::barriers::has_barrier;
 use relax_tir::named_blocks::without_named_blocks;
 use std::collections::BTreeSet;
-use translation_units::Piece;
+use translation_units::{Piece, Units};
 
 /// A program that ran out of memory: no trap, but `Stop::Exhausted`.
 pub const OUT_OF_MEMORY: &str = "exhausted/memory";
@@ -79,6 +79,9 @@ pub struct Source {
     /// How many parts it has that can be compiled side by side: part `k` is what is left of it where `RX_PART` is defined as `k`,
     /// all of it where it is not.
     pub parts: u32,
+    /// The text of the unit that its parts are linked with: the routines of products, the same for all modules with these tiles. `None`
+    /// where no kernel multiplies matrices. The whole file has them too.
+    pub routines: Option<String>,
     /// What it offers, in the order of the module.
     pub kernels: Vec<Kernel>,
     /// Programs that are not in it, each with the reason.
@@ -192,8 +195,8 @@ pub fn print_c<'t>(
             Err(reason) => left_out.push((program.name.clone(), reason)),
         }
     }
-    let (text, parts) = translation_units::text(&pieces, tiles);
-    Source { text, parts, kernels, left_out }
+    let Units { text, parts, routines } = translation_units::units(&pieces, tiles);
+    Source { text, parts, routines, kernels, left_out }
 }
 
 fn print_program(

@@ -14,9 +14,14 @@ const PARTS: &[&str] = &[
     include_str!("prelude/functions.h"),
     include_str!("prelude/threads.h"),
 ];
-/// Products of matrices, after the plan of how they are cut.
-const PRODUCT: &[&str] = &[
+/// What kernels see of products of matrices, after the plan of how they are cut.
+const INTERFACE: &[&str] = &[
     include_str!("prelude/lanes.h"),
+    include_str!("prelude/matrix.h"),
+    include_str!("prelude/routines.h"),
+];
+/// The routines of products, which are the same for all texts.
+const ROUTINES: &[&str] = &[
     include_str!("prelude/pack.h"),
     include_str!("prelude/gemm.h"),
     include_str!("prelude/narrow.h"),
@@ -55,11 +60,14 @@ pub fn prelude() -> String {
     text(Uses::default())
 }
 
-/// What follows it where some kernel has a product of matrices, cut as a table of times says.
-pub(crate) fn products(table: Option<&Table>) -> String {
-    let parts =
-        std::iter::once(plan_text(table)).chain(PRODUCT.iter().map(|&part| part.to_owned()));
-    parts.map(|part| format!("\n{part}")).collect()
+/// What follows it where some kernel has a product of matrices, cut as a table of times says: declarations.
+pub(crate) fn interface(table: Option<&Table>) -> String {
+    format!("\n{}\n{}", plan_text(table), INTERFACE.join("\n"))
+}
+
+/// The routines that the interface declares.
+pub(crate) fn routines() -> String {
+    format!("\n{}", ROUTINES.join("\n"))
 }
 
 /// What CUDA has in another way, before what is the same.

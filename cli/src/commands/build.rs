@@ -61,7 +61,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     load_externals(&program.module, args.params.as_deref())?;
     let sums = args.numerics.sums();
     let compiler = compiler(&args.cpu)?;
-    show_compiler(&compiler, terminal);
+    show_compiler(&compiler, terminal)?;
     let tiles = tiles(args, &compiler)?;
     // What is kept has no certificate.
     let kept = match args.certify {
@@ -109,7 +109,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
     let compiler = compiler(&args.cpu)?;
-    show_compiler(&compiler, terminal);
+    show_compiler(&compiler, terminal)?;
     let tiles = tiles(args, &compiler)?;
     let sums = args.numerics.sums();
     let Given { program, externals, .. } = model;
@@ -243,17 +243,22 @@ pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
         relax_cpu::Error::Processor { .. } => Failure::usage(format!("--cpu {cpu}: {error}")),
         other => Failure::missing(other),
     })?;
-    compiler.probed(cache()?).map_err(Failure::missing)
+    compiler.probing(cache()?).map_err(Failure::missing)
 }
 
 /// Says on demand which compiler there is, and what its probes found.
-fn show_compiler(compiler: &Compiler, terminal: &mut Terminal) {
+fn show_compiler(compiler: &Compiler, terminal: &mut Terminal) -> Result<(), Failure> {
+    if !terminal.is_verbose() {
+        return Ok(());
+    }
+    let compiler = compiler.settled().map_err(Failure::missing)?;
     let findings = compiler.findings().map(|findings| format!("; {findings}")).unwrap_or_default();
     terminal.detail(&format!(
         "C compiler: `{}`, {}{findings}",
         compiler.command(),
         compiler.version()
     ));
+    Ok(())
 }
 
 /// The table that products are tiled by, measured with the vectors of the processor that code is for.
@@ -276,8 +281,7 @@ pub(super) fn image(
     bound: &Bound,
     watch: &mut dyn Watch,
 ) -> Result<Result<Image, Failed>, Failure> {
-    let compiler = &bound.compiler;
-    let isa = compiler.target().map_err(Failure::missing)?.isa();
+    let isa = bound.compiler.target().map_err(Failure::missing)?.isa();
     let (signatures, evaluated) = match lowered(&program.module, bound, isa, watch) {
         Ok(modules) => modules,
         Err(failed) => return Ok(Err(failed)),
@@ -286,7 +290,7 @@ pub(super) fn image(
     watch.made("phase", &module);
     let externals = of_text(&module, values, &bound.params);
     let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
-    let cache = cache()?;
+    let (compiler, cache) = (&bound.compiler, cache()?);
     let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
     let mut image = build_cpu(&module, &around, options, (compiler, cache), bound.check).map_err(
         |error| match error {

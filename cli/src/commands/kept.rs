@@ -4,7 +4,7 @@
 use super::cache::modules;
 use crate::exit::Failure;
 use relax_build::{Digest, KernelCheck, Key, Modules};
-use relax_cpu::Compiler;
+use relax_cpu::{Compiler, probes};
 use relax_emit::Options;
 use relax_emit::tiles::Table;
 use relax_program::frontend::Program;
@@ -42,6 +42,7 @@ impl Kept {
         let key = Key::default()
             .with("made by", producer.as_bytes())
             .with("compiler", compiler.key().as_bytes())
+            .with("probes", probes().as_bytes())
             .with("options", format!("{parameters:?} {:?}", options.sums).as_bytes())
             .with("kernel check", format!("{check:?}").as_bytes())
             .with("tiles", options.tiles.map(Table::to_text).unwrap_or_default().as_bytes())

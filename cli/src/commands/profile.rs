@@ -60,7 +60,8 @@ impl<'a> Known<'a> {
         let works = works.filter_map(|kernel| Some((kernel.name.as_str(), formulas(kernel)?)));
         let measured = || {
             let compiler = compiler(&Cpu::Native)?;
-            Limits::measured(&compiler, cache()?, module.threads()).map_err(Failure::missing)
+            let compiler = compiler.settled().map_err(Failure::missing)?;
+            Limits::measured(compiler, cache()?, module.threads()).map_err(Failure::missing)
         };
         let limits = match is_on_processor {
             true => measured().map_err(|failure| match failure {

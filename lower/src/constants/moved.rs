@@ -94,21 +94,65 @@ impl Moves {
         fits.then_some(Self { extents, from, there })
     }
 
-    /// Where an element comes from; an error where it would be outside of the source.
-    fn source(&self, values: &[i64], shape: &[usize]) -> Result<Option<usize>, ()> {
-        if let Some((left, right)) = &self.there
-            && left.at(values).ok_or(())? >= *right
-        {
-            return Ok(None);
-        }
-        let mut offset = 0;
+    /// The number of the element that is read; `None` outside of the source.
+    fn source(&self, values: &[i64], shape: &[usize]) -> Option<i64> {
+        let mut offset: i64 = 0;
         for (index, &extent) in self.from.iter().zip(shape) {
-            let index = index.at(values).and_then(|index| usize::try_from(index).ok());
-            let index = index.filter(|&index| index < extent).ok_or(())?;
-            offset = offset * extent + index;
+            let extent = i64::try_from(extent).ok()?;
+            let index = index.at(values).filter(|index| (0..extent).contains(index))?;
+            offset = offset.checked_mul(extent)?.checked_add(index)?;
         }
-        Ok(Some(offset))
+        Some(offset)
     }
+
+    /// How many iterations of the innermost loop read an element: the first ones. `None` where it may be others.
+    fn there(&self, values: &[i64]) -> Option<i64> {
+        let (innermost, extent) = (values.len().checked_sub(1)?, *self.extents.last()?);
+        let Some((left, right)) = &self.there else { return Some(extent) };
+        let room = right.checked_sub(left.at(values)?)?;
+        match left.factors[innermost] {
+            0 => Some(if room > 0 { extent } else { 0 }),
+            1 => Some(room.clamp(0, extent)),
+            _ => None,
+        }
+    }
+
+    /// Writes the elements of one pass of the innermost loop, which begins at `values`. Indices are affine, so that those of the first and the
+    /// last iteration bound the others.
+    fn pass(&self, values: &mut [i64], source: &Source<'_>, to: &mut [f32]) -> Option<()> {
+        let there = self.there(values)?;
+        if there == 0 {
+            return Some(());
+        }
+        let innermost = values.len() - 1;
+        let first = self.source(values, source.shape)?;
+        values[innermost] = there - 1;
+        let last = self.source(values, source.shape)?;
+        values[innermost] = 0;
+        let step = if there == 1 { 0 } else { (last - first) / (there - 1) };
+        let (first, there) = (usize::try_from(first).ok()?, usize::try_from(there).ok()?);
+        let to = &mut to[..there];
+        match usize::try_from(step) {
+            Ok(1) => to.copy_from_slice(&source.elements[first..first + there]),
+            Ok(step @ 2..) => {
+                let from = source.elements[first..].iter().step_by(step);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            }
+            _ => {
+                for (to, at) in to.iter_mut().zip(0_i64..) {
+                    let at = i64::try_from(first).ok()? + at * step;
+                    *to = source.elements[usize::try_from(at).ok()?];
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// A row-major tensor.
+struct Source<'t> {
+    elements: &'t [f32],
+    shape: &'t [usize],
 }
 
 /// `a < 7`
@@ -147,12 +191,12 @@ pub(super) fn moved(program: &TensorProgram, source: &Tensor, dims: &[usize]) ->
     else {
         return None;
     };
+    let source = Source { elements, shape: source.shape() };
     let mut values = vec![0; dims.len()];
-    for to in result.as_slice_mut()? {
-        if let Some(from) = moves.source(&values, source.shape()).ok()? {
-            *to = elements[from];
-        }
-        advance(&mut values, &moves.extents);
+    let (&innermost, outer) = moves.extents.split_last()?;
+    for to in result.as_slice_mut()?.chunks_mut(usize::try_from(innermost).ok()?.max(1)) {
+        moves.pass(&mut values, &source, to)?;
+        advance(&mut values[..outer.len()], outer);
     }
     Some(Tensor::from_data(Data::F32(result)))
 }
@@ -170,8 +214,12 @@ fn advance(values: &mut [i64], extents: &[i64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::Moves;
+    use super::{Moves, moved};
+    use ndarray::{ArrayD, IxDyn};
     use relax_program::frontend::Program;
+    use relax_semantics::tensor::Tensor;
+    use relax_semantics::tir::{Options, run};
+    use relax_syntax::dtype::DType;
     use relax_syntax::span::Source;
 
     fn is_a_move(kind: &str) -> bool {
@@ -182,6 +230,46 @@ mod tests {
         );
         let module = Program::load(Source::new("moves", text)).module;
         Moves::of(module.tensor_program("f").expect("the text has it")).is_some()
+    }
+
+    /// What a program makes of 0, 1, 2, ... is what the interpreter makes of them.
+    fn agrees(shape: &[usize], extents: &[usize], value: &str) {
+        let listed = |dims: &[usize]| dims.iter().map(|dim| format!("{dim},")).collect::<String>();
+        let vars = &"i, j, k"[..3 * extents.len() - 2];
+        let (from, to) = (listed(shape), listed(extents));
+        let text = format!(
+            "@tensorir_function\n\
+             def f(X: Buffer(({from}), \"f32\"), Y: Buffer(({to}), \"f32\")):\n    \
+                 for {vars} in grid({to}):\n        Y[{vars}] = {value}\n"
+        );
+        let module = Program::load(Source::new("moves", text.as_str())).module;
+        let program = module.tensor_program("f").expect("the text has it");
+        let numbers = (0..shape.iter().product::<usize>()).map(|number| number as f64).collect();
+        let numbers = ArrayD::from_shape_vec(IxDyn(shape), numbers).expect("they fit");
+        let source = Tensor::from_floats(DType::F32, numbers);
+        let result = Tensor::undefined(DType::F32, extents);
+        let ran = run(program, vec![source.clone(), result], &[], &Options::default());
+        let made = moved(program, &source, extents);
+        match ran {
+            Ok(tensors) => assert!(made.is_some_and(|made| made.same_as(&tensors[1])), "{text}"),
+            Err(_) => assert!(made.is_none(), "{text}"),
+        }
+    }
+
+    #[test]
+    fn moves_are_those_of_the_interpreter() {
+        agrees(&[6, 7], &[7, 6], "X[j, i]");
+        agrees(&[6, 7], &[6, 7], "X[5 + i * -1, 6 + j * -1]");
+        agrees(&[5, 11], &[3, 5, 4], "X[j, i * 4 + k] if i * 4 + k < 11 else 0.0");
+        agrees(&[5, 11], &[3, 5, 4], "X[k + 1, j] if i < 2 else 0.0");
+        agrees(&[5, 5], &[5], "X[i, i]");
+        agrees(&[9], &[4, 1], "X[i * 2 + 1]");
+        agrees(&[0, 3], &[3, 0], "X[j, i]");
+        agrees(&[4], &[4], "X[i] if i < 0 else 0.0");
+        // Beyond the source, in the last or the first iteration: the interpreter traps.
+        agrees(&[4, 4], &[4, 5], "X[i, j]");
+        agrees(&[4, 4], &[4, 4], "X[i, 2 + j * -1]");
+        agrees(&[5, 11], &[3, 5, 4], "X[j, i * 4 + k] if i * 4 + k < 12 else 0.0");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use relax_runtime as machine;
 use relax_runtime::program::Constant;
 use relax_semantics::tensor::{Data, Tensor};
 use relax_syntax::dtype::DType;
+use zerocopy::IntoBytes;
 
 /// Constants, each once, and the elements of those that are tensors.
 #[derive(Default)]
@@ -74,15 +75,11 @@ fn append(tensor: &Tensor, to: &mut Vec<u8>) {
     macro_rules! bytes {
         ($($variant:ident)*) => {
             match tensor.data() {
-                $(Data::$variant(elements) => {
-                    let (size, at) = (tensor.dtype().size(), to.len());
-                    // Chunks of one size are copied in vectors; weights are most of a module.
-                    to.resize(at + size * elements.len(), 0);
-                    let chunks = to[at..].chunks_exact_mut(size);
-                    chunks.zip(elements).for_each(|(to, element)| {
-                        to.copy_from_slice(&element.to_ne_bytes());
-                    });
-                })*
+                $(Data::$variant(elements) => match elements.as_slice() {
+                    // Weights are most of a module.
+                    Some(slice) => to.extend_from_slice(slice.as_bytes()),
+                    None => to.extend(elements.iter().flat_map(|element| element.to_ne_bytes())),
+                },)*
                 Data::Bool(elements) => to.extend(elements.iter().map(|&element| u8::from(element))),
             }
         };

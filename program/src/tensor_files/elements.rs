@@ -4,6 +4,8 @@ use half::{bf16, f16};
 use ndarray::{ArrayD, IxDyn};
 use relax_semantics::tensor::{Data, Tensor};
 use relax_syntax::dtype::DType;
+use std::borrow::Cow;
+use zerocopy::IntoBytes;
 
 /// The order of the bytes of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,21 +78,18 @@ pub(super) fn from_bytes(
     })
 }
 
-/// The row-major elements, little end first.
-pub(super) fn to_bytes(tensor: &Tensor) -> Vec<u8> {
-    match tensor.data() {
-        Data::F16(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::BF16(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::F32(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::F64(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::I8(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::I16(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::I32(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::I64(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::U8(a) => a.iter().copied().collect(),
-        Data::U16(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::U32(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::U64(a) => a.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Data::Bool(a) => a.iter().map(|&v| u8::from(v)).collect(),
+/// The row-major elements, little end first; as they lie in memory where that is the same.
+pub(super) fn to_bytes(tensor: &Tensor) -> Cow<'_, [u8]> {
+    macro_rules! bytes {
+        ($($variant:ident)*) => {
+            match tensor.data() {
+                $(Data::$variant(elements) => match elements.as_slice() {
+                    Some(slice) if cfg!(target_endian = "little") => Cow::Borrowed(slice.as_bytes()),
+                    _ => elements.iter().flat_map(|element| element.to_le_bytes()).collect(),
+                },)*
+                Data::Bool(flags) => flags.iter().map(|&flag| u8::from(flag)).collect(),
+            }
+        };
     }
+    bytes!(F16 BF16 F32 F64 I8 I16 I32 I64 U8 U16 U32 U64)
 }

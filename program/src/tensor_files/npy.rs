@@ -199,7 +199,7 @@ pub fn write_npy(tensor: &Tensor) -> Result<Vec<u8>, String> {
     bytes.extend([1, 0]);
     bytes.extend(length.to_le_bytes());
     bytes.extend(header.as_bytes());
-    bytes.extend(to_bytes(tensor));
+    bytes.extend_from_slice(&to_bytes(tensor));
     Ok(bytes)
 }
 

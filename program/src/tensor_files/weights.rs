@@ -175,7 +175,7 @@ impl View for &Stored<'_> {
 
     fn data(&self) -> Cow<'_, [u8]> {
         match self {
-            Stored::Tensor(tensor) => Cow::Owned(to_bytes(tensor)),
+            Stored::Tensor(tensor) => to_bytes(tensor),
             Stored::Bytes(_, _, bytes) => Cow::Borrowed(bytes),
         }
     }

@@ -1,7 +1,7 @@
 //! Planted mistakes: C text of kernels, changed in one place, stands for a miscompilation. The kernel check alone finds them.
 
 use relax_build::{Budget, Verdict, check_kernel, lower_for_cpu};
-use relax_cpu::{Cache, Compiler};
+use relax_cpu::{Cache, Compiler, Text};
 use relax_emit::{Kernel, Source as CText, Sums, print_c};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
@@ -100,7 +100,7 @@ pub(super) fn verdict(
     kernel: &Kernel,
     (text, compiler, cache): (&str, &Compiler, &Cache),
 ) -> Verdict {
-    let library = relax_cpu::build(text, 1, compiler, cache);
+    let library = relax_cpu::build(Text::of(text), compiler, cache);
     let library = library.unwrap_or_else(|error| panic!("{error}"));
     check_kernel(program, (kernel, &library), Sums::Exact, Budget::default())
 }

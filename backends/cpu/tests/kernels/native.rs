@@ -39,7 +39,7 @@ pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
         let module = Module { definitions, ..Module::default() };
         let source = print_c(&module, &mut Prover::new(), sums);
-        let library = relax_cpu::build(&source.text, source.parts, &compiler, &cache);
+        let library = relax_cpu::build(&source, &compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
         (source, &*Box::leak(Box::new(library)))
     };

@@ -107,12 +107,14 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
         int64_t k = 0;
         for (; k + 8 <= depth; k += 8) {
             float x[8];
+#pragma GCC unroll 8
             for (int i = 0; i < 8; i++) x[i] = a.data[(k + i) * a.column];
             const float *r = b.data + k * b.row;
             const int64_t s = b.row;
             int64_t j = 0;
             for (; j + RX_LANES <= n; j += RX_LANES) {
                 rx_lanes sum = *(const rx_lanes_at *)(c + j);
+#pragma GCC unroll 8
                 for (int i = 0; i < 8; i++)
                     sum = RX_FMA(x[i] - (rx_lanes){0}, *(const rx_lanes_at *)(r + i * s + j), sum);
                 *(rx_lanes_at *)(c + j) = sum;
@@ -130,11 +132,13 @@ static void rx_row(rx_matrix a, rx_matrix b, float *restrict c, int64_t n, int64
         int64_t k = 0;
         if (a.column == 1 && b.row == 1)
             for (; k + 4 * RX_LANES <= depth; k += 4 * RX_LANES)
+#pragma GCC unroll 4
                 for (int i = 0; i < 4; i++)
                     sums[i] = RX_FMA(*(const rx_lanes_at *)(a.data + k + i * RX_LANES),
                                      *(const rx_lanes_at *)(column + k + i * RX_LANES), sums[i]);
         sums[0] += sums[1] + (sums[2] + sums[3]);
         float sum = 0;
+#pragma GCC unroll 16
         for (int i = 0; i < RX_LANES; i++) sum += sums[0][i];
         for (; k < depth; k++) sum += a.data[k * a.column] * column[k * b.row];
         c[j] = sum;
@@ -147,6 +151,7 @@ static void rx_row_of_panels(rx_matrix a, rx_matrix b, float *restrict c, int64_
     for (int64_t j = 0; j < n; j += RX_PANEL) {
         const float *from = rx_from(b, 0, j).data;
         rx_lanes sums[RX_PANEL / RX_LANES];
+#pragma GCC unroll 4
         for (int v = 0; v < RX_PANEL / RX_LANES; v++) sums[v] = (rx_lanes){0};
         for (int64_t k = 0; k < depth; k++, from += RX_PANEL) {
             const rx_lanes left = a.data[k * a.column] - (rx_lanes){0};

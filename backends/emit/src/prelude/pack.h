@@ -1,18 +1,5 @@
 /* Matrices in the order in which tiles of registers read them. */
 
-/* One matrix: element (i, j) is at i * row + j * column; or, where `next` is not 0, in panels of `row` columns that are
-   `next` apart: at j / row * next + i * row + j % row, all of the last panel being there. */
-typedef struct rx_matrix {
-    const float *data;
-    int64_t row, column, next;
-} rx_matrix;
-
-/* The matrix from row i and column j on, between panels where it has any. */
-static inline rx_matrix rx_from(rx_matrix b, int64_t i, int64_t j) {
-    b.data += i * b.row + (b.next ? j / RX_PANEL * b.next : j * b.column);
-    return b;
-}
-
 typedef int32_t rx_lane_numbers __attribute__((vector_size(RX_LANES * 4)));
 
 /* The lanes of a and b with these numbers. Clang makes one instruction of the loop where the numbers are known. */
@@ -30,11 +17,11 @@ static inline __attribute__((always_inline)) rx_lanes rx_shuffle(rx_lanes a, rx_
 #define RX_EXCHANGE(step)                                                                        \
     if (step < RX_LANES) {                                                                       \
         rx_lane_numbers first, second;                                                           \
-        for (int l = 0; l < RX_LANES; l++) {                                                     \
+        _Pragma("GCC unroll 16") for (int l = 0; l < RX_LANES; l++) {                            \
             first[l] = (l & step) ? RX_LANES + l - step : l;                                     \
             second[l] = (l & step) ? RX_LANES + l : l + step;                                    \
         }                                                                                        \
-        for (int i = 0; i < RX_LANES; i++)                                                       \
+        _Pragma("GCC unroll 16") for (int i = 0; i < RX_LANES; i++)                              \
             if (!(i & step)) {                                                                   \
                 const rx_lanes a = r[i], b = r[i + step];                                        \
                 r[i] = rx_shuffle(a, b, first);                                                  \

@@ -1,46 +1,3 @@
-/* What becomes of elements when their sums are whole: rows r0 to r1, columns c0 to c1. */
-typedef void (*rx_finish)(const void *context, int64_t r0, int64_t r1, int64_t c0, int64_t c1);
-
-/* Where B is computed: its terms k0 to k0 + deep of columns c0 to c0 + width, as panels, zeros beyond the width. */
-typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, float *to);
-
-/* Where `by_columns` is not 0 `fill` gives a column of terms after the other instead, each `deep` long: in their order, or, where
-   k0 and `deep` are multiples of RX_WORDS * `by_columns`, of each so many the terms with remainder 0 by `by_columns` before those with
-   remainder 1, and so on. */
-#define RX_WORDS 16
-
-/* Columns of a row that are computed together; tests have fewer, so that there are several of them. */
-#ifndef RX_STRETCH
-#define RX_STRETCH 64
-#endif
-
-/* Some floats, often fewer than a few vectors: those that are left over are one vector, too. */
-static inline void rx_copy_lanes(float *restrict to, const float *restrict from, int64_t count) {
-#if defined __AVX512F__
-    for (; count >= 16; to += 16, from += 16, count -= 16) _mm512_storeu_ps(to, _mm512_loadu_ps(from));
-    const __mmask16 left = (__mmask16)((1u << count) - 1);
-    _mm512_mask_storeu_ps(to, left, _mm512_maskz_loadu_ps(left, from));
-#else
-    for (int64_t k = 0; k < count; k++) to[k] = from[k];
-#endif
-}
-
-/* f16 as f32, by the vector instruction for it where there is one: compilers do not use it in loops. */
-static inline void rx_widen_f16(const uint16_t *restrict from, float *restrict to, int64_t count) {
-    int64_t k = 0;
-#if defined __AVX512F__
-    for (; k + 16 <= count; k += 16)
-        _mm512_storeu_ps(to + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + k))));
-#elif defined __F16C__
-    for (; k + 8 <= count; k += 8) _mm256_storeu_ps(to + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + k))));
-#endif
-    for (; k < count; k++) to[k] = rx_f32_of_f16(from[k]);
-}
-
-/* For a single row of A where B is computed: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
-typedef void (*rx_weigh)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, const float *x,
-                         int64_t step, float *y);
-
 /* A product, C with rows c_row apart, and how it is cut into parts. Where `fill` is not NULL it gives the elements of B, and
    `first` is the number of the first term; `weigh` may be NULL. */
 typedef struct rx_job {
@@ -342,9 +299,7 @@ static int rx_run(const rx_threads *threads, rx_job *job) {
     return parts > 1 ? threads->run(threads, parts, rx_part, job) : rx_part(job, 0);
 }
 
-/* C is m x n with rows c_row apart; nonzero where there is no memory to pack B. Then nothing is finished that
-   others could see: the kernel stops. */
-static __attribute__((noinline, unused)) int rx_product(
+RX_ROUTINE int rx_product(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix b, float *c,
     int64_t c_row, rx_finish finish, const void *context) {
     if (m <= 0 || n <= 0) return 0;
@@ -358,8 +313,7 @@ static __attribute__((noinline, unused)) int rx_product(
     return rx_run(threads, &job);
 }
 
-/* The same of a B that `fill` computes block by block, as tiles read it: each part of the columns its own. */
-static __attribute__((noinline, unused)) int rx_product_filled(
+RX_ROUTINE int rx_product_filled(
     const rx_threads *threads, int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_fill fill, const void *filler,
     rx_weigh weigh, const void *weigher, int by_columns, float *c, int64_t c_row) {
     if (m <= 0 || n <= 0) return 0;

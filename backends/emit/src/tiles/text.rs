@@ -1,7 +1,7 @@
 //! Plans as C: numbers for the prelude's routine, for the vectors that the C compiler has; and the program that measures.
 
 use super::{Hardware, Isa, Measured, Plan, Table, Tile, Times, filter_by_isa};
-use crate::prelude::Uses;
+use crate::prelude::{self, Uses};
 use std::fmt::Write;
 
 /// The plans for each kind of vectors: the given one for its own, the built-in model's for the others.
@@ -59,6 +59,6 @@ fn listed(tiles: &[Tile]) -> String {
 pub fn level0_text(hardware: &Hardware) -> String {
     let tiles = listed(&filter_by_isa(hardware));
     let measuring = include_str!("../prelude/level0.h");
-    let prelude = crate::prelude::text(Uses::default()) + &crate::prelude::products(None);
+    let prelude = prelude::text(Uses::default()) + &prelude::interface(None) + &prelude::routines();
     format!("{prelude}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}")
 }
