@@ -37,7 +37,11 @@ pub fn constants(module: &Module, weights: &Weights) -> Result<BTreeMap<Name, Te
     for (name, annotations) in &wanted {
         for annotation in annotations {
             match entries.get(name.as_str()) {
-                None => problems.push(format!("`{name}` is missing; expected {annotation}")),
+                None => {
+                    let fields = weights.gguf().and_then(|gguf| gguf.fields_of(name.as_str()));
+                    let fields = fields.map_or_else(String::new, |fields| format!("; {fields}"));
+                    problems.push(format!("`{name}` is missing; expected {annotation}{fields}"));
+                }
                 Some(entry) if !fits(annotation, entry) => {
                     let found = describe(entry);
                     problems.push(format!("`{name}`: expected {annotation}, found {found}"));

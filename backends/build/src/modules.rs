@@ -58,12 +58,20 @@ impl Digest {
     /// # Errors
     /// What the system says.
     pub fn of_file(path: &Path) -> io::Result<Self> {
-        let mut hasher = blake3::Hasher::new();
         // A device has no end, and a pipe is read once.
         if !path.metadata()?.is_file() {
             return Err(io::Error::other("it is no file"));
         }
-        hasher.update_reader(File::open(path)?)?;
+        Self::of_reader(File::open(path)?)
+    }
+
+    /// Of all that a reader gives, which is read in pieces.
+    ///
+    /// # Errors
+    /// What the reader says.
+    pub fn of_reader(reader: impl io::Read) -> io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
         Ok(Self(*hasher.finalize().as_bytes()))
     }
 }

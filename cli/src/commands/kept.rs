@@ -59,7 +59,8 @@ impl Kept {
 
     /// Keeps what was made with these weights; where it is now.
     pub(super) fn keep(&self, weights: Option<&Weights>, image: &Image) -> Option<PathBuf> {
-        let digest = weights.map(|weights| Digest::of(weights.content()));
+        let digest = weights.map(|weights| Digest::of_reader(weights.content()));
+        let digest = digest.transpose().ok()?;
         self.modules.keep(&self.with(digest), image).ok()?
     }
 

@@ -1,24 +1,24 @@
-//! Safetensors files: external constants in, results out.
-//!
-//! A file is read, not mapped: mapping is `unsafe`, and a file that changes under a run would
-//! change its constants.
+//! Files of external constants and parameters (`--params`): safetensors and GGUF, recognized by their first bytes.
 
-use super::elements::{Order, from_bytes, to_bytes};
+use super::gguf::Gguf;
 use super::limited::{FileError, open, read_rest};
+use super::safetensors::{Content, has_header};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView, View};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The content of a safetensors file; a tensor is decoded when it is asked for.
+/// A tensor file; a tensor is decoded when it is asked for.
 pub struct Weights {
     path: PathBuf,
-    bytes: Vec<u8>,
+    file: Format,
+}
+
+enum Format {
+    Safetensors(Content),
+    Gguf(Gguf),
 }
 
 /// What a file says of one tensor.
@@ -30,10 +30,10 @@ pub struct Entry {
 }
 
 impl Weights {
-    /// Reads a file and checks its header.
+    /// Opens a file and checks its header.
     ///
     /// # Errors
-    /// When the file cannot be read, or is no proper safetensors file.
+    /// When the file cannot be read, or is neither a proper safetensors file nor a proper GGUF file.
     pub fn open(path: &Path) -> Result<Self, String> {
         Self::open_within(path, u64::MAX).map_err(|error| error.to_string())
     }
@@ -46,15 +46,18 @@ impl Weights {
         let cannot = |error: FileError| error.at(&format!("cannot read {}", path.display()));
         let (mut file, length) = open(path, limit).map_err(cannot)?;
         let begin = begin(&mut file).map_err(cannot)?;
-        if !has_header(&begin, length) {
-            let path = path.display();
-            let why = format!("{path} is no proper safetensors file: there is no header");
-            return Err(FileError::Wrong(why));
-        }
-        let bytes = read_rest(file, begin, limit).map_err(cannot)?;
-        let weights = Self { path: path.to_owned(), bytes };
-        weights.parsed()?;
-        Ok(weights)
+        let file = if Gguf::has_magic(&begin) {
+            Format::Gguf(Gguf::from_opened(path, file, length, begin, limit)?)
+        } else {
+            let improper =
+                |why: &str| format!("{} is no proper safetensors file: {why}", path.display());
+            if !has_header(&begin, length) {
+                return Err(FileError::Wrong(improper("there is no header")));
+            }
+            let bytes = read_rest(file, begin, limit).map_err(cannot)?;
+            Format::Safetensors(Content::of(bytes).map_err(|why| improper(&why))?)
+        };
+        Ok(Self { path: path.to_owned(), file })
     }
 
     /// Where the file is.
@@ -63,155 +66,51 @@ impl Weights {
         &self.path
     }
 
-    /// All bytes of it.
+    /// A reader of all bytes of the file. That of a GGUF file fails if the file was changed after it was opened.
     #[must_use]
-    pub fn content(&self) -> &[u8] {
-        &self.bytes
+    pub fn content(&self) -> Box<dyn Read + '_> {
+        match &self.file {
+            Format::Safetensors(content) => Box::new(content.bytes()),
+            Format::Gguf(gguf) => Box::new(gguf.content()),
+        }
     }
 
-    fn parsed(&self) -> Result<SafeTensors<'_>, String> {
-        SafeTensors::deserialize(&self.bytes).map_err(|error| {
-            format!("{} is no proper safetensors file: {error}", self.path.display())
-        })
+    /// The GGUF file behind this, with its metadata; `None` for another format.
+    #[must_use]
+    pub fn gguf(&self) -> Option<&Gguf> {
+        if let Format::Gguf(gguf) = &self.file { Some(gguf) } else { None }
     }
 
-    /// What the file says of every tensor, by name.
+    /// What the file says of every tensor, by name. Tensors of block formats of GGUF are there field by field.
     ///
     /// # Errors
     /// Never, once the file is open; what reads the header can say no.
     pub fn entries(&self) -> Result<BTreeMap<String, Entry>, String> {
-        let parsed = self.parsed()?;
-        let entry = |view: &TensorView| Entry {
-            dtype: dtype_of(view.dtype()),
-            shape: view.shape().to_vec(),
-        };
-        Ok(parsed.tensors().iter().map(|(name, view)| (name.clone(), entry(view))).collect())
+        match &self.file {
+            Format::Safetensors(content) => content.entries(),
+            Format::Gguf(gguf) => Ok(gguf.entries()),
+        }
     }
 
     /// Decodes the tensors of these names, in their order.
     ///
     /// # Errors
-    /// When one is not in the file, or has a dtype that the language lacks.
+    /// When one is not in the file, has a dtype that the language lacks, or cannot be read.
     pub fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, String> {
-        let parsed = self.parsed()?;
-        let decode = |name: &String| {
-            let view = parsed.tensor(name).map_err(|error| error.to_string())?;
-            let dtype = dtype_of(view.dtype()).ok_or("its dtype is none of the language")?;
-            from_bytes(dtype, view.shape(), view.data(), Order::Little)
+        let tensors = match &self.file {
+            Format::Safetensors(content) => content.tensors(names),
+            Format::Gguf(gguf) => {
+                let read = |name: &String| gguf.tensor(name).map_err(|why| (name.clone(), why));
+                names.iter().map(read).collect()
+            }
         };
-        let named = |name: &String| {
-            decode(name).map_err(|why| format!("{}: `{name}`: {why}", self.path.display()))
-        };
-        names.iter().map(named).collect()
+        tensors.map_err(|(name, why)| format!("{}: `{name}`: {why}", self.path.display()))
     }
 }
 
-/// The longest header, as the library has it.
-const LONGEST_HEADER: u64 = 100_000_000;
-
-/// The length of the header, and the first byte of it.
+/// The magic number of GGUF, or the length of a safetensors header and its first byte.
 fn begin(file: &mut File) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = file.by_ref().take(9).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(|error| FileError::Wrong(error.to_string()))
-}
-
-/// Whether a file that begins so may have a header, before the rest of it is read.
-fn has_header(begin: &[u8], length: Option<u64>) -> bool {
-    let header = begin.first_chunk().map(|length| u64::from_le_bytes(*length));
-    let fits = |header: u64| length.is_none_or(|length| header.saturating_add(8) <= length);
-    header.is_some_and(|header| header <= LONGEST_HEADER && fits(header))
-        && begin.get(8) == Some(&b'{')
-}
-
-const DTYPES: [(DType, Dtype); 13] = [
-    (DType::F16, Dtype::F16),
-    (DType::BF16, Dtype::BF16),
-    (DType::F32, Dtype::F32),
-    (DType::F64, Dtype::F64),
-    (DType::I8, Dtype::I8),
-    (DType::I16, Dtype::I16),
-    (DType::I32, Dtype::I32),
-    (DType::I64, Dtype::I64),
-    (DType::U8, Dtype::U8),
-    (DType::U16, Dtype::U16),
-    (DType::U32, Dtype::U32),
-    (DType::U64, Dtype::U64),
-    (DType::Bool, Dtype::BOOL),
-];
-
-fn dtype_of(found: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(_, stored)| *stored == found).map(|(dtype, _)| *dtype)
-}
-
-/// A tensor to be written.
-#[derive(Clone, Debug)]
-pub enum Stored<'t> {
-    /// One whose elements are encoded as it is written.
-    Tensor(Tensor),
-    /// One whose little-endian bytes are there.
-    Bytes(DType, &'t [usize], &'t [u8]),
-}
-
-impl Stored<'_> {
-    fn of(&self) -> (DType, &[usize]) {
-        match self {
-            Stored::Tensor(tensor) => (tensor.dtype(), tensor.shape()),
-            Stored::Bytes(dtype, shape, _) => (*dtype, shape),
-        }
-    }
-}
-
-impl View for &Stored<'_> {
-    fn dtype(&self) -> Dtype {
-        let (dtype, _) = self.of();
-        let stored = DTYPES.iter().find(|(known, _)| *known == dtype);
-        stored.expect("invariant: the table has every dtype").1
-    }
-
-    fn shape(&self) -> &[usize] {
-        self.of().1
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        match self {
-            Stored::Tensor(tensor) => to_bytes(tensor),
-            Stored::Bytes(_, _, bytes) => Cow::Borrowed(bytes),
-        }
-    }
-
-    fn data_len(&self) -> usize {
-        let (dtype, shape) = self.of();
-        shape.iter().product::<usize>() * dtype.size()
-    }
-}
-
-/// The whole content of a safetensors file.
-///
-/// # Errors
-/// When the format cannot hold the tensors.
-pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String> {
-    let stored: Vec<(&str, Stored)> = tensors
-        .iter()
-        .map(|(name, tensor)| (name.as_str(), Stored::Tensor(tensor.clone())))
-        .collect();
-    encode_safetensors(&stored)
-}
-
-/// As [`write_safetensors`], of what may be encoded already.
-///
-/// # Errors
-/// When the format cannot hold the tensors.
-pub fn encode_safetensors(tensors: &[(&str, Stored)]) -> Result<Vec<u8>, String> {
-    let views = tensors.iter().map(|(name, stored)| (*name, stored));
-    safetensors::serialize(views, None).map_err(|error| error.to_string())
-}
-
-/// Makes a safetensors file, one tensor after the other. What lies under the name is replaced, whatever it is.
-///
-/// # Errors
-/// When the format cannot hold the tensors, or the file cannot be written.
-pub fn write_safetensors_to(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), String> {
-    let views = tensors.iter().map(|(name, stored)| (*name, stored));
-    safetensors::serialize_to_file(views, None, path).map_err(|error| error.to_string())
 }
