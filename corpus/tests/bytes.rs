@@ -117,7 +117,8 @@ fn numpy_files() {
 #[test]
 fn weights() {
     let whole = write_safetensors(&some_tensors()).expect("it can be written");
-    read_all(&[whole], 600, |bytes| {
+    let gguf = std::fs::read(files::root().join("models/blocks.gguf")).expect("it is there");
+    read_all(&[whole, gguf], 600, |bytes| {
         let path = std::env::temp_dir().join(format!("relax-mutant-{}", std::process::id()));
         std::fs::write(&path, bytes).expect("the mutant is written");
         if let Ok(weights) = Weights::open(&path)

@@ -8,7 +8,7 @@ Blocks are random; scales are finite and cover negative, zero and subnormal f16.
                                       tensors in their dtype, but for bf16, which is f32
   corpus/suite/quantized/FORMAT.rx    the first expectation: one block with short scales
 
-Needs the packages gguf 0.19.0 and numpy 2.4.6.
+Needs gguf and numpy of requirements.txt.
 """
 
 import re

@@ -37,13 +37,13 @@ pub struct Gguf {
 /// What a file says of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GgufTensor {
-    /// Of all its elements.
+    /// How its elements are stored.
     pub format: GgufFormat,
     /// Row-major: the dims of the file reversed, so that the last one is that of a row.
     pub shape: Vec<usize>,
     /// From the beginning of the file, in bytes.
     offset: u64,
-    /// In bytes.
+    /// The number of its bytes.
     size: u64,
 }
 

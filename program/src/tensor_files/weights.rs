@@ -25,7 +25,7 @@ enum Format {
 pub struct Entry {
     /// `None` where no dtype of the language is the same.
     pub dtype: Option<DType>,
-    /// Its extents.
+    /// Row-major, of rank 0 for a scalar.
     pub shape: Vec<usize>,
 }
 

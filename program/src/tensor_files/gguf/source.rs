@@ -33,7 +33,7 @@ impl Source {
         Ok(Source::File { file: Mutex::new(file), state })
     }
 
-    /// In bytes.
+    /// The number of bytes.
     pub(super) fn length(&self) -> u64 {
         match self {
             Source::Memory(bytes) => bytes.len() as u64,

@@ -163,8 +163,12 @@ fn alignment_moves_the_data() {
     let mut made = Made::good().with_pair("general.alignment", 4, &128_u32.to_le_bytes());
     made.alignment = 128;
     made.tensors.pop();
-    let file = Gguf::from_bytes(made.of_version(3)).expect("a good file");
-    assert_eq!(file.tensor("x").expect("a tensor").number(1), Number::Float(1.0));
+    // Headers of lengths whose multiples of 32 and of 128 differ.
+    for length in [0, 32, 64, 96] {
+        let made = made.clone().with_pair("pad", 8, &text(&"-".repeat(length)));
+        let file = Gguf::from_bytes(made.of_version(3)).expect("a good file");
+        assert_eq!(file.tensor("x").expect("a tensor").number(1), Number::Float(1.0));
+    }
     let offset = |to: u64| made.clone().with_tensor("z", &[1], 24, to).refusal();
     assert!(offset(32).contains("tensor `z`: its offset 32 is no multiple of the alignment 128"));
     for (kind, value) in [(4, 0_u32), (4, 48), (5, 32)] {

@@ -136,7 +136,7 @@ impl GgufValue {
         }
     }
 
-    /// An f32.
+    /// An f32; no f64 is one.
     #[must_use]
     pub fn as_f32(&self) -> Option<f32> {
         if let GgufValue::F32(value) = *self { Some(value) } else { None }
@@ -158,7 +158,7 @@ impl GgufValue {
         if let GgufValue::Bool(value) = *self { Some(value) } else { None }
     }
 
-    /// A string.
+    /// The text of a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let GgufValue::Str(value) = self { Some(value) } else { None }
