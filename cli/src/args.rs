@@ -218,7 +218,7 @@ pub(crate) struct RunArgs {
     /// The value of a parameter
     #[arg(long, value_name = "NAME=SPEC")]
     pub(crate) input: Vec<String>,
-    /// A safetensors file with external constants and parameters
+    /// A safetensors or GGUF file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
     /// The value of a symbolic variable, for SPECs without dims
@@ -284,7 +284,7 @@ pub(crate) struct BenchArgs {
     /// The value of a parameter, as for `relax run`
     #[arg(long, value_name = "NAME=SPEC")]
     pub(crate) input: Vec<String>,
-    /// A safetensors file with external constants and parameters
+    /// A safetensors or GGUF file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
     /// The value of a symbolic variable
@@ -346,7 +346,7 @@ pub(crate) struct OptArgs {
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) target: Target,
     /// Values of external constants and of parameters of the entry function, for bind_params
-    #[arg(long, value_name = "W.safetensors")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
     /// List the passes, in the order of the pipeline
     #[arg(long)]
@@ -428,7 +428,7 @@ pub(crate) struct DiffArgs {
     /// Only this function
     #[arg(long)]
     pub(crate) entry: Option<String>,
-    /// A safetensors file with external constants and parameters; a module file needs the weights that it was built with
+    /// A safetensors or GGUF file with external constants and parameters; a module file needs the weights that it was built with
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
     /// Cases for each function

@@ -54,7 +54,8 @@ const TFLITE: Kind = Kind {
     what: "a TensorFlow Lite model",
     help: "convert it to ONNX (`python -m tf2onnx.convert`), and import that",
 };
-const GGUF: Kind = Kind { what: "a GGUF file", help: "export the model to ONNX, and import that" };
+const GGUF: Kind =
+    Kind { what: "a GGUF file", help: "weights are given as `--params FILE`, beside a program" };
 
 /// The error for bytes that are a known kind of file, and no text.
 pub(crate) fn refused(name: &str, bytes: &[u8]) -> Option<String> {

@@ -164,7 +164,7 @@ pub static TRAPS: &[TrapInfo] = &[
     trap(
         "param/missing",
         "an external constant has no value",
-        "`param(\"name\", …)` stands for a tensor of the safetensors file given with --params.",
+        "`param(\"name\", …)` stands for a tensor of the file given with --params (safetensors or GGUF).",
     ),
     trap(
         "return/dim",

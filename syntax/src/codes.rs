@@ -173,7 +173,7 @@ pub static CODES: &[CodeInfo] = &[
         title: "file too large",
         explanation: "A source file has at most 1 GiB.\n\n\
             Example: weights written as constants.\n\n\
-            Keep big constants in a safetensors file and name them with `param`.",
+            Keep big constants in a safetensors or GGUF file and name them with `param`.",
     },
     CodeInfo {
         code: TOO_MANY,

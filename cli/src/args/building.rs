@@ -30,7 +30,7 @@ pub(crate) struct BuildArgs {
     /// such as x86-64-v2, x86-64-v3, x86-64-v4 or znver4
     #[arg(long, value_name = "NAME", default_value = "native")]
     pub(crate) cpu: Cpu,
-    /// A safetensors file with external constants and parameters
+    /// A safetensors or GGUF file with external constants and parameters
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! External constants and parameters from a safetensors file, held against the program before it
+//! External constants and parameters from a tensor file, compared with the program before it
 //! runs or is transformed: everything that is missing or wrong is told at once.
 
 use crate::exit::Failure;

@@ -198,7 +198,7 @@ pub enum Literals {
     Float(Vec<f64>),
 }
 
-/// A tensor that lives in a safetensors file.
+/// A tensor of the file of external constants (safetensors or GGUF).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct External {
     /// Its name in that file.

@@ -20,7 +20,7 @@ crate::diagnostic_codes! {
     CONSTANT = "RX0210", "a constant that makes no sense",
         "`const(value, dtype)` takes a number, a bool, or nested lists of them that form a box, and the name of a dtype that can hold every element.";
     EXTERNAL = "RX0211", "an external constant that makes no sense",
-        "`param(\"name\", Tensor((384, 1536), \"f32\"))` names a tensor of the safetensors file given by `--params`; its annotation has literal dims and a dtype.";
+        "`param(\"name\", Tensor((384, 1536), \"f32\"))` names a tensor of the file given by `--params` (safetensors or GGUF); its annotation has literal dims and a dtype.";
     BOUND_TWICE = "RX0212", "a name that is bound twice",
         "Within a function each name is bound once (the two branches of an `if` bind the same names, that is one binding). Use a new name.";
     OUTPUT = "RX0213", "an `output` that makes no sense",
