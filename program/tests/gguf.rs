@@ -232,8 +232,7 @@ fn changed_headers_are_read_or_refused() {
             assert!(is_sentence && why.len() < 1000, "{at}: {why}");
         }
     };
-    for at in 0..header {
-        let byte = bytes[at];
+    for (at, &byte) in bytes.iter().enumerate().take(header) {
         for with in [0, 1, 0x7f, 0x80, 0xff, byte ^ 1, byte ^ 0x10, byte.wrapping_add(1)] {
             try_it(at, &[with]);
         }
