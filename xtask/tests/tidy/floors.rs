@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("tir", 2),
     ("validation", 3),
     ("import", 3),
+    ("llm", 3),
     ("rewrite", 3),
     ("lower", 4),
     ("backends/emit", 5),

@@ -1,0 +1,195 @@
+//! Configuration of a decoder-only transformer: its sizes and switches, whatever file they come from.
+
+use crate::error::Error;
+use crate::rotary::Rotary;
+use std::fmt;
+
+/// Models that share a computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Also Mistral's models in GGUF files.
+    Llama,
+    /// Llama with a sliding window.
+    Mistral,
+    /// Llama with biases of queries, keys and values.
+    Qwen2,
+    /// Llama with norms of queries and keys.
+    Qwen3,
+    /// Norms around attention and feed-forward part, soft-capped scores and logits.
+    Gemma2,
+    /// As Gemma 2, with norms of queries and keys in the place of the caps.
+    Gemma3,
+    /// Llama with fused projections.
+    Phi3,
+    /// Learned positions, layer norms with biases.
+    Gpt2,
+}
+
+impl Family {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Llama,
+        Self::Mistral,
+        Self::Qwen2,
+        Self::Qwen3,
+        Self::Gemma2,
+        Self::Gemma3,
+        Self::Phi3,
+        Self::Gpt2,
+    ];
+
+    /// As GGUF files call it, and Hugging Face but for Gemma 3.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::Mistral => "mistral",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+            Self::Gemma2 => "gemma2",
+            Self::Gemma3 => "gemma3",
+            Self::Phi3 => "phi3",
+            Self::Gpt2 => "gpt2",
+        }
+    }
+
+    pub(crate) fn is_gemma(self) -> bool {
+        matches!(self, Self::Gemma2 | Self::Gemma3)
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Names and layout of the tensors of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Names of the modules of transformers, such as `model.layers.0.self_attn.q_proj.weight`.
+    HuggingFace,
+    /// Names such as `blk.0.attn_q.weight`. Llama's queries and keys are permuted, so that rotary pairs are adjacent;
+    /// Gemma's norm weights have 1 added; GPT-2's matrices are (out, in).
+    Gguf,
+}
+
+/// The matrix that makes logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// The embedding (tied).
+    Embedding,
+    /// A tensor that must be in the checkpoint.
+    Stored,
+    /// A tensor if the checkpoint has it, else the embedding: GGUF files do not say.
+    StoredOrEmbedding,
+}
+
+/// Attention of one layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerKind {
+    /// The number of last positions that a token sees, its own included; `None`: all.
+    pub window: Option<usize>,
+    /// Which of [`Config::rotaries`] turns queries and keys.
+    pub rotary: usize,
+}
+
+/// Sizes and switches. Made by [`Config::from_json`] and [`Config::from_metadata`], which check them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Which template, with which switches.
+    pub family: Family,
+    /// How tensors are called and laid out.
+    pub naming: Naming,
+    /// Rows of the embedding and of the head.
+    pub vocabulary: usize,
+    /// Elements of a hidden state.
+    pub hidden: usize,
+    /// One entry a layer.
+    pub layers: Vec<LayerKind>,
+    /// Heads of queries, of `head_dim` elements each.
+    pub heads: usize,
+    /// Heads of keys and values, a divisor of `heads`.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Elements between the matrices of the feed-forward part.
+    pub intermediate: usize,
+    /// Most positions that the model was trained for; rows of GPT-2's table of positions.
+    pub context: usize,
+    /// Added to the variance in norms.
+    pub epsilon: f64,
+    /// Where logits come from.
+    pub head: Head,
+    /// Rotary embeddings; none for GPT-2.
+    pub rotaries: Vec<Rotary>,
+    /// Factor of attention scores.
+    pub score_scale: f64,
+    /// `c` in `c * tanh(score / c)`.
+    pub score_cap: Option<f64>,
+    /// `c` in `c * tanh(logit / c)`.
+    pub logit_cap: Option<f64>,
+    /// Whether queries, keys and values have biases.
+    pub qkv_bias: bool,
+    /// Whether the output of attention has a bias.
+    pub output_bias: bool,
+    /// Whether matrices of the feed-forward part have biases.
+    pub feed_forward_bias: bool,
+}
+
+/// Largest values that are taken for sizes.
+pub(crate) mod most {
+    pub(crate) const LAYERS: usize = 10_000;
+    pub(crate) const HEADS: usize = 100_000;
+    pub(crate) const WIDTH: usize = 10_000_000;
+    pub(crate) const VOCABULARY: usize = 100_000_000;
+    pub(crate) const CONTEXT: usize = 1_000_000_000_000;
+    pub(crate) const BASE: f64 = 1e15;
+}
+
+impl Config {
+    /// Whether heads of queries and keys are normalized.
+    #[must_use]
+    pub fn has_query_key_norms(&self) -> bool {
+        matches!(self.family, Family::Qwen3 | Family::Gemma3)
+    }
+
+    /// Whether a norm multiplies by one plus its weight.
+    pub(crate) fn adds_one_to_norms(&self) -> bool {
+        self.family.is_gemma() && self.naming == Naming::HuggingFace
+    }
+
+    /// Whether matrices of layers are stored as (in, out).
+    pub(crate) fn is_in_by_out(&self) -> bool {
+        self.family == Family::Gpt2 && self.naming == Naming::HuggingFace
+    }
+
+    /// Whether a rotary pair is adjacent, not a half of a head apart.
+    pub(crate) fn has_adjacent_pairs(&self) -> bool {
+        self.family == Family::Llama && self.naming == Naming::Gguf
+    }
+
+    /// Refuses sizes that do not fit each other. `key` gives the configuration's key of a size.
+    pub(crate) fn checked(self, key: impl Fn(Size) -> String) -> Result<Self, Error> {
+        let Self { heads, kv_heads, .. } = self;
+        if heads % kv_heads != 0 {
+            let expected = format!("a divisor of `{}` = {heads}", key(Size::Heads));
+            return Err(Error::setting(&key(Size::KvHeads), kv_heads, expected));
+        }
+        for rotary in &self.rotaries {
+            let dim = rotary.dim;
+            if dim % 2 != 0 || dim > self.head_dim || dim == 0 {
+                let expected = format!("an even number up to the head dim, {}", self.head_dim);
+                return Err(Error::setting(&key(Size::RotaryDim), dim, expected));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Sizes that are checked against others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    Heads,
+    KvHeads,
+    RotaryDim,
+}

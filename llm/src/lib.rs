@@ -1,0 +1,23 @@
+//! Language models as programs: the `.rx` text of a decoder-only transformer from its configuration and its tensors.
+//!
+//! A configuration is read from Hugging Face's `config.json` ([`Config::from_json`]) or from the metadata of a GGUF file
+//! ([`Config::from_metadata`]). [`text`] renders the template of its family, in `corpus/models/llm`. What is not supported is
+//! an error that names the key or the tensor.
+
+mod config;
+mod error;
+mod gguf;
+mod hugging_face;
+mod metadata;
+mod render;
+mod roles;
+mod rotary;
+mod tensors;
+
+pub use config::{Config, Family, Head, LayerKind, Naming};
+pub use error::Error;
+pub use metadata::Metadata;
+pub use render::text;
+pub use roles::Role;
+pub use rotary::{Rotary, Scaling};
+pub use tensors::{BLOCKS, Block, Format, Stored, Tensors};

@@ -1,0 +1,270 @@
+//! Text of a model: the values that a template is rendered with, and the rendering.
+
+use crate::config::{Config, Family, Head, LayerKind};
+use crate::error::Error;
+use crate::roles::Role;
+use crate::tensors::{Checkpoint, Field, Format, Found, Tensors, Weight};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use relax_syntax::format::format_source;
+use relax_syntax::span::Source;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The files of `corpus/models/llm`.
+const TEMPLATES: &[(&str, &str)] = &[
+    ("entries.rx.jinja", include_str!("../../corpus/models/llm/entries.rx.jinja")),
+    ("gemma.rx.jinja", include_str!("../../corpus/models/llm/gemma.rx.jinja")),
+    ("gpt2.rx.jinja", include_str!("../../corpus/models/llm/gpt2.rx.jinja")),
+    ("layer.rx.jinja", include_str!("../../corpus/models/llm/layer.rx.jinja")),
+    ("llama.rx.jinja", include_str!("../../corpus/models/llm/llama.rx.jinja")),
+    ("quantized.rx.jinja", include_str!("../../corpus/models/llm/quantized.rx.jinja")),
+    ("rotary.rx.jinja", include_str!("../../corpus/models/llm/rotary.rx.jinja")),
+    ("weights.rx.jinja", include_str!("../../corpus/models/llm/weights.rx.jinja")),
+];
+
+/// What templates read. Floats are text already, so that each is written as the language reads it.
+#[derive(Serialize)]
+struct Values {
+    family: &'static str,
+    vocabulary: usize,
+    hidden: usize,
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    intermediate: usize,
+    context: usize,
+    epsilon: String,
+    score_scale: String,
+    score_cap: Option<String>,
+    logit_cap: Option<String>,
+    embedding_scale: Option<String>,
+    adds_one_to_norms: bool,
+    has_query_key_norms: bool,
+    is_fused: bool,
+    rotary_dim: usize,
+    has_adjacent_pairs: bool,
+    /// The frequencies of the pairs, for each rotary embedding.
+    rotaries: Vec<Vec<String>>,
+    frequency_divisors: Option<Weight>,
+    /// Block formats that occur.
+    formats: BTreeSet<String>,
+    /// Weights outside of layers by role.
+    outer: BTreeMap<&'static str, Weight>,
+    functions: Vec<Function>,
+    layers: Vec<Layer>,
+}
+
+/// The function of layers that are alike but for their weights.
+#[derive(Clone, Serialize)]
+struct Function {
+    name: String,
+    window: Option<usize>,
+    parameters: Vec<Parameter>,
+    /// By role; fields are parameters.
+    weights: BTreeMap<&'static str, Weight>,
+}
+
+#[derive(Clone, Serialize)]
+struct Parameter {
+    name: String,
+    annotation: String,
+}
+
+/// A call of a layer's function.
+#[derive(Serialize)]
+struct Layer {
+    index: usize,
+    function: String,
+    rotary: usize,
+    /// `param(…)` of each weight.
+    arguments: Vec<String>,
+}
+
+/// The text of a model: functions `step`, `score` and what they call, formatted.
+///
+/// # Errors
+/// When a tensor is missing, has another shape or a format that is not supported, or is not used.
+pub fn text(config: &Config, tensors: &dyn Tensors) -> Result<String, Error> {
+    let template = match config.family {
+        Family::Gpt2 => "gpt2.rx.jinja",
+        family if family.is_gemma() => "gemma.rx.jinja",
+        _ => "llama.rx.jinja",
+    };
+    let values = values(config, tensors)?;
+    let wrong = |why: String| Error::Template { template: template.to_owned(), why };
+    let rendered = rendered(template, &values).map_err(|error| wrong(format!("{error:#}")))?;
+    let source = Source::new(template, rendered);
+    format_source(&source).map_err(|diagnostics| {
+        let shown = diagnostics.first().map(|first| {
+            let (line, _) = source.line_column(first.primary.span.start);
+            format!("{}: `{}`", first.message, source.line(line).trim())
+        });
+        wrong(shown.unwrap_or_default())
+    })
+}
+
+fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_keep_trailing_newline(true);
+    for (name, source) in TEMPLATES {
+        environment.add_template(name, source)?;
+    }
+    environment.get_template(template)?.render(values)
+}
+
+fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
+    let mut checkpoint = Checkpoint::new(config, tensors);
+    let mut formats = BTreeSet::new();
+    let outer = outer(config, &mut checkpoint, &mut formats)?;
+    let divisors = Role::FrequencyDivisors;
+    let frequency_divisors = if config.has_adjacent_pairs() && checkpoint.has(divisors) {
+        Some(global(&checkpoint.find(divisors, 0)?))
+    } else {
+        None
+    };
+    let (functions, layers) = layers(config, &mut checkpoint, &mut formats)?;
+    checkpoint.finish()?;
+    let frequencies =
+        |rotary: &crate::Rotary| rotary.frequencies().iter().map(|x| format!("{x:?}")).collect();
+    Ok(Values {
+        family: config.family.name(),
+        vocabulary: config.vocabulary,
+        hidden: config.hidden,
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        intermediate: config.intermediate,
+        context: config.context,
+        epsilon: float(config.epsilon),
+        score_scale: float(config.score_scale),
+        score_cap: config.score_cap.map(float),
+        logit_cap: config.logit_cap.map(float),
+        embedding_scale: config.family.is_gemma().then(|| embedding_scale(config.hidden)),
+        adds_one_to_norms: config.adds_one_to_norms(),
+        has_query_key_norms: config.has_query_key_norms(),
+        is_fused: config.family == Family::Phi3,
+        rotary_dim: config.rotaries.first().map_or(0, |rotary| rotary.dim),
+        has_adjacent_pairs: config.has_adjacent_pairs(),
+        rotaries: config.rotaries.iter().map(frequencies).collect(),
+        frequency_divisors,
+        formats,
+        outer,
+        functions,
+        layers,
+    })
+}
+
+fn float(number: f64) -> String {
+    format!("{number:?}")
+}
+
+/// Gemma's factor of embeddings, the root of the hidden size in f32.
+fn embedding_scale(hidden: usize) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+    let exact = (hidden as f64).sqrt();
+    #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is meant")]
+    let rounded = exact as f32;
+    format!("{rounded:?}")
+}
+
+/// A weight outside of layers. The embedding and the head are (vocabulary, hidden) in all checkpoints.
+fn global(found: &Found) -> Weight {
+    let params = found.fields.iter().map(|field| field.param.clone()).collect();
+    Weight::new(found, params, false)
+}
+
+fn note(formats: &mut BTreeSet<String>, found: &Found) {
+    if let Format::Block(block) = found.format {
+        formats.insert(block.name.to_owned());
+    }
+}
+
+/// Weights outside of layers. The head is that of logits, wherever it comes from.
+fn outer(
+    config: &Config,
+    checkpoint: &mut Checkpoint,
+    formats: &mut BTreeSet<String>,
+) -> Result<BTreeMap<&'static str, Weight>, Error> {
+    let mut roles: Vec<(Role, Role)> =
+        config.outer_roles().into_iter().map(|role| (role, role)).collect();
+    let is_stored = match config.head {
+        Head::Embedding => false,
+        Head::Stored => true,
+        Head::StoredOrEmbedding => checkpoint.has(Role::Head),
+    };
+    roles.push((Role::Head, if is_stored { Role::Head } else { Role::Embedding }));
+    let mut weights = BTreeMap::new();
+    for (role, source) in roles {
+        let found = checkpoint.find(source, 0)?;
+        note(formats, &found);
+        weights.insert(role.identifier(), global(&found));
+    }
+    Ok(weights)
+}
+
+/// Layers by what their text depends on.
+type Kind = (Option<usize>, Vec<Format>);
+
+fn layers(
+    config: &Config,
+    checkpoint: &mut Checkpoint,
+    formats: &mut BTreeSet<String>,
+) -> Result<(Vec<Function>, Vec<Layer>), Error> {
+    let roles = config.layer_roles();
+    let mut kinds: Vec<Kind> = Vec::new();
+    let mut functions: Vec<Function> = Vec::new();
+    let mut calls = Vec::new();
+    for (index, &LayerKind { window, rotary }) in config.layers.iter().enumerate() {
+        let mut found = Vec::new();
+        for &role in &roles {
+            found.push((role, checkpoint.find(role, index)?));
+        }
+        found.iter().for_each(|(_, found)| note(formats, found));
+        let kind = (window, found.iter().map(|(_, found)| found.format.clone()).collect());
+        let place = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            let name = match functions.len() {
+                0 => "layer".to_owned(),
+                before => format!("layer_{}", before + 1),
+            };
+            functions.push(function(config, name, window, &found));
+            kinds.push(kind);
+            functions.len() - 1
+        });
+        let fields = found.iter().flat_map(|(_, found)| &found.fields);
+        let arguments = fields.map(|field| field.param.clone()).collect();
+        calls.push(Layer { index, function: functions[place].name.clone(), rotary, arguments });
+    }
+    Ok((functions, calls))
+}
+
+fn function(
+    config: &Config,
+    name: String,
+    window: Option<usize>,
+    found: &[(Role, Found)],
+) -> Function {
+    let named = |role: Role, field: &Field| format!("{}{}", role.identifier(), field.suffix);
+    let parameters = found.iter().flat_map(|(role, found)| {
+        found.fields.iter().map(|field| Parameter {
+            name: named(*role, field),
+            annotation: field.annotation.clone(),
+        })
+    });
+    let weight = |role: Role, found: &Found| {
+        let fields = found.fields.iter().map(|field| named(role, field)).collect();
+        Weight::new(found, fields, config.is_in_by_out())
+    };
+    let biases: BTreeMap<&str, Weight> =
+        found.iter().map(|(role, found)| (role.identifier(), weight(*role, found))).collect();
+    let weights = found.iter().map(|(role, found)| {
+        let mut weight = weight(*role, found);
+        let bias = role.bias().and_then(|bias| biases.get(bias.identifier()));
+        weight.bias = bias.cloned().map(Box::new);
+        (role.identifier(), weight)
+    });
+    Function { name, window, parameters: parameters.collect(), weights: weights.collect() }
+}

@@ -1,0 +1,244 @@
+//! Tensors of a checkpoint: formats and shapes by name, compared with the configuration.
+
+use crate::config::{Config, Family, Head, Naming};
+use crate::error::Error;
+use crate::roles::Role;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The table of contents of a checkpoint.
+pub trait Tensors {
+    /// The names of all tensors, in any order.
+    fn names(&self) -> Vec<String>;
+    /// Format and shape of a tensor; `None`: the checkpoint does not have it.
+    fn stored(&self, name: &str) -> Option<Stored>;
+}
+
+/// Format and shape of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// How elements are stored.
+    pub format: Format,
+    /// Extents of the decoded tensor, rows first. A GGUF file lists them in the other order.
+    pub shape: Vec<usize>,
+}
+
+/// How the elements of a tensor are stored.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// 32 bits each.
+    F32,
+    /// 16 bits each.
+    F16,
+    /// The upper half of an f32.
+    Bf16,
+    /// Blocks of a row with scales: a format of GGUF files.
+    Block(&'static Block),
+    /// A format that no template reads.
+    Other(String),
+}
+
+/// A block format. Tensors of the program hold its fields: `NAME.FIELD` of the shape (rows, blocks in a row * columns).
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block {
+    /// In lower case, as in `dequantize_q4_0`.
+    pub name: &'static str,
+    /// Elements of a row in a block.
+    pub elements: usize,
+    /// Name, dtype and columns in a block of each field.
+    pub fields: &'static [(&'static str, &'static str, usize)],
+}
+
+/// The block formats that templates read.
+pub const BLOCKS: &[Block] = &[
+    Block { name: "q4_0", elements: 32, fields: &[("d", "f16", 1), ("qs", "u32", 4)] },
+    Block { name: "q8_0", elements: 32, fields: &[("d", "f16", 1), ("qs", "i8", 32)] },
+];
+
+impl Format {
+    /// The format of a name such as `f32`, `BF16` or `Q4_0`.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "f32" => Self::F32,
+            "f16" => Self::F16,
+            "bf16" => Self::Bf16,
+            other => match BLOCKS.iter().find(|block| block.name == other) {
+                Some(block) => Self::Block(block),
+                None => Self::Other(name.to_owned()),
+            },
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Block(block) => block.name,
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A tensor of the program: a field of a block format, or the whole weight.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    /// Added to the identifier of the role; empty for the whole.
+    pub(crate) suffix: String,
+    /// `Tensor((4, 2), "f32")`
+    pub(crate) annotation: String,
+    /// `param("NAME", Tensor((4, 2), "f32"))`
+    pub(crate) param: String,
+}
+
+/// A weight with the expressions that its fields have at its place in the text.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Weight {
+    /// `f32`, `q4_0`, …
+    format: String,
+    /// Whether `dequantize_FORMAT` decodes the fields.
+    is_block: bool,
+    fields: Vec<String>,
+    /// Whether a matrix is stored as (in, out).
+    in_by_out: bool,
+    /// Added to a product with the matrix.
+    pub(crate) bias: Option<Box<Weight>>,
+}
+
+impl Weight {
+    pub(crate) fn new(found: &Found, fields: Vec<String>, in_by_out: bool) -> Self {
+        Self {
+            format: found.format.to_string(),
+            is_block: matches!(found.format, Format::Block(_)),
+            fields,
+            in_by_out,
+            bias: None,
+        }
+    }
+}
+
+/// A tensor that the checkpoint has as the configuration says.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) format: Format,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// Looks tensors up, and records which ones the model uses.
+pub(crate) struct Checkpoint<'c> {
+    config: &'c Config,
+    tensors: &'c dyn Tensors,
+    /// What names lack in a checkpoint of a model without head, such as `model.`.
+    lacks: &'static str,
+    used: BTreeSet<String>,
+}
+
+/// Outer modules of models with a head, in Hugging Face's names.
+const OUTER_MODULES: [&str; 2] = ["model.", "transformer."];
+
+impl<'c> Checkpoint<'c> {
+    pub(crate) fn new(config: &'c Config, tensors: &'c dyn Tensors) -> Self {
+        let embedding = config.name(Role::Embedding, 0);
+        let is_missing = |module: &&str| {
+            let short = embedding.strip_prefix(module);
+            tensors.stored(&embedding).is_none()
+                && short.is_some_and(|short| tensors.stored(short).is_some())
+        };
+        let lacks = OUTER_MODULES.into_iter().find(is_missing).unwrap_or("");
+        Self { config, tensors, lacks, used: BTreeSet::new() }
+    }
+
+    fn name(&self, role: Role, layer: usize) -> String {
+        let name = self.config.name(role, layer);
+        name.strip_prefix(self.lacks).map_or(name.clone(), str::to_owned)
+    }
+
+    /// Whether the checkpoint has the tensor of a role.
+    pub(crate) fn has(&self, role: Role) -> bool {
+        self.tensors.stored(&self.name(role, 0)).is_some()
+    }
+
+    /// Compares the tensor of a role with the configuration.
+    pub(crate) fn find(&mut self, role: Role, layer: usize) -> Result<Found, Error> {
+        let (name, expected) = (self.name(role, layer), self.config.shape(role));
+        let Some(Stored { format, shape }) = self.tensors.stored(&name) else {
+            return Err(Error::MissingTensor { name, expected });
+        };
+        if shape != expected {
+            return Err(Error::TensorShape { name, found: shape, expected });
+        }
+        let fields = self.fields(role, &name, (&format, &shape))?;
+        self.used.insert(name);
+        Ok(Found { format, fields })
+    }
+
+    fn fields(
+        &self,
+        role: Role,
+        name: &str,
+        (format, shape): (&Format, &[usize]),
+    ) -> Result<Vec<Field>, Error> {
+        let refused = |expected: &str| Error::TensorFormat {
+            name: name.to_owned(),
+            found: format.to_string(),
+            expected: expected.to_owned(),
+        };
+        match (format, shape) {
+            (Format::Other(_), _) => {
+                let blocks: Vec<&str> = BLOCKS.iter().map(|block| block.name).collect();
+                Err(refused(&format!("f32, f16, bf16, {}", blocks.join(", "))))
+            }
+            (Format::Block(block), &[rows, columns]) => {
+                if role == Role::Positions || self.config.is_in_by_out() {
+                    return Err(refused("f32, f16 or bf16 here"));
+                }
+                if columns % block.elements != 0 {
+                    let divisor = block.elements;
+                    return Err(refused(&format!("rows of a multiple of {divisor} elements")));
+                }
+                let blocks = columns / block.elements;
+                let field = |(field, dtype, width): &(&str, &str, usize)| {
+                    let shape = [rows, blocks * width];
+                    of_program(&format!("{name}.{field}"), &format!("_{field}"), dtype, &shape)
+                };
+                Ok(block.fields.iter().map(field).collect())
+            }
+            (Format::Block(_), _) => Err(refused("f32, f16 or bf16, as it is no matrix")),
+            _ => Ok(vec![of_program(name, "", format.name(), shape)]),
+        }
+    }
+
+    /// Refuses tensors that the model does not use.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let is_ignored = |name: &String| {
+            let is_gpt2 =
+                self.config.family == Family::Gpt2 && self.config.naming == Naming::HuggingFace;
+            let is_tied_head = self.config.head == Head::Embedding;
+            // Buffers that transformers computes anew: frequencies, GPT-2's causal masks.
+            name.ends_with("rotary_emb.inv_freq")
+                || is_gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".masked_bias"))
+                || is_tied_head && *name == self.name(Role::Head, 0)
+        };
+        let mut names = self.tensors.names();
+        names.retain(|name| !self.used.contains(name) && !is_ignored(name));
+        names.sort();
+        if names.is_empty() { Ok(()) } else { Err(Error::UnusedTensors { names }) }
+    }
+}
+
+fn of_program(name: &str, suffix: &str, dtype: &str, shape: &[usize]) -> Field {
+    let dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    let comma = if dims.len() == 1 { "," } else { "" };
+    let annotation = format!("Tensor(({}{comma}), \"{dtype}\")", dims.join(", "));
+    let param = format!("param(\"{name}\", {annotation})");
+    Field { suffix: suffix.to_owned(), annotation, param }
+}
