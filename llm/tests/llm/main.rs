@@ -1,0 +1,8 @@
+//! Texts of language models: read, checked and run by the interpreter, compared with what transformers computes
+//! (`scripts/models/llm_reference.py`).
+
+mod formats;
+mod gguf;
+mod model;
+mod reference;
+mod refusals;

@@ -1,0 +1,184 @@
+//! A tiny model of `corpus/models/llm/tiny`: configuration, tensors, text and runs.
+
+use relax_llm::{Config, Format, Stored, Tensors, text};
+use relax_program::externals::constants;
+use relax_program::frontend::{Program, RunOptions, run};
+use relax_program::tensor_files::{Weights, read_npz};
+use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Every folder of tiny models.
+pub(crate) const ALL: [&str; 10] = [
+    "llama",
+    "llama3",
+    "llama_linear",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "gpt2",
+];
+
+pub(crate) fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/models/llm/tiny").join(name)
+}
+
+/// Formats and shapes by name.
+#[derive(Clone, Default)]
+pub(crate) struct Contents(pub(crate) BTreeMap<String, Stored>);
+
+impl Tensors for Contents {
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn stored(&self, name: &str) -> Option<Stored> {
+        self.0.get(name).cloned()
+    }
+}
+
+impl Contents {
+    pub(crate) fn of(tensors: &BTreeMap<String, Tensor>) -> Self {
+        let stored = |(name, tensor): (&String, &Tensor)| {
+            let format = Format::named(&tensor.dtype().to_string());
+            (name.clone(), Stored { format, shape: tensor.shape().to_vec() })
+        };
+        Self(tensors.iter().map(stored).collect())
+    }
+}
+
+/// The text of `config.json` of a tiny model.
+pub(crate) fn config_text(name: &str) -> String {
+    fs::read_to_string(folder(name).join("config.json")).expect("the corpus has it")
+}
+
+pub(crate) fn tensors(name: &str) -> BTreeMap<String, Tensor> {
+    let weights = Weights::open(&folder(name).join("model.safetensors")).expect("it opens");
+    let names: Vec<String> = weights.entries().expect("it has a header").into_keys().collect();
+    let tensors = weights.tensors(&names).expect("all are read");
+    names.into_iter().zip(tensors).collect()
+}
+
+/// A program with its weights.
+pub(crate) struct Model {
+    pub(crate) program: Program,
+    externals: Arc<BTreeMap<Name, Tensor>>,
+    config: Config,
+}
+
+impl Model {
+    /// The text of a configuration, which must be well-formed without any warning.
+    pub(crate) fn new(
+        config: Config,
+        contents: &Contents,
+        tensors: BTreeMap<String, Tensor>,
+    ) -> Self {
+        let text = text(&config, contents).expect("it has a text");
+        let program = Program::load(Source::new("model.rx", text.as_str()));
+        if let Some(first) = program.diagnostics.first() {
+            let (line, _) = program.source.line_column(first.primary.span.start);
+            panic!("{} at line {line}: {}\n{text}", first.code, first.message);
+        }
+        let externals =
+            tensors.into_iter().map(|(name, tensor)| (Name::new(name), tensor)).collect();
+        Self { program, externals: Arc::new(externals), config }
+    }
+
+    pub(crate) fn tiny(name: &str) -> Self {
+        let config = Config::from_json(&config_text(name)).expect("it is supported");
+        let tensors = tensors(name);
+        let model = Self::new(config, &Contents::of(&tensors), tensors);
+        // The loader of weights agrees that all are there.
+        let weights = Weights::open(&folder(name).join("model.safetensors")).expect("it opens");
+        constants(&model.program.module, &weights).expect("the checkpoint has every parameter");
+        model
+    }
+
+    /// Logits, then the caches.
+    pub(crate) fn call(&self, entry: &str, tokens: Tensor, caches: Vec<Tensor>) -> Vec<Tensor> {
+        let mut arguments = vec![Value::Tensor(tokens)];
+        arguments.extend(caches.into_iter().map(Value::Tensor));
+        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
+        let ran = run(&self.program.module, entry, arguments, &options);
+        let result = ran.result.unwrap_or_else(|stop| panic!("{entry}: {stop}"));
+        let Value::Tuple(items) = result else { panic!("{entry} gives a tuple") };
+        let tensor = |item| match item {
+            Value::Tensor(tensor) => tensor,
+            other => panic!("{other:?} is no tensor"),
+        };
+        items.into_iter().map(tensor).collect()
+    }
+
+    /// Keys and values of no position, for each layer.
+    pub(crate) fn no_caches(&self, batch: usize) -> Vec<Tensor> {
+        let shape = [batch, 0, self.config.kv_heads, self.config.head_dim];
+        let cache = Tensor::full(DType::F32, &shape, Number::Float(0.0));
+        vec![cache; 2 * self.config.layers.len()]
+    }
+
+    /// Logits of all tokens in one call without earlier positions.
+    pub(crate) fn scores(&self, tokens: &Tensor) -> Tensor {
+        let caches = self.no_caches(tokens.shape()[0]);
+        self.call("score", tokens.clone(), caches).swap_remove(0)
+    }
+
+    /// The tokens of largest logit that follow a prompt, one by one.
+    pub(crate) fn greedy(&self, prompt: &Tensor, count: usize) -> Vec<i128> {
+        let (mut given, mut caches) = (prompt.clone(), self.no_caches(1));
+        let mut tokens = Vec::new();
+        for _ in 0..count {
+            let mut results = self.call("step", given, caches);
+            caches = results.split_off(1);
+            let logits = results[0].to_floats();
+            let best = (0..logits.len()).max_by(|&a, &b| logits[[0, a]].total_cmp(&logits[[0, b]]));
+            let token = i128::try_from(best.expect("there are logits")).expect("it is small");
+            tokens.push(token);
+            given = Tensor::full(DType::I64, &[1, 1], Number::Int(token));
+        }
+        tokens
+    }
+}
+
+/// An array of the references of a tiny model.
+pub(crate) fn reference(name: &str, array: &str) -> Tensor {
+    let bytes = fs::read(folder(name).join("reference.npz")).expect("the corpus has it");
+    read_npz(&bytes, Some(array)).expect("it is an array")
+}
+
+/// Columns `begin` to `end` of a matrix of tokens, or of rows of logits.
+pub(crate) fn columns(tensor: &Tensor, begin: usize, end: usize) -> Tensor {
+    let inner: usize = tensor.shape()[2..].iter().product();
+    let mut shape = tensor.shape().to_vec();
+    let length = shape[1];
+    shape[1] = end - begin;
+    let positions: Vec<usize> = (0..shape[0])
+        .flat_map(|row| (begin * inner..end * inner).map(move |at| row * length * inner + at))
+        .collect();
+    tensor.select(&shape, &positions)
+}
+
+/// The largest difference as a share of the standard deviation of the expected elements; infinite where a shape differs or
+/// an element is no number.
+pub(crate) fn difference(want: &Tensor, got: &Tensor) -> f64 {
+    if want.shape() != got.shape() || want.is_empty() {
+        return f64::INFINITY;
+    }
+    let (want, got) = (want.to_floats(), got.to_floats());
+    #[expect(clippy::cast_precision_loss, reason = "few elements")]
+    let count = want.len() as f64;
+    let mean = want.sum() / count;
+    let deviation = (want.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let largest = want.iter().zip(&got).map(|(a, b)| (a - b).abs()).fold(0.0, |largest, next| {
+        if next.is_nan() { f64::INFINITY } else { f64::max(largest, next) }
+    });
+    largest / deviation
+}
