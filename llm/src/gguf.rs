@@ -7,12 +7,8 @@ use crate::metadata::{Keys, Metadata};
 use crate::rotary::{Rotary, Scaling};
 
 /// Keys under the prefix that do not change results.
-const IGNORED: &[&str] = &[
-    "attention.layer_norm_epsilon",
-    "attention.layer_norm_rms_epsilon",
-    "rope.scaling.finetuned",
-    "rope.scaling.original_context_length",
-];
+const IGNORED: &[&str] =
+    &["rope.scaling.finetuned", "rope.scaling.original_context_length", "tensor_data_layout"];
 
 /// Architectures in GGUF files. Those of Mistral are called `llama`.
 const ARCHITECTURES: [Family; 7] = [

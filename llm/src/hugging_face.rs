@@ -9,6 +9,7 @@ use crate::rotary::{Rotary, Scaling};
 const IGNORED: &[&str] = &[
     "_attn_implementation_autoset",
     "_name_or_path",
+    "_num_labels",
     "attention_dropout",
     "attn_pdrop",
     "auto_map",
@@ -21,10 +22,12 @@ const IGNORED: &[&str] = &[
     "finetuning_task",
     "id2label",
     "initializer_range",
+    "is_llama_config",
     "label2id",
     "n_ctx",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "pad_token_id",
     "prefix",
     "pretraining_tp",
@@ -43,6 +46,7 @@ const IGNORED: &[&str] = &[
     "tokenizer_class",
     "torch_dtype",
     "torchscript",
+    "transformers.js_config",
     "transformers_version",
     "unsloth_fixed",
     "unsloth_version",
@@ -50,7 +54,8 @@ const IGNORED: &[&str] = &[
 ];
 
 fn is_ignored(key: &str) -> bool {
-    IGNORED.contains(&key.split('.').next().unwrap_or(key))
+    let is_below = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    IGNORED.iter().any(|ignored| key.strip_prefix(ignored).is_some_and(is_below))
 }
 
 const SLIDING: &str = "sliding_attention";
@@ -128,6 +133,8 @@ fn rotary_family(family: Family, keys: &Keys) -> Result<Config, Error> {
         None => return Err(keys.missing("num_key_value_heads", "a divisor of the number of heads")),
     };
     let head_dim = head_dim(family, keys, hidden, heads)?;
+    keys.never("rope_interleaved")?;
+    keys.never("use_mrope")?;
     let (rotaries, by_kind) = rotaries(family, keys, head_dim)?;
     let windows = windows(family, keys, layer_count)?;
     let layers = windows

@@ -80,6 +80,7 @@ fn rotary_embeddings() {
 
 #[test]
 fn switches() {
+    refused("llama", json!({"rope_interleaved": true}), &["`rope_interleaved` = true", "false"]);
     refused(
         "llama",
         json!({"num_local_experts": 8}),
@@ -124,6 +125,7 @@ fn older_keys() {
         assert_eq!(newer.expect("it is supported"), older.expect("it is supported"), "{name}");
     };
     same("llama", json!({}));
+    same("llama", json!({"rope_interleaved": false, "transformers.js_config": {"dtype": "q4"}}));
     same(
         "llama_linear",
         json!({"rope_theta": 500, "rope_scaling": {"type": "linear", "factor": 4}}),
