@@ -2,6 +2,7 @@
 
 mod building;
 mod foreign;
+mod generating;
 mod help;
 mod inspecting;
 mod searching;
@@ -9,6 +10,7 @@ mod verifying;
 
 pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
+pub(crate) use generating::GenerateArgs;
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
@@ -82,6 +84,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     Export(ExportArgs),
     Run(Box<RunArgs>),
+    Generate(Box<GenerateArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
     Build(BuildArgs),

@@ -16,6 +16,7 @@ mod fallbacks;
 mod fixes;
 mod fmt;
 mod fuzz;
+mod generate;
 mod import;
 mod inspect;
 mod kept;
@@ -62,6 +63,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Import(args) => import::import(&args, terminal),
         Command::Export(args) => export::export(&args, terminal),
         Command::Run(args) => run::run(&args, terminal),
+        Command::Generate(args) => generate::generate(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),

@@ -12,6 +12,7 @@ mod metadata;
 mod render;
 mod roles;
 mod rotary;
+mod sampling;
 mod tensors;
 
 pub use config::{Config, Family, Head, LayerKind, Naming};
@@ -20,4 +21,5 @@ pub use metadata::Metadata;
 pub use render::text;
 pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
+pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob};
 pub use tensors::{BLOCKS, Block, Format, Stored, Tensors};

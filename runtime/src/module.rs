@@ -247,6 +247,17 @@ impl Module {
         &self.source
     }
 
+    /// Bytes of all constants.
+    #[must_use]
+    pub fn constant_bytes(&self) -> u64 {
+        let constants = self.loaded.program.constants.iter();
+        let bytes = constants.filter_map(|constant| match constant {
+            Constant::Tensor { dtype, shape, .. } => dense_bytes(*dtype, shape),
+            _ => None,
+        });
+        bytes.map(|bytes| bytes as u64).sum()
+    }
+
     /// How often memory for tensors was asked of the system so far.
     #[must_use]
     pub fn allocations(&self) -> u64 {

@@ -5,10 +5,11 @@
 //! all terms whose remainder by [`TERMS`] is 0, then all with remainder 1, and so on. The rows of the other factor are packed in the same
 //! order, and sums may be formed in any.
 
+use crate::column_reads::Widened;
 use crate::fused_packing::Filled;
 use crate::outline::{Aside, Outlined};
 use crate::printer::Printer;
-use crate::weighing::{RowOfTerms, TERMS, factored};
+use crate::weighing::{RowOfTerms, TERMS, factored, factored_by};
 use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -27,12 +28,25 @@ struct Group {
     common: Option<(String, i64)>,
 }
 
+/// What a block of [`WORDS`] terms is computed from, where no two terms have a word in common.
+struct Blocks {
+    /// Of each term, but for what all of them are multiplied by.
+    value: String,
+    /// Elements of f16 that are widened before.
+    wide: Vec<(String, String)>,
+    common: Option<String>,
+}
+
+/// Blocks that a single row is multiplied with at once: a vector of sums for each.
+const BLOCKS: i64 = 4;
+
 /// A function over columns that is being printed.
 struct Columns {
     aside: Aside,
     /// The value of one term.
     each: String,
     group: Option<Group>,
+    blocks: Blocks,
     own: Variables,
     /// Whether nothing may stop it.
     plain: bool,
@@ -109,15 +123,61 @@ impl Printer<'_, '_> {
             self.line("continue;");
             self.close();
         }
+        self.line(&format!("int64_t {at} = 0;"));
+        if columns.group.is_none() {
+            self.weigh_blocks(&columns, &row);
+        }
         self.line(&format!("#pragma omp simd reduction(+ : {sum})"));
-        self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at}++) {{"));
-        self.line(&format!("    const int64_t {term} = k0 + {at};"));
-        self.line(&format!("    {sum} += {x}[{at} * {step}] * {};", columns.each));
+        self.line(&format!("for (int64_t {word} = {at}; {word} < deep; {word}++) {{"));
+        self.line(&format!("    const int64_t {term} = k0 + {word};"));
+        self.line(&format!("    {sum} += {x}[{word} * {step}] * {};", columns.each));
         self.line("}");
         self.line(&format!("{y}[{lane}] += {sum};"));
         self.close();
         let outlined = self.end_columns(columns)?;
         Some(self.framed(&outlined, &row.parameters()))
+    }
+
+    /// Adds whole blocks of terms, a vector of sums for each of [`BLOCKS`] of them. Terms of a single row lie side by side, as the prelude packs
+    /// them.
+    fn weigh_blocks(&mut self, columns: &Columns, row: &RowOfTerms) {
+        let Columns { blocks, own, .. } = columns;
+        let Variables { term, at, word, common, copy, .. } = own;
+        let (RowOfTerms { sum, x, .. }, part) = (row, self.names.fresh("part"));
+        let all = BLOCKS * WORDS;
+        // What all terms of a block are multiplied by stays for multiples of a block only.
+        self.line(&format!("if (k0 % {WORDS} == 0) {{"));
+        self.indent += 1;
+        self.line(&format!("_Alignas(64) float {part}[{all}] = {{0}};"));
+        self.line(&format!("for (; {at} + {all} <= deep; {at} += {all}) {{"));
+        self.indent += 1;
+        for (name, source) in &blocks.wide {
+            self.line(&format!("_Alignas(64) float {name}[{all}];"));
+            self.line(&format!("{{ const int64_t {term} = k0 + {at};"));
+            self.line(&format!("  rx_widen_f16(&{source}, {name}, {all}); }}"));
+        }
+        self.line(&format!("#pragma GCC unroll {BLOCKS}"));
+        self.line(&format!("for (int {word} = 0; {word} < {all}; {word} += {WORDS}) {{"));
+        self.indent += 1;
+        if let Some(value) = &blocks.common {
+            self.line(&format!("float {common};"));
+            self.line(&format!("{{ const int64_t {term} = k0 + {at} + {word};"));
+            self.line(&format!("  {common} = {value}; }}"));
+        }
+        let factor = blocks.common.as_ref().map_or_else(String::new, |_| format!(" * {common}"));
+        // Else GCC unrolls the loop before it vectorizes, and leaves bytes as they are.
+        self.line("#pragma omp simd");
+        self.line(&format!("for (int {copy} = 0; {copy} < {WORDS}; {copy}++) {{"));
+        self.line(&format!("    const int64_t {term} = k0 + {at} + {word} + {copy};"));
+        let (to, weight) =
+            (format!("{part}[{word} + {copy}]"), format!("{x}[{at} + {word} + {copy}]"));
+        self.line(&format!("    {to} = RX_MADD_F32({weight}, {}{factor}, {to});", blocks.value));
+        self.line("}");
+        self.close();
+        self.close();
+        let each = format!("for (int {word} = 0; {word} < {all}; {word}++)");
+        self.line(&format!("{each} {sum} += {part}[{word}];"));
+        self.close();
     }
 
     /// Begins a function over columns of which the terms lie side by side, if there is one of each loop and they do.
@@ -132,9 +192,10 @@ impl Printer<'_, '_> {
         let before = self.lines.len();
         let each = self.expr(&found.right, DType::F32);
         let group = self.group_of_terms(&found.right, along);
-        let plain = self.lines.len() == before;
         let own = self.column_variables(column.var, along.var);
-        Some(Columns { aside, each, group, own, plain })
+        let blocks = self.blocks_of_terms(&found.right, (column.var, along.var), &own);
+        let plain = self.lines.len() == before;
+        Some(Columns { aside, each, group, blocks, own, plain })
     }
 
     /// Opens the loop over columns; `step` is what it does beside counting.
@@ -190,6 +251,30 @@ impl Printer<'_, '_> {
         self.line(&number);
     }
 
+    /// What a block of terms is computed from.
+    fn blocks_of_terms(
+        &mut self,
+        factor: &TExpr,
+        (column, term): (ScalarId, ScalarId),
+        own: &Variables,
+    ) -> Blocks {
+        let (each, common) = factored_by(factor, term, WORDS);
+        let value = self.expr(each, DType::F32);
+        // Terms lie side by side here, not columns.
+        let sources = self.sources(each, term, column);
+        let element = |name: &str| format!("{name}[{} + {}]", own.word, own.copy);
+        let Widened { wide, value } = self.widened((each, &value), &sources, element);
+        Blocks { value, wide, common: common.map(|common| self.alone(common)) }
+    }
+
+    /// An expression that is computed for one element, not for a vector of them.
+    fn alone(&mut self, expr: &TExpr) -> String {
+        self.is_alone = true;
+        let text = self.expr(expr, DType::F32);
+        self.is_alone = false;
+        text
+    }
+
     /// What a group of terms is computed from. `None` where no two terms have a word in common.
     fn group_of_terms(&mut self, factor: &TExpr, along: &Loop) -> Option<Group> {
         if !has_parts(factor, along.var) {
@@ -209,7 +294,7 @@ impl Printer<'_, '_> {
         let values = (0..TERMS).map(|place| self.expr(&of_term(each, place), DType::F32)).collect();
         let common = common.map(|common| {
             let common = of_term(common, 0);
-            (self.expr(&common, DType::F32), stays_for(&common, along.var))
+            (self.alone(&common), stays_for(&common, along.var))
         });
         self.facts.pop();
         self.learned = learned;

@@ -76,7 +76,11 @@ impl Printer<'_, '_> {
         let element = format!("{name}[{at}]");
         // GCC 12.2 miscompiles vectorized loops with masked loads: such a load must not become one.
         let element = if self.is_guarded { format!("RX_GUARDED({element})") } else { element };
-        if is_half(dtype) { format!("rx_f32_of_{dtype}({element})") } else { element }
+        match dtype {
+            DType::F16 if self.is_alone => format!("rx_f32_of_one_f16({element})"),
+            half if is_half(half) => format!("rx_f32_of_{half}({element})"),
+            _ => element,
+        }
     }
 
     /// The words for an element at an offset that is read before something was written to it.

@@ -92,6 +92,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) takes_own: BTreeSet<ScalarId>,
     /// Whether what is printed is evaluated under a condition of the innermost loop around it.
     pub(crate) is_guarded: bool,
+    /// Whether an expression is computed for one element, not in a loop over vectors.
+    pub(crate) is_alone: bool,
     /// Whether the version of a nest is printed that runs where its ranges do not hold.
     pub(crate) is_out_of_range: bool,
     /// Places where a check stops the kernel in such versions, and elsewhere.
@@ -148,6 +150,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             steps: None,
             takes_own: BTreeSet::new(),
             is_guarded: false,
+            is_alone: false,
             is_out_of_range: false,
             stops_out_of_range: BTreeSet::new(),
             stops: BTreeSet::new(),

@@ -171,11 +171,16 @@ fn is_side_by_side(factor: &TExpr, column: ScalarId) -> bool {
 /// `x * (q * s) + y * (r * s)` is `(x * q + y * r) * s`, where `s` stays for all terms that are added at once: what weighs each, and
 /// what they have in common.
 pub(crate) fn factored(factor: &TExpr, term: ScalarId) -> (&TExpr, Option<&TExpr>) {
+    factored_by(factor, term, TERMS)
+}
+
+/// As [`factored`], for so many terms that are added at once.
+pub(crate) fn factored_by(factor: &TExpr, term: ScalarId, terms: i64) -> (&TExpr, Option<&TExpr>) {
     match factor {
-        TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.1, term) => {
+        TExpr::Binary(BinOp::Mul, both) if stays_for(&both.1, term, terms) => {
             (&both.0, Some(&both.1))
         }
-        TExpr::Binary(BinOp::Mul, both) if stays_for_terms(&both.0, term) => {
+        TExpr::Binary(BinOp::Mul, both) if stays_for(&both.0, term, terms) => {
             (&both.1, Some(&both.0))
         }
         whole => (whole, None),
@@ -184,17 +189,23 @@ pub(crate) fn factored(factor: &TExpr, term: ScalarId) -> (&TExpr, Option<&TExpr
 
 /// Whether an expression is the same for [`TERMS`] terms that follow a multiple of it.
 pub(crate) fn stays_for_terms(expr: &TExpr, term: ScalarId) -> bool {
+    stays_for(expr, term, TERMS)
+}
+
+fn stays_for(expr: &TExpr, term: ScalarId, terms: i64) -> bool {
     match expr {
         TExpr::Scalar(var) => *var != term,
         TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(term) => {
-            matches!(both.1, TExpr::Int(by) if by > 0 && by % TERMS == 0)
+            matches!(both.1, TExpr::Int(by) if by > 0 && by % terms == 0)
         }
         TExpr::Binary(BinOp::ShiftRight, both) if both.0 == TExpr::Scalar(term) => {
-            matches!(both.1, TExpr::Int(3..=40))
+            matches!(both.1, TExpr::Int(bits @ 0..=40) if (1 << bits) % terms == 0)
         }
-        TExpr::Binary(_, both) => stays_for_terms(&both.0, term) && stays_for_terms(&both.1, term),
-        TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for_terms(index, term)),
-        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => stays_for_terms(operand, term),
+        TExpr::Binary(_, both) => {
+            stays_for(&both.0, term, terms) && stays_for(&both.1, term, terms)
+        }
+        TExpr::Load { indices, .. } => indices.iter().all(|index| stays_for(index, term, terms)),
+        TExpr::Unary(_, operand) | TExpr::Cast(_, operand) => stays_for(operand, term, terms),
         TExpr::Int(_) | TExpr::Float(_) | TExpr::Bool(_) | TExpr::Dim(_) => true,
         TExpr::Select(_) | TExpr::Call(..) => false,
     }

@@ -126,10 +126,11 @@ pub(crate) struct TuneArgs {
 /// Show or clear the cache of compiled kernels and module files
 ///
 /// It is $XDG_CACHE_HOME/relax, or .cache/relax in the home folder. RELAX_CACHE_SIZE limits its size: bytes, or with
-/// K, M, G; 2G by default, one half for kernels and one for modules. The least recently used entries are removed first.
+/// K, M, G; 2G by default, one half for kernels and one for modules. RELAX_MODEL_CACHE_SIZE limits that of compiled
+/// language models, 64G by default. The least recently used entries are removed first.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Remove all kernels and module files. Tables of `relax tune` stay
+    /// Remove all kernels, module files and compiled models. Tables of `relax tune` stay
     #[arg(long)]
     pub(crate) clear: bool,
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Subcommands by purpose, in the order in which `relax --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
-    ("Run and measure", &["run", "bench", "devices", "tune", "cache"]),
+    ("Run and measure", &["run", "generate", "bench", "devices", "tune", "cache"]),
     ("Compile", &["build", "opt", "rewrite", "versions"]),
     ("Test and prove", &["diff", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
@@ -69,6 +69,16 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
             (
                 "Run a program compiled, on random data",
                 "relax run model.rx --backend cpu --random --sym n=16",
+            ),
+        ],
+    ),
+    (
+        "generate",
+        [
+            ("Continue a text", "relax generate model.gguf --prompt \"Once upon a time\""),
+            (
+                "Speeds of a model in a folder, with sampling",
+                "relax generate model/ --prompt Hello --temperature 0.8 --top-p 0.95 --bench",
             ),
         ],
     ),

@@ -13,6 +13,10 @@ use std::sync::OnceLock;
 /// Bytes of the whole cache.
 const SIZE: &str = "RELAX_CACHE_SIZE";
 
+/// Bytes of all compiled models of `relax generate`, and what they are where none are given.
+const MODEL_SIZE: &str = "RELAX_MODEL_CACHE_SIZE";
+const MODEL_LIMIT: u64 = 64 << 30;
+
 /// Of this process.
 enum Opened {
     OfUser(Cache),
@@ -35,9 +39,13 @@ fn opened() -> Result<&'static Opened, Failure> {
 }
 
 fn limit() -> Result<u64, Failure> {
-    match env::var_os(SIZE).filter(|text| !text.is_empty()) {
-        None => Ok(LIMIT),
-        Some(text) => size(SIZE, &text.to_string_lossy()),
+    limit_of(SIZE, LIMIT)
+}
+
+fn limit_of(variable: &str, default: u64) -> Result<u64, Failure> {
+    match env::var_os(variable).filter(|text| !text.is_empty()) {
+        None => Ok(default),
+        Some(text) => size(variable, &text.to_string_lossy()),
     }
 }
 
@@ -59,6 +67,15 @@ pub(super) fn of_user() -> Result<&'static Cache, Failure> {
 pub(super) fn modules() -> Result<Option<Modules>, Failure> {
     Ok(match opened()? {
         Opened::OfUser(cache) => Some(Modules::at(cache.modules()).of_at_most(cache.limit())),
+        Opened::Temporary(..) => None,
+    })
+}
+
+/// Where compiled models of `relax generate` are kept, if anywhere: they are large, so that their limit is their own.
+pub(super) fn models() -> Result<Option<Modules>, Failure> {
+    let limit = limit_of(MODEL_SIZE, MODEL_LIMIT)?;
+    Ok(match opened()? {
+        Opened::OfUser(cache) => Some(Modules::at(cache.models()).of_at_most(limit)),
         Opened::Temporary(..) => None,
     })
 }
@@ -91,10 +108,11 @@ fn text(args: &CacheArgs, cache: &Cache, contents: &Contents, limit: u64) -> Str
     };
     let removed = if args.clear { "removed:\n" } else { "" };
     format!(
-        "cache: {}\nlimit: {limit} bytes ({SIZE})\n{removed}{}{}",
+        "cache: {}\nlimit: {limit} bytes ({SIZE})\n{removed}{}{}{}",
         cache.folder().display(),
         row("kernels", contents.kernels),
         row("modules", contents.modules),
+        row("models", contents.models),
     )
 }
 
@@ -106,6 +124,7 @@ fn json(args: &CacheArgs, cache: &Cache, contents: &Contents, limit: u64) -> Str
         "limit": limit,
         "kernels": of(contents.kernels),
         "modules": of(contents.modules),
+        "models": of(contents.models),
         "cleared": args.clear,
     });
     format!("{object}\n")

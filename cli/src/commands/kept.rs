@@ -1,7 +1,7 @@
 //! Programs that were compiled before: their module files are kept beside compiled kernels, under all that decides
 //! what they are. Where something of that cannot be told, nothing is kept.
 
-use super::cache::modules;
+use super::cache::{models, modules};
 use crate::exit::Failure;
 use relax_build::{Digest, KernelCheck, Key, Modules};
 use relax_cpu::{Compiler, probes};
@@ -49,6 +49,31 @@ impl Kept {
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());
         Ok(modules()?.map(|modules| Self { modules, key }))
+    }
+
+    /// As [`Self::of`], of a model whose weights are constants that `identity` tells from others; it is found without reading them.
+    pub(super) fn of_model(
+        program: &Program,
+        options: &Options<'_>,
+        by: (&Compiler, KernelCheck),
+        identity: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let (Some(kept), Some(modules)) =
+            (Self::of(program, Parameters::Bound, options, by)?, models()?)
+        else {
+            return Ok(None);
+        };
+        let key = kept.key.with("identity of the weights", identity.as_bytes());
+        Ok(Some(Self { modules, key }))
+    }
+
+    /// Keeps what was made; where it is, or why it is not kept.
+    pub(super) fn keep_or_say(&self, image: &Image) -> Result<PathBuf, String> {
+        match self.modules.keep(&self.key, image) {
+            Ok(Some(path)) => Ok(path),
+            Ok(None) => Err("it is larger than a quarter of RELAX_MODEL_CACHE_SIZE".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// The file of the program with these weights. It may be damaged.

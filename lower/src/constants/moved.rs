@@ -260,16 +260,16 @@ mod tests {
     fn moves_are_those_of_the_interpreter() {
         agrees(&[6, 7], &[7, 6], "X[j, i]");
         agrees(&[6, 7], &[6, 7], "X[5 + i * -1, 6 + j * -1]");
-        agrees(&[5, 11], &[3, 5, 4], "X[j, i * 4 + k] if i * 4 + k < 11 else 0.0");
-        agrees(&[5, 11], &[3, 5, 4], "X[k + 1, j] if i < 2 else 0.0");
+        agrees(&[5, 11], &[3, 5, 4], "select(i * 4 + k < 11, X[j, i * 4 + k], 0.0)");
+        agrees(&[5, 11], &[3, 5, 4], "select(i < 2, X[k + 1, j], 0.0)");
         agrees(&[5, 5], &[5], "X[i, i]");
         agrees(&[9], &[4, 1], "X[i * 2 + 1]");
         agrees(&[0, 3], &[3, 0], "X[j, i]");
-        agrees(&[4], &[4], "X[i] if i < 0 else 0.0");
+        agrees(&[4], &[4], "select(i < 0, X[i], 0.0)");
         // Beyond the source, in the last or the first iteration: the interpreter traps.
         agrees(&[4, 4], &[4, 5], "X[i, j]");
         agrees(&[4, 4], &[4, 4], "X[i, 2 + j * -1]");
-        agrees(&[5, 11], &[3, 5, 4], "X[j, i * 4 + k] if i * 4 + k < 12 else 0.0");
+        agrees(&[5, 11], &[3, 5, 4], "select(i * 4 + k < 12, X[j, i * 4 + k], 0.0)");
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub struct Contents {
     pub kernels: Usage,
     /// Module files of whole programs.
     pub modules: Usage,
+    /// Module files of language models.
+    pub models: Usage,
 }
 
 impl Cache {
@@ -106,13 +108,23 @@ impl Cache {
         self.folder().join("modules")
     }
 
+    /// Where module files of language models are.
+    #[must_use]
+    pub fn models(&self) -> PathBuf {
+        self.folder().join("models")
+    }
+
     /// What is in it.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn contents(&self) -> io::Result<Contents> {
         let of = |folder: &Path| Entries::of(folder).map(|entries| entries.usage());
-        Ok(Contents { kernels: of(self.folder())?, modules: of(&self.modules())? })
+        Ok(Contents {
+            kernels: of(self.folder())?,
+            modules: of(&self.modules())?,
+            models: of(&self.models())?,
+        })
     }
 
     /// Removes all entries, and temporary files of processes that ended.
@@ -120,7 +132,7 @@ impl Cache {
     /// # Errors
     /// When something cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        for folder in [self.folder().to_owned(), self.modules()] {
+        for folder in [self.folder().to_owned(), self.modules(), self.models()] {
             Entries::of(&folder)?.0.values().try_for_each(remove)?;
             if folder.is_dir() {
                 sweep(&folder, Orphans::All)?;

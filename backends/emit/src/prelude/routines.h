@@ -27,6 +27,15 @@ static inline void rx_copy_lanes(float *restrict to, const float *restrict from,
 #endif
 }
 
+/* One f16 as f32. */
+static inline float rx_f32_of_one_f16(uint16_t bits) {
+#if defined __F16C__ && RX_LANES > 4
+    return _cvtsh_ss(bits);
+#else
+    return rx_f32_of_f16(bits);
+#endif
+}
+
 /* f16 as f32, by the vector instruction for it where there is one: compilers do not use it in loops. */
 static inline void rx_widen_f16(const uint16_t *restrict from, float *restrict to, int64_t count) {
     int64_t k = 0;

@@ -1,0 +1,66 @@
+//! Arguments of `relax generate`.
+
+use super::{KernelCheckArgs, NumericsArgs};
+use clap::Args;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+/// Generate text by a language model
+///
+/// The model is a GGUF file, or a folder with `config.json` and `model.safetensors` as of Hugging Face. Its program is written for its
+/// configuration, compiled for this processor, and kept with the weights in the cache. Activations are f32. The result
+/// depends on the seed alone.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// A GGUF file, or a folder with `config.json` and `model.safetensors`
+    pub(crate) model: PathBuf,
+    /// The text to continue; by default the standard input
+    #[arg(long, conflicts_with = "tokens")]
+    pub(crate) prompt: Option<String>,
+    /// The tokens to continue, by number; tokens are printed by number too
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub(crate) tokens: Option<Vec<u32>>,
+    /// Tokens to generate at most
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) max_tokens: usize,
+    /// Divisor of the logits; 0 takes the most probable token
+    #[arg(long, value_name = "T", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) temperature: f32,
+    /// Choose among the K most probable tokens
+    #[arg(long, value_name = "K")]
+    pub(crate) top_k: Option<usize>,
+    /// Choose among the most probable tokens whose probabilities add up to P
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_hyphen_values = true)]
+    pub(crate) top_p: f32,
+    /// Choose among tokens at least P times as probable as the first
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) min_p: f32,
+    /// Penalty of tokens that were there already; 1 is none
+    #[arg(long, value_name = "R", default_value_t = 1.0, allow_hyphen_values = true)]
+    pub(crate) repeat_penalty: f32,
+    /// Seed of the choice among tokens
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// End when the text has this in it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stop: Vec<String>,
+    /// Write the natural logarithm of the probability of each token to the standard error, as JSON lines
+    #[arg(long)]
+    pub(crate) logprobs: bool,
+    /// Print speeds at the end: tokens a second of the prompt and after it, bytes of weights a second, peak memory
+    #[arg(long)]
+    pub(crate) bench: bool,
+    /// Limit on the memory of all live tensors: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    pub(crate) max_memory: String,
+    /// Threads per kernel; by default RELAX_THREADS, or the number of processors
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// Do not keep the compiled model
+    #[arg(long)]
+    pub(crate) no_model_cache: bool,
+    #[command(flatten)]
+    pub(crate) numerics: NumericsArgs,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
+}

@@ -1,0 +1,168 @@
+//! `relax generate`: tokens of a language model, one after the other.
+
+mod checkpoint;
+mod compiled;
+mod session;
+mod speed;
+
+use crate::args::{Format, GenerateArgs};
+use crate::commands::run::size;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report::{finding_of_stop, show};
+use crate::terminal::Terminal;
+use checkpoint::Checkpoint;
+use compiled::{Compiled, compile};
+use relax_llm::{Chosen, Sampler, Sampling};
+use relax_reference::stop_to_semantics;
+use relax_runtime::{Limits, Stop};
+use serde_json::json;
+use session::Session;
+use speed::Speed;
+use std::num::NonZero;
+use std::time::Instant;
+
+pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome {
+    let sampler = Sampler::new(sampling(args), args.seed).map_err(Failure::usage)?;
+    let start = Instant::now();
+    let checkpoint = Checkpoint::open(&args.model)?;
+    let prompt = prompt(args, &checkpoint)?;
+    let limits = Limits {
+        bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
+        threads: args.threads.map_or(0, NonZero::get),
+        ..Limits::default()
+    };
+    let compiled = match compile(args, &checkpoint, limits, terminal)? {
+        Ok(compiled) => compiled,
+        Err(exit) => return Ok(exit),
+    };
+    terminal.detail("activations and sums in f32");
+    let mut speed = Speed::new(start.elapsed());
+    let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new() };
+    match run.all(&compiled, prompt, &mut speed, terminal)? {
+        Ok(()) => {}
+        Err(stop) => return stopped(stop, &compiled, terminal),
+    }
+    if args.bench {
+        speed.show(&compiled.module, terminal)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn sampling(args: &GenerateArgs) -> Sampling {
+    Sampling {
+        temperature: args.temperature,
+        top_k: args.top_k,
+        top_p: args.top_p,
+        min_p: args.min_p,
+        repeat_penalty: args.repeat_penalty,
+    }
+}
+
+/// The tokens to continue.
+fn prompt(args: &GenerateArgs, checkpoint: &Checkpoint) -> Result<Vec<u32>, Failure> {
+    let Some(tokens) = args.tokens.clone() else {
+        return Err(Failure::missing("prompts of text are not supported yet: give --tokens"));
+    };
+    let (vocabulary, context) = (checkpoint.config.vocabulary, checkpoint.config.context);
+    if tokens.is_empty() {
+        return Err(Failure::usage("the prompt has no tokens"));
+    }
+    if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+        return Err(Failure::usage(format!(
+            "--tokens: {token} is no token of the model, which has {vocabulary} of them"
+        )));
+    }
+    if tokens.len() >= context {
+        return Err(Failure::usage(format!(
+            "the prompt has {} tokens: the context of the model has {context}, of which the last one must be free",
+            tokens.len()
+        )));
+    }
+    Ok(tokens)
+}
+
+fn stopped(stop: Stop, compiled: &Compiled, terminal: &mut Terminal) -> Outcome {
+    let (finding, exit) = finding_of_stop(&stop_to_semantics(stop), &compiled.source);
+    show(terminal, &compiled.source, &[finding]);
+    Ok(exit)
+}
+
+/// One text that is generated.
+struct Run<'r> {
+    args: &'r GenerateArgs,
+    checkpoint: &'r Checkpoint,
+    sampler: Sampler,
+    generated: Vec<u32>,
+}
+
+impl Run<'_> {
+    fn all(
+        &mut self,
+        compiled: &Compiled,
+        prompt: Vec<u32>,
+        speed: &mut Speed,
+        terminal: &mut Terminal,
+    ) -> Result<Result<(), Stop>, Failure> {
+        let config = &self.checkpoint.config;
+        let mut session = Session::new(compiled, config).map_err(Failure::missing)?;
+        let mut earlier = prompt.clone();
+        let mut next = prompt;
+        let reason = loop {
+            if self.generated.len() >= self.args.max_tokens {
+                break "max_tokens";
+            }
+            let (start, allocated) = (Instant::now(), compiled.module.allocations());
+            let logits = match session.step(&next) {
+                Ok(logits) => logits,
+                Err(stop) => return Ok(Err(stop)),
+            };
+            speed.add(next.len(), start.elapsed(), compiled.module.allocations() - allocated);
+            let chosen = self.sampler.choose(&logits, &earlier).map_err(Failure::missing)?;
+            if self.checkpoint.ends.contains(&chosen.token) {
+                break "end";
+            }
+            self.show(chosen, terminal)?;
+            earlier.push(chosen.token);
+            self.generated.push(chosen.token);
+            if session.positions + 1 >= config.context {
+                break "context";
+            }
+            next = vec![chosen.token];
+        };
+        self.end(reason, terminal)?;
+        Ok(Ok(()))
+    }
+
+    fn show(&self, chosen: Chosen, terminal: &mut Terminal) -> Result<(), Failure> {
+        let Chosen { token, logprob } = chosen;
+        match terminal.format {
+            Format::Json => {
+                let object = json!({ "type": "token", "token": token, "logprob": logprob });
+                terminal.result(&format!("{object}\n"))?;
+            }
+            Format::Text => {
+                let comma = if self.generated.is_empty() { "" } else { "," };
+                terminal.result(&format!("{comma}{token}"))?;
+                if self.args.logprobs {
+                    terminal.note(&format!(" {}", json!({ "token": token, "logprob": logprob })));
+                }
+            }
+        }
+        terminal.flush()
+    }
+
+    fn end(&self, reason: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+        match terminal.format {
+            Format::Json => {
+                let object =
+                    json!({ "type": "end", "reason": reason, "tokens": self.generated.len() });
+                terminal.result(&format!("{object}\n"))
+            }
+            Format::Text => {
+                terminal.result("\n")?;
+                terminal.detail(&format!("{} tokens, ended by: {reason}", self.generated.len()));
+                Ok(())
+            }
+        }
+    }
+}

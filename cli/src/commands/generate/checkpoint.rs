@@ -1,0 +1,173 @@
+//! Checkpoints of language models: a GGUF file, or a folder as of Hugging Face.
+
+use crate::commands::constants;
+use crate::exit::Failure;
+use crate::files::shown_name;
+use relax_llm::{Config, Format, Metadata, Stored, Tensors, text};
+use relax_program::tensor_files::{GgufValue, Weights};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A configuration takes a few kilobytes.
+const LONGEST: u64 = 16 << 20;
+
+/// A model with its weights, which are read when they are asked for.
+pub(super) struct Checkpoint {
+    pub(super) config: Config,
+    pub(super) weights: Weights,
+    /// The program.
+    pub(super) text: String,
+    /// Of the program, for messages.
+    pub(super) name: String,
+    /// Tokens that end a text.
+    pub(super) ends: Vec<u32>,
+}
+
+impl Checkpoint {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let name = shown_name(path);
+        let wrong = |error: relax_llm::Error| Failure::usage(format!("{name}: {error}"));
+        let (weights, config, ends) = match path.is_dir() {
+            true => of_folder(path)?,
+            false => of_file(path)?,
+        };
+        let contents = Contents::of(&weights)?;
+        let text = text(&config, &contents).map_err(wrong)?;
+        Ok(Self { config, weights, text, name: format!("{name}.rx"), ends })
+    }
+
+    /// What tells the weights from others: the file, its length, and when it was written. To read it takes seconds.
+    pub(super) fn identity(&self) -> Option<String> {
+        let path = fs::canonicalize(self.weights.path()).ok()?;
+        let metadata = fs::metadata(&path).ok()?;
+        let written = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(format!("{}\n{}\n{}", path.display(), metadata.len(), written.as_nanos()))
+    }
+}
+
+type Opened = (Weights, Config, Vec<u32>);
+
+fn opened(path: &Path) -> Result<Weights, Failure> {
+    let weights = constants::open(Some(path))?;
+    weights.ok_or_else(|| Failure::usage(format!("{}: it cannot be opened", path.display())))
+}
+
+fn of_file(path: &Path) -> Result<Opened, Failure> {
+    let weights = opened(path)?;
+    let name = shown_name(path);
+    let Some(gguf) = weights.gguf() else {
+        return Err(Failure::usage(format!(
+            "{name}: it is no GGUF file; of a model of Hugging Face, give the folder with its `config.json`"
+        )));
+    };
+    let metadata = GgufMetadata(gguf.metadata());
+    let config = Config::from_metadata(&metadata);
+    let config = config.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let ends = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"];
+    let ends = ends.iter().filter_map(|key| metadata.0.get(*key)?.as_u64());
+    let ends = ends.filter_map(|id| u32::try_from(id).ok()).collect();
+    Ok((weights, config, ends))
+}
+
+fn of_folder(path: &Path) -> Result<Opened, Failure> {
+    let config = read(&path.join("config.json"))?;
+    let file = path.join("model.safetensors");
+    if !file.is_file() && path.join("model.safetensors.index.json").is_file() {
+        return Err(Failure::missing(format!(
+            "{}: weights in several files are not supported yet; write them into one `model.safetensors`",
+            path.display()
+        )));
+    }
+    let weights = opened(&file)?;
+    let parsed = Config::from_json(&config);
+    let parsed = parsed.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let mut ends = ends_of(&config);
+    let generation = path.join("generation_config.json");
+    if generation.is_file() {
+        ends.extend(ends_of(&read(&generation)?));
+    }
+    Ok((weights, parsed, ends))
+}
+
+/// `eos_token_id`, one or several.
+fn ends_of(json: &str) -> Vec<u32> {
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let ids = match &value["eos_token_id"] {
+        Value::Array(ids) => ids.clone(),
+        one => vec![one.clone()],
+    };
+    ids.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect()
+}
+
+fn read(path: &PathBuf) -> Result<String, Failure> {
+    let cannot = |why: String| Failure::usage(format!("cannot read {}: {why}", path.display()));
+    let metadata = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        return Err(cannot("it is no file of at most 16 MiB".to_owned()));
+    }
+    fs::read_to_string(path).map_err(|error| cannot(error.to_string()))
+}
+
+struct GgufMetadata<'g>(&'g BTreeMap<String, GgufValue>);
+
+impl Metadata for GgufMetadata<'_> {
+    fn keys(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        let value = self.0.get(key)?;
+        let integer = || value.as_i64().map(|integer| integer as f64);
+        value.as_f64().or_else(integer).or_else(|| value.as_u64().map(|integer| integer as f64))
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.0.get(key)?.as_str().map(str::to_owned)
+    }
+
+    fn flag(&self, key: &str) -> Option<bool> {
+        self.0.get(key)?.as_bool()
+    }
+
+    fn texts(&self, key: &str) -> Option<Vec<String>> {
+        let items = self.0.get(key)?.as_array()?.iter();
+        items.map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    fn length(&self, key: &str) -> Option<usize> {
+        self.0.get(key)?.as_array().map(relax_program::tensor_files::GgufArray::len)
+    }
+}
+
+/// The table of contents of a checkpoint.
+struct Contents(BTreeMap<String, Stored>);
+
+impl Contents {
+    fn of(weights: &Weights) -> Result<Self, Failure> {
+        if let Some(gguf) = weights.gguf() {
+            let stored = gguf.tensors().iter().map(|(name, tensor)| {
+                let format = Format::named(tensor.format.name());
+                (name.clone(), Stored { format, shape: tensor.shape.clone() })
+            });
+            return Ok(Self(stored.collect()));
+        }
+        let entries = weights.entries().map_err(Failure::usage)?;
+        let stored = entries.into_iter().map(|(name, entry)| {
+            let dtype = entry.dtype.map_or("unknown".to_owned(), |dtype| dtype.to_string());
+            (name, Stored { format: Format::named(&dtype), shape: entry.shape })
+        });
+        Ok(Self(stored.collect()))
+    }
+}
+
+impl Tensors for Contents {
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn stored(&self, name: &str) -> Option<Stored> {
+        self.0.get(name).cloned()
+    }
+}

@@ -1,0 +1,97 @@
+//! The compiled model: made once, and kept in the cache with its weights.
+
+use super::checkpoint::Checkpoint;
+use crate::args::GenerateArgs;
+use crate::commands::build::{Bound, compiler, image};
+use crate::commands::constants::of_passes;
+use crate::commands::fallbacks::{Policy, show_fallbacks};
+use crate::commands::kept::Kept;
+use crate::commands::loading::checked;
+use crate::commands::numerics;
+use crate::commands::opt::failed_run;
+use crate::commands::progress::Progress;
+use crate::commands::run::loaded;
+use crate::exit::{Exit, Failure};
+use crate::sizes::binary;
+use crate::terminal::Terminal;
+use relax_cpu::Cpu;
+use relax_program::frontend::Program;
+use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::{Limits, Module};
+use relax_syntax::span::Source;
+use std::sync::Arc;
+
+/// A model that can be called, and its program, for messages.
+pub(super) struct Compiled {
+    pub(super) module: Module,
+    pub(super) source: Source,
+}
+
+/// The model, compiled or found in the cache; the inner error is what was shown already.
+pub(super) fn compile(
+    args: &GenerateArgs,
+    checkpoint: &Checkpoint,
+    limits: Limits,
+    terminal: &mut Terminal,
+) -> Result<Result<Compiled, Exit>, Failure> {
+    let source = Source::new(checkpoint.name.as_str(), checkpoint.text.as_str());
+    terminal.doing(format!("checking {}", checkpoint.name));
+    let Some(program) = checked(source.clone(), None, terminal) else {
+        return Ok(Err(Exit::Wrong));
+    };
+    let compiler = compiler(&Cpu::Native)?;
+    let sums = args.numerics.sums();
+    let identity = checkpoint.identity().filter(|_| !args.no_model_cache);
+    let by = (&compiler, args.kernel_check.policy());
+    let kept = match identity {
+        Some(identity) => Kept::of_model(&program, &sums.into(), by, &identity)?,
+        None => None,
+    };
+    if let Some(path) = kept.as_ref().and_then(|kept| kept.find(None))
+        && let Ok(module) = Module::open(&path, limits)
+    {
+        return Ok(Ok(Compiled { module, source }));
+    }
+    terminal.doing(format!("reading {}", checkpoint.weights.path().display()));
+    let params = Arc::new(of_passes(&program.module, Some(&checkpoint.weights))?);
+    let check = args.kernel_check.policy();
+    let bound = Bound { params, binds: false, sums, tiles: None, compiler, check };
+    let image = match made(&program, &bound, terminal)? {
+        Ok(image) => image,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    if let Some(kept) = kept {
+        terminal.note(&format!(
+            "keeping the compiled model, {}, in the cache (`--no-model-cache` does not)",
+            binary(image.data.len() as f64)
+        ));
+        match kept.keep_or_say(&image) {
+            Ok(path) => {
+                let module = loaded(Module::open(&path, limits), &checkpoint.name)?;
+                return Ok(Ok(Compiled { module, source }));
+            }
+            Err(why) => terminal.warn(&format!("the compiled model is not kept: {why}")),
+        }
+    }
+    let module = loaded(Module::load_with(&image.to_bytes(), limits), &checkpoint.name)?;
+    Ok(Ok(Compiled { module, source }))
+}
+
+fn made(
+    program: &Program,
+    bound: &Bound,
+    terminal: &mut Terminal,
+) -> Result<Result<relax_runtime::file::Image, Exit>, Failure> {
+    let mut unwatched = Unwatched;
+    let mut watch = Fallbacks::before(&mut unwatched);
+    let file = program.source.name.clone();
+    let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
+    let image = match image(program, bound, &mut progress)? {
+        Ok(image) => image,
+        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
+    };
+    let exit = show_fallbacks(&watch.found, Policy::Warn, program, terminal);
+    terminal.detail(&format!("numerics: {}", numerics::words(&image.metadata)));
+    Ok(if exit == Exit::Fine { Ok(image) } else { Err(exit) })
+}

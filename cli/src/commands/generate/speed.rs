@@ -1,0 +1,116 @@
+//! Speeds of a generation, beside what memory gives.
+
+use crate::args::Format;
+use crate::commands::build::compiler;
+use crate::commands::cache::cache;
+use crate::exit::Failure;
+use crate::sizes::binary;
+use crate::terminal::Terminal;
+use relax_cpu::{Cpu, Limits};
+use relax_runtime::Module;
+use serde_json::json;
+use std::time::Duration;
+
+/// What was measured.
+pub(super) struct Speed {
+    /// Until the model could be called.
+    loading: Duration,
+    /// Tokens of the prompt, and the time of their step: that to the first token.
+    prompt: (usize, Duration),
+    /// The times of later steps, of one token each.
+    steps: Vec<Duration>,
+    /// Allocations of the last step.
+    allocations: u64,
+}
+
+impl Speed {
+    pub(super) fn new(loading: Duration) -> Self {
+        Self { loading, prompt: (0, Duration::ZERO), steps: Vec::new(), allocations: 0 }
+    }
+
+    /// Adds a step of so many tokens.
+    pub(super) fn add(&mut self, tokens: usize, took: Duration, allocations: u64) {
+        if self.prompt.0 == 0 {
+            self.prompt = (tokens, took);
+        } else {
+            self.steps.push(took);
+        }
+        self.allocations = allocations;
+    }
+
+    fn median(&self) -> Option<f64> {
+        let mut steps = self.steps.clone();
+        steps.sort();
+        steps.get(steps.len() / 2).map(Duration::as_secs_f64)
+    }
+
+    /// Prints them; measures how fast memory is read, which takes half a second.
+    pub(super) fn show(&self, module: &Module, terminal: &mut Terminal) -> Result<(), Failure> {
+        let weights = module.constant_bytes() as f64;
+        let compiler = compiler(&Cpu::Native)?;
+        let compiler = compiler.settled().map_err(Failure::missing)?;
+        let limits = Limits::measured(compiler, cache()?, module.threads());
+        let limits = limits.map_err(Failure::missing)?;
+        let read = limits.reads.last().map(|(_, rate)| *rate);
+        let (tokens, took) = self.prompt;
+        let prefill = tokens as f64 / took.as_secs_f64();
+        let median = self.median();
+        let decode = median.map(|seconds| 1.0 / seconds);
+        let bytes = decode.map(|decode| decode * weights);
+        let share = bytes.zip(read).map(|(bytes, read)| bytes / read);
+        let peak = peak_memory();
+        if terminal.format == Format::Json {
+            let object = json!({
+                "type": "speed",
+                "threads": module.threads(),
+                "loading_seconds": self.loading.as_secs_f64(),
+                "prompt_tokens": tokens,
+                "first_token_seconds": took.as_secs_f64(),
+                "prefill_tokens_per_second": prefill,
+                "decode_tokens_per_second": decode,
+                "weight_bytes": weights,
+                "weight_bytes_per_second": bytes,
+                "read_bytes_per_second": read,
+                "share_of_read": share,
+                "allocations_per_step": self.allocations,
+                "peak_memory_bytes": peak,
+            });
+            return terminal.result(&format!("{object}\n"));
+        }
+        let threads = module.threads();
+        let plural = if threads == 1 { "" } else { "s" };
+        let mut lines = format!(
+            "{threads} thread{plural}; {} of weights, loaded in {:.2} s\n\
+             prefill: {tokens} tokens, {prefill:.1} tokens/s, first token after {:.3} s\n",
+            binary(weights),
+            self.loading.as_secs_f64(),
+            took.as_secs_f64()
+        );
+        if let Some((decode, bytes)) = decode.zip(bytes) {
+            lines += &format!(
+                "decode: {} tokens, {decode:.1} tokens/s in the median, {:.1} GB/s of weights",
+                self.steps.len(),
+                bytes / 1e9
+            );
+            let share = share.zip(read);
+            lines += &share.map_or_else(String::new, |(share, read)| {
+                format!(", {:.0}% of the {:.1} GB/s that memory gives", share * 100.0, read / 1e9)
+            });
+            lines += &format!("\nlast step: {} allocations\n", self.allocations);
+        }
+        if let Some(peak) = peak {
+            lines += &format!(
+                "peak memory: {}, with touched pages of mapped files\n",
+                binary(peak as f64)
+            );
+        }
+        terminal.result(&lines)
+    }
+}
+
+/// The greatest resident size of the process; `None` where the system does not tell.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
