@@ -14,6 +14,7 @@ mod roles;
 mod rotary;
 mod sampling;
 mod tensors;
+mod tokenizer;
 
 pub use config::{Config, Family, Head, LayerKind, Naming};
 pub use error::Error;
@@ -23,3 +24,4 @@ pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
 pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob};
 pub use tensors::{BLOCKS, Block, Format, Stored, Tensors};
+pub use tokenizer::{Special, Stream, Tokenizer, TokenizerError, Vocabulary, VocabularyMetadata};

@@ -154,7 +154,7 @@ impl Printer<'_, '_> {
         for (name, source) in &blocks.wide {
             self.line(&format!("_Alignas(64) float {name}[{all}];"));
             self.line(&format!("{{ const int64_t {term} = k0 + {at};"));
-            self.line(&format!("  rx_widen_f16(&{source}, {name}, {all}); }}"));
+            self.line(&format!("  {source}, {name}, {all}); }}"));
         }
         self.line(&format!("#pragma GCC unroll {BLOCKS}"));
         self.line(&format!("for (int {word} = 0; {word} < {all}; {word} += {WORDS}) {{"));
@@ -263,7 +263,8 @@ impl Printer<'_, '_> {
         // Terms lie side by side here, not columns.
         let sources = self.sources(each, term, column);
         let element = |name: &str| format!("{name}[{} + {}]", own.word, own.copy);
-        let Widened { wide, value } = self.widened((each, &value), &sources, element);
+        let Widened { wide, value } =
+            self.widened((each, &value), &sources, &[DType::F16, DType::I8], element);
         Blocks { value, wide, common: common.map(|common| self.alone(common)) }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Source {
 
 /// An expression that reads its elements of f16 from arrays.
 pub(crate) struct Widened {
-    /// The arrays and their sources.
+    /// The arrays, and the calls that fill them but for the array and how many elements.
     pub(crate) wide: Vec<(String, String)>,
     pub(crate) value: String,
 }
@@ -71,20 +71,26 @@ impl Printer<'_, '_> {
         sources
     }
 
-    /// An expression, printed already, as one that reads its elements of f16 from arrays where they lie as f32, which a vector instruction
-    /// made of them; compilers make ten of the conversion of one. As it is where it has none.
+    /// An expression, printed already, as one that reads its elements of these dtypes from arrays where they lie as f32, which a vector
+    /// instruction made of them; compilers make ten of the conversion of one f16. As it is where it has none.
     pub(crate) fn widened(
         &mut self,
         (value, text): (&TExpr, &str),
         sources: &[Source],
+        dtypes: &[DType],
         element: impl Fn(&str) -> String,
     ) -> Widened {
         let held = self.replaced.len();
         let mut wide = Vec::new();
-        for source in sources.iter().filter(|source| source.dtype == DType::F16) {
+        for source in sources.iter().filter(|source| dtypes.contains(&source.dtype)) {
             let name = self.names.fresh("wide");
-            self.replaced.push(source.load.clone(), element(&name));
-            wide.push((name, source.element.clone()));
+            let whole = match source.dtype {
+                DType::F16 => source.load.clone(),
+                // Where it is not converted it stays an integer.
+                _ => TExpr::Cast(DType::F32, Box::new(source.load.clone())),
+            };
+            self.replaced.push(whole, element(&name));
+            wide.push((name, format!("rx_widen_{}(&{}", source.dtype, source.element)));
         }
         if wide.is_empty() {
             return Widened { wide, value: text.to_owned() };

@@ -183,7 +183,8 @@ impl Printer<'_, '_> {
         let (wide, whole) = match value {
             LaneValue::Plain(text) => {
                 let element = |name: &str| format!("{name}[{lane}]");
-                let Widened { wide, value } = self.widened((&found.right, text), &sources, element);
+                let Widened { wide, value } =
+                    self.widened((&found.right, text), &sources, &[DType::F16], element);
                 (wide, &LaneValue::Plain(value))
             }
             split => (Vec::new(), split),
@@ -202,7 +203,7 @@ impl Printer<'_, '_> {
         for (name, source) in &wide {
             self.line(&format!("_Alignas(64) float {name}[RX_PANEL];"));
             self.line(&format!("{{ const int64_t {inner} = c0 + {at};"));
-            self.line(&format!("  rx_widen_f16(&{source}, {name}, RX_PANEL); }}"));
+            self.line(&format!("  {source}, {name}, RX_PANEL); }}"));
         }
         let start = format!("c0 + {at}");
         let lanes =

@@ -58,7 +58,8 @@ impl Printer<'_, '_> {
         let shared = shared.map(|shared| self.expr(shared, DType::F32));
         let sources = self.sources(&found.right, column.var, along.var);
         let lane = |name: &str| format!("{name}[{} * RX_STRETCH + {}]", own.place, own.lane);
-        let Widened { wide, value: widened } = self.widened((each, &value), &sources, lane);
+        let Widened { wide, value: widened } =
+            self.widened((each, &value), &sources, &[DType::F16], lane);
         let plain = self.lines.len() == before;
         let Variables { first, at, .. } = &own;
         self.line(&format!("int64_t {first} = 0;"));
@@ -75,7 +76,7 @@ impl Printer<'_, '_> {
             self.line(&format!("    const int64_t {} = c0 + {at};", own.column));
             self.line(&format!("    const int64_t {} = k0 + {first} + {};", own.term, own.place));
             let to = format!("{name} + {} * RX_STRETCH", own.place);
-            self.line(&format!("    rx_widen_f16(&{source}, {to}, RX_STRETCH);"));
+            self.line(&format!("    {source}, {to}, RX_STRETCH);"));
             self.line("}");
         }
         self.weigh(&own, "RX_STRETCH", TERMS, (&widened, shared.as_deref()));

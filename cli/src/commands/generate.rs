@@ -3,29 +3,39 @@
 mod checkpoint;
 mod compiled;
 mod session;
+mod shown;
 mod speed;
 
-use crate::args::{Format, GenerateArgs};
+use crate::args::GenerateArgs;
 use crate::commands::run::size;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use checkpoint::Checkpoint;
 use compiled::{Compiled, compile};
-use relax_llm::{Chosen, Sampler, Sampling};
+use relax_llm::{Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Limits, Stop};
-use serde_json::json;
 use session::Session;
+use shown::Shown;
 use speed::Speed;
+use std::io::{self, Read};
 use std::num::NonZero;
 use std::time::Instant;
+
+/// Bytes of a prompt, as of [`Tokenizer::encode`], and one more.
+const LONGEST_PROMPT: u64 = (16 << 20) + 1;
 
 pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome {
     let sampler = Sampler::new(sampling(args), args.seed).map_err(Failure::usage)?;
     let start = Instant::now();
     let checkpoint = Checkpoint::open(&args.model)?;
-    let prompt = prompt(args, &checkpoint)?;
+    // Numbers need no vocabulary.
+    let tokenizer = match args.tokens {
+        Some(_) => None,
+        None => Some(checkpoint.tokenizer()?),
+    };
+    let prompt = prompt(args, &checkpoint, tokenizer.as_ref())?;
     let limits = Limits {
         bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
         threads: args.threads.map_or(0, NonZero::get),
@@ -37,7 +47,8 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     };
     terminal.detail("activations and sums in f32");
     let mut speed = Speed::new(start.elapsed());
-    let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new() };
+    let shown = Shown::new(tokenizer.as_ref(), &prompt, &args.stop)?;
+    let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new(), shown };
     match run.all(&compiled, prompt, &mut speed, terminal)? {
         Ok(()) => {}
         Err(stop) => return stopped(stop, &compiled, terminal),
@@ -59,9 +70,20 @@ fn sampling(args: &GenerateArgs) -> Sampling {
 }
 
 /// The tokens to continue.
-fn prompt(args: &GenerateArgs, checkpoint: &Checkpoint) -> Result<Vec<u32>, Failure> {
-    let Some(tokens) = args.tokens.clone() else {
-        return Err(Failure::missing("prompts of text are not supported yet: give --tokens"));
+fn prompt(
+    args: &GenerateArgs,
+    checkpoint: &Checkpoint,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<Vec<u32>, Failure> {
+    let tokens = match (tokenizer, &args.prompt) {
+        (None, _) => args.tokens.clone().unwrap_or_default(),
+        (Some(tokenizer), Some(text)) => encoded(tokenizer, text)?,
+        (Some(tokenizer), None) => {
+            let mut text = String::new();
+            let read = io::stdin().take(LONGEST_PROMPT).read_to_string(&mut text);
+            read.map_err(|error| Failure::usage(format!("the standard input: {error}")))?;
+            encoded(tokenizer, &text)?
+        }
     };
     let (vocabulary, context) = (checkpoint.config.vocabulary, checkpoint.config.context);
     if tokens.is_empty() {
@@ -81,6 +103,11 @@ fn prompt(args: &GenerateArgs, checkpoint: &Checkpoint) -> Result<Vec<u32>, Fail
     Ok(tokens)
 }
 
+/// Tokens that control the model are ordinary text in a prompt.
+fn encoded(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>, Failure> {
+    tokenizer.encode(text, Special::Plain).map_err(Failure::usage)
+}
+
 fn stopped(stop: Stop, compiled: &Compiled, terminal: &mut Terminal) -> Outcome {
     let (finding, exit) = finding_of_stop(&stop_to_semantics(stop), &compiled.source);
     show(terminal, &compiled.source, &[finding]);
@@ -93,6 +120,7 @@ struct Run<'r> {
     checkpoint: &'r Checkpoint,
     sampler: Sampler,
     generated: Vec<u32>,
+    shown: Shown<'r>,
 }
 
 impl Run<'_> {
@@ -121,48 +149,17 @@ impl Run<'_> {
             if self.checkpoint.ends.contains(&chosen.token) {
                 break "end";
             }
-            self.show(chosen, terminal)?;
             earlier.push(chosen.token);
             self.generated.push(chosen.token);
+            if self.shown.add(chosen, self.args.logprobs, terminal)? {
+                break "stop";
+            }
             if session.positions + 1 >= config.context {
                 break "context";
             }
             next = vec![chosen.token];
         };
-        self.end(reason, terminal)?;
+        self.shown.end(reason, self.generated.len(), terminal)?;
         Ok(Ok(()))
-    }
-
-    fn show(&self, chosen: Chosen, terminal: &mut Terminal) -> Result<(), Failure> {
-        let Chosen { token, logprob } = chosen;
-        match terminal.format {
-            Format::Json => {
-                let object = json!({ "type": "token", "token": token, "logprob": logprob });
-                terminal.result(&format!("{object}\n"))?;
-            }
-            Format::Text => {
-                let comma = if self.generated.is_empty() { "" } else { "," };
-                terminal.result(&format!("{comma}{token}"))?;
-                if self.args.logprobs {
-                    terminal.note(&format!(" {}", json!({ "token": token, "logprob": logprob })));
-                }
-            }
-        }
-        terminal.flush()
-    }
-
-    fn end(&self, reason: &str, terminal: &mut Terminal) -> Result<(), Failure> {
-        match terminal.format {
-            Format::Json => {
-                let object =
-                    json!({ "type": "end", "reason": reason, "tokens": self.generated.len() });
-                terminal.result(&format!("{object}\n"))
-            }
-            Format::Text => {
-                terminal.result("\n")?;
-                terminal.detail(&format!("{} tokens, ended by: {reason}", self.generated.len()));
-                Ok(())
-            }
-        }
     }
 }

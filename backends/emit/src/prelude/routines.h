@@ -48,6 +48,16 @@ static inline void rx_widen_f16(const uint16_t *restrict from, float *restrict t
     for (; k < count; k++) to[k] = rx_f32_of_f16(from[k]);
 }
 
+/* Bytes as f32: else the vectorizer splits vectors of them. */
+static inline void rx_widen_i8(const int8_t *restrict from, float *restrict to, int64_t count) {
+    int64_t k = 0;
+#if defined __AVX512F__
+    for (; k + 16 <= count; k += 16)
+        _mm512_storeu_ps(to + k, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(from + k)))));
+#endif
+    for (; k < count; k++) to[k] = (float)from[k];
+}
+
 /* For a single row of A where B is computed: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
 typedef void (*rx_weigh)(const void *context, int64_t k0, int64_t deep, int64_t c0, int64_t width, const float *x,
                          int64_t step, float *y);

@@ -3,15 +3,18 @@
 use crate::commands::constants;
 use crate::exit::Failure;
 use crate::files::shown_name;
-use relax_llm::{Config, Format, Metadata, Stored, Tensors, text};
+use relax_llm::{
+    Config, Format, Metadata, Stored, Tensors, Tokenizer, Vocabulary, VocabularyMetadata, text,
+};
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A configuration takes a few kilobytes.
+/// A configuration takes a few kilobytes, a tokenizer some megabytes.
 const LONGEST: u64 = 16 << 20;
+const LONGEST_TOKENIZER: u64 = 256 << 20;
 
 /// A model with its weights, which are read when they are asked for.
 pub(super) struct Checkpoint {
@@ -23,6 +26,8 @@ pub(super) struct Checkpoint {
     pub(super) name: String,
     /// Tokens that end a text.
     pub(super) ends: Vec<u32>,
+    /// Of a folder.
+    folder: Option<PathBuf>,
 }
 
 impl Checkpoint {
@@ -35,7 +40,30 @@ impl Checkpoint {
         };
         let contents = Contents::of(&weights)?;
         let text = text(&config, &contents).map_err(wrong)?;
-        Ok(Self { config, weights, text, name: format!("{name}.rx"), ends })
+        let folder = path.is_dir().then(|| path.to_owned());
+        Ok(Self { config, weights, text, name: format!("{name}.rx"), ends, folder })
+    }
+
+    /// The tokenizer of the file, or `tokenizer.json` of the folder.
+    pub(super) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
+        let (name, tokenizer) = match &self.folder {
+            Some(folder) => {
+                let path = folder.join("tokenizer.json");
+                let json = read(&path, LONGEST_TOKENIZER)?;
+                (path, Tokenizer::from_json(json.as_bytes()))
+            }
+            None => {
+                let metadata = self.weights.gguf().map(relax_program::tensor_files::Gguf::metadata);
+                let empty = BTreeMap::new();
+                let metadata = GgufMetadata(metadata.unwrap_or(&empty));
+                let vocabulary = Vocabulary::from_metadata(&metadata);
+                let tokenizer = vocabulary.and_then(|own| Tokenizer::from_vocabulary(&own));
+                (self.weights.path().to_owned(), tokenizer)
+            }
+        };
+        let checked = tokenizer
+            .and_then(|tokenizer| tokenizer.check_size(self.config.vocabulary).map(|()| tokenizer));
+        checked.map_err(|error| Failure::usage(format!("{}: {error}", name.display())))
     }
 
     /// What tells the weights from others: the file, its length, and when it was written. To read it takes seconds.
@@ -72,7 +100,7 @@ fn of_file(path: &Path) -> Result<Opened, Failure> {
 }
 
 fn of_folder(path: &Path) -> Result<Opened, Failure> {
-    let config = read(&path.join("config.json"))?;
+    let config = read(&path.join("config.json"), LONGEST)?;
     let file = path.join("model.safetensors");
     if !file.is_file() && path.join("model.safetensors.index.json").is_file() {
         return Err(Failure::missing(format!(
@@ -86,7 +114,7 @@ fn of_folder(path: &Path) -> Result<Opened, Failure> {
     let mut ends = ends_of(&config);
     let generation = path.join("generation_config.json");
     if generation.is_file() {
-        ends.extend(ends_of(&read(&generation)?));
+        ends.extend(ends_of(&read(&generation, LONGEST)?));
     }
     Ok((weights, parsed, ends))
 }
@@ -101,11 +129,11 @@ fn ends_of(json: &str) -> Vec<u32> {
     ids.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect()
 }
 
-fn read(path: &PathBuf) -> Result<String, Failure> {
+fn read(path: &Path, longest: u64) -> Result<String, Failure> {
     let cannot = |why: String| Failure::usage(format!("cannot read {}: {why}", path.display()));
     let metadata = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > LONGEST {
-        return Err(cannot("it is no file of at most 16 MiB".to_owned()));
+    if !metadata.is_file() || metadata.len() > longest {
+        return Err(cannot(format!("it is no file of at most {} MiB", longest >> 20)));
     }
     fs::read_to_string(path).map_err(|error| cannot(error.to_string()))
 }
@@ -118,9 +146,7 @@ impl Metadata for GgufMetadata<'_> {
     }
 
     fn number(&self, key: &str) -> Option<f64> {
-        let value = self.0.get(key)?;
-        let integer = || value.as_i64().map(|integer| integer as f64);
-        value.as_f64().or_else(integer).or_else(|| value.as_u64().map(|integer| integer as f64))
+        number(self.0.get(key)?)
     }
 
     fn text(&self, key: &str) -> Option<String> {
@@ -139,6 +165,18 @@ impl Metadata for GgufMetadata<'_> {
     fn length(&self, key: &str) -> Option<usize> {
         self.0.get(key)?.as_array().map(relax_program::tensor_files::GgufArray::len)
     }
+}
+
+impl VocabularyMetadata for GgufMetadata<'_> {
+    fn numbers(&self, key: &str) -> Option<Vec<f64>> {
+        let items = self.0.get(key)?.as_array()?.iter();
+        items.map(|item| number(&item)).collect()
+    }
+}
+
+fn number(value: &GgufValue) -> Option<f64> {
+    let integer = || value.as_i64().map(|integer| integer as f64);
+    value.as_f64().or_else(integer).or_else(|| value.as_u64().map(|integer| integer as f64))
 }
 
 /// The table of contents of a checkpoint.

@@ -1,0 +1,166 @@
+//! `relax generate` on tiny models with random weights: greedy tokens are those of transformers, seeds decide, bad input is refused, and the
+//! compiled model is kept.
+
+use relax_corpus::requirement;
+use relax_corpus::sample::Sample;
+use relax_program::tensor_files::read_npz;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A tiny model of each family. To compile one takes seconds.
+const FAMILIES: [&str; 8] =
+    ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "gpt2"];
+
+fn model(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/models/llm/tiny").join(name)
+}
+
+/// A folder with a cache of its own.
+struct Folder(TempDir);
+
+impl Folder {
+    /// `None` without a C compiler.
+    fn new() -> Option<Self> {
+        if !Command::new("cc").arg("--version").output().is_ok_and(|done| done.status.success()) {
+            requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
+            return None;
+        }
+        Some(Self(tempfile::tempdir().expect("a folder for the test")))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn generate(&self, model: &Path, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relax"));
+        command.arg("generate").arg(model).args(arguments).current_dir(self.path());
+        command.env("XDG_CACHE_HOME", self.path().join("cache"));
+        command.output().expect("the command runs")
+    }
+
+    /// The objects that it prints when all is well.
+    fn objects(&self, model: &Path, arguments: &[&str]) -> Vec<Value> {
+        let output = self.generate(model, &[arguments, &["--format", "json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        let text = String::from_utf8(output.stdout).expect("it is UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+    }
+
+    fn tokens(&self, model: &Path, arguments: &[&str]) -> Vec<u64> {
+        let objects = self.objects(model, arguments);
+        objects.iter().filter_map(|object| object["token"].as_u64()).collect()
+    }
+
+    fn refused(&self, model: &Path, arguments: &[&str], code: i32, words: &str) {
+        let output = self.generate(model, arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", errors(&output));
+        assert!(errors(&output).contains(words), "{arguments:?}: {}", errors(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn reference(name: &str, array: &str) -> Vec<u64> {
+    let bytes = fs::read(model(name).join("reference.npz")).expect("it is there");
+    let tensor = read_npz(&bytes, Some(array)).expect("it is an array");
+    let integers = tensor.to_ints();
+    integers.iter().map(|&token| u64::try_from(token).expect("it is a token")).collect()
+}
+
+fn listed(tokens: &[u64]) -> String {
+    tokens.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn greedy_tokens_are_those_of_transformers() {
+    let Some(folder) = Folder::new() else { return };
+    for &name in Sample::of("language models that generate", 4).take(&FAMILIES) {
+        let (prompt, want) = (listed(&reference(name, "prompt")), reference(name, "greedy"));
+        let count = want.len().to_string();
+        let got = folder.tokens(&model(name), &["--tokens", &prompt, "--max-tokens", &count]);
+        // A model may end a text before.
+        assert!(!got.is_empty() && want.starts_with(&got), "{name}: {got:?} instead of {want:?}");
+        assert!(got.len() == want.len() || got.len() > 8, "{name}: {got:?}");
+    }
+}
+
+#[test]
+fn a_compiled_model_is_kept() {
+    let Some(folder) = Folder::new() else { return };
+    let copy = folder.path().join("model");
+    fs::create_dir(&copy).expect("it is made");
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(model("llama").join(file), copy.join(file)).expect("it is copied");
+    }
+    let models =
+        || fs::read_dir(folder.path().join("cache/relax/models")).map_or(0, Iterator::count);
+    let arguments = ["--tokens", "3,1,4", "--max-tokens", "6"];
+    let uncached = folder.tokens(&copy, &[arguments.as_slice(), &["--no-model-cache"]].concat());
+    assert_eq!((uncached.len(), models()), (6, 0));
+    for _ in 0..2 {
+        assert_eq!((folder.tokens(&copy, &arguments), models()), (uncached.clone(), 1));
+    }
+    // Other weights under the same name are another model.
+    let path = copy.join("model.safetensors");
+    let mut bytes = fs::read(&path).expect("it is read");
+    let end = bytes.len();
+    bytes[end / 2..end - 4].reverse();
+    fs::write(&path, bytes).expect("it is written");
+    folder.tokens(&copy, &arguments);
+    assert_eq!(models(), 2);
+}
+
+#[test]
+fn seeds_and_switches_decide() {
+    let Some(folder) = Folder::new() else { return };
+    let with = |more: &[&str]| {
+        let arguments = ["--tokens", "3,1,4", "--max-tokens", "12"];
+        folder.tokens(&model("llama"), &[arguments.as_slice(), more].concat())
+    };
+    let sampled = |seed| with(&["--temperature", "2", "--seed", seed]);
+    assert_eq!(sampled("7"), sampled("7"));
+    assert_ne!(sampled("7"), sampled("8"));
+    let greedy = with(&[]);
+    assert_eq!(with(&["--temperature", "2", "--top-k", "1"]), greedy);
+    assert_eq!(with(&["--threads", "1"]), greedy);
+    let objects =
+        folder.objects(&model("llama"), &["--tokens", "3", "--max-tokens", "2", "--bench"]);
+    let kinds: Vec<_> = objects.iter().filter_map(|object| object["type"].as_str()).collect();
+    assert_eq!(kinds, ["token", "token", "end", "speed"]);
+    assert!(objects[0]["logprob"].as_f64().is_some_and(|logprob| logprob < 0.0), "{objects:?}");
+    assert!(objects[3]["decode_tokens_per_second"].as_f64().is_some_and(|speed| speed > 0.0));
+    assert_eq!(with(&["--exact"]).len(), greedy.len());
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let Some(folder) = Folder::new() else { return };
+    let llama = model("llama");
+    folder.refused(&llama, &["--tokens", "64"], 2, "64 is no token of the model, which has 64");
+    let long = listed(&vec![1; 5000]);
+    folder.refused(&llama, &["--tokens", &long], 2, "the prompt has 5000 tokens");
+    folder.refused(&llama, &["--tokens", "1", "--temperature", "nan"], 2, "temperature");
+    folder.refused(&llama, &["--tokens", "1", "--top-k", "0"], 2, "top_k");
+    folder.refused(&llama, &["--tokens", "1", "--max-memory", "1K"], 3, "memory");
+    folder.refused(&folder.path().join("none.gguf"), &["--tokens", "1"], 2, "none.gguf");
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).expect("it is made");
+    folder.refused(&empty, &["--tokens", "1"], 2, "config.json");
+    let config = llama.join("config.json");
+    fs::copy(&config, empty.join("config.json")).expect("it is copied");
+    folder.refused(&empty, &["--tokens", "1"], 2, "model.safetensors");
+    fs::write(empty.join("model.safetensors.index.json"), "{}").expect("it is written");
+    folder.refused(&empty, &["--tokens", "1"], 4, "weights in several files");
+    let gpt2 = model("gpt2").join("model.safetensors");
+    fs::copy(gpt2, empty.join("model.safetensors")).expect("it is copied");
+    folder.refused(&empty, &["--tokens", "1"], 2, "lacks the tensor");
+    folder.refused(&llama.join("model.safetensors"), &["--tokens", "1"], 2, "it is no GGUF file");
+    folder.refused(&config, &["--tokens", "1"], 2, "config.json");
+}
