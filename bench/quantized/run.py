@@ -22,6 +22,9 @@ ENTRIES = {
     "q4": ("zeros({k8},{c})", "ones({g},{c})", "plain"),
     "q4_rows": ("zeros({c},{k8})", "ones({c},{g})", "plain_rows"),
     "i8": ("zeros({k},{c})", "ones({c})", "plain"),
+    "q8_rows": ("zeros({c},{k})", "ones({c},{g})", "plain_rows"),
+    "f16_rows": ("zeros({c},{k})", None, "plain_rows"),
+    "bf16_rows": ("zeros({c},{k})", None, "plain_rows"),
     "f16": ("zeros({k},{c})", None, "plain"),
     "bf16": ("zeros({k},{c})", None, "plain"),
 }

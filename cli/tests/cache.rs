@@ -338,7 +338,8 @@ fn the_command_says_what_is_kept_and_clears_it() {
         text(&output.stdout)
     };
     let path = folder.cache().display().to_string();
-    let empty = "kernels: 0 entries, 0 bytes\nmodules: 0 entries, 0 bytes\n";
+    let empty =
+        "kernels: 0 entries, 0 bytes\nmodules: 0 entries, 0 bytes\nmodels: 0 entries, 0 bytes\n";
     let head = format!("cache: {path}\nlimit: 2147483648 bytes (RELAX_CACHE_SIZE)\n");
     assert_eq!(cache(&[]), format!("{head}{empty}"));
     succeeds(&folder.build(0, "p.rxm"));
@@ -351,6 +352,7 @@ fn the_command_says_what_is_kept_and_clears_it() {
         "type": "cache", "path": path, "limit": 2_147_483_648_u64, "cleared": false,
         "kernels": { "entries": 1, "bytes": kernels },
         "modules": { "entries": 1, "bytes": length(&folder.path("p.rxm")) },
+        "models": { "entries": 0, "bytes": 0 },
     });
     assert_eq!(json, want);
     let cleared = cache(&["--clear"]);

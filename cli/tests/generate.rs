@@ -110,8 +110,7 @@ fn a_compiled_model_is_kept() {
     // Other weights under the same name are another model.
     let path = copy.join("model.safetensors");
     let mut bytes = fs::read(&path).expect("it is read");
-    let end = bytes.len();
-    bytes[end / 2..end - 4].reverse();
+    *bytes.last_mut().expect("it has tensors") ^= 0x80;
     fs::write(&path, bytes).expect("it is written");
     folder.tokens(&copy, &arguments);
     assert_eq!(models(), 2);
@@ -137,6 +136,53 @@ fn seeds_and_switches_decide() {
     assert!(objects[0]["logprob"].as_f64().is_some_and(|logprob| logprob < 0.0), "{objects:?}");
     assert!(objects[3]["decode_tokens_per_second"].as_f64().is_some_and(|speed| speed > 0.0));
     assert_eq!(with(&["--exact"]).len(), greedy.len());
+}
+
+#[test]
+fn texts_are_continued_and_stopped() {
+    let Some(folder) = Folder::new() else { return };
+    let copy = folder.path().join("model");
+    fs::create_dir(&copy).expect("it is made");
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(model("llama").join(file), copy.join(file)).expect("it is copied");
+    }
+    folder.refused(&copy, &["--prompt", "a"], 2, "tokenizer.json");
+    // Letters are tokens; the model has 64.
+    let tokens: Vec<String> = (0..64_u8).map(|at| char::from(b'A' + at % 58).to_string()).collect();
+    let vocabulary: serde_json::Map<String, Value> = tokens
+        .iter()
+        .take(58)
+        .zip(0..)
+        .map(|(token, id)| (token.clone(), Value::from(id)))
+        .collect();
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "post_processor": null,
+        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "dropout": null, "unk_token": "`", "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": [] },
+    });
+    fs::write(copy.join("tokenizer.json"), tokenizer.to_string()).expect("it is written");
+    let text = |arguments: &[&str]| {
+        let output = folder.generate(&copy, &[&["-q"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        String::from_utf8(output.stdout).expect("it is UTF-8")
+    };
+    // As README has it by number: 3,1,4 is continued by 52,11,5,52,58,11,11,55, of which 58 has no letter.
+    let output = folder.generate(&copy, &["--prompt", "DBE", "--max-tokens", "8"]);
+    assert!(output.status.code() == Some(2) && errors(&output).contains("58"), "{output:?}");
+    assert_eq!(text(&["--prompt", "DBE", "--max-tokens", "4"]), "uLFu\n");
+    assert_eq!(text(&["--prompt", "DBE", "--stop", "Fu"]), "uL\n");
+    assert_eq!(text(&["--prompt", "DBE", "--stop", "LFx", "--stop", "F"]), "uL\n");
+    folder.refused(&copy, &["--chat", "DBE"], 2, "no chat template");
+    let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
+    fs::write(copy.join("chat_template.jinja"), template).expect("it is written");
+    assert_eq!(text(&["--chat", "BE", "--system", "D", "--max-tokens", "4"]), "uLFu\n");
+    let endless =
+        "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
+    fs::write(copy.join("chat_template.jinja"), endless).expect("it is written");
+    folder.refused(&copy, &["--chat", "BE"], 2, "exceeds a limit");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //!
 //! A configuration is read from Hugging Face's `config.json` ([`Config::from_json`]) or from the metadata of a GGUF file
 //! ([`Config::from_metadata`]). [`text`] renders the template of its family, in `corpus/models/llm`. What is not supported is
-//! an error that names the key or the tensor.
+//! an error that names the key or the tensor. What a text needs beside the program is here too: a [`Tokenizer`], [`Chat`] templates, and the
+//! choice of tokens ([`Sampler`]).
 
+mod chat;
 mod config;
 mod error;
 mod gguf;
@@ -16,6 +18,7 @@ mod sampling;
 mod tensors;
 mod tokenizer;
 
+pub use chat::{Chat, ChatError, Date, Ending, Message};
 pub use config::{Config, Family, Head, LayerKind, Naming};
 pub use error::Error;
 pub use metadata::Metadata;

@@ -98,7 +98,7 @@ pub enum Error {
 /// A C file, and how it is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'t> {
-    /// The file.
+    /// All of the file, with what parts leave out.
     pub whole: &'t str,
     /// Units of it that are compiled side by side, by `RX_PART`.
     pub parts: u32,

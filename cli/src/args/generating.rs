@@ -17,6 +17,12 @@ pub(crate) struct GenerateArgs {
     /// The text to continue; by default the standard input
     #[arg(long, conflicts_with = "tokens")]
     pub(crate) prompt: Option<String>,
+    /// A message to the model, which answers it in the form of the model's chat template
+    #[arg(long, value_name = "MESSAGE", conflicts_with_all = ["prompt", "tokens"])]
+    pub(crate) chat: Option<String>,
+    /// Instructions before the message of --chat
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub(crate) system: Option<String>,
     /// The tokens to continue, by number; tokens are printed by number too
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) tokens: Option<Vec<u32>>,

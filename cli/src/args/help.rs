@@ -75,7 +75,7 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
     (
         "generate",
         [
-            ("Continue a text", "relax generate model.gguf --prompt \"Once upon a time\""),
+            ("Continue a text", "relax generate model.gguf --prompt Hello"),
             (
                 "Speeds of a model in a folder, with sampling",
                 "relax generate model/ --prompt Hello --temperature 0.8 --top-p 0.95 --bench",

@@ -11,9 +11,9 @@ use crate::commands::run::size;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
-use checkpoint::Checkpoint;
+use checkpoint::{Checkpoint, Template};
 use compiled::{Compiled, compile};
-use relax_llm::{Sampler, Sampling, Special, Tokenizer};
+use relax_llm::{Chat, Ending, Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Limits, Stop};
 use session::Session;
@@ -77,6 +77,10 @@ fn prompt(
 ) -> Result<Vec<u32>, Failure> {
     let tokens = match (tokenizer, &args.prompt) {
         (None, _) => args.tokens.clone().unwrap_or_default(),
+        (Some(tokenizer), None) if args.chat.is_some() => {
+            let text = conversation(args, checkpoint, tokenizer)?;
+            tokenizer.encode(&text, Special::Template).map_err(Failure::usage)?
+        }
         (Some(tokenizer), Some(text)) => encoded(tokenizer, text)?,
         (Some(tokenizer), None) => {
             let mut text = String::new();
@@ -101,6 +105,25 @@ fn prompt(
         )));
     }
     Ok(tokens)
+}
+
+/// The message of `--chat` in the form of the model's template.
+fn conversation(
+    args: &GenerateArgs,
+    checkpoint: &Checkpoint,
+    tokenizer: &Tokenizer,
+) -> Result<String, Failure> {
+    let Template { text, bos, eos } = checkpoint.chat_template(tokenizer)?;
+    let message = |role: &str, content: &Option<String>| {
+        let content = content.clone()?;
+        Some(Message { role: role.to_owned(), content })
+    };
+    let messages = [message("system", &args.system), message("user", &args.chat)];
+    let messages: Vec<Message> = messages.into_iter().flatten().collect();
+    // Without a date: the same command gives the same text tomorrow.
+    let ending = Ending::GenerationPrompt;
+    let chat = Chat { messages: &messages, bos: &bos, eos: &eos, ending, date: None };
+    chat.render(&text).map_err(Failure::usage)
 }
 
 /// Tokens that control the model are ordinary text in a prompt.

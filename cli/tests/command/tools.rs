@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models/onnx/gpt2.onnx");
 
+const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models/llm/tiny/llama");
+
 /// A run of each subcommand that takes no long time; `p.rx`, `p.rxm` and `p.cert` are there.
 const RUNS: &[&[&str]] = &[
     &["check", "-v", "p.rx"],
@@ -20,6 +22,7 @@ const RUNS: &[&[&str]] = &[
     &["export", "p.rx"],
     &["run", "p.rx", "--input", "x=ones(3)"],
     &["run", "printing.rx", "--input", "x=ones(1)"],
+    &["generate", TINY, "--tokens", "1", "--max-tokens", "1", "--no-model-cache"],
     &["bench", "p.rxm", "--sym", "n=3", "--seconds", "0"],
     &["devices"],
     &["tune", "--show", "--extents", "nx64x64"],

@@ -46,7 +46,7 @@ pub enum TokenizerError {
     Length {
         /// The key of the list.
         list: &'static str,
-        /// Its length.
+        /// The number of its elements.
         found: usize,
         /// The number of tokens.
         tokens: usize,
@@ -90,7 +90,7 @@ pub enum TokenizerError {
     NoToken {
         /// What the id is, such as `token id`.
         role: &'static str,
-        /// The id.
+        /// The id that has none.
         id: u32,
         /// The greatest id plus one.
         size: usize,
@@ -102,7 +102,7 @@ pub enum TokenizerError {
         id: usize,
         /// `score`, `type` or `length`.
         what: &'static str,
-        /// The value.
+        /// The value, with its unit.
         found: String,
         /// The admitted values.
         expected: &'static str,
@@ -122,7 +122,7 @@ pub enum TokenizerError {
     TextLength {
         /// Bytes of UTF-8.
         found: usize,
-        /// The limit.
+        /// The limit in bytes.
         most: usize,
     },
     /// Metadata with a missing or wrong key.

@@ -122,7 +122,7 @@ fn pieces() -> Vocabulary {
 #[test]
 fn vocabularies_are_refused_by_their_list() {
     let ok = Tokenizer::from_vocabulary(&pieces()).expect("it is supported");
-    assert_eq!(ok.encode("abç", Special::Parse), Ok(vec![1, 6, 5, 0]));
+    assert_eq!(ok.encode("abçç", Special::Parse), Ok(vec![1, 6, 5, 0]));
     let bytes = || Vocabulary { model: "gpt2".to_owned(), ..pieces() };
     let twice = ["<unk>", "a", "a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
     let cases = [
@@ -154,6 +154,20 @@ fn vocabularies_are_refused_by_their_list() {
     long.tokens.push("x".repeat(513));
     let error = Tokenizer::from_vocabulary(&long).expect_err("refused").to_string();
     assert!(error.contains("token 6 has the length 513 bytes"), "{error}");
+}
+
+/// Files of Gemma store runs of spaces as user-defined tokens, some spelled with `▁`.
+#[test]
+fn user_defined_spaces_are_found_in_texts() {
+    for spelling in ["▁▁", "  "] {
+        let mut vocabulary = Vocabulary { add_space_prefix: Some(false), ..pieces() };
+        vocabulary.tokens.push(spelling.to_owned());
+        vocabulary.scores.push(0.0);
+        vocabulary.token_types.push(4);
+        let tokenizer = Tokenizer::from_vocabulary(&vocabulary).expect("it is supported");
+        assert_eq!(tokenizer.encode("a   b", Special::Plain), Ok(vec![1, 3, 7, 6, 4]));
+        assert_eq!(tokenizer.decode(&[3, 7, 6, 4]).as_deref(), Ok("a   b"));
+    }
 }
 
 /// Metadata of one kind of each value.

@@ -6,7 +6,7 @@ use crate::tokenizer::document::{parts, unsupported};
 use crate::tokenizer::error::TokenizerError;
 use crate::tokenizer::parts::Ends;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 /// Metadata with arrays of numbers.
 pub trait VocabularyMetadata: Metadata {
@@ -237,7 +237,7 @@ impl Vocabulary {
         let normal = normal.filter(|(_, (_, kind))| **kind == 1);
         let normal: Vec<(usize, &str)> =
             normal.map(|(id, (token, _))| (id, token.as_str())).collect();
-        let known: BTreeSet<&str> = normal.iter().map(|(_, token)| *token).collect();
+        let known: HashSet<&str> = normal.iter().map(|(_, token)| *token).collect();
         let mut ranked = Vec::new();
         for &(id, token) in &normal {
             if token.len() > LONGEST {

@@ -72,6 +72,27 @@ def one_row(X: Buffer(("k",), "f32"), W: Buffer(("k", "n"), "f32"), B: Buffer(("
         Y[j] = 0.0
         for l in grid(k):
             Y[j] += X[l] * (W[l, j] - B[j])
+
+@tensorir_function
+def row_by_bytes(X: Buffer(("k",), "f32"), W: Buffer(("n", "k"), "i8"), S: Buffer(("n", "(k + 31) // 32"), "f32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (f32(W[j, l]) * S[j, l // 32])
+
+@tensorir_function
+def row_by_halves(X: Buffer(("k",), "f32"), W: Buffer(("n", "k"), "f16"), S: Buffer(("n", "(k + 63) // 64"), "f16"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * ((f32(W[j, l]) - 0.5) * f32(S[j, l // 64]))
+
+@tensorir_function
+def row_by_integers(X: Buffer(("k",), "f32"), W: Buffer(("n", "k"), "i8"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * f32(i32(W[j, l]) * 3 - 7)
 "#;
 
 /// Sums in memory of a program's own that is longer than what is written of it, so that each read of it is checked.

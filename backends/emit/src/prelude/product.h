@@ -91,7 +91,8 @@ static void rx_fill_turned(const rx_job *job, int64_t kc, int64_t deep, int64_t 
 
 /* A single row of terms in the order in which columns are computed. */
 static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
-    _Alignas(64) float row[RX_DEEP];
+    /* Packing writes up to a vector more. */
+    _Alignas(64) float row[RX_DEEP + RX_LANES];
     rx_pack_left(row, job->a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
     memset(job->c + c0, 0, (size_t)(c1 - c0) * 4);
     job->weigh(job->weigher, job->first, job->depth, c0, c1 - c0, row, 1, job->c + c0);

@@ -20,7 +20,7 @@ const LONGEST_TOKENIZER: u64 = 256 << 20;
 pub(super) struct Checkpoint {
     pub(super) config: Config,
     pub(super) weights: Weights,
-    /// The program.
+    /// The program of the model, formatted.
     pub(super) text: String,
     /// Of the program, for messages.
     pub(super) name: String,
@@ -66,6 +66,34 @@ impl Checkpoint {
         checked.map_err(|error| Failure::usage(format!("{}: {error}", name.display())))
     }
 
+    /// The chat template of the tokenizer.
+    pub(super) fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Template, Failure> {
+        let spelled = |id: Option<u64>| {
+            let id = id.and_then(|id| u32::try_from(id).ok());
+            id.and_then(|id| tokenizer.spelling(id)).unwrap_or_default()
+        };
+        let found = match (&self.folder, self.weights.gguf()) {
+            (Some(folder), _) => of_tokenizer_config(folder)?,
+            (None, Some(gguf)) => {
+                let get = |key: &str| gguf.metadata().get(key);
+                let id = |key: &str| spelled(get(key).and_then(GgufValue::as_u64));
+                let text = get("tokenizer.chat_template").and_then(GgufValue::as_str);
+                text.map(|text| Template {
+                    text: text.to_owned(),
+                    bos: id("tokenizer.ggml.bos_token_id"),
+                    eos: id("tokenizer.ggml.eos_token_id"),
+                })
+            }
+            (None, None) => None,
+        };
+        found.ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: the model has no chat template: give a text with --prompt",
+                self.weights.path().display()
+            ))
+        })
+    }
+
     /// What tells the weights from others: the file, its length, and when it was written. To read it takes seconds.
     pub(super) fn identity(&self) -> Option<String> {
         let path = fs::canonicalize(self.weights.path()).ok()?;
@@ -73,6 +101,35 @@ impl Checkpoint {
         let written = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(format!("{}\n{}\n{}", path.display(), metadata.len(), written.as_nanos()))
     }
+}
+
+/// A chat template, and how the begin and the end of a text are spelled.
+pub(super) struct Template {
+    pub(super) text: String,
+    pub(super) bos: String,
+    pub(super) eos: String,
+}
+
+/// `tokenizer_config.json`, and `chat_template.jinja` beside it.
+fn of_tokenizer_config(folder: &Path) -> Result<Option<Template>, Failure> {
+    let path = folder.join("tokenizer_config.json");
+    let config: Value = match path.is_file() {
+        false => Value::Null,
+        true => serde_json::from_str(&read(&path, LONGEST)?)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?,
+    };
+    let beside = folder.join("chat_template.jinja");
+    let text = match beside.is_file() {
+        true => Some(read(&beside, LONGEST)?),
+        false => config["chat_template"].as_str().map(str::to_owned),
+    };
+    // A token is a text, or an object with one.
+    let token = |key: &str| {
+        let value = &config[key];
+        value.as_str().or_else(|| value["content"].as_str()).unwrap_or_default().to_owned()
+    };
+    let (bos, eos) = (token("bos_token"), token("eos_token"));
+    Ok(text.map(|text| Template { text, bos, eos }))
 }
 
 type Opened = (Weights, Config, Vec<u32>);
