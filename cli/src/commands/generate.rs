@@ -7,6 +7,7 @@ mod shown;
 mod speed;
 
 use crate::args::GenerateArgs;
+use crate::commands::numerics;
 use crate::commands::run::size;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
@@ -45,7 +46,8 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
-    terminal.detail("activations and sums in f32");
+    let words = numerics::words(compiled.module.metadata());
+    terminal.detail(&format!("activations in f32, {words}"));
     let mut speed = Speed::new(start.elapsed());
     let shown = Shown::new(tokenizer.as_ref(), &prompt, &args.stop)?;
     let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new(), shown };

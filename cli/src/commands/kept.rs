@@ -100,9 +100,13 @@ impl Kept {
 
 /// Which build of this program it is: a compiler that was changed has another file.
 fn producer() -> Option<String> {
-    let path = std::env::current_exe().ok()?;
+    let stamp = stamp(&std::env::current_exe().ok()?)?;
+    Some(format!("relax {}, {stamp}", env!("CARGO_PKG_VERSION")))
+}
+
+/// The length of a file, and when it was written.
+pub(super) fn stamp(path: &Path) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
-    let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    let (version, length) = (env!("CARGO_PKG_VERSION"), metadata.len());
-    Some(format!("relax {version}, {length} bytes of {} ns", changed.as_nanos()))
+    let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{} bytes of {} ns", metadata.len(), written.as_nanos()))
 }

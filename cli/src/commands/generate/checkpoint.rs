@@ -1,6 +1,7 @@
 //! Checkpoints of language models: a GGUF file, or a folder as of Hugging Face.
 
 use crate::commands::constants;
+use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
@@ -97,9 +98,7 @@ impl Checkpoint {
     /// What tells the weights from others: the file, its length, and when it was written. To read it takes seconds.
     pub(super) fn identity(&self) -> Option<String> {
         let path = fs::canonicalize(self.weights.path()).ok()?;
-        let metadata = fs::metadata(&path).ok()?;
-        let written = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(format!("{}\n{}\n{}", path.display(), metadata.len(), written.as_nanos()))
+        Some(format!("{}\n{}", path.display(), stamp(&path)?))
     }
 }
 

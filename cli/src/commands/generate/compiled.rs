@@ -7,7 +7,6 @@ use crate::commands::constants::of_passes;
 use crate::commands::fallbacks::{Policy, show_fallbacks};
 use crate::commands::kept::Kept;
 use crate::commands::loading::checked;
-use crate::commands::numerics;
 use crate::commands::opt::failed_run;
 use crate::commands::progress::Progress;
 use crate::commands::run::loaded;
@@ -92,6 +91,5 @@ fn made(
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
     let exit = show_fallbacks(&watch.found, Policy::Warn, program, terminal);
-    terminal.detail(&format!("numerics: {}", numerics::words(&image.metadata)));
     Ok(if exit == Exit::Fine { Ok(image) } else { Err(exit) })
 }

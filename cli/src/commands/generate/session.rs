@@ -29,7 +29,7 @@ impl<'m> Session<'m> {
         let tokens = Tensor::from_bytes(DType::I64, &[1, count], &bytes);
         let tokens = Value::Tensor(tokens.map_err(Stop::Unsupported)?);
         let mut arguments = vec![tokens];
-        // The step owns them: memory of the old ones is reused.
+        // They are dropped behind the call, so that the next one reuses their memory.
         arguments.append(&mut self.caches);
         let step = self.model.module.function("step").ok_or_else(|| no("function `step`"))?;
         let result = step.call(&arguments)?;
