@@ -5,15 +5,15 @@
     python3 bench/gpu/run.py target/release/relax [CASE...]
 
 Without a device it says so, ends with code 4 and does nothing else. First the corpus is run on the device, with the tests of
-`backends/cuda`; then the programs of this run are held against the interpreter (`relax diff`). Needs torch with CUDA for peers.
+`backends/cuda` (`--machine FILE` names their executable where there is no cargo, and is built by
+`cargo test --workspace --features relax-cli/cuda --test machine --no-run`); then the programs of this run are held against the interpreter (`relax diff`). Needs torch with CUDA for peers.
 
-A call of a function ends with a copy of its result to the host, which is not what is measured. So each case is a function that
-applies its kernel once and one that applies it 11 times in a row, each time to what the last one gave; a tenth of the difference
-of their times is the kernel's. torch is timed by the device's own events, in the same way. Bytes are those of inputs and results,
-each read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
+Kernels are timed by the device's own events, as torch's are: the sum over the kernels of the fastest of some calls, as
+`relax bench` shows it. "call" is the whole call with a copy of the result to the host. Bytes are those of inputs and results, each
+read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
 
-Rows are summed in any order, as torch sums them. Products are measured twice: by kernels of ours in the order of the
-text (`relax bench --exact`), and as a library computes them.
+Rows are summed in any order, as torch sums them. Products are measured twice: with sums in f64 (`relax bench --exact`), and as a
+library computes them.
 
 With --tiny everything is as small as can be, without the corpus: to see that the script and the command go through, as the tests
 do on an emulated driver. Its figures say nothing.
@@ -21,8 +21,8 @@ do on an emulated driver. Its figures say nothing.
 
 import argparse
 import ctypes
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -30,17 +30,19 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 NO_DEVICE = 4
-MANY = 11
 # How long a function is called, and sizes that take no time.
-SECONDS, TINY_SECONDS, TINY = "2", "0.01", ((3, 16),)
+SECONDS, TINY_SECONDS, TINY = "2", "0.01", ((3, 64),)
+HEADS = "reshape({0}, shape(1, n, m // 64, 64))"
 # An application, extra parameters, dtype, sizes of n and m, whether it is a product.
 CASES = {
     "softmax": ("nn.softmax({}, axis=-1)", (), "f32", ((4096, 1024), (65536, 257)), False),
     "layer_norm": ("nn.layer_norm({}, g, b, axes=[-1], epsilon=1e-5)", ("g", "b"), "f32", ((4096, 768), (65536, 768)), False),
     "rms_norm": ("nn.rms_norm({}, g, axes=[-1], epsilon=1e-5)", ("g",), "f32", ((4096, 4096),), False),
+    "sum": ("sum({}, axis=[-1])", (), "f32", ((4096, 4096), (16, 1048576)), False),
     "gelu": ("nn.gelu({})", (), "f32", ((4096, 3072), (2, 3072)), False),
     "add_relu": ("nn.relu(add({}, b))", ("b",), "f32", ((4096, 4096),), False),
     "transposed": ("permute_dims({})", (), "f32", ((4096, 4096), (4095, 4097)), False),
+    "attention": (f"nn.attention({HEADS}, {HEADS}, {HEADS})", (), "f32", ((1024, 512), (4096, 512)), False),
     "product": ("matmul({}, w)", ("w",), "f32", ((1024, 1024), (4096, 4096), (37, 4096)), True),
     "product_f16": ("matmul({}, w)", ("w",), "f16", ((1024, 1024), (4096, 4096), (37, 4096)), True),
     "dense_f16": ("nn.relu(add(matmul({}, w), b))", ("w", "b"), "f16", ((4096, 4096),), True),
@@ -57,41 +59,43 @@ def has_device():
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-def functions(case):
-    """The texts of a function that applies a kernel once, and of one that does it often."""
+def function(case):
+    """The text of a function that applies a kernel."""
     apply, extra, dtype, _, _ = CASES[case]
     shapes = {"w": '("m", "m")', "g": '("m",)', "b": '("m",)'}
     params = [f'x: Tensor(("n", "m"), "{dtype}")'] + [f'{p}: Tensor({shapes[p]}, "{dtype}")' for p in extra]
     # With fewer rows it may be a product of a matrix and a vector, which is no library's.
-    bound = "    n = sym_var(lower_bound=2)"
-    head, rest = f"({', '.join(params)}):", ", ".join(("", *extra))
-    once = [f"def {case}_1{head}", bound, "    with dataflow():", f"        y = {apply.format('x')}", "        output(y)", "    return y"]
-    calls = [f"    y{at} = {case}_1({f'y{at - 1}' if at else 'x'}{rest})" for at in range(MANY)]
-    return "\n".join([*once, "", f"def {case}_{MANY}{head}", bound, *calls, f"    return y{MANY - 1}", ""])
-
-
-def least(relax, path, entry, sizes, options, seconds):
-    """The least time of a call in ms."""
-    syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
-    command = [relax, "bench", path, "--backend", "cuda", "--entry", entry, "--seconds", seconds, *syms, *options]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(re.search(r": ([0-9.]+) ms at least", shown).group(1))
+    lines = [f"def {case}({', '.join(params)}):", "    n = sym_var(lower_bound=2)", f"    return {apply.format('x')}", ""]
+    return "\n".join(lines)
 
 
 def ours(relax, path, case, sizes, options, seconds):
-    once, often = (least(relax, path, f"{case}_{times}", sizes, options, seconds) for times in (1, MANY))
-    return (often - once) / (MANY - 1)
+    """The time of the kernels of a call, and of a whole call, in ms."""
+    syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
+    command = [relax, "bench", path, "--backend", "cuda", "--entry", case, "--seconds", seconds, "--format", "json", *syms, *options]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = [json.loads(line) for line in shown.splitlines()]
+    kernels = [line["microseconds"] for line in lines if line["type"] == "kernel"]
+    whole, = (line["least_ms"] for line in lines if line["type"] == "bench")
+    return sum(kernels) / 1000, whole
 
 
 def of_torch(torch, case):
     import torch.nn.functional as nn
+
+    def self_attention(x):
+        heads = x.view(1, x.shape[0], -1, 64).transpose(1, 2)
+        return nn.scaled_dot_product_attention(heads, heads, heads)
+
     return {
         "softmax": lambda x: torch.softmax(x, -1),
         "layer_norm": lambda x, g, b: nn.layer_norm(x, x.shape[-1:], g, b, 1e-5),
         "rms_norm": lambda x, g: nn.rms_norm(x, x.shape[-1:], g, 1e-5),
+        "sum": lambda x: torch.sum(x, -1),
         "gelu": nn.gelu,
         "add_relu": lambda x, b: torch.relu(x + b),
         "transposed": lambda x: x.t().contiguous(),
+        "attention": self_attention,
         "product": lambda x, w: x @ w,
         "product_f16": lambda x, w: x @ w,
         "dense_f16": lambda x, w, b: torch.relu(x @ w + b),
@@ -135,7 +139,8 @@ def moved_bytes(case, sizes):
     _, extra, dtype, _, _ = CASES[case]
     n, m = sizes
     own = {"w": m * m, "g": m, "b": m}
-    return (2 * n * m + sum(own[p] for p in extra)) * (2 if dtype == "f16" else 4)
+    result = n if case == "sum" else n * m
+    return (n * m + result + sum(own[p] for p in extra)) * (2 if dtype == "f16" else 4)
 
 
 def shown(ms):
@@ -156,24 +161,29 @@ def torch_with_device():
     return torch if torch.cuda.is_available() else None
 
 
-def table(relax, path, cases, tiny):
+def file_of(folder, case):
+    return os.path.join(folder, f"{case}.rx")
+
+
+def table(relax, folder, cases, tiny, seconds):
     # With --tiny nothing is compared, and what torch would ask of the driver need not be there.
     torch = None if tiny else torch_with_device()
     if torch:
         print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}\n")
     else:
         print("\nsmall sizes: these are no measurements\n" if tiny else "\nno torch that sees the device: no peers\n")
-    seconds = TINY_SECONDS if tiny else SECONDS
-    print("| case | n x m | ours, us | with libraries | copy | torch | torch.compile | copy / ours | torch / ours | torch / with libraries | compile / ours |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    seconds = TINY_SECONDS if tiny else seconds
+    print("| case | n x m | ours, us | with libraries | call | copy | torch | torch.compile | copy / ours | torch / ours | torch / with libraries | compile / ours |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case in cases:
+        path = file_of(folder, case)
         for sizes in TINY if tiny else CASES[case][3]:
             is_product = CASES[case][4]
-            own = ours(relax, path, case, sizes, ["--exact"] if is_product else [], seconds)
-            fast = ours(relax, path, case, sizes, [], seconds) if is_product else None
+            own, call = ours(relax, path, case, sizes, ["--exact"] if is_product else [], seconds)
+            fast, call = ours(relax, path, case, sizes, [], seconds) if is_product else (None, call)
             copy, plain, compiled = peers(torch, case, sizes) if torch else (None, None, None)
             ratios = over(copy, own), over(plain, own), over(plain, fast), over(compiled, own)
-            times = map(shown, (own, fast, copy, plain, compiled))
+            times = map(shown, (own, fast, call, copy, plain, compiled))
             print(f"| {case} | {sizes[0]} x {sizes[1]} | " + " | ".join([*times, *ratios]) + " |", flush=True)
 
 
@@ -181,6 +191,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("relax", nargs="?", default=os.path.join(ROOT, "target", "release", "relax"))
     parser.add_argument("--tiny", action="store_true", help="small sizes, no corpus, no peers: whether it goes through")
+    parser.add_argument("--machine", help="the executable of the tests of backends/cuda, instead of cargo")
+    parser.add_argument("--seconds", default=SECONDS, help="how long each function is called")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     args = parser.parse_args()
     if not has_device():
@@ -190,17 +202,17 @@ def main():
     if unknown:
         parser.error(f"there are {', '.join(CASES)}, not {', '.join(unknown)}")
     relax = os.path.abspath(args.relax)
-    corpus = "cargo test --workspace --features relax-cli/cuda --test machine -- --nocapture"
+    corpus = [os.path.abspath(args.machine)] if args.machine else "cargo test --workspace --features relax-cli/cuda --test machine --".split()
     if not args.tiny:
-        subprocess.run(corpus.split(), cwd=ROOT, check=True, env={**os.environ, "RELAX_REQUIRE_CUDA": "1"})
+        subprocess.run([*corpus, "--nocapture"], cwd=ROOT, check=True, env={**os.environ, "RELAX_REQUIRE_CUDA": "1"})
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "kernels.rx")
         cases = args.cases or list(CASES)
-        with open(path, "w") as file:
-            file.write("\n".join(map(functions, cases)))
-        few = ["--cases", "3"] if args.tiny else []
-        subprocess.run([relax, "diff", path, "--backend", "cuda", *few], check=True)
-        table(relax, path, cases, args.tiny)
+        for case in cases:
+            with open(file_of(folder, case), "w") as file:
+                file.write(function(case))
+            few = ["--cases", "3"] if args.tiny else []
+            subprocess.run([relax, "diff", file.name, "--backend", "cuda", *few], check=True)
+        table(relax, folder, cases, args.tiny, args.seconds)
 
 
 if __name__ == "__main__":

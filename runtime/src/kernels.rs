@@ -10,6 +10,7 @@ use crate::vm::memory::Placed;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Runs the kernels of one program.
 pub trait Kernels: Send + Sync {
@@ -88,6 +89,14 @@ pub trait Kernels: Send + Sync {
     fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
         let _ = tensor;
         Ok(())
+    }
+
+    /// From now on calls of kernels are timed where they run, and end when they are done there ([`Kernels::elapsed`]).
+    fn measure(&self) {}
+
+    /// How long the last call ran on a device that has a clock of its own, without what the host does for it.
+    fn elapsed(&self) -> Option<Duration> {
+        None
     }
 
     /// What was done so far and where, for people.

@@ -175,8 +175,9 @@ impl Module {
         self.loaded.hosts.insert(name.into(), Box::new(function));
     }
 
-    /// Tells somebody of each call of a kernel or host function from now on.
+    /// Tells somebody of each call of a kernel or host function from now on. A device is waited for after each of them.
     pub fn watch(&mut self, observer: Box<dyn Observer>) {
+        self.loaded.kernels.measure();
         self.loaded.observer = Some(observer);
     }
 

@@ -34,7 +34,7 @@ pub struct ObservedCall<'a> {
     pub span: Span,
     /// When it began.
     pub start: Instant,
-    /// How long it took.
+    /// How long it took; of a kernel, on the device where that has a clock.
     pub duration: Duration,
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{Error, Form, Product};
 use relax_emit::cuda::Sizes;
+use std::time::Duration;
 
 /// Memory and functions.
 pub trait Device: Send + Sync {
@@ -77,4 +78,16 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// What the device says.
     fn replay(&self, graph: &Self::Graph) -> Result<(), Error>;
+
+    /// Starts the device's clock behind all that was asked for.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn start_clock(&self) -> Result<(), Error>;
+
+    /// Waits for all that was asked for; how long it took on the device since [`Device::start_clock`].
+    ///
+    /// # Errors
+    /// What the device says, and that no clock was started.
+    fn read_clock(&self) -> Result<Duration, Error>;
 }

@@ -4,16 +4,18 @@
 use crate::cublas::Cublas;
 use crate::{Device, Error, Form, Nvrtc, Product};
 use cudarc::driver::result::{
-    self as cuda, DriverError, ctx, device, graph, launch_kernel, module, primary_ctx, stream,
+    self as cuda, DriverError, ctx, device, event, graph, launch_kernel, module, primary_ctx,
+    stream,
 };
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUgraphExec,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUevent, CUevent_flags, CUfunction, CUgraphExec,
     CUgraphInstantiate_flags, CUmodule, CUstream, CUstreamCaptureMode,
 };
 use relax_emit::cuda::Sizes;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// What a device is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Driver {
     functions: Mutex<BTreeMap<String, Function>>,
     /// Bytes whose copies may still be under way.
     uploaded: Mutex<Uploaded>,
+    /// The clock, once it was started.
+    started: Mutex<Option<Event>>,
     /// All that is asked for is done on it, in order.
     stream: Stream,
     module: Module,
@@ -63,6 +67,30 @@ impl Drop for Stream {
         let _ = unsafe { stream::destroy(self.0) };
     }
 }
+
+/// A time on the stream; the context is the thread's where it goes.
+struct Event(CUevent);
+
+impl Event {
+    /// On a stream that is there, of the context that is the thread's.
+    fn of(stream: &Stream) -> Result<Self, Error> {
+        let made = event::create(CUevent_flags::CU_EVENT_DEFAULT).map_err(said)?;
+        let made = Self(made);
+        // SAFETY: both are there.
+        unsafe { event::record(made.0, stream.0) }.map_err(said)?;
+        Ok(made)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: it was made with this, and nobody else has it.
+        let _ = unsafe { event::destroy(self.0) };
+    }
+}
+
+// SAFETY: as of `Driver`.
+unsafe impl Send for Event {}
 
 /// Loaded code; the context is the thread's where it goes.
 struct Module(CUmodule);
@@ -170,7 +198,8 @@ impl Driver {
         let module = Module(module);
         let stream = Stream(stream::create(stream::StreamKind::NonBlocking).map_err(said)?);
         let (functions, uploaded, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Ok(Self { cublas, functions, uploaded, stream, module, context })
+        let started = Mutex::default();
+        Ok(Self { cublas, functions, uploaded, started, stream, module, context })
     }
 
     /// Waits for all that was asked for. Whoever uploads meanwhile comes after that, so its bytes stay.
@@ -310,5 +339,25 @@ impl Device for Driver {
         self.enter()?;
         // SAFETY: both are there, and so is the memory that the graph uses: whoever releases some forgets all graphs.
         unsafe { graph::launch(graph.0, self.stream.0) }.map_err(said)
+    }
+
+    fn start_clock(&self) -> Result<(), Error> {
+        self.enter()?;
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        *started = Some(Event::of(&self.stream)?);
+        Ok(())
+    }
+
+    fn read_clock(&self) -> Result<Duration, Error> {
+        self.enter()?;
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(start) = started.take() else {
+            return Err(Error::Driver("no clock was started".to_owned()));
+        };
+        let end = Event::of(&self.stream)?;
+        self.wait()?;
+        // SAFETY: both were recorded on the stream, which was waited for.
+        let milliseconds = unsafe { event::elapsed(start.0, end.0) }.map_err(said)?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }
 }

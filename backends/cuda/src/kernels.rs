@@ -8,6 +8,7 @@ use relax_emit::cuda::{ALIGNED, CudaKernel, Refused};
 use relax_reference::ReferenceKernels;
 use relax_runtime::{KernelTrap, Kernels, Stop, TensorArg};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Kernels that a device runs, in the order of the machine's numbers.
 pub struct DeviceKernels<D: Device> {
@@ -156,6 +157,14 @@ impl<D: Device> Kernels for DeviceKernels<D> {
 
     fn settle(&self, tensor: &TensorArg<'_>) -> Result<(), KernelTrap> {
         settled(self.resident().settle(tensor))
+    }
+
+    fn measure(&self) {
+        self.resident().measure();
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
+        self.resident().elapsed()
     }
 
     fn begin_graph(&self) {

@@ -6,6 +6,7 @@
 use crate::{Device, Error, Form, Product};
 use relax_emit::cuda::Sizes;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Graphs that are kept; of more, the one that was not used for longest goes.
 const GRAPHS: usize = 64;
@@ -27,17 +28,19 @@ pub(crate) struct Queue<D: Device> {
     graphs: Vec<(Vec<Step>, Option<D::Graph>)>,
     noted: Vec<Step>,
     is_noting: bool,
+    /// Whether each call of a kernel is timed; then nothing is noted.
+    is_timed: bool,
     device: D,
 }
 
 impl<D: Device> Queue<D> {
     pub(crate) fn new(device: D) -> Self {
-        Self { graphs: Vec::new(), noted: Vec::new(), is_noting: false, device }
+        Self { graphs: Vec::new(), noted: Vec::new(), is_noting: false, is_timed: false, device }
     }
 
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         self.flush()?;
-        self.is_noting = true;
+        self.is_noting = !self.is_timed;
         Ok(())
     }
 
@@ -64,6 +67,20 @@ impl<D: Device> Queue<D> {
         }
         self.graphs.push((steps, graph));
         Ok(())
+    }
+
+    pub(crate) fn measure(&mut self) {
+        self.is_timed = true;
+    }
+
+    /// Starts the clock of the device, if calls are timed.
+    pub(crate) fn start_clock(&mut self) -> Result<(), Error> {
+        if self.is_timed { self.device.start_clock() } else { Ok(()) }
+    }
+
+    /// What was asked for since, on the device.
+    pub(crate) fn read_clock(&mut self) -> Result<Option<Duration>, Error> {
+        self.is_timed.then(|| self.device.read_clock()).transpose()
     }
 
     /// None where the device cannot: then the steps are done one by one each time.

@@ -10,6 +10,7 @@ use crate::{Device, Error, Product};
 use relax_emit::cuda::{Begins, CudaKernel, Plan};
 use relax_runtime::{KernelTrap, Mirrors, TensorArg};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the status holds where nothing stopped.
 const FINE: u32 = u32::MAX;
@@ -43,6 +44,8 @@ pub(crate) struct Resident<D: Device> {
     queue: Queue<D>,
     /// One word, for all kernels.
     status: Option<u64>,
+    /// Of the last call, where calls are timed.
+    elapsed: Option<Duration>,
 }
 
 /// Memory of one call.
@@ -56,7 +59,7 @@ struct Own {
 impl<D: Device> Resident<D> {
     pub(crate) fn new(device: D) -> Self {
         let (mirrors, blocks) = (Mirrors::default(), Blocks::default());
-        Self { mirrors, blocks, queue: Queue::new(device), status: None }
+        Self { mirrors, blocks, queue: Queue::new(device), status: None, elapsed: None }
     }
 
     /// Asks for the functions of a kernel. One that watches what was written of its tensors is given maps of them, with a byte for each
@@ -86,7 +89,9 @@ impl<D: Device> Resident<D> {
             arguments.push(self.bring(tensor, own)?);
         }
         if let Some(product) = self.product(call, &arguments[1..]) {
+            self.queue.start_clock()?;
             self.queue.step(Step::Multiply(product))?;
+            self.elapsed = self.queue.read_clock()?;
             return self.written(call, &arguments);
         }
         let mut noted = Vec::new();
@@ -111,10 +116,12 @@ impl<D: Device> Resident<D> {
         let integers = call.plan.integers.iter().map(|&value| value as u64);
         arguments.extend(integers);
         let launches = call.symbols.iter().zip(&call.plan.sizes);
+        self.queue.start_clock()?;
         for (symbol, sizes) in launches.filter(|(_, sizes)| sizes.blocks() > 0) {
             let (symbol, arguments) = (Arc::clone(symbol), arguments.clone());
             self.queue.step(Step::Launch { symbol, sizes: *sizes, arguments })?;
         }
+        self.elapsed = self.queue.read_clock()?;
         if can_stop && let Some(site) = self.stopped(arguments[0])? {
             for &(from, to, bytes) in &own.kept {
                 self.queue.step(Step::Copy { from: to, to: from, bytes })?;
@@ -238,6 +245,16 @@ impl<D: Device> Resident<D> {
         let mut bytes = vec![0; tensor.length()];
         self.queue.download(address, &mut bytes)?;
         Ok(tensor.settle(&bytes).map_or_else(Ended::Refused, |()| Ended::Fine))
+    }
+
+    /// From now on calls are timed.
+    pub(crate) fn measure(&mut self) {
+        self.queue.measure();
+    }
+
+    /// How long the last call ran on the device, if calls are timed.
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
+        self.elapsed
     }
 
     /// What is asked for from here on is a graph.

@@ -90,11 +90,6 @@ impl Calls {
         lock(&self.calls)
     }
 
-    /// Forgets what was written down.
-    pub(super) fn clear(&self) {
-        self.lock().clear();
-    }
-
     /// What was written down so far.
     pub(super) fn all(&self) -> Vec<Call> {
         self.lock().clone()

@@ -76,7 +76,7 @@ impl Run<'_> {
             integers: &ints,
             span: self.span(),
             start,
-            duration,
+            duration: module.kernels.elapsed().unwrap_or(duration),
         });
         drop(tensors);
         result.map_err(|trap| stop(kernel, trap, maps.is_some()))?;

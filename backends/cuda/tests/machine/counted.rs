@@ -3,6 +3,7 @@
 use relax_cuda::{Device, Error, Form, Product};
 use relax_emit::cuda::Sizes;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What a device was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,5 +99,13 @@ impl<D: Device> Device for Counted<D> {
     fn replay(&self, graph: &D::Graph) -> Result<(), Error> {
         self.events.push(Event::Replay);
         self.device.replay(graph)
+    }
+
+    fn start_clock(&self) -> Result<(), Error> {
+        self.device.start_clock()
+    }
+
+    fn read_clock(&self) -> Result<Duration, Error> {
+        self.device.read_clock()
     }
 }

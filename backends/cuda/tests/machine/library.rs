@@ -4,6 +4,7 @@
 use half::{bf16, f16};
 use relax_cuda::{Activation, Device, Element, Error, Form, Product};
 use relax_emit::cuda::Sizes;
+use std::time::Duration;
 
 /// A device that has it.
 pub(super) struct WithLibrary<D>(pub(super) D);
@@ -164,5 +165,13 @@ impl<D: Device> Device for WithLibrary<D> {
 
     fn replay(&self, graph: &D::Graph) -> Result<(), Error> {
         self.0.replay(graph)
+    }
+
+    fn start_clock(&self) -> Result<(), Error> {
+        self.0.start_clock()
+    }
+
+    fn read_clock(&self) -> Result<Duration, Error> {
+        self.0.read_clock()
     }
 }

@@ -10,9 +10,11 @@ static void end_context() {
     for (const auto &[address, of] : allocations) leaked(text("%zu bytes of memory", of.bytes));
     for (const auto &[_, stream] : streams.alive) leaked(text("a stream with %zu works", stream->waiting.size()));
     for (size_t at = 0; at < modules.alive.size(); at++) leaked("a module");
+    for (size_t at = 0; at < moments.alive.size(); at++) leaked("an event");
     while (!allocations.empty()) release("cuDevicePrimaryCtxRelease", allocations.begin()->first);
     streams.alive.clear();
     functions.alive.clear();
+    moments.alive.clear();
     modules.alive.clear();
     primary = 0;
     primary_context = nullptr;

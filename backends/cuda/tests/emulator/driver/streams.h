@@ -112,6 +112,59 @@ API int cuStreamSynchronize(void *handle) {
     return SUCCESS;
 }
 
+// A moment of a stream: how much was waited for until then, as a count of what was done.
+struct Moment {
+    bool is_recorded = false, is_reached = false;
+    uint64_t at = 0;
+};
+
+static Handles<Moment> moments = {"event", {}};
+static uint64_t done;
+
+API int cuEventCreate(void **handle, unsigned flags) {
+    BEGIN("cuEventCreate");
+    need_context("cuEventCreate");
+    if (!handle || flags > 7) return refused("cuEventCreate", INVALID_VALUE, "flags");
+    *handle = moments.add<void *>(std::make_shared<Moment>());
+    return SUCCESS;
+}
+
+API int cuEventDestroy_v2(void *handle) {
+    BEGIN("cuEventDestroy");
+    need_context("cuEventDestroy");
+    moments.get("cuEventDestroy", handle);
+    moments.remove("cuEventDestroy", handle);
+    return SUCCESS;
+}
+
+API int cuEventRecord(void *handle, void *stream) {
+    BEGIN("cuEventRecord");
+    need_context("cuEventRecord");
+    auto moment = moments.get("cuEventRecord", handle);
+    moment->is_recorded = true;
+    moment->is_reached = false;
+    return enqueue("cuEventRecord", stream, {"an event", [moment] {
+        moment->is_reached = true;
+        moment->at = ++done;
+    }});
+}
+
+// A millisecond for each event that was reached: there is no clock here.
+API int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
+    BEGIN("cuEventElapsedTime");
+    need_context("cuEventElapsedTime");
+    auto from = moments.get("cuEventElapsedTime", start), to = moments.get("cuEventElapsedTime", end);
+    if (!milliseconds || !from->is_recorded || !to->is_recorded)
+        return refused("cuEventElapsedTime", INVALID_VALUE, "an event was never recorded");
+    if (!from->is_reached || !to->is_reached) return refused("cuEventElapsedTime", NOT_READY, "the work before it is not done");
+    *milliseconds = (float)(to->at - from->at);
+    return SUCCESS;
+}
+
+API int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+    return cuEventElapsedTime_v2(milliseconds, start, end);
+}
+
 API int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     BEGIN("cuMemAlloc");
     need_context("cuMemAlloc");
