@@ -65,14 +65,14 @@ def function(case):
     shapes = {"w": '("m", "m")', "g": '("m",)', "b": '("m",)'}
     params = [f'x: Tensor(("n", "m"), "{dtype}")'] + [f'{p}: Tensor({shapes[p]}, "{dtype}")' for p in extra]
     # With fewer rows it may be a product of a matrix and a vector, which is no library's.
-    lines = [f"def {case}({', '.join(params)}):", "    n = sym_var(lower_bound=2)", f"    return {apply.format('x')}", ""]
+    lines = [f"def {case}_case({', '.join(params)}):", "    n = sym_var(lower_bound=2)", f"    return {apply.format('x')}", ""]
     return "\n".join(lines)
 
 
 def ours(relax, path, case, sizes, options, seconds):
     """The time of the kernels of a call, and of a whole call, in ms."""
     syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
-    command = [relax, "bench", path, "--backend", "cuda", "--entry", case, "--seconds", seconds, "--format", "json", *syms, *options]
+    command = [relax, "bench", path, "--backend", "cuda", "--entry", f"{case}_case", "--seconds", seconds, "--format", "json", *syms, *options]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     lines = [json.loads(line) for line in shown.splitlines()]
     kernels = [line["microseconds"] for line in lines if line["type"] == "kernel"]

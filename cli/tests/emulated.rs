@@ -52,6 +52,32 @@ def raise_up_to(X: Buffer((3,), "f32"), I: Buffer((1,), "i64")):
             X[i] += 1.0
 "#;
 
+/// Rows in f32: sums by trees, functions of the device, and what stays in f64 all the same.
+const ROWS: &str = r#"
+def softmax_rows(x: Tensor(("n", "m"), "f32")):
+    return nn.softmax(multiply(x, const(3.0, "f32")), axis=-1)
+
+def layer_norm_rows(x: Tensor(("n", "m"), "f32"), g: Tensor(("m",), "f32"), b: Tensor(("m",), "f32")):
+    return nn.layer_norm(x, g, b, axes=[-1], epsilon=1e-5)
+
+def rms_norm_rows(x: Tensor(("n", "m"), "f32"), g: Tensor(("m",), "f32")):
+    return nn.rms_norm(x, g, axes=[-1], epsilon=1e-5)
+
+def sums(x: Tensor(("n", "m"), "f32")):
+    return (sum(x, axis=[-1]), mean(x, axis=[0]), std(x, axis=[-1]), max(x, axis=[-1]))
+
+def functions(x: Tensor(("n", "m"), "f32")):
+    return (gelu(x), tanh(x), sigmoid(x), erf(x), exp(x), sin(x), cos(x), rsqrt(add(multiply(x, x), const(1.0, "f32"))))
+
+def attended(x: Tensor(("n", 16), "f32")):
+    n = sym_var()
+    y = reshape(x, shape(1, n, 2, 8))
+    return nn.attention(y, y, y, causal_mask="TopLeft")
+
+def product(x: Tensor(("n", "k"), "f32"), w: Tensor(("k", "m"), "f32")):
+    return relu(matmul(x, w))
+"#;
+
 /// A folder with the program and a cache of its own, and the emulator.
 struct Folder(TempDir, Emulator);
 
@@ -143,7 +169,7 @@ fn the_measurements_go_through() {
     let said = words(&output.stdout);
     assert!(output.status.success() && report.lines.is_empty(), "{output:?}{report:?}");
     assert!(said.contains("the same: ") && said.contains("these are no measurements"), "{said}");
-    assert_eq!(said.lines().filter(|line| line.contains(" | 3 x 16 | ")).count(), 3, "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(" | 3 x 64 | ")).count(), 3, "{said}");
     assert!(report.count("products") > 0 && report.count("launches") > 0, "{report:?}");
 }
 
@@ -198,7 +224,7 @@ fn graphs_are_replayed_and_products_are_the_librarys() {
         |rest: &str| format!("bench p.rx --backend cuda --sym n=4 --seconds 0.01 --entry {rest}");
     let (_, report) = folder.fine(&bench("main --exact"));
     assert_eq!(counts(&report, ["captures", "nodes"]), [1, 6]);
-    assert!(report.count("replays") > 1, "{report:?}");
+    assert!(report.count("replays") > 0, "{report:?}");
     for entry in ["dense", "halves", "shorts"] {
         let (_, report) = folder.fine(&bench(entry));
         let [heuristics, launches, products] =
@@ -221,4 +247,16 @@ fn products_are_measured_and_the_table_is_used() {
     let (shown, report) = folder.fine("tune --backend cuda --show");
     assert_eq!((shown == said, report.count("modules")), (true, 0), "{shown}");
     folder.fine("diff p.rx --backend cuda --cases 3 --entry dense");
+}
+
+/// What is computed in f32 by default agrees with the interpreter as far as rounding goes, and with `--exact` bit for bit.
+#[test]
+fn rows_in_f32_agree() {
+    let Some(folder) = Folder::new() else { return };
+    std::fs::write(folder.0.path().join("rows.rx"), ROWS).expect("a file");
+    let (said, report) = folder.fine("diff rows.rx --backend cuda --cases 12");
+    assert!(said.contains("the same: 83 compared, 1 trapped alike"), "{said}");
+    assert!(report.count("launches") > 100, "{report:?}");
+    let (said, _) = folder.fine("diff rows.rx --backend cuda --cases 6 --exact");
+    assert!(said.contains("the same: "), "{said}");
 }

@@ -4,13 +4,15 @@
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
 //! included; the name of an operator counts its calls. With `f.` before it only the function `f`
 //! counts. `kernels.ElementWise` counts the tensor programs that record this pattern, `buffers` what tensor
-//! programs allocate, `nests` their outermost loops, `loops` all; `p.buffers` those of the program `p`.
+//! programs allocate, `f64` those of them in f64, `nests` their outermost loops, `loops` all; `p.buffers` those of the program `p`.
 
 use relax_semantics::ops::lookup;
 use relax_semantics::tir::walk::visit_statements;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{Stmt, StmtKind};
 use relax_syntax::ir::{
-    Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, attr,
+    Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, TensorProgram,
+    attr,
 };
 
 /// How many of `what` a module has.
@@ -30,7 +32,7 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
         return Ok(recording(module, pattern));
     }
     let (program, kind) = what.rsplit_once('.').unwrap_or(("", what));
-    if matches!(kind, "buffers" | "nests" | "loops") {
+    if matches!(kind, "buffers" | "f64" | "nests" | "loops") {
         return in_programs(module, program, kind);
     }
     let (function, kind) = match what.split_once('.') {
@@ -88,13 +90,18 @@ fn in_programs(module: &Module, program: &str, kind: &str) -> Result<usize, Stri
             .map(loops)
             .sum());
     }
-    let counts = |stmt: &&Stmt| match stmt.kind {
-        StmtKind::Alloc(_) => kind == "buffers",
+    let counts = |program: &TensorProgram, stmt: &Stmt| match stmt.kind {
+        StmtKind::Alloc(buffer) => match kind {
+            "f64" => program.buffer(buffer).dtype == DType::F64,
+            _ => kind == "buffers",
+        },
         StmtKind::For { .. } => kind == "nests",
         _ => false,
     };
-    let statements = programs.into_iter().flat_map(|program| program.body.iter().flatten());
-    Ok(statements.filter(counts).count())
+    let statements = programs.into_iter().flat_map(|program| {
+        program.body.iter().flatten().filter(move |stmt| counts(program, stmt))
+    });
+    Ok(statements.count())
 }
 
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ pub mod lower_call_tir;
 pub mod lower_operators;
 pub mod lower_shapes;
 pub mod lower_views;
+pub mod narrow_floats;
 pub mod narrow_sums;
 pub mod pack_weights;
 pub mod plan_memory;

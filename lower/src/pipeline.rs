@@ -2,9 +2,9 @@
 
 use crate::passes::{
     attach_global_symbol, block_rows, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
-    lower_operators, lower_shapes, lower_views, narrow_sums, pack_weights, plan_memory,
-    rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores, to_non_dataflow,
-    version_loops,
+    lower_operators, lower_shapes, lower_views, narrow_floats, narrow_sums, pack_weights,
+    plan_memory, rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores,
+    to_non_dataflow, version_loops,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -20,6 +20,12 @@ use relax_semantics::check::Phase;
 /// From text to what a virtual machine runs.
 pub static PIPELINE: Pipeline = Pipeline {
     stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD, &TARGET, &LOWERED_BUILTINS],
+    optional: &[REWRITES, OPTIONAL],
+};
+
+/// The same for devices that are slow in f64, where float sums are reassociated: f32 is computed in f32.
+pub static NARROW: Pipeline = Pipeline {
+    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD_NARROW, &TARGET, &LOWERED_BUILTINS],
     optional: &[REWRITES, OPTIONAL],
 };
 
@@ -78,6 +84,12 @@ static EARLY_BUILD_FAST: Stage = Stage {
     ],
 };
 
+/// The same for devices that are slow in f64.
+static EARLY_BUILD_NARROW: Stage = Stage {
+    phase: Phase::P21,
+    steps: &[OPERATORS, PROGRAMS, &[Step::Once(&narrow_floats::PASS)], MEMORY],
+};
+
 /// P2.2: what only some targets have.
 pub static TARGET: Stage =
     Stage { phase: Phase::P22, steps: &[&[Step::Once(&rewrite_cuda_graph::PASS)]] };
@@ -95,6 +107,7 @@ pub static LOWERED_BUILTINS: Stage = Stage {
 /// Passes of this crate that no stage runs.
 pub static OPTIONAL: &[&Pass] = &[
     &fuse_loops::PASS,
+    &narrow_floats::PASS,
     &narrow_sums::PASS,
     &pack_weights::PASS,
     &schedule_gpu::PASS,

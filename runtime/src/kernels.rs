@@ -207,15 +207,24 @@ impl<'a> TensorArg<'a> {
     /// # Errors
     /// When it lies in none, or the number of bytes differs.
     pub fn settle(&self, bytes: &[u8]) -> Result<(), KernelTrap> {
-        if !matches!(self.home, Home::Storage(_)) || bytes.len() != self.length() {
-            let message =
-                format!("{} bytes are brought to a tensor that cannot take them", bytes.len());
-            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
-        }
+        let to = self.settled(bytes.len())?;
         // SAFETY: `new` promises that nobody else touches bytes of a storage, whether the kernel may write to them or not;
         // `bytes`, which is borrowed, lies elsewhere, and no `TensorArg` gives a reference to its bytes away.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_ptr(), bytes.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
         Ok(())
+    }
+
+    /// Where [`TensorArg::settle`] writes so many bytes, for a device that copies them there itself. Until the call ends they are touched
+    /// through this tensor alone.
+    ///
+    /// # Errors
+    /// As [`TensorArg::settle`].
+    pub fn settled(&self, count: usize) -> Result<NonNull<u8>, KernelTrap> {
+        if !matches!(self.home, Home::Storage(_)) || count != self.length() {
+            let message = format!("{count} bytes are brought to a tensor that cannot take them");
+            return Err(KernelTrap::Stop(Box::new(Stop::Unsupported(message))));
+        }
+        Ok(self.data)
     }
 
     /// The first byte.

@@ -1,6 +1,7 @@
 //! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
 
-use crate::Error;
+use crate::{Error, Products};
+use relax_emit::Sums;
 use relax_emit::cuda::{CudaKernel, print_cuda};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
@@ -25,7 +26,7 @@ pub struct Built {
     pub reference: ReferenceKernels,
 }
 
-/// Prints the kernels of a module of P2.3.
+/// Prints the kernels of a module of P2.3, which [`crate::lower_for_cuda`] made for the same `products`.
 ///
 /// # Errors
 /// What the machine or the printer has no code for; the outer error is the machine's.
@@ -33,12 +34,17 @@ pub fn build(
     lowered: &ScheduledModule,
     around: &Around<'_>,
     limits: Limits,
+    products: Products,
 ) -> Result<Result<Built, Error>, Unsupported> {
     let ScheduledModule { module, summaries } = lowered;
     let mut image = lower_program(module, around)?;
     let known = |program: &TensorProgram| summaries.on(program);
     let watched = maybe_uninitialized(module, known);
-    let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched);
+    let sums = match products {
+        Products::Own => Sums::Exact,
+        Products::Cores | Products::Library => Sums::AnyOrder,
+    };
+    let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched, sums);
     watch_kernels(&mut image, module, known);
     let mut printed = Vec::new();
     for kernel in &mut image.program.kernels {

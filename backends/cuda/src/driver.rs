@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // the driver is called: each block says why it may be
 
 use crate::cublas::Cublas;
+use crate::staging::Staging;
 use crate::{Device, Error, Form, Nvrtc, Product};
 use cudarc::driver::result::{
     self as cuda, DriverError, ctx, device, event, graph, launch_kernel, module, primary_ctx,
@@ -35,8 +36,8 @@ pub struct Driver {
     /// Looked for when a product is asked for.
     cublas: OnceLock<Option<Cublas>>,
     functions: Mutex<BTreeMap<String, Function>>,
-    /// Bytes whose copies may still be under way.
-    uploaded: Mutex<Uploaded>,
+    /// What copies go through, once there was one.
+    staging: Mutex<Option<Staging>>,
     /// The clock, once it was started.
     started: Mutex<Option<Event>>,
     /// All that is asked for is done on it, in order.
@@ -59,7 +60,7 @@ impl Drop for Context {
 }
 
 /// A stream; the context is the thread's where it goes.
-struct Stream(CUstream);
+pub(crate) struct Stream(pub(crate) CUstream);
 
 impl Drop for Stream {
     fn drop(&mut self) {
@@ -69,11 +70,11 @@ impl Drop for Stream {
 }
 
 /// A time on the stream; the context is the thread's where it goes.
-struct Event(CUevent);
+pub(crate) struct Event(pub(crate) CUevent);
 
 impl Event {
     /// On a stream that is there, of the context that is the thread's.
-    fn of(stream: &Stream) -> Result<Self, Error> {
+    pub(crate) fn of(stream: &Stream) -> Result<Self, Error> {
         let made = event::create(CUevent_flags::CU_EVENT_DEFAULT).map_err(said)?;
         let made = Self(made);
         // SAFETY: both are there.
@@ -102,16 +103,6 @@ impl Drop for Module {
     }
 }
 
-/// Bytes on their way to the device.
-#[derive(Default)]
-struct Uploaded {
-    all: Vec<Box<[u8]>>,
-    bytes: usize,
-}
-
-/// Bytes on their way at most.
-const UNDER_WAY: usize = 256 << 20;
-
 /// A recorded graph.
 pub struct Graph(CUgraphExec);
 
@@ -136,7 +127,7 @@ unsafe impl Sync for Driver {}
 // SAFETY: a handle of the driver is used on any thread, as above.
 unsafe impl Send for Function {}
 
-fn said(error: DriverError) -> Error {
+pub(crate) fn said(error: DriverError) -> Error {
     Error::Driver(format!("{error:?}"))
 }
 
@@ -197,18 +188,35 @@ impl Driver {
         let module = unsafe { module::load_data(code.as_ptr().cast::<c_void>()) }.map_err(said)?;
         let module = Module(module);
         let stream = Stream(stream::create(stream::StreamKind::NonBlocking).map_err(said)?);
-        let (functions, uploaded, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        let (functions, staging, cublas) = (Mutex::default(), Mutex::default(), OnceLock::new());
         let started = Mutex::default();
-        Ok(Self { cublas, functions, uploaded, started, stream, module, context })
+        Ok(Self { cublas, functions, staging, started, stream, module, context })
     }
 
-    /// Waits for all that was asked for. Whoever uploads meanwhile comes after that, so its bytes stay.
+    /// Waits for all that was asked for.
     fn wait(&self) -> Result<(), Error> {
-        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is there while this is.
         unsafe { stream::synchronize(self.stream.0) }.map_err(said)?;
-        *uploaded = Uploaded::default();
+        // Nobody asked for a copy meanwhile: that needs the lock.
+        if let Some(staging) = &mut *staging {
+            staging.is_idle();
+        }
         Ok(())
+    }
+
+    /// Does something with what copies go through.
+    fn staged(
+        &self,
+        copy: impl FnOnce(&mut Staging, &Stream) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.enter()?;
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let staging = match &mut *staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new()?),
+        };
+        copy(staging, &self.stream)
     }
 
     fn enter(&self) -> Result<(), Error> {
@@ -253,26 +261,15 @@ impl Device for Driver {
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.enter()?;
-        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if uploaded.bytes + bytes.len() > UNDER_WAY {
-            drop(uploaded);
-            self.wait()?;
-            uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
-        }
-        let held: Box<[u8]> = bytes.into();
-        // SAFETY: the caller asked for as many bytes at this address; the copy of them is kept until the stream was waited for.
-        unsafe { cuda::memcpy_htod_async(address, &held, self.stream.0) }.map_err(said)?;
-        uploaded.bytes += held.len();
-        uploaded.all.push(held);
-        Ok(())
+        self.staged(|staging, stream| staging.upload(address, bytes, stream))
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
-        self.enter()?;
-        // SAFETY: as above, and the bytes are borrowed until the stream was waited for.
-        unsafe { cuda::memcpy_dtoh_async(bytes, address, self.stream.0) }.map_err(said)?;
-        self.wait()
+        if bytes.is_empty() {
+            self.enter()?;
+            return self.wait();
+        }
+        self.staged(|staging, stream| staging.download(address, bytes, stream))
     }
 
     fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Error> {

@@ -21,6 +21,8 @@ mod route;
 mod cublas;
 #[cfg(feature = "cuda")]
 mod driver;
+#[cfg(feature = "cuda")]
+mod staging;
 
 pub use build::{Built, build};
 pub use device::Device;

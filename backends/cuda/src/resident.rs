@@ -2,6 +2,7 @@
 //! kernel writes stays until the machine settles it ([`relax_runtime::Kernels::settle`]). Kernels that cannot stop are only
 //! asked for. Of one that can, the status is waited for, and what it writes to is kept before, where it holds something: the
 //! interpreter is given what the call began with.
+#![allow(unsafe_code)] // tensors are copied from and to where they lie: each block says why it may be
 
 use crate::blocks::{Blocks, Room};
 use crate::product::Offered;
@@ -183,7 +184,9 @@ impl<D: Device> Resident<D> {
         };
         let is_there = memory.is_some() && self.mirrors.of(tensor).is_some();
         if tensor.is_written() && tensor.length() > 0 && !is_there {
-            self.queue.upload(address, &tensor.to_bytes())?;
+            // SAFETY: a dense tensor of a call has as many bytes there, which nobody writes to before this call of ours ends.
+            let bytes = unsafe { std::slice::from_raw_parts(tensor.data(), tensor.length()) };
+            self.queue.upload(address, bytes)?;
             if memory.is_some() {
                 self.mirrors.put(tensor, ((), false), &mut Vec::new());
             }
@@ -242,9 +245,14 @@ impl<D: Device> Resident<D> {
             return Ok(Ended::Fine);
         };
         let address = self.blocks.address(&memory, &mut self.queue)?;
-        let mut bytes = vec![0; tensor.length()];
-        self.queue.download(address, &mut bytes)?;
-        Ok(tensor.settle(&bytes).map_or_else(Ended::Refused, |()| Ended::Fine))
+        let to = match tensor.settled(tensor.length()) {
+            Ok(to) => to,
+            Err(trap) => return Ok(Ended::Refused(trap)),
+        };
+        // SAFETY: the tensor has as many bytes there, which are touched through it alone: here, where nothing else uses it.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), tensor.length()) };
+        self.queue.download(address, bytes)?;
+        Ok(Ended::Fine)
     }
 
     /// From now on calls are timed.

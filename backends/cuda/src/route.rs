@@ -3,7 +3,7 @@
 
 use crate::product::operands;
 use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
-use relax_lower::pipeline::PIPELINE;
+use relax_lower::pipeline::{NARROW, PIPELINE};
 use relax_lower::route::lower_scheduled;
 use relax_lower::scheduled::ScheduledModule;
 use relax_rewrite::pass::{Settings, Target};
@@ -40,9 +40,9 @@ pub fn lower_for_cuda(
     products: Products,
 ) -> Result<ScheduledModule, Failed> {
     let settings = Settings { target: Target::Cuda, ..settings.clone() };
-    let schedule = match products {
-        Products::Own => &schedule_gpu::PASS,
-        Products::Cores | Products::Library => &schedule_tensor_cores::PASS,
+    let (schedule, pipeline) = match products {
+        Products::Own => (&schedule_gpu::PASS, &PIPELINE),
+        Products::Cores | Products::Library => (&schedule_tensor_cores::PASS, &NARROW),
     };
     let lower = |module: &Module| {
         let mut summaries = AccessSummaries::default();
@@ -51,7 +51,7 @@ pub fn lower_for_cuda(
             summaries = AccessSummaries::of(legal);
             run(legal, &route, &settings, &mut Prover::new(), watch)
         };
-        let module = lower_scheduled(&PIPELINE, module, &settings, &mut Unwatched, &mut schedule)?;
+        let module = lower_scheduled(pipeline, module, &settings, &mut Unwatched, &mut schedule)?;
         Ok(ScheduledModule { module, summaries })
     };
     let early = Phase::of_module(module).is_ok_and(|phase| phase <= Phase::P1);

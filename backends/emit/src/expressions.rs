@@ -191,7 +191,13 @@ impl Printer<'_, '_> {
             self.counted(Elided::Yes);
             let (name, sign) = division(op);
             if self.proves(zero(), Relation::AtMost, left) {
-                return format!("({a} {sign} {b})");
+                // A compiler turns the division by a number into products itself.
+                let is_known = b.parse::<i64>().is_ok();
+                return match (self.is_cuda() && !is_known, op) {
+                    (false, _) => format!("({a} {sign} {b})"),
+                    (true, BinOp::FloorDiv) => format!("rx_quotient({a}, {b})"),
+                    (true, _) => format!("rx_rest({a}, {b})"),
+                };
             }
             return format!("rx_{name}_i64({a}, {b})");
         }

@@ -1,5 +1,6 @@
 //! What every C file begins with: the calling convention, and the operations that C lacks.
 
+use crate::Sums;
 use crate::tiles::{Table, plan_text};
 
 /// The parts, in order.
@@ -83,13 +84,17 @@ const CUDA_PARTS: &[&str] = &[
 ];
 
 /// The prelude of CUDA: without the headers and the lanes of C, each function one of the device.
-pub(crate) fn cuda_text() -> String {
+pub(crate) fn cuda_text(sums: Sums) -> String {
     let is_of_c = |line: &&str| line.starts_with("#include") || line.starts_with("#pragma omp");
     let shared = CUDA_PARTS.iter().map(|part| {
         let lines: Vec<&str> = part.lines().filter(|line| !is_of_c(line)).collect();
         lines.join("\n")
     });
-    let parts = std::iter::once(CUDA.trim_end().to_owned()).chain(shared);
+    let numerics = match sums {
+        Sums::Exact => "",
+        Sums::AnyOrder => "#define RX_ANY_ORDER 1\n",
+    };
+    let parts = std::iter::once(format!("{numerics}{}", CUDA.trim_end())).chain(shared);
     let text = parts.collect::<Vec<String>>().join("\n\n") + "\n";
     text.replace("static inline", "static __device__ inline")
 }

@@ -17,7 +17,7 @@ use names::{list, passes};
 use relax_emit::{Options, Sums, print_c, print_cuda};
 use relax_lower::gpu::{Choices, Order, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
-use relax_lower::pipeline::{FAST, PIPELINE};
+use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
 use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
@@ -128,7 +128,11 @@ fn maps_of(is_watched: bool) -> &'static str {
 fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
     let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
     let watched = maybe_uninitialized(module, summary_of_parameters);
-    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched);
+    let sums = match order {
+        Order::Kept => Sums::Exact,
+        Order::Free | Order::Cores => Sums::AnyOrder,
+    };
+    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched, sums);
     for kernel in &source.kernels {
         let launches = kernel.launches.len();
         let maps = maps_of(kernel.watched.is_some());
@@ -169,8 +173,13 @@ fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
 /// The way to the phase that the command line names.
 fn stages(args: &OptArgs) -> Route {
     let is_for_cpu = args.target == Target::Cpu && matches!(args.emit, None | Some(Language::C));
-    let is_reassociated = is_for_cpu && args.numerics.sums() == Sums::AnyOrder;
-    let pipeline = if is_reassociated { &FAST } else { &PIPELINE };
+    let is_for_cuda =
+        args.target == Target::Cuda && matches!(args.emit, None | Some(Language::Cuda));
+    let pipeline = match args.numerics.sums() {
+        Sums::AnyOrder if is_for_cpu => &FAST,
+        Sums::AnyOrder if is_for_cuda => &NARROW,
+        _ => &PIPELINE,
+    };
     pipeline.to(args.to.map_or(relax_semantics::check::Phase::P0, Into::into))
 }
 

@@ -6,8 +6,10 @@ use super::shim::{Shim, compiler};
 use Event::{Begin, Copy, Download, End, Fill, Launch, Replay, Upload};
 use relax_cuda::{Built, Products};
 use relax_program::frontend::Program;
-use relax_runtime::{Module, Stop, Tensor, Value};
+use relax_runtime::{Module, ObservedCall, Observer, Stop, Tensor, Value};
 use relax_syntax::span::Source;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A program on a device that counts; none where there is no compiler.
 fn counted(text: &str) -> Option<(Module, Events, tempfile::TempDir)> {
@@ -207,4 +209,37 @@ fn a_region_is_recorded_once_for_its_dims_and_replayed() {
     assert_eq!(f32s(&call(&module, &[&x]).expect("a value")), [0.0, -9.0]);
     assert_eq!(outer(events.take()), [Begin, End, Download(8)]);
     assert!(call(&module, &[&tensor(&[9, 2], &[0.0; 18])]).is_err(), "a dim beyond its bound");
+}
+
+const SUM: &str = r#"
+def main(x: Tensor(("n",), "f32"), y: Tensor(("n",), "f32")):
+    return add(x, y)
+"#;
+
+/// Each copy goes through two pieces of pinned memory in turns, and through one of them where it fills what the one before left.
+#[test]
+fn copies_of_many_pieces_are_whole_and_are_timed() {
+    let Some((mut module, _, _folder)) = counted(SUM) else { return };
+    for n in [1_i64 << 20, (1 << 20) - 7, 5 * (1 << 19) + 3, 1, 3 << 20] {
+        let x: Vec<f32> = (0..n).map(|at| at as f32).collect();
+        let y: Vec<f32> = (0..n).map(|at| (at * 37 % 1009) as f32).collect();
+        let sum = call(&module, &[&tensor(&[n], &x), &tensor(&[n], &y)]).expect("a value");
+        let expected = x.iter().zip(&y).map(|(x, y)| x + y);
+        assert!(f32s(&sum).into_iter().eq(expected), "{n} elements");
+    }
+    // Whoever watches is told what the device's clock says: on an emulated one a millisecond passes between two events.
+    #[derive(Clone, Default)]
+    struct Times(Arc<Mutex<Vec<Duration>>>);
+    impl Observer for Times {
+        fn called(&self, call: &ObservedCall<'_>) {
+            self.0.lock().expect("nobody panicked").push(call.duration);
+        }
+    }
+    let times = Times::default();
+    module.watch(Box::new(times.clone()));
+    let one = tensor(&[1], &[1.0]);
+    call(&module, &[&one, &one]).expect("a value");
+    let expected =
+        if cfg!(feature = "cuda") && std::env::var_os("RELAX_ON_DRIVER").is_some() { 1 } else { 0 };
+    assert_eq!(*times.0.lock().expect("nobody panicked"), [Duration::from_millis(expected)]);
 }

@@ -231,7 +231,7 @@ fn load<D: Device + 'static>(
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: part };
     let limits = Limits::default();
-    let built = build(&lowered, &around, limits.clone())
+    let built = build(&lowered, &around, limits.clone(), products)
         .map_err(|unsupported| unsupported.to_string())?
         .map_err(|error| error.to_string())?;
     let device = device(&built).map_err(|error| error.to_string())?;

@@ -12,6 +12,7 @@ mod versions;
 mod warps;
 
 use relax_corpus::par_map::par_map_chunks;
+use relax_emit::Sums;
 use relax_emit::cuda::{CudaSource, print_cuda};
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_program::frontend::Program;
@@ -49,7 +50,13 @@ fn printed(programs: &[TensorProgram]) -> CudaSource {
 /// The same with somebody else to answer which checks can never fail.
 fn printed_with(programs: &[TensorProgram], facts: &mut dyn Facts) -> CudaSource {
     let definitions = programs.iter().cloned().map(Definition::Tensor).collect();
-    print_cuda(&Module { definitions, ..Module::default() }, facts, None, &BTreeSet::new())
+    print_cuda(
+        &Module { definitions, ..Module::default() },
+        facts,
+        None,
+        &BTreeSet::new(),
+        Sums::Exact,
+    )
 }
 
 /// The tensor programs of a text.

@@ -135,15 +135,17 @@ pub(crate) enum Place {
 
 /// Prints every tensor program of a checked module that has a body. `facts` answers which checks can
 /// never fail; with the source, comments say which lines a function comes from. Programs of `watched` are there a second time, with maps.
+/// Where sums may have any order, functions of f32 are those of the device.
 #[must_use]
 pub fn print_cuda(
     module: &Module,
     facts: &mut dyn Facts,
     source: Option<&Source>,
     watched: &BTreeSet<Name>,
+    sums: Sums,
 ) -> CudaSource {
-    let mut printed =
-        CudaSource { text: prelude::cuda_text(), kernels: Vec::new(), left_out: Vec::new() };
+    let text = prelude::cuda_text(sums);
+    let mut printed = CudaSource { text, kernels: Vec::new(), left_out: Vec::new() };
     let mut symbols = names::Names::default();
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };

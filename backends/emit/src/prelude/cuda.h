@@ -40,6 +40,13 @@ static inline bool rx_mul_overflow(int64_t a, int64_t b, int64_t *product) {
     *product = (int64_t)low;
     return __mul64hi(a, b) != *product >> 63;
 }
+/* Of numbers that are not negative. Devices divide 32 bits several times as fast as 64. */
+static inline int64_t rx_quotient(int64_t a, int64_t b) {
+    return (uint64_t)(a | b) >> 32 ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
+}
+static inline int64_t rx_rest(int64_t a, int64_t b) {
+    return (uint64_t)(a | b) >> 32 ? a % b : (int64_t)((uint32_t)a % (uint32_t)b);
+}
 #define __builtin_add_overflow rx_add_overflow
 #define __builtin_sub_overflow rx_sub_overflow
 #define __builtin_mul_overflow rx_mul_overflow

@@ -37,7 +37,7 @@ pub(super) fn compiled(
         Err(failed) => return Ok(Err(failed)),
     };
     let around = Around { externals, source: &program.source, signatures: &program.module };
-    let built = build(&lowered, &around, Limits::default())
+    let built = build(&lowered, &around, Limits::default(), by)
         .map_err(|unsupported| Failure::missing(format!("not supported: {unsupported}")))?
         .map_err(Failure::missing)?;
     let driver = Driver::new(&built.text).map_err(Failure::missing)?;

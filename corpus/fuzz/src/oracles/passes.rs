@@ -35,6 +35,7 @@ const NAMED: &[&str] = &[
     "lift_lambdas,normalize,to_mixed_precision",
     "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers,\
      eliminate_dead_code,narrow_sums",
+    "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,narrow_floats",
     "lift_lambdas,normalize,widen_halves,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir",
 ];
 /// One program in so many is held after every pass.

@@ -10,6 +10,7 @@ static void end_context() {
     for (const auto &[address, of] : allocations) leaked(text("%zu bytes of memory", of.bytes));
     for (const auto &[_, stream] : streams.alive) leaked(text("a stream with %zu works", stream->waiting.size()));
     for (size_t at = 0; at < modules.alive.size(); at++) leaked("a module");
+    for (const auto &[_, bytes] : pinned) leaked(text("%zu bytes of pinned memory", bytes));
     for (size_t at = 0; at < moments.alive.size(); at++) leaked("an event");
     while (!allocations.empty()) release("cuDevicePrimaryCtxRelease", allocations.begin()->first);
     streams.alive.clear();

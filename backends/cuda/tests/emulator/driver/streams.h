@@ -165,6 +165,43 @@ API int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
     return cuEventElapsedTime_v2(milliseconds, start, end);
 }
 
+API int cuEventSynchronize(void *handle) {
+    static const char *call = "cuEventSynchronize";
+    BEGIN(call);
+    need_context(call);
+    auto moment = moments.get(call, handle);
+    if (Code code = unsafe(call)) return code;
+    // One that was never recorded is waited for by nobody. All that waits is done, whichever stream it is on.
+    if (moment->is_recorded && !moment->is_reached)
+        for (auto &[_, stream] : streams.alive) drain(stream->waiting);
+    return SUCCESS;
+}
+
+// Memory of the host that is pinned: any is, here.
+static std::map<void *, size_t> pinned;
+
+API int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    static const char *call = "cuMemHostAlloc";
+    BEGIN(call);
+    need_context(call);
+    if (!address || !bytes || flags > 7) return refused(call, INVALID_VALUE, "no bytes, or flags");
+    if (Code code = unsafe(call)) return code;
+    *address = malloc(bytes);
+    if (!*address) return refused(call, OUT_OF_MEMORY, text("%zu bytes", bytes));
+    memset(*address, FRESH, bytes);
+    pinned[*address] = bytes;
+    return SUCCESS;
+}
+
+API int cuMemFreeHost(void *address) {
+    static const char *call = "cuMemFreeHost";
+    BEGIN(call);
+    need_context(call);
+    if (!pinned.erase(address)) misuse(call, "memory that cuMemHostAlloc did not give, or that is free already");
+    free(address);
+    return SUCCESS;
+}
+
 API int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     BEGIN("cuMemAlloc");
     need_context("cuMemAlloc");
