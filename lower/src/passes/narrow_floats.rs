@@ -16,7 +16,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, StmtKind, TExpr, UnOp};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 
-/// The record.
+/// The record of the pass, as it stands in the table of passes.
 pub static PASS: Pass = Pass {
     name: "narrow_floats",
     doc: "Computes in f32 what tensor programs of f32 compute in f64 between their tensors.",
