@@ -14,7 +14,7 @@ pub(crate) use generating::GenerateArgs;
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
-pub(crate) use verifying::{ProveArgs, VerifyArgs};
+pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::num::NonZero;
@@ -94,6 +94,7 @@ pub(crate) enum Command {
     /// List the devices of this machine
     Devices,
     Diff(DiffArgs),
+    Equiv(EquivArgs),
     Fuzz(FuzzArgs),
     Prove(ProveArgs),
     Ops(OpsArgs),

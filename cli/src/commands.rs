@@ -72,6 +72,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Cache(args) => cache::show(&args, terminal),
         Command::Devices => devices::devices(terminal),
         Command::Diff(args) => diff::diff(&args, terminal),
+        Command::Equiv(args) => diff::equiv(&args, terminal),
         Command::Fuzz(args) => fuzz::fuzz(&args, terminal),
         Command::Prove(args) => prove::prove(&args, terminal),
         Command::Ops(args) => ops::ops(&args, terminal),

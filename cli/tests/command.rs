@@ -6,6 +6,8 @@ mod compiler;
 mod deployed;
 #[path = "command/differences.rs"]
 mod differences;
+#[path = "command/equivalence.rs"]
+mod equivalence;
 #[path = "command/folder.rs"]
 mod folder;
 #[path = "command/kinds.rs"]

@@ -9,7 +9,7 @@ pub use reader::read;
 use crate::answers::Answers;
 use crate::answers::replaying::Replayer;
 use crate::answers::{Source, recording::Recorder};
-use crate::derive::{Counts, Stage, obligations};
+use crate::derive::{Counts, Stage, obligations_of};
 use crate::obligation::{Kind, Obligation, Outcome};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -65,11 +65,11 @@ impl Said {
 /// Derives the obligations of a compilation with a prover that notes its answers. What the notes do not answer
 /// again counts as not proved.
 pub fn certify(header: Header, stages: Vec<Stage>, recorder: &mut Recorder) -> Certificate {
-    let first = obligations(&stages, recorder);
+    let first = obligations_of(&header.route, &stages, recorder);
     recorder.was_trusted();
     let answers = recorder.answers();
     let mut replayer = Replayer::new(answers.clone());
-    let mut again = obligations(&stages, &mut replayer);
+    let mut again = obligations_of(&header.route, &stages, &mut replayer);
     for (noted, replayed) in first.into_iter().zip(&mut again) {
         if noted.refuses() {
             replayed.outcome = noted.outcome;

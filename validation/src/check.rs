@@ -2,7 +2,7 @@
 
 use crate::answers::replaying::Replayer;
 use crate::certificate::{Header, Said, read};
-use crate::derive::{Stage, hash, obligations};
+use crate::derive::{Stage, hash, obligations_of};
 use crate::obligation::{Kind, Obligation, Outcome};
 
 /// A certificate that was accepted.
@@ -41,7 +41,7 @@ pub fn verify(certificate: &str, program: Option<&str>) -> Result<Verified, Stri
     }
     let (claims, _) = read.answers.counts();
     let mut replayer = Replayer::new(read.answers);
-    let obligations = obligations(&read.stages, &mut replayer);
+    let obligations = obligations_of(&read.header.route, &read.stages, &mut replayer);
     if let Some(refuted) = obligations.iter().find(|each| each.refuses()) {
         let why = refuted.why();
         return Err(format!("{refuted} is refuted: {why}"));

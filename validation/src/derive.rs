@@ -73,6 +73,18 @@ pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation>
     found
 }
 
+/// The route of a certificate that two programs are equal: of two stages, of which only that the second one means the same is to be
+/// shown.
+pub const EQUIVALENCE: &str = "equivalence";
+
+/// What must be shown for a certificate of this route.
+pub fn obligations_of(route: &str, stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
+    match (route, stages) {
+        (EQUIVALENCE, [one, other]) => applications::obligations(one, other, source),
+        _ => obligations(stages, source),
+    }
+}
+
 /// Whether shapes are dims of the text, and not cells of a heap.
 fn has_dims(module: &Module) -> bool {
     let is_heap = |binding: &Binding| match &binding.expr {

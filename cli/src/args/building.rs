@@ -86,7 +86,7 @@ impl NumericsArgs {
 }
 
 /// Whether compiled kernels are checked.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct KernelCheckArgs {
     /// Do not compare compiled kernels of this processor with the interpreter
     #[arg(long)]

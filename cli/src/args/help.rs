@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
     ("Run and measure", &["run", "generate", "bench", "devices", "tune", "cache"]),
     ("Compile", &["build", "opt", "rewrite", "versions"]),
-    ("Test and prove", &["diff", "fuzz", "prove", "verify"]),
+    ("Test and prove", &["diff", "equiv", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
 ];
 
@@ -160,6 +160,19 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
             (
                 "Compare a model with a module file, and keep a difference",
                 "relax diff model.onnx --against model.rxm --save case.npz",
+            ),
+        ],
+    ),
+    (
+        "equiv",
+        [
+            (
+                "Prove that two programs are equal, or find inputs where they differ",
+                "relax equiv before.rx after.rx",
+            ),
+            (
+                "Keep the proof, and replay it",
+                "relax equiv before.rx after.rx --certificate equal.cert && relax verify equal.cert",
             ),
         ],
     ),

@@ -1,5 +1,6 @@
 //! The arguments of `relax prove` and `relax verify`.
 
+use super::ModelArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,6 +26,48 @@ pub(crate) struct VerifyArgs {
     /// The program that the certificate of a compilation must be about
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+}
+
+/// Prove that two programs are equal for all dims and inputs, or find inputs where they differ
+///
+/// Functions of one name must have the same values, bit for bit, and stop for the same inputs. Random cases look for a difference first, which is
+/// shown as `relax diff` shows it, with small dims; then a proof is tried. It takes constants `param(...)` of one name for the same. Exit code 0
+/// when all functions are proved equal, 1 for a difference, 5 when a function had no value in any case, 6 when some are neither proved nor
+/// refuted, which are listed with the reason.
+#[derive(Debug, Args)]
+pub(crate) struct EquivArgs {
+    /// A program or model (`.onnx`); `-` is the standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) left: PathBuf,
+    /// Another one, with functions of the same names
+    #[arg(value_name = "OTHER")]
+    pub(crate) right: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Only this function
+    #[arg(long)]
+    pub(crate) entry: Option<String>,
+    /// A safetensors or GGUF file with external constants and parameters, for the random cases
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
+    /// Random cases for each function
+    #[arg(long, default_value_t = 100)]
+    pub(crate) cases: u32,
+    /// Seed of dims and inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Do not count what rounding explains as a difference of a random case; proofs are of every bit all the same
+    #[arg(long)]
+    pub(crate) up_to_rounding: bool,
+    /// Where to write inputs, expected and found values of a difference; random constants go into a file beside it
+    #[arg(long, value_name = "FILE.npz")]
+    pub(crate) save: Option<PathBuf>,
+    /// Accept what this solver decided, without a proof to replay
+    #[arg(long, value_enum)]
+    pub(crate) trust: Option<Trusted>,
+    /// Where to write the certificate, which `relax verify` replays; nothing is written where the programs differ
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<PathBuf>,
 }
 
 /// Decide a statement on integers

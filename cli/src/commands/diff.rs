@@ -4,11 +4,14 @@
 //! value or stop with the same trap. What was compared, and what could not be, is counted.
 
 mod bindings;
+mod equivalence;
 mod pairs;
 mod report;
 mod reproduction;
 mod routes;
 mod subject;
+
+pub(super) use equivalence::equiv;
 
 use super::unknown::unknown;
 use crate::args::{Backend, DiffArgs};
@@ -181,6 +184,11 @@ impl Tally {
     }
 
     fn text(&self) -> String {
+        format!("{}: {}\n", self.verdict(), self.counts())
+    }
+
+    /// What became of the cases.
+    fn counts(&self) -> String {
         let as_reals = match self.as_reals {
             0 => String::new(),
             count => format!(
@@ -193,10 +201,9 @@ impl Tally {
                 format!("{count} ill-conditioned (rounding errors of the inputs change as much), ")
             }
         };
-        let verdict = self.verdict();
         format!(
-            "{verdict}: {} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, \
-             {} unsupported, {} rejected (no inputs for the signature)\n",
+            "{} compared{as_reals}, {ill_conditioned}{} trapped alike, {} gave up at a limit, {} unsupported, \
+             {} rejected (no inputs for the signature)",
             self.compared, self.trapped, self.exhausted, self.unsupported, self.rejected
         )
     }

@@ -38,6 +38,7 @@ const RUNS: &[&[&str]] = &[
     &["versions", "p.rx"],
     &["diff", "p.rx", "--cases", "2"],
     &["diff", "p.rx", "--against", "other.rx", "--cases", "2"],
+    &["equiv", "p.rx", "p.rx", "--cases", "2"],
     &["fuzz", "--programs", "2", "--oracle", "print"],
     &["fuzz", "--show"],
     &["fuzz", "--replay", "p.rx", "--oracle", "print"],
