@@ -9,7 +9,7 @@ mod shared_elements;
 
 use super::access_summary::AccessSummary;
 use super::write_coverage::launches::{ScalarValues, When, stores_all};
-use super::write_coverage::{Slice, covered_where, initializes, written_slices};
+use super::write_coverage::{Part, Slice, covered_where, initializes, is_fixed, written_slices};
 use crate::dims::as_expr;
 use crate::launches::{is_thread_loop, reads, thread_axis};
 use crate::products::flat;
@@ -84,6 +84,8 @@ pub(super) struct DefiniteWrites {
     pub(super) slices: Vec<(BufferId, Slice)>,
     /// Buffers whose allocation is separated from here by loops with fixed bounds only.
     pub(super) straight: BTreeSet<BufferId>,
+    /// The loops around it that begin at 0, and where they stop.
+    pub(super) loops: Vec<(ScalarId, TExpr)>,
     /// How many loops enclose it.
     pub(super) depth: usize,
     /// AccessSummary of shared memory that threads wrote before they met.
@@ -128,7 +130,7 @@ impl InitAnalysis<'_> {
     /// Notes what a statement stored in whole loops.
     fn slices(&mut self, stmt: &Stmt, buffer: BufferId) {
         for slice in written_slices(self.program, stmt, buffer) {
-            if slice.iter().all(Option::is_none) {
+            if slice.iter().all(|part| *part == Part::All) {
                 self.known.whole.insert(buffer);
             } else {
                 self.known.slices.push((buffer, slice));
@@ -158,10 +160,14 @@ impl InitAnalysis<'_> {
         match &stmt.kind {
             StmtKind::For { loops, kind, body } => {
                 let outer = (self.known.straight.clone(), self.known.depth);
+                let around = self.known.loops.len();
                 self.known.depth += loops.len();
                 for item in loops {
                     self.read(&item.start);
                     self.read(&item.stop);
+                    if item.start == TExpr::Int(0) {
+                        self.known.loops.push((item.var, item.stop.clone()));
+                    }
                     if !is_fixed(&item.start) || !is_fixed(&item.stop) {
                         self.known.straight.clear();
                     }
@@ -182,6 +188,7 @@ impl InitAnalysis<'_> {
                     self.ran(loops.iter().map(|item| item.var).zip(counts), body);
                 }
                 (self.known.straight, self.known.depth) = outer;
+                self.known.loops.truncate(around);
             }
             StmtKind::Block { axes, init, body, .. } => self.block(axes, init, body),
             StmtKind::Store { buffer, indices, update, value } => {
@@ -278,7 +285,10 @@ impl InitAnalysis<'_> {
         let found = !known.allocated.contains(&buffer)
             || known.whole.contains(&buffer)
             || known.elements.iter().any(|(other, at)| *other == buffer && at == indices)
-            || known.slices.iter().any(|(other, slice)| *other == buffer && holds(slice, indices))
+            || known
+                .slices
+                .iter()
+                .any(|(other, slice)| *other == buffer && known.holds(slice, indices))
             || self.is_met(buffer, indices);
         if !found {
             self.unproved.insert(buffer);
@@ -286,9 +296,17 @@ impl InitAnalysis<'_> {
     }
 }
 
-/// Whether an element is one of these.
-fn holds(slice: &Slice, indices: &[TExpr]) -> bool {
-    slice.iter().zip(indices).all(|(one, index)| one.as_ref().is_none_or(|one| one == index))
+impl DefiniteWrites {
+    /// Whether an element is one of these.
+    fn holds(&self, slice: &Slice, indices: &[TExpr]) -> bool {
+        slice.iter().zip(indices).all(|(part, index)| match part {
+            Part::All => true,
+            Part::At(one) => one == index,
+            Part::Below(bound) => {
+                self.loops.iter().any(|(var, stop)| *index == TExpr::Scalar(*var) && stop == bound)
+            }
+        })
+    }
 }
 
 /// Whether a nest stores to every element of a buffer: its loops are those over the extents, and each
@@ -326,13 +344,6 @@ fn count(item: &Loop) -> Option<i64> {
         (TExpr::Int(start), TExpr::Int(stop)) => stop.checked_sub(*start).filter(|_| *start == 0),
         _ => None,
     }
-}
-
-/// Whether a bound is the same in every iteration of all loops.
-fn is_fixed(bound: &TExpr) -> bool {
-    let mut fixed = true;
-    visit(bound, &mut |part| fixed &= !matches!(part, TExpr::Scalar(_) | TExpr::Load { .. }));
-    fixed
 }
 
 pub(super) fn mentions(expr: &TExpr, scalar: &TExpr) -> bool {

@@ -31,14 +31,25 @@ pub fn covered_where(
         let stmt = std::slice::from_ref(stmt);
         let nest = Nest::of_body(program, stmt, buffer).and_then(|nest| nest.writes_all_where());
         let each = WholeLoopStores::of(program, stmt, buffer).into_iter();
-        let each = each.filter(|found| found.slice.iter().all(Option::is_none));
+        let each = each.filter(|found| found.slice.iter().all(|part| *part == Part::All));
         nest.into_iter().chain(each.map(|found| found.positive)).min_by_key(BTreeSet::len)
     });
     ways.min_by_key(BTreeSet::len)
 }
 
-/// Elements of a buffer: at each axis those with an index, or all.
-pub type Slice = Vec<Option<TExpr>>;
+/// Elements of a buffer, by axis.
+pub type Slice = Vec<Part>;
+
+/// Which indices of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// All of them.
+    All,
+    /// One.
+    At(TExpr),
+    /// Those from 0 to a bound of dims.
+    Below(TExpr),
+}
 
 /// Elements that a statement writes whatever the dims are. Indices are of variables that are bound around it.
 #[must_use]
@@ -130,20 +141,25 @@ impl<'s> WholeLoopStores<'s> {
         Some(WrittenElements { slice, positive })
     }
 
-    /// What an index comes to: all of an axis, or one element of it.
-    fn axis(&self, index: &TExpr, dim: &Dim) -> Option<Option<TExpr>> {
+    /// What an index comes to.
+    fn axis(&self, index: &TExpr, dim: &Dim) -> Option<Part> {
         if *index == TExpr::Int(0) && *dim == Dim::Int(1) {
-            return Some(None);
+            return Some(Part::All);
         }
         if let TExpr::Scalar(var) = index
             && let Some(item) = self.loops.iter().find(|item| item.var == *var)
         {
-            let is_whole = item.start == TExpr::Int(0) && item.stop == as_expr(dim);
-            return is_whole.then_some(None);
+            if item.start != TExpr::Int(0) {
+                return None;
+            }
+            if item.stop == as_expr(dim) {
+                return Some(Part::All);
+            }
+            return is_fixed(&item.stop).then(|| Part::Below(item.stop.clone()));
         }
         if let Some(blocks) = Blocks::of(&self.loops, index, dim) {
             let is_guarded = self.guards.iter().any(|guard| **guard == blocks.guard);
-            return (blocks.is_even || is_guarded).then_some(None);
+            return (blocks.is_even || is_guarded).then_some(Part::All);
         }
         let mut is_fixed = true;
         visit(index, &mut |part| {
@@ -155,8 +171,16 @@ impl<'s> WholeLoopStores<'s> {
                 _ => true,
             };
         });
-        is_fixed.then(|| Some(index.clone()))
+        is_fixed.then(|| Part::At(index.clone()))
     }
+}
+
+/// Whether a bound is the same in every iteration of all loops.
+#[must_use]
+pub fn is_fixed(bound: &TExpr) -> bool {
+    let mut fixed = true;
+    visit(bound, &mut |part| fixed &= !matches!(part, TExpr::Scalar(_) | TExpr::Load { .. }));
+    fixed
 }
 
 /// An axis that two loops go through, one over blocks of some places and one over those: `block * 64 + i`, where `block` runs
