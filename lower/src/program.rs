@@ -28,7 +28,7 @@ use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::tensor::Param;
-use relax_syntax::ir::{Definition, Function, Module, OUTPUT_NAME, TensorProgram};
+use relax_syntax::ir::{DONATED, Definition, Function, Module, OUTPUT_NAME, TensorProgram};
 use relax_syntax::span::{Source, Span};
 use relax_tir::analysis::access_summary::AccessSummary;
 use relax_tir::work::{Work as Found, work};
@@ -259,12 +259,13 @@ pub fn watch_kernels(
     }
 }
 
-/// The functions of a module as external ones: what they take and give, what they declare of dims, and the names of outputs.
+/// The functions of a module as external ones: what they take and give, what they declare of dims, the names
+/// of outputs, and which parameters are donated.
 fn signatures(module: &Module) -> Module {
     let external = |function: &Function| {
         let mut function = function.clone();
         function.lambda.body = None;
-        function.lambda.attrs.retain(|(key, _)| key.starts_with(OUTPUT_NAME));
+        function.lambda.attrs.retain(|(key, _)| key.starts_with(OUTPUT_NAME) || key == DONATED);
         function.dims.retain(|dim| dim.in_signature);
         Definition::Graph(function)
     };

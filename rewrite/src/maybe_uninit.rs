@@ -8,7 +8,7 @@
 
 use crate::in_place::mentions;
 use crate::references::references;
-use crate::tir_call::TirCall;
+use crate::tir_call::{TirCall, has_no_fresh_output};
 use relax_semantics::ops::{Family, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -116,6 +116,12 @@ impl MaybeUninit<'_> {
                         None => self.writes_all(&binding.expr),
                     };
                     !writes
+                }
+                // An argument that is written to keeps the elements that it had.
+                Expr::Call { callee: Callee::Operator(name), .. }
+                    if name == "call_tir_inplace" && has_no_fresh_output(&binding.expr) =>
+                {
+                    uses(&binding.expr, vars)
                 }
                 Expr::Call { callee: Callee::Operator(name), .. } => {
                     is_source(name) || uses(&binding.expr, vars)

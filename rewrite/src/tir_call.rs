@@ -58,3 +58,14 @@ pub fn spelled_dims(atom: &Atom) -> Option<Vec<Dim>> {
     });
     each.collect()
 }
+
+/// Whether every output of a `call_tir_inplace` stands in the place of an argument.
+pub(crate) fn has_no_fresh_output(expr: &Expr) -> bool {
+    let Expr::Call { args, attrs, .. } = expr else { return false };
+    let named = attrs
+        .iter()
+        .find(|(key, _)| key == "inplace" || key == "inplace_indices")
+        .map(|(_, atom)| atom);
+    let places = args.get(2).or(named).and_then(spelled_dims);
+    places.is_some_and(|places| places.iter().all(|place| place.as_int().is_some_and(|at| at >= 0)))
+}

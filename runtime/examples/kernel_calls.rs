@@ -96,6 +96,7 @@ fn image(repeated: &[I]) -> Image {
         name: "main".to_owned(),
         symbol: Some("main".to_owned()),
         params: 1,
+        donated: Vec::new(),
         registers: 5,
         spans: vec![Span::default(); code.len()],
         code,

@@ -56,11 +56,13 @@ const char *rx_function_type(const rx_module *module, const char *function, size
 int32_t rx_function_dtype(const rx_module *module, const char *function, size_t index);
 int64_t rx_function_rank(const rx_module *module, const char *function, size_t index);
 const char *rx_function_dim(const rx_module *module, const char *function, size_t index, size_t axis);
+/* Whether a parameter is donated: the function may overwrite the memory of its argument. -1 where there is no such parameter. */
+int32_t rx_function_donated(const rx_module *module, const char *function, size_t index);
 
 /* What kernels may do with sums of floats: "exact", the interpreter's bits, or "reassociated". NULL for no module. */
 const char *rx_module_numerics(const rx_module *module);
 
-/* Calls a function that the module offers. */
+/* Calls a function that the module offers. Arguments stay as they are: tensors of donated parameters are copied. */
 rx_value *rx_module_call(const rx_module *module, const char *function,
                          const rx_value *const *arguments, size_t count);
 
@@ -73,6 +75,11 @@ typedef struct rx_buffer {
 } rx_buffer;
 rx_value *rx_module_call_into(const rx_module *module, const char *function, const rx_value *const *arguments,
                               size_t count, const rx_buffer *outputs, size_t outputs_count);
+
+/* The same, and takes the values of donated parameters, also where it fails: it frees them and sets their pointers to NULL. Their tensors
+ * are overwritten, and the result may be in their memory. A tensor is copied where it has another name, such as a field of a tuple
+ * that was not freed yet, and where its memory is lent. Other values stay. */
+rx_value *rx_module_call_donating(const rx_module *module, const char *function, rx_value **arguments, size_t count);
 
 /* Host functions: what the program calls by name and the module does not have. */
 typedef struct rx_call rx_call;

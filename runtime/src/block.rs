@@ -98,7 +98,7 @@ impl Drop for Raw {
 /// A block of memory; when the last name of it goes, it returns to its pool.
 ///
 /// Who may touch the bytes: while a call runs, its machine, which writes only to storages that it made
-/// itself and to blocks nobody else has seen; everyone else reads, and only what no machine writes
+/// itself, to blocks nobody else has seen, and to blocks whose only name the caller gave up; everyone else reads, and only what no machine writes
 /// to any more. [`crate::tensor::Tensor`] is such a name.
 pub(crate) struct Block {
     raw: Option<Raw>,
@@ -123,10 +123,21 @@ impl Block {
         self.bytes
     }
 
+    /// Whether nobody relies on its bytes as they are but those who have a name of the block.
+    pub(crate) fn is_writable(&self) -> bool {
+        let of = self.raw.as_ref().map(|raw| &raw.of);
+        matches!(of, Some(Origin::Nowhere | Origin::Heap(_) | Origin::Pages(_)))
+    }
+
+    /// A block outside of every pool with zeros; `None` when the system has no memory.
+    pub(crate) fn zeros(bytes: usize) -> Option<Block> {
+        let raw = Raw::allocate(rounded(bytes)?)?;
+        Some(Block { raw: Some(raw), bytes, pool: None })
+    }
+
     /// A block outside of every pool that holds a copy; `None` when the system has no memory.
     pub(crate) fn copied(bytes: &[u8]) -> Option<Block> {
-        let raw = Raw::allocate(rounded(bytes.len())?)?;
-        let block = Block { raw: Some(raw), bytes: bytes.len(), pool: None };
+        let block = Self::zeros(bytes.len())?;
         // SAFETY: the block is new, so they do not overlap, and has at least as many bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), block.data().as_ptr(), bytes.len());

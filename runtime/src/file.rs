@@ -28,7 +28,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = [0x89, b'R', b'X', b'M', b'\r', b'\n', 0x1a, b'\n'];
 
 /// The version of the format that this crate writes and reads.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// What a module file holds.
 #[derive(Clone, Debug, Default, PartialEq)]

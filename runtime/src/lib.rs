@@ -26,6 +26,7 @@
 //!     name: "main".to_owned(),
 //!     symbol: Some("main".to_owned()),
 //!     params: 1,
+//!     donated: Vec::new(),
 //!     registers: 1,
 //!     code: vec![Instruction::Return(Operand::Register(0))],
 //!     spans: vec![Span::default()],

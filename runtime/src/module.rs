@@ -283,11 +283,20 @@ impl Callable<'_> {
         self.definition().params as usize
     }
 
-    /// Calls it.
+    /// Calls it. The caller keeps the arguments, so donated ones are copied.
     ///
     /// # Errors
     /// What stops the program.
     pub fn call(&self, args: &[Value]) -> Result<Value, Stop> {
+        self.call_donating(args.to_vec())
+    }
+
+    /// Calls it with arguments that the caller gives up. The memory of donated tensors is overwritten, and may be that of
+    /// results. A tensor is copied instead where it has another name, or lies in a file or in lent memory.
+    ///
+    /// # Errors
+    /// What stops the program; the arguments are gone.
+    pub fn call_donating(&self, args: Vec<Value>) -> Result<Value, Stop> {
         let module = self.module;
         let run = Run::new(&module.loaded, &module.pool, module.limits);
         let result = run.call(self.index, args);

@@ -30,6 +30,8 @@ pub struct Function {
     pub symbol: Option<String>,
     /// How many arguments it takes; they are in the first registers.
     pub params: u32,
+    /// Parameters whose tensors a caller gives up: the function may overwrite their memory.
+    pub donated: Vec<u32>,
     /// How many registers a call of it has.
     pub registers: u32,
     /// What it does.

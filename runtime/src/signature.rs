@@ -15,6 +15,8 @@ pub struct Parameter {
     pub dtype: Option<DType>,
     /// Its dims as the annotation has them, such as `n` and `4`; `None` where the rank is not known.
     pub dims: Option<Vec<String>>,
+    /// Whether the caller gives its tensor up: the function may overwrite the memory.
+    pub is_donated: bool,
 }
 
 /// The parameters of a function.
@@ -25,8 +27,13 @@ pub(crate) fn parameters(program: &Program, function: &Function) -> Vec<Paramete
 fn parameter(program: &Program, function: &Function, at: u32) -> Parameter {
     let is_it = |value: &Operand| matches!(value, Operand::Register(register) if *register == at);
     let text = |text: Text| program.texts.get(text.0 as usize).map_or("", String::as_str);
-    let mut found =
-        Parameter { name: String::new(), annotation: "Object".to_owned(), dtype: None, dims: None };
+    let mut found = Parameter {
+        name: String::new(),
+        annotation: "Object".to_owned(),
+        dtype: None,
+        dims: None,
+        is_donated: function.donated.contains(&at),
+    };
     for instruction in &function.code {
         match instruction {
             Instruction::CheckKind { value, kind, size, dtype, label } if is_it(value) => {

@@ -105,6 +105,46 @@ impl Tensor {
         })
     }
 
+    /// A tensor of zeros. Large ones take no memory until something is written to them.
+    ///
+    /// # Errors
+    /// When the dims are none, or there is no memory.
+    pub fn zeros(dtype: DType, shape: &[i64]) -> Result<Self, String> {
+        let bytes = dense_bytes(dtype, shape)
+            .ok_or_else(|| format!("{shape:?} is no shape of a tensor"))?;
+        let block = Block::zeros(bytes).ok_or_else(|| format!("no memory for {bytes} bytes"))?;
+        let (shape, block) = (shape.into(), Arc::new(block));
+        Ok(Self { dtype, shape, block, offset: 0, written: Written::All })
+    }
+
+    /// The same elements, and zeros behind them along an axis that has `extent` then.
+    ///
+    /// # Errors
+    /// When there is no such axis, it has more already, or there is no memory.
+    pub fn extended(&self, axis: usize, extent: i64) -> Result<Self, String> {
+        let own = self.shape.get(axis).copied().filter(|&own| own <= extent);
+        let Some(own) = own else {
+            return Err(format!("axis {axis} of {:?} does not grow to {extent}", self.shape));
+        };
+        let mut shape = self.shape.to_vec();
+        shape[axis] = extent;
+        let longer = Self::zeros(self.dtype, &shape)?;
+        let row = dense_bytes(self.dtype, &self.shape[axis + 1..]).unwrap_or(0);
+        let sizes = [own, extent].map(|extent| usize::try_from(extent).unwrap_or(0) * row);
+        let [from, to] = sizes;
+        let bytes = self.bytes();
+        for (at, rows) in bytes.chunks_exact(from.max(1)).enumerate() {
+            // SAFETY: the block is new and nobody else has a name of it; it has as many parts of `to` bytes as this tensor
+            // has of `from`, which are no more.
+            #[allow(unsafe_code)]
+            unsafe {
+                let start = longer.block.data().as_ptr().add(at * to);
+                std::ptr::copy_nonoverlapping(rows.as_ptr(), start, rows.len());
+            }
+        }
+        Ok(longer)
+    }
+
     /// A tensor of f32.
     ///
     /// # Errors

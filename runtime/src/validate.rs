@@ -72,6 +72,9 @@ impl Program {
         if function.params > function.registers {
             return Err("more parameters than registers".to_owned());
         }
+        if function.donated.iter().any(|&at| at >= function.params) {
+            return Err("a donated parameter is not there".to_owned());
+        }
         if function.spans.len() != function.code.len() {
             return Err("places and instructions differ in number".to_owned());
         }

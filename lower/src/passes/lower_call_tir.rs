@@ -5,22 +5,24 @@
 //! arguments or outputs are not spelled out go through the reference library, which is reported.
 
 pub(super) mod call;
+mod donated;
 pub(crate) mod written;
 
 use super::lower_operators::call_by_name;
 use crate::fresh::{Fresh, built_in};
 use crate::memory::aliases::{Aliases, Returns};
-use call::TirCall;
+use call::{TirCall, element_type};
+use donated::Donated;
 use relax_rewrite::constraint_check::{Left, constraint_check, left_claims};
 use relax_rewrite::dps_arguments;
 use relax_rewrite::fallback::{Fallback, Reason};
 use relax_rewrite::names::Defined;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
-use relax_semantics::check::{Checked, Phase};
+use relax_semantics::check::{Checked, Phase, codes};
 use relax_semantics::ops::{Operator, lookup};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::diagnostic::{Diagnostic, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{
@@ -42,24 +44,33 @@ pub static PASS: Pass = Pass {
     run,
 };
 
-// A pass has this signature whether it can refuse a program or not.
-#[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
     let defined = Defined::of(module);
     let (mut done, mut found, mut fallbacks) = (0, 0, Vec::new());
     let programs = Programs::of(module);
     let returns = Returns::of(module);
+    let donated = Donated::of(module);
+    let mut copied = 0;
     for definition in &mut result.definitions {
         let Definition::Graph(function) = definition else { continue };
         let mutated = mutated(module, function, &returns);
         let Some(mut body) = function.lambda.body.take() else { continue };
-        let known =
-            Known { defined: &defined, checked: context.checked, programs: &programs, mutated };
+        let known = Known {
+            defined: &defined,
+            checked: context.checked,
+            programs: &programs,
+            donated: &donated,
+            mutated,
+        };
         let mut lowering = Lowering::of(function, &body, known);
         lowering.body(&mut body);
         done += lowering.done;
         found += lowering.found;
+        copied += lowering.copied;
+        if let Some(refused) = lowering.refused {
+            return Err(refused);
+        }
         let left = lowering.stays.into_iter().map(|(var, operator, reason)| Fallback {
             function: function.name.clone(),
             span: lowering.fresh.vars[var.0 as usize].span,
@@ -71,6 +82,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         function.lambda.body = Some(body);
     }
     context.count_of("lowered", done, found, "calls of tensor programs and libraries");
+    context.count("copied", copied, "arguments that a call overwrites and that have another use");
     context.fall_back(fallbacks);
     Ok(result)
 }
@@ -111,12 +123,14 @@ struct Known<'a> {
     defined: &'a Defined,
     checked: &'a Checked,
     programs: &'a Programs<'a>,
+    donated: &'a Donated,
     mutated: BTreeSet<VarId>,
 }
 
 struct Lowering<'a> {
     annotations: &'a [Annotation],
     programs: &'a Programs<'a>,
+    donated: &'a Donated,
     /// What bindings leave to run time.
     left: BTreeMap<VarId, Vec<Left>>,
     /// Variables that a later call in place may write to.
@@ -128,25 +142,32 @@ struct Lowering<'a> {
     fresh: Fresh,
     done: usize,
     found: usize,
+    /// Arguments that are copied.
+    copied: usize,
+    /// A call whose argument can be neither given up nor copied.
+    refused: Option<Diagnostic>,
     /// Calls of tensor programs that the interpreter computes when the program runs.
     stays: Vec<(VarId, &'static str, Reason)>,
 }
 
 impl<'a> Lowering<'a> {
     fn of(function: &Function, body: &Body, known: Known<'a>) -> Self {
-        let Known { defined, checked, programs, mutated } = known;
+        let Known { defined, checked, programs, donated, mutated } = known;
         let mut uses = BTreeMap::new();
         count_uses(body, &mut uses);
         Self {
             annotations: &checked.annotations[&function.name],
             programs,
+            donated,
             left: left_claims(checked, &function.name),
             mutated,
             uses,
-            owned: BTreeSet::new(),
+            owned: donated.owned(function),
             fresh: Fresh::of(defined, function),
             done: 0,
             found: 0,
+            copied: 0,
+            refused: None,
             stays: Vec::new(),
         }
     }
@@ -166,6 +187,12 @@ impl<'a> Lowering<'a> {
             Expr::If { then, otherwise, .. } => {
                 self.body(then);
                 self.body(otherwise);
+            }
+            Expr::Call { callee: Callee::Global(name), args, .. } => {
+                if let Some(donated) = self.donated.of_call(name) {
+                    let span = self.fresh.vars[binding.var.0 as usize].span;
+                    self.give_up((name, donated), args, span, out);
+                }
             }
             Expr::Call { callee: Callee::Operator(name), args, .. } => match name.as_str() {
                 "call_tir" | "call_tir_inplace" => {
@@ -290,12 +317,41 @@ impl<'a> Lowering<'a> {
         in_order.collect()
     }
 
+    /// Of what is given up nothing else may be left: it is copied where the function uses it again, or does not own it.
+    fn give_up(
+        &mut self,
+        (name, donated): (&Name, &'a [bool]),
+        args: &mut [Atom],
+        span: Span,
+        out: &mut Vec<Binding>,
+    ) {
+        for (arg, _) in args.iter_mut().zip(donated).filter(|(_, is_donated)| **is_donated) {
+            if self.is_last_use(arg) {
+                continue;
+            }
+            match element_type(arg, self.annotations) {
+                Some(dtype) => *arg = self.copy(arg, dtype, span, out),
+                None => {
+                    let message = format!(
+                        "`{name}` overwrites an argument that is not its own, and whose dtype is not known"
+                    );
+                    let refused = Diagnostic::error(codes::DONATED, span, message);
+                    let refused = refused.at(Part::Value);
+                    let help =
+                        "write `match_cast` before the call, so that the argument can be copied";
+                    self.refused.get_or_insert(refused.with_help(help));
+                }
+            }
+        }
+    }
+
     fn is_last_use(&self, arg: &Atom) -> bool {
         matches!(arg, Atom::Var(var) if self.owned.contains(var) && self.uses.get(var) == Some(&1))
     }
 
     /// A cast to the dtype that it has moves elements that nothing has written, as a program would not.
     fn copy(&mut self, arg: &Atom, dtype: DType, span: Span, out: &mut Vec<Binding>) -> Atom {
+        self.copied += 1;
         let copy = self.fresh.var("copy", None, span);
         let str = |text| Atom::Str(Name::new(text));
         let args = vec![str("astype"), arg.clone(), str(dtype.name())];
@@ -345,8 +401,15 @@ fn count_uses(body: &Body, uses: &mut BTreeMap<VarId, usize>) {
             }
             Expr::If { condition, then, otherwise } => {
                 count(condition, uses);
-                count_uses(then, uses);
-                count_uses(otherwise, uses);
+                // A run takes one of the branches.
+                let (mut of_then, mut of_otherwise) = (BTreeMap::new(), BTreeMap::new());
+                count_uses(then, &mut of_then);
+                count_uses(otherwise, &mut of_otherwise);
+                for (var, count) in of_otherwise {
+                    let most = of_then.entry(var).or_default();
+                    *most = count.max(*most);
+                }
+                of_then.into_iter().for_each(|(var, count)| *uses.entry(var).or_default() += count);
             }
             Expr::Closure(lambda) => {
                 lambda.body.iter().for_each(|body| count_uses(body, uses));

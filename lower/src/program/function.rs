@@ -65,6 +65,7 @@ pub(super) fn lower_function(
         code.registers.insert(param, register);
     }
     let params = code.count;
+    let donated = function.donated().map(|param| code.registers[&param].0).collect();
     match &function.lambda.body {
         Some(body) => {
             uses_of_body(body, &mut code.named);
@@ -84,6 +85,7 @@ pub(super) fn lower_function(
         name: function.name.to_string(),
         symbol,
         params,
+        donated,
         registers: code.count,
         code: code.code,
         spans: code.spans,

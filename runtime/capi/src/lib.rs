@@ -12,9 +12,10 @@ mod values;
 pub use errors::{rx_error, rx_error_line, rx_error_note, rx_error_trap};
 pub use hosts::{rx_call_argument, rx_call_count, rx_call_keyword, rx_fail, rx_module_register};
 pub use modules::{
-    rx_function_dim, rx_function_dtype, rx_function_name, rx_function_parameter,
-    rx_function_parameters, rx_function_rank, rx_function_type, rx_module_call_into,
-    rx_module_load_with, rx_module_missing, rx_module_open, rx_version,
+    rx_function_dim, rx_function_donated, rx_function_dtype, rx_function_name,
+    rx_function_parameter, rx_function_parameters, rx_function_rank, rx_function_type,
+    rx_module_call_donating, rx_module_call_into, rx_module_load_with, rx_module_missing,
+    rx_module_open, rx_version,
 };
 pub use values::{
     rx_float_new, rx_int_new, rx_shape_new, rx_tensor_data, rx_tensor_dtype, rx_tensor_lend,
@@ -24,7 +25,7 @@ pub use values::{
 
 use errors::{c_text, fail, fail_with};
 use relax_runtime::program::Numerics;
-use relax_runtime::{Callable, DType, Module, Parameter, Value};
+use relax_runtime::{Callable, DType, Module, Parameter, Stop, Value};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
@@ -47,6 +48,7 @@ struct Described {
     annotation: CString,
     dtype: Option<DType>,
     dims: Option<Vec<CString>>,
+    is_donated: bool,
 }
 
 impl RxModule {
@@ -60,6 +62,7 @@ impl RxModule {
             annotation: c_text(&parameter.annotation),
             dtype: parameter.dtype,
             dims: parameter.dims.map(|dims| dims.iter().map(|dim| c_text(dim)).collect()),
+            is_donated: parameter.is_donated,
         };
         let of =
             |function: Callable<'_>| function.parameters().into_iter().map(described).collect();
@@ -152,20 +155,47 @@ pub unsafe extern "C" fn rx_module_call(
     arguments: *const *const RxValue,
     count: usize,
 ) -> *mut RxValue {
+    // SAFETY: the caller promises it.
+    let called = unsafe { callable(module, function) };
+    let Some((module, function)) = called else { return null_mut() };
+    // SAFETY: the caller promises it.
+    match unsafe { values(arguments, count) } {
+        Some(arguments) => result(module, function.call(&arguments)),
+        None => fail("an argument is null"),
+    }
+}
+
+/// The function of this name; `None` after a note why there is none.
+///
+/// # Safety
+/// `module` is null or a module, `function` null or a text that ends with a 0.
+unsafe fn callable<'m>(
+    module: *const RxModule,
+    function: *const c_char,
+) -> Option<(&'m Module, Callable<'m>)> {
+    let said = |why: &str| {
+        fail::<RxValue>(why);
+        None
+    };
     if function.is_null() {
-        return fail("the name of the function is null");
+        return said("the name of the function is null");
     }
     // SAFETY: the caller promises it, and it is not null.
     let name = unsafe { CStr::from_ptr(function) }.to_string_lossy();
     // SAFETY: the caller promises it.
-    let (module, arguments) = unsafe { (module.as_ref(), values(arguments, count)) };
-    let Some(RxModule { module, .. }) = module else { return fail("the module is null") };
-    let Some(arguments) = arguments else { return fail("an argument is null") };
+    let Some(RxModule { module, .. }) = (unsafe { module.as_ref() }) else {
+        return said("the module is null");
+    };
     let Some(function) = module.function(&name) else {
         let known: Vec<&str> = module.functions().collect();
-        return fail(&format!("the module offers no `{name}`, but {}", known.join(", ")));
+        return said(&format!("the module offers no `{name}`, but {}", known.join(", ")));
     };
-    match function.call(&arguments) {
+    Some((module, function))
+}
+
+/// What a call gave, or null after a note why it stopped.
+fn result(module: &Module, result: Result<Value, Stop>) -> *mut RxValue {
+    match result {
         Ok(value) => given(value),
         Err(stop) => {
             fail_with(&stop, module.source());

@@ -1,12 +1,12 @@
 //! Modules: how they are loaded, and what is in them.
 
 use crate::errors::fail;
-use crate::{Described, RxModule, RxValue, array, rx_module_call};
+use crate::{Described, RxModule, RxValue, array, callable, result, rx_module_call, values};
 use relax_runtime::file::{LoadError, VERSION};
 use relax_runtime::{Limits, Module, Tensor, Value};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::PathBuf;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 /// `rx_options`; 0 stands for what is usual.
@@ -218,6 +218,18 @@ pub unsafe extern "C" fn rx_function_dim(
 }
 
 /// # Safety
+/// As of [`parameters`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_function_donated(
+    module: *const RxModule,
+    name: *const c_char,
+    index: usize,
+) -> i32 {
+    // SAFETY: the caller promises it.
+    unsafe { parameter(module, name, index) }.map_or(-1, |found| i32::from(found.is_donated))
+}
+
+/// # Safety
 /// `module` is null, or a module that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rx_module_missing(module: *const RxModule, index: usize) -> *const c_char {
@@ -265,6 +277,37 @@ pub unsafe extern "C" fn rx_module_call_into(
         return fail(&why);
     }
     value
+}
+
+/// # Safety
+/// As of [`rx_module_call`], and nobody else uses the array, nor values for donated parameters.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rx_module_call_donating(
+    module: *const RxModule,
+    function: *const c_char,
+    arguments: *mut *mut RxValue,
+    count: usize,
+) -> *mut RxValue {
+    // SAFETY: the caller promises it.
+    let called = unsafe { callable(module, function) };
+    let Some((module, function)) = called else { return null_mut() };
+    // SAFETY: the caller promises it.
+    let Some(mut values) = (unsafe { values(arguments.cast(), count) }) else {
+        return fail("an argument is null");
+    };
+    let parameters = function.parameters();
+    for (at, value) in values.iter_mut().enumerate() {
+        if parameters.get(at).is_some_and(|parameter| parameter.is_donated) {
+            // SAFETY: there are as many, none is null, and the caller gives this one up.
+            let owned = unsafe {
+                let slot = arguments.add(at);
+                Box::from_raw(std::mem::replace(&mut *slot, null_mut()))
+            };
+            // The copy of the name goes.
+            *value = owned.0;
+        }
+    }
+    result(module, function.call_donating(values))
 }
 
 fn tensor_of(value: &Value) -> Option<&Tensor> {

@@ -40,7 +40,7 @@ fn run(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// `main` doubles a vector, `host` calls a host function.
+/// `main` doubles a vector, `host` calls a host function, `keep` gives a tensor that it is given up.
 fn image(object: Vec<u8>) -> Image {
     let r = Operand::Register;
     let label = Label { check: Text(0), about: Text(1), expected: Text(2) };
@@ -77,6 +77,7 @@ fn image(object: Vec<u8>) -> Image {
         name: "main".to_owned(),
         symbol: Some("main".to_owned()),
         params: 1,
+        donated: Vec::new(),
         registers: 5,
         spans: vec![Span::default(); code.len()],
         code,
@@ -86,6 +87,7 @@ fn image(object: Vec<u8>) -> Image {
         name: "host".to_owned(),
         symbol: Some("host".to_owned()),
         params: 1,
+        donated: Vec::new(),
         registers: 2,
         spans: vec![Span { start: 12, end: 20 }; 2],
         code: vec![
@@ -99,11 +101,21 @@ fn image(object: Vec<u8>) -> Image {
         ],
         span: Span::default(),
     };
+    let keep = Function {
+        name: "keep".to_owned(),
+        symbol: Some("keep".to_owned()),
+        params: 1,
+        donated: vec![0],
+        registers: 1,
+        spans: vec![Span::default()],
+        code: vec![I::Return(r(0))],
+        span: Span::default(),
+    };
     let integer = |value| Constant::Scalar(DType::I64, Number::Int(value));
     let texts = ["boundary", "parameter `x`", "Tensor((n,), \"f32\")", "mine.scale", "by", "n"];
     let texts = texts.map(str::to_owned).into();
     let program = Program {
-        functions: vec![main, host],
+        functions: vec![main, host, keep],
         kernels: vec![kernel()],
         constants: vec![integer(1), integer(0)],
         texts,
@@ -170,9 +182,21 @@ fn a_c_program_runs_a_module() {
                     kind 1, dtype 2, rank 1, 3 elements: 2 5 -6\n\
                     kind 1, dtype 2, rank 1, 0 elements:\n\
                     tir/test at line 2: [tir/test] a negative element\n\
-                    no trap at line 0: the module offers no `nothing`, but host, main\n\
+                    no trap at line 0: the module offers no `nothing`, but host, keep, main\n\
                     damaged: refused\n";
     assert_eq!(printed(folder.path(), "embed.c"), expected);
+}
+
+#[test]
+fn a_c_program_gives_a_tensor_up() {
+    let Some(folder) = folder() else { return };
+    let expected = "donated: 1 0 -1\n\
+                    called: a copy\n\
+                    named twice: a copy, taken\n\
+                    given up: the same memory, 2\n\
+                    lent: a copy\n\
+                    an argument is null\n";
+    assert_eq!(printed(folder.path(), "donate.c"), expected);
 }
 
 #[test]
@@ -180,6 +204,7 @@ fn a_c_program_looks_at_a_module_lends_memory_and_registers_functions() {
     let Some(folder) = folder() else { return };
     let expected = "versions are told\n\
                     host(1): `` of Object, dtype -1, rank -1\n\
+                    keep(1): `` of Object, dtype -1, rank -1\n\
                     main(1): `x` of Tensor((n,), \"f32\"), dtype 2, rank 1, dims n\n\
                     missing mine.scale\n\
                     not supported: the program calls the host function `mine.scale`, and nobody registered one\n\
@@ -223,7 +248,11 @@ fn the_programs_of_the_page_run() {
     assert!(flags.contains(&"-lrelax_capi"), "{flags:?}");
     let module = folder.path().join("m.rxm");
     for (name, compiler, expected) in [
-        ("first.c", "cc", "host: : Object\nmain: x: Tensor((n,), \"f32\")\n2 5 -6\n"),
+        (
+            "first.c",
+            "cc",
+            "host: : Object\nkeep: : Object\nmain: x: Tensor((n,), \"f32\")\n2 5 -6\n",
+        ),
         ("first.cc", "c++", "2 5 -6\n"),
     ] {
         let text = std::fs::read_to_string(source(name)).expect("a program");

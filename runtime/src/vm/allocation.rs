@@ -67,6 +67,16 @@ impl Run<'_> {
         Ok(Value::Machine(Machine(Kept::Storage(Arc::new(storage)))))
     }
 
+    /// A tensor that the caller gave up becomes one in a storage of its own: in its own memory if this is its only name,
+    /// else in a copy.
+    pub(super) fn place_donated(&mut self, arg: &mut Value) -> Result<(), Stop> {
+        let Value::Tensor(tensor) = arg else { return Ok(()) };
+        let placed = Storage::of_donated(tensor, self.pool, self.storages)?;
+        self.storages += 1;
+        *arg = Value::from(placed);
+        Ok(())
+    }
+
     fn storage(&self, operand: Operand, row: &str) -> Result<&Arc<Storage>, Stop> {
         match self.given(operand)? {
             Value::Machine(Machine(Kept::Storage(storage))) => Ok(storage),

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Memory of a number of bytes, made by a run of the machine and seen by it alone.
+/// Memory of a number of bytes, made by a run of the machine or given up to it, and seen by it alone.
 #[derive(Debug)]
 pub(crate) struct Storage {
     number: u64,
@@ -76,6 +76,36 @@ impl Storage {
         let block = Some(Arc::new(pool.give(usize::try_from(bytes).unwrap_or(usize::MAX))?));
         let state = State { block, instances: Vec::new() };
         Ok(Self { number, bytes, dtype, state: Mutex::new(state) })
+    }
+
+    /// A tensor as one in a storage of its own; in the block of the tensor where nothing else has a name of it and its bytes
+    /// are the machine's, else in a copy.
+    pub(super) fn of_donated(
+        tensor: &mut Tensor,
+        pool: &Arc<Pool>,
+        number: u64,
+    ) -> Result<Placed, Stop> {
+        let length = tensor.bytes().len();
+        // It also synchronizes with the drop of other names: what these read, they have read before.
+        let is_only = Arc::get_mut(&mut tensor.block).is_some_and(|block| block.is_writable());
+        let (block, start) = if is_only {
+            (Arc::clone(&tensor.block), tensor.offset)
+        } else {
+            let block = pool.give(length)?;
+            // SAFETY: the block is new, nobody else has a name of it, and it has as many bytes.
+            unsafe {
+                let from = tensor.bytes().as_ptr();
+                std::ptr::copy_nonoverlapping(from, block.data().as_ptr(), length);
+            }
+            (Arc::new(block), 0)
+        };
+        let bytes = i64::try_from(block.bytes()).unwrap_or(i64::MAX);
+        let state = Mutex::new(State { block: Some(block), instances: Vec::new() });
+        let storage = Arc::new(Self { number, bytes, dtype: tensor.dtype, state });
+        let shape = Arc::clone(&tensor.shape);
+        let placed = storage.place(start..start + length, tensor.dtype, shape)?;
+        placed.wrote(&"the caller".into(), tensor.written.clone());
+        Ok(placed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -97,10 +97,15 @@ impl<'m> Run<'m> {
     }
 
     /// Calls a function of the module and frees its result of the machine.
-    pub(crate) fn call(mut self, function: u32, args: &[Value]) -> Result<Value, Stop> {
+    pub(crate) fn call(mut self, function: u32, mut args: Vec<Value>) -> Result<Value, Stop> {
         let called = &self.module.program.functions[function as usize];
         self.registers.reserve_exact((called.registers as usize).max(args.len()));
-        let entered = self.enter(function, args.iter().cloned(), Register(0));
+        let placed = called.donated.iter().try_for_each(|&at| match args.get_mut(at as usize) {
+            Some(arg) => self.place_donated(arg),
+            None => Ok(()),
+        });
+        placed.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
+        let entered = self.enter(function, args.into_iter(), Register(0));
         entered.map_err(|stop| place(stop, &called.name, called.span, called.span))?;
         let value = self.run().inspect_err(|_| self.abandon_graph())?;
         let freed = calls::freed(&value, &self);

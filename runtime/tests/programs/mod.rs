@@ -40,7 +40,16 @@ pub(crate) fn function(name: &str, params: u32, registers: u32, code: Vec<I>) ->
     let spans = (0..code.len()).map(|at| Span { start: at as u32, end: at as u32 + 1 }).collect();
     let symbol = Some(name.to_owned());
     let span = Span { start: 0, end: 100 };
-    Function { name: name.to_owned(), symbol, params, registers, code, spans, span }
+    Function {
+        name: name.to_owned(),
+        symbol,
+        params,
+        donated: Vec::new(),
+        registers,
+        code,
+        spans,
+        span,
+    }
 }
 
 fn kernel() -> Kernel {

@@ -62,6 +62,8 @@ relax_syntax::diagnostic_codes! {
         "Passes lower a module from phase to phase, and none leads back. The module records a phase after the last one that this pass takes, or after the one that `--to` names. `relax opt --list-passes` shows the phases of each pass. Start from the text of the earlier phase.";
     HIDDEN_OPERATOR = "RX0319", "a function with the name of an operator",
         "A call of this name is one of the function of the module, so that a program keeps its meaning when the language gets an operator of that name. `relax.exp(x)` is always a call of the operator `exp`. Give the function another name, or keep it: this is a warning.";
+    DONATED = "RX0320", "a donated name that is no tensor parameter",
+        "`func_attr(\"donated\", \"keys, values\")` lists parameters, separated by commas. A caller gives up their arguments, so the function may overwrite their memory. Each name is a parameter of the function, and a tensor. Nested functions have none, since they are called where their name is not known. Where an argument is not the caller's own it is copied; its dtype must be known for that: write `match_cast`.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

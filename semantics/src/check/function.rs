@@ -11,7 +11,9 @@ use relax_syntax::diagnostic::{Applicability, Diagnostic, Fix, Part};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Facts};
-use relax_syntax::ir::{Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId};
+use relax_syntax::ir::{
+    Atom, Block, BlockKind, Body, Expr, Function, Lambda, Module, VarId, donated_names,
+};
 use relax_syntax::print::print_expression;
 use relax_syntax::raise::{Site, annotation_expr};
 use relax_syntax::span::Span;
@@ -131,8 +133,36 @@ impl Checker<'_> {
         self.diagnostics.push(Diagnostic::error(code, span, message).at(Part::Value));
     }
 
+    /// A caller gives up tensors, and only to a function that it calls by its name.
+    fn donated(&mut self, lambda: &Lambda, span: Span) {
+        let is_tensor = |param: &&VarId| {
+            let annotation = self.function.param_annotation(**param);
+            matches!(
+                annotation,
+                Annotation::Tensor(_) | Annotation::DTensor(_) | Annotation::Object
+            )
+        };
+        let tensors = lambda.params.iter().filter(is_tensor);
+        let tensors: BTreeSet<&str> =
+            tensors.map(|&param| self.function.var(param).name.as_str()).collect();
+        let is_nested = !std::ptr::eq(lambda, &raw const self.function.lambda);
+        let wrong =
+            donated_names(&lambda.attrs).filter(|name| is_nested || !tensors.contains(name));
+        let wrong: Vec<String> = wrong.map(str::to_owned).collect();
+        for name in wrong {
+            let message = match is_nested {
+                true => {
+                    format!("a nested function is given `{name}` by callers that do not know it")
+                }
+                false => format!("`{name}` is donated, and is no tensor parameter"),
+            };
+            self.error(codes::DONATED, span, message);
+        }
+    }
+
     /// Parameters, body and result; gives the deduced result (the declared one where there is one).
     fn lambda(&mut self, lambda: &Lambda, span: Span) -> Annotation {
+        self.donated(lambda, span);
         for &param in &lambda.params {
             let annotation = self.function.param_annotation(param).clone();
             bindable(&annotation, &mut |name| self.bind_dim(name));

@@ -6,12 +6,14 @@
 
 use super::graphs::{Launch, Operand};
 use super::{Frame, Interpreter};
+use crate::check::Phase;
 use crate::memory::Memory;
 use crate::stop::Stop;
 use crate::tensor::{Number, Tensor};
 use crate::value::{Placed, Value};
 use relax_syntax::Name;
 use relax_syntax::ir::{Atom, VarId};
+use std::collections::BTreeSet;
 
 /// Where a buffer of the call comes from.
 enum Source {
@@ -68,6 +70,30 @@ impl<'m> Interpreter<'m> {
             }
         }
         Ok(Value::Tuple(Vec::new()))
+    }
+
+    /// Where memory is explicit, a tensor that the caller gave up lies in a storage of its own: a call that writes to it is
+    /// seen by all names.
+    pub(super) fn place_donated(&mut self, name: &str, args: &mut [Value]) -> Result<(), Stop> {
+        let Some(function) = self.module.function(name) else { return Ok(()) };
+        if Phase::of_module(self.module).is_ok_and(|phase| phase < Phase::P21) {
+            return Ok(());
+        }
+        let donated: BTreeSet<VarId> = function.donated().collect();
+        for (param, arg) in function.lambda.params.iter().zip(args) {
+            let Value::Tensor(tensor) = &*arg else { continue };
+            if !donated.contains(param) {
+                continue;
+            }
+            let dtype = tensor.dtype();
+            let bytes = tensor.len().saturating_mul(dtype.size());
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let storage = self.memory.allocate(bytes, dtype);
+            let placed = self.memory.place(&storage, 0..bytes, dtype, tensor.shape().to_vec())?;
+            self.memory.write(&placed, tensor.clone(), "the caller")?;
+            *arg = Value::Placed(placed);
+        }
+        Ok(())
     }
 
     /// A program that writes to one of two buffers which share bytes would see its own writes in the

@@ -93,7 +93,8 @@ impl<'m> Interpreter<'m> {
     ///
     /// # Errors
     /// A trap of the program, or a limit.
-    pub fn call(&mut self, name: &str, args: Vec<Value>) -> Result<Value, Stop> {
+    pub fn call(&mut self, name: &str, mut args: Vec<Value>) -> Result<Value, Stop> {
+        self.place_donated(name, &mut args)?;
         let result = self.call_function(name, args)?;
         self.read(name, result)
     }

@@ -6,6 +6,7 @@ use crate::annotation::Annotation;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::span::Span;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A variable of one top-level function: an index into [`Function::vars`].
@@ -218,6 +219,13 @@ impl Function {
     #[must_use]
     pub fn param_annotation(&self, id: VarId) -> &Annotation {
         self.var(id).annotation.as_ref().expect("parameters always have an annotation")
+    }
+
+    /// The parameters whose arguments a caller gives up, in the order of the parameters.
+    pub fn donated(&self) -> impl Iterator<Item = VarId> + '_ {
+        let names: BTreeSet<&str> = super::donated_names(&self.lambda.attrs).collect();
+        let params = self.lambda.params.iter().copied();
+        params.filter(move |&param| names.contains(self.var(param).name.as_str()))
     }
 
     /// The declaration of a symbolic variable.

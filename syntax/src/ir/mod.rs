@@ -165,6 +165,19 @@ pub fn attr<'a>(attrs: &'a Attrs, key: &str) -> Option<&'a AttrValue> {
 /// How the keys of attributes begin that name the results of a function: `output.0`, `output.1`, ….
 pub const OUTPUT_NAME: &str = "output.";
 
+/// Names parameters whose arguments a caller gives up: `func_attr("donated", "keys, values")`. A function may overwrite
+/// their memory.
+pub const DONATED: &str = "donated";
+
+/// The names in the attribute [`DONATED`], in text order.
+pub fn donated_names(attrs: &Attrs) -> impl Iterator<Item = &str> {
+    let names = match attr(attrs, DONATED) {
+        Some(AttrValue::Str(names)) => names.as_str(),
+        _ => "",
+    };
+    names.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
 /// The names of results, in order, as far as attributes give them.
 #[must_use]
 pub fn output_names(attrs: &Attrs) -> Vec<Name> {

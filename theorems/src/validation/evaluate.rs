@@ -4,6 +4,7 @@ use super::stops::Stop;
 use super::values::{Def, Id, Table, Value, cells_of};
 use crate::denotation::fuel;
 use crate::denotation::theorem::said;
+use relax_semantics::check::Phase;
 use relax_semantics::ops::Known;
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
@@ -106,9 +107,14 @@ impl<'a> Side<'a> {
             let var = Dim::Var(dim.name.clone());
             declared(dim, &var).into_iter().for_each(|claim| self.facts.assume(claim));
         }
+        let is_explicit = Phase::of_module(self.module).is_ok_and(|phase| phase >= Phase::P21);
+        let donated: BTreeSet<VarId> = function.donated().filter(|_| is_explicit).collect();
         for (at, &param) in function.lambda.params.iter().enumerate() {
             let annotation = function.param_annotation(param).clone();
-            let value = self.parameter(&format!("parameter {at}"), &annotation);
+            let mut value = self.parameter(&format!("parameter {at}"), &annotation);
+            if donated.contains(&param) {
+                value = self.donated(value);
+            }
             scope.vars.insert(param, value);
         }
         self.function(&mut scope)

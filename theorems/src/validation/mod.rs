@@ -14,6 +14,7 @@
 //! was written to it, and a parameter is a tensor that nobody else writes to meanwhile. What may stop the program is
 //! compared as a set: which of two reasons comes first, and what was printed before it, is not. Of annotations of bindings those count whose dims, and those of the value, are known.
 
+mod calls;
 mod checks;
 mod constants;
 mod evaluate;
@@ -36,7 +37,7 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::layouts::without_layouts;
 use relax_syntax::ir::references::texts_from;
-use relax_syntax::ir::{Definition, Function, Module};
+use relax_syntax::ir::{Definition, Function, Module, VarId};
 use same_bindings::differs_in_blocks_alone;
 use std::collections::BTreeSet;
 use stops::Stop;
@@ -141,7 +142,7 @@ fn is_private(function: &Function) -> bool {
     attr(&function.lambda.attrs, "private") == Some(&AttrValue::Bool(true))
 }
 
-/// Parameters, declared dims and the result's annotation are those of the other function.
+/// Parameters, those that are given up, declared dims and the result's annotation are those of the other function.
 fn same_signature(a: &Function, b: &Function) -> bool {
     let params = |function: &Function| -> Vec<_> {
         let each = function.lambda.params.iter();
@@ -150,7 +151,14 @@ fn same_signature(a: &Function, b: &Function) -> bool {
     let dims = |function: &Function| -> Vec<_> {
         function.dims.iter().filter(|dim| dim.in_signature).cloned().collect()
     };
-    params(a) == params(b) && dims(a) == dims(b) && a.lambda.result == b.lambda.result
+    let donated = |function: &Function| -> Vec<bool> {
+        let donated: BTreeSet<VarId> = function.donated().collect();
+        function.lambda.params.iter().map(|param| donated.contains(param)).collect()
+    };
+    donated(a) == donated(b)
+        && params(a) == params(b)
+        && dims(a) == dims(b)
+        && a.lambda.result == b.lambda.result
 }
 
 /// Compares a function, and private ones that call themselves where they are called: of those the call by themselves

@@ -14,7 +14,6 @@ use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::Param;
 use std::sync::Arc;
 
 impl Side<'_> {
@@ -42,12 +41,14 @@ impl Side<'_> {
         let default = |literal: Literal| Value::Known(literal.known());
         let bound = bind(row, args, attrs, &default).map_err(|_| "a call with other arguments")?;
         match row.name {
-            "call_tir" => self.call_tir(&bound),
+            "call_tir" | "call_tir_inplace" => self.call_tir(row.name, &bound),
             "memory.alloc_storage" => {
                 let key = format!("storage {}", self.fresh());
                 Ok(self.opaque(key, Annotation::Object, None))
             }
             "memory.alloc_tensor" => self.alloc(&bound),
+            // A copy.
+            "astype" if self.has_dtype(&bound) => Ok(self.settled(bound[0].clone())),
             "memory.view" => self.view(bound),
             "memory.kill_storage" | "memory.kill_tensor" | "memory.kill_object" => {
                 Ok(Value::Tuple(Vec::new()))
@@ -215,56 +216,8 @@ impl Side<'_> {
         Ok(Value::Cell(self.cells.len() - 1))
     }
 
-    /// The tensors of a list of arguments.
-    fn tensors(&self, value: &Value) -> Ran<Vec<Id>> {
-        match self.settled(value.clone()) {
-            Value::Tuple(items) => {
-                let each = items.iter().map(|item| match item {
-                    Value::Entry(id) => Ok(self.table.find(*id)),
-                    _ => Err("an argument of a tensor program".to_owned()),
-                });
-                each.collect()
-            }
-            Value::Entry(id) => Ok(vec![self.table.find(id)]),
-            _ => Err("arguments of a tensor program".into()),
-        }
-    }
-
-    fn call_tir(&mut self, bound: &[Value]) -> Ran<Value> {
-        let Value::Function(name) = &bound[0] else { return Err("a program as a value".into()) };
-        let Some(program) = self.module.tensor_program(name).cloned() else {
-            return Err(format!("there is no tensor program `{name}`"));
-        };
-        let inputs = self.tensors(&bound[1])?;
-        let outs = match &bound[2] {
-            Value::Known(Known::Annotation(annotation)) => vec![(**annotation).clone()],
-            Value::Tuple(items) => {
-                let each = items.iter().map(|item| match item {
-                    Value::Known(Known::Annotation(annotation)) => Ok((**annotation).clone()),
-                    _ => Err("an output of a tensor program".to_owned()),
-                });
-                each.collect::<Ran<Vec<_>>>()?
-            }
-            _ => return Err("outputs of a tensor program".into()),
-        };
-        let is_tuple = matches!(bound[2], Value::Tuple(_));
-        let scalars = dims_of(&bound[3])?;
-        let mut buffers: Vec<Option<Id>> = inputs.into_iter().map(Some).collect();
-        let first = buffers.len();
-        buffers.extend(outs.iter().map(|_| None));
-        let results = self.program(&program, buffers, &outs, &scalars)?;
-        let items: Vec<Value> = (first..first + outs.len())
-            .map(|at| results[at].map_or(Err("an output".to_owned()), |id| Ok(Value::Entry(id))))
-            .collect::<Ran<_>>()?;
-        Ok(if is_tuple {
-            Value::Tuple(items)
-        } else {
-            items.into_iter().next().ok_or("no output")?
-        })
-    }
-
     /// Runs a program; gives what each buffer that it writes holds then.
-    fn program(
+    pub(super) fn program(
         &mut self,
         program: &TensorProgram,
         buffers: Vec<Option<Id>>,
@@ -358,42 +311,6 @@ impl Side<'_> {
         self.stop(Stop::Opaque(key));
         Ok(results)
     }
-
-    /// A tensor program that is called in place: what it writes to is memory.
-    pub(super) fn in_place(&mut self, program: &TensorProgram, args: &[Value]) -> Ran<Value> {
-        let (mut buffers, mut cells, mut scalars) = (Vec::new(), Vec::new(), Vec::new());
-        for (param, arg) in program.params.iter().zip(args) {
-            match (param, arg) {
-                (Param::Buffer(_), Value::Cell(cell)) => {
-                    buffers.push(Some(self.cells[*cell]));
-                    cells.push(Some(*cell));
-                }
-                (Param::Buffer(_), Value::Entry(id)) => {
-                    buffers.push(Some(*id));
-                    cells.push(None);
-                }
-                (_, Value::Known(Known::Dim(dim))) => scalars.push(dim.clone()),
-                _ => return Err("an argument of a tensor program".into()),
-            }
-        }
-        let results = self.program(program, buffers, &[], &scalars)?;
-        let passed = |cell: &usize| cells.iter().filter(|other| **other == Some(*cell)).count();
-        for (result, cell) in results.iter().zip(&cells) {
-            if let (Some(_), Some(cell)) = (result, cell)
-                && (passed(cell) > 1 || self.viewed.contains(cell))
-            {
-                return Err("memory with two names that is written to".into());
-            }
-        }
-        for (result, cell) in results.into_iter().zip(cells) {
-            match (result, cell) {
-                (Some(id), Some(cell)) => self.cells[cell] = id,
-                (Some(_), None) => return Err("a program that writes to what is no memory".into()),
-                (None, _) => {}
-            }
-        }
-        Ok(Value::Tuple(Vec::new()))
-    }
 }
 
 /// Rows that call a function of the module.
@@ -410,7 +327,7 @@ fn fits(program: &TensorProgram, annotations: &[Annotation]) -> bool {
     dtypes.len() == annotations.len() && annotations.iter().zip(&dtypes).all(alike)
 }
 
-fn dims_of(value: &Value) -> Ran<Vec<Dim>> {
+pub(super) fn dims_of(value: &Value) -> Ran<Vec<Dim>> {
     match value {
         Value::Shape(dims) => Ok(dims.clone()),
         Value::Known(Known::None) => Ok(Vec::new()),

@@ -1,6 +1,6 @@
 //! What a function takes and gives: parameters, results, and what is declared of dims.
 
-use relax_syntax::ir::{DimVar, Function, output_names};
+use relax_syntax::ir::{DimVar, Function, donated_names, output_names};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -9,6 +9,10 @@ pub(super) fn text(function: &Function, text: &mut String) {
     let _ = writeln!(text, "  {}", header(function));
     for dim in function.dims.iter().filter(|dim| dim.in_signature && dim.has_facts()) {
         let _ = writeln!(text, "    {}", facts(dim));
+    }
+    let donated: Vec<&str> = donated_names(&function.lambda.attrs).collect();
+    if !donated.is_empty() {
+        let _ = writeln!(text, "    donated: {}", donated.join(", "));
     }
     let names = output_names(&function.lambda.attrs);
     if !names.is_empty() {
@@ -63,6 +67,7 @@ pub(super) fn object(function: &Function) -> Value {
         "params": params.collect::<Vec<_>>(),
         "result": function.lambda.result.as_ref().map(ToString::to_string),
         "dims": dims.collect::<Vec<_>>(),
+        "donated": donated_names(&function.lambda.attrs).collect::<Vec<_>>(),
         "outputs": names.iter().map(AsRef::<str>::as_ref).collect::<Vec<_>>(),
     })
 }

@@ -74,7 +74,7 @@ fn items(atom: &Atom) -> Option<Vec<Atom>> {
     items.iter().all(is_tensor).then_some(items)
 }
 
-fn element_type(atom: &Atom, annotations: &[Annotation]) -> Option<DType> {
+pub(super) fn element_type(atom: &Atom, annotations: &[Annotation]) -> Option<DType> {
     match atom {
         Atom::Var(var) => annotations[var.0 as usize].as_tensor()?.dtype,
         Atom::Constant(constant) => Some(constant.dtype),
