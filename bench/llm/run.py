@@ -1,6 +1,6 @@
 """Speed of a language model: `relax generate` and llama.cpp on the same GGUF file, in one run.
 
-usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128,512] [--decode 16,512] [--output FILE.md]
+usage: python run.py MODEL.gguf [--relax PATH] [--threads 1,2] [--prefill 16,128,512] [--decode 16,512,2048] [--output FILE.md]
 
 make_model.py makes a model. llama.cpp is measured where llama-cpp-python (PyPI, built from its source) can be imported, by this
 Python. Prompts are random tokens. Decoding is the median of 24 steps after a prompt of so many tokens. The machine should do nothing
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--relax", default=str(ROOT / "target/release/relax"))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--prefill", default="16,128,512")
-    parser.add_argument("--decode", default="16,512")
+    parser.add_argument("--decode", default="16,512,2048")
     parser.add_argument("--output")
     arguments = parser.parse_args()
     lines = []

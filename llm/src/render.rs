@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The files of `corpus/models/llm`.
 const TEMPLATES: &[(&str, &str)] = &[
+    ("attention.rx.jinja", include_str!("../../corpus/models/llm/attention.rx.jinja")),
+    ("cache.rx.jinja", include_str!("../../corpus/models/llm/cache.rx.jinja")),
     ("entries.rx.jinja", include_str!("../../corpus/models/llm/entries.rx.jinja")),
     ("gemma.rx.jinja", include_str!("../../corpus/models/llm/gemma.rx.jinja")),
     ("gpt2.rx.jinja", include_str!("../../corpus/models/llm/gpt2.rx.jinja")),
@@ -50,6 +52,8 @@ struct Values {
     formats: BTreeSet<String>,
     /// Weights outside of layers by role.
     outer: BTreeMap<&'static str, Weight>,
+    /// What attention is limited to, each once; `None` for all that is there.
+    windows: Vec<Option<usize>>,
     functions: Vec<Function>,
     layers: Vec<Layer>,
 }
@@ -128,6 +132,9 @@ fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
     };
     let (functions, layers) = layers(config, &mut checkpoint, &mut formats)?;
     checkpoint.finish()?;
+    let windows: BTreeSet<Option<usize>> =
+        functions.iter().map(|function| function.window).collect();
+    let windows = windows.into_iter().collect();
     let frequencies =
         |rotary: &crate::Rotary| rotary.frequencies().iter().map(|x| format!("{x:?}")).collect();
     Ok(Values {
@@ -153,6 +160,7 @@ fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
         frequency_divisors,
         formats,
         outer,
+        windows,
         functions,
         layers,
     })

@@ -4,6 +4,7 @@ use relax_llm::{Config, Format, Stored, Tensors, text};
 use relax_program::externals::constants;
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::tensor_files::{Weights, read_npz};
+use relax_semantics::stop::Stop;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
 use relax_syntax::Name;
@@ -68,6 +69,13 @@ pub(crate) fn tensors(name: &str) -> BTreeMap<String, Tensor> {
     names.into_iter().zip(tensors).collect()
 }
 
+/// Keys and values of each layer.
+pub(crate) struct Cache {
+    /// How many are in use.
+    pub(crate) rows: usize,
+    pub(crate) tensors: Vec<Tensor>,
+}
+
 /// A program with its weights.
 pub(crate) struct Model {
     pub(crate) program: Program,
@@ -103,42 +111,51 @@ impl Model {
         model
     }
 
-    /// Logits, then the caches.
-    pub(crate) fn call(&self, entry: &str, tokens: Tensor, caches: Vec<Tensor>) -> Vec<Tensor> {
-        let mut arguments = vec![Value::Tensor(tokens)];
-        arguments.extend(caches.into_iter().map(Value::Tensor));
-        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
-        let ran = run(&self.program.module, entry, arguments, &options);
-        let result = ran.result.unwrap_or_else(|stop| panic!("{entry}: {stop}"));
+    /// Logits. The tokens join the cache.
+    pub(crate) fn call(&self, entry: &str, tokens: Tensor, cache: &mut Cache) -> Tensor {
+        let count = tokens.shape()[1];
+        let result = self.run(entry, tokens, cache);
+        let result = result.unwrap_or_else(|stop| panic!("{entry}: {stop}"));
         let Value::Tuple(items) = result else { panic!("{entry} gives a tuple") };
         let tensor = |item| match item {
             Value::Tensor(tensor) => tensor,
             other => panic!("{other:?} is no tensor"),
         };
-        items.into_iter().map(tensor).collect()
+        let mut tensors = items.into_iter().map(tensor);
+        let logits = tensors.next().expect("there are logits");
+        *cache = Cache { rows: cache.rows + count, tensors: tensors.collect() };
+        logits
     }
 
-    /// Keys and values of no position, for each layer.
-    pub(crate) fn no_caches(&self, batch: usize) -> Vec<Tensor> {
-        let shape = [batch, 0, self.config.kv_heads, self.config.head_dim];
-        let cache = Tensor::full(DType::F32, &shape, Number::Float(0.0));
-        vec![cache; 2 * self.config.layers.len()]
+    /// What a call gives.
+    pub(crate) fn run(&self, entry: &str, tokens: Tensor, cache: &Cache) -> Result<Value, Stop> {
+        let mut arguments = vec![Value::Tensor(tokens)];
+        arguments.push(Value::Shape(vec![i64::try_from(cache.rows).expect("it is small")]));
+        arguments.extend(cache.tensors.iter().cloned().map(Value::Tensor));
+        let options = RunOptions { externals: self.externals.clone(), ..RunOptions::default() };
+        run(&self.program.module, entry, arguments, &options).result
+    }
+
+    /// A cache with room for so many rows, and none in use. Whoever reads a free one finds NaN.
+    pub(crate) fn cache(&self, batch: usize, capacity: usize) -> Cache {
+        let shape = [batch, self.config.kv_heads, capacity, self.config.head_dim];
+        let tensor = Tensor::full(DType::F32, &shape, Number::Float(f64::NAN));
+        Cache { rows: 0, tensors: vec![tensor; 2 * self.config.layers.len()] }
     }
 
     /// Logits of all tokens in one call without earlier positions.
     pub(crate) fn scores(&self, tokens: &Tensor) -> Tensor {
-        let caches = self.no_caches(tokens.shape()[0]);
-        self.call("score", tokens.clone(), caches).swap_remove(0)
+        let mut cache = self.cache(tokens.shape()[0], tokens.shape()[1]);
+        self.call("score", tokens.clone(), &mut cache)
     }
 
     /// The tokens of largest logit that follow a prompt, one by one.
     pub(crate) fn greedy(&self, prompt: &Tensor, count: usize) -> Vec<i128> {
-        let (mut given, mut caches) = (prompt.clone(), self.no_caches(1));
+        let mut cache = self.cache(1, prompt.shape()[1] + count);
+        let mut given = prompt.clone();
         let mut tokens = Vec::new();
         for _ in 0..count {
-            let mut results = self.call("step", given, caches);
-            caches = results.split_off(1);
-            let logits = results[0].to_floats();
+            let logits = self.call("step", given, &mut cache).to_floats();
             let best = (0..logits.len()).max_by(|&a, &b| logits[[0, a]].total_cmp(&logits[[0, b]]));
             let token = i128::try_from(best.expect("there are logits")).expect("it is small");
             tokens.push(token);

@@ -7,6 +7,8 @@ use relax_syntax::format::format_source;
 const TOLERANCE: f64 = 1e-4;
 /// Tokens of the first call where the cache counts.
 const FIRST: usize = 5;
+/// Rows of that cache that are never in use.
+const FREE: usize = 3;
 /// Greedy tokens that the interpreter makes; compiled code makes all of them (`backends/build`).
 const GREEDY: usize = 16;
 
@@ -15,13 +17,15 @@ fn agrees(name: &str) {
     let tokens = reference(name, "tokens");
     let want = reference(name, "logits");
     let whole = difference(&want, &model.scores(&tokens));
-    let first = model.call("score", columns(&tokens, 0, FIRST), model.no_caches(2));
     let end = tokens.shape()[1];
-    let second = model.call("score", columns(&tokens, FIRST, end), first[1..].to_vec());
+    let mut cache = model.cache(2, end + FREE);
+    let first = model.call("score", columns(&tokens, 0, FIRST), &mut cache);
+    let second = model.call("score", columns(&tokens, FIRST, end), &mut cache);
     let split = reference(name, "split");
-    let before = difference(&columns(&split, 0, FIRST), &first[0]);
-    let after = difference(&columns(&split, FIRST, end), &second[0]);
-    assert!(second[1].shape()[1] == end, "the cache has {:?}", second[1].shape());
+    let before = difference(&columns(&split, 0, FIRST), &first);
+    let after = difference(&columns(&split, FIRST, end), &second);
+    let capacity = cache.tensors[0].shape()[2];
+    assert_eq!((cache.rows, capacity), (end, end + FREE), "{name}");
     eprintln!("{name}: {whole:.1e} in one call, {before:.1e} and {after:.1e} in two");
     for found in [whole, before, after] {
         assert!(found <= TOLERANCE, "{name}: {whole} in one call, {before} and {after} in two");
@@ -68,4 +72,23 @@ fn no_obligation_is_left_to_run_time() {
         let left = Model::tiny(name).program.left;
         assert!(left.is_empty(), "{name}: {left:?}");
     }
+}
+
+/// Tokens that do not fit the cache stop the call before it writes anything.
+#[test]
+fn a_full_cache_is_a_trap() {
+    let model = Model::tiny("llama");
+    let tokens = reference("llama", "tokens");
+    let mut cache = model.cache(2, FIRST + 1);
+    model.call("score", columns(&tokens, 0, FIRST), &mut cache);
+    for entry in ["step", "score"] {
+        let stop = model.run(entry, columns(&tokens, FIRST, FIRST + 2), &cache);
+        let said = stop.expect_err("it is full").to_string();
+        assert!(said.contains("shape/negative"), "{said}");
+        assert!(said.contains("`capacity - m - n` = -1"), "{said}");
+    }
+    // One more fits, and so does none.
+    model.call("score", columns(&tokens, FIRST, FIRST + 1), &mut cache);
+    model.call("score", columns(&tokens, 0, 0), &mut cache);
+    assert_eq!(cache.rows, FIRST + 1);
 }
