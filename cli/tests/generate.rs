@@ -130,11 +130,12 @@ fn seeds_and_switches_decide() {
     assert_eq!(with(&["--temperature", "2", "--top-k", "1"]), greedy);
     assert_eq!(with(&["--threads", "1"]), greedy);
     let objects =
-        folder.objects(&model("llama"), &["--tokens", "3", "--max-tokens", "2", "--bench"]);
+        folder.objects(&model("llama"), &["--tokens", "3", "--max-tokens", "4", "--bench"]);
     let kinds: Vec<_> = objects.iter().filter_map(|object| object["type"].as_str()).collect();
-    assert_eq!(kinds, ["token", "token", "end", "speed"]);
+    assert_eq!(kinds, ["token", "token", "token", "token", "end", "speed"]);
     assert!(objects[0]["logprob"].as_f64().is_some_and(|logprob| logprob < 0.0), "{objects:?}");
-    assert!(objects[3]["decode_tokens_per_second"].as_f64().is_some_and(|speed| speed > 0.0));
+    assert!(objects[5]["decode_tokens_per_second"].as_f64().is_some_and(|speed| speed > 0.0));
+    assert_eq!(objects[5]["allocations_per_step"], 0);
     assert_eq!(with(&["--exact"]).len(), greedy.len());
 }
 

@@ -205,3 +205,23 @@ impl Tensor {
         (self.dtype == DType::F32).then(|| self.bytes().chunks_exact(4).map(element).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Tensor;
+
+    #[test]
+    fn a_longer_axis_keeps_its_rows() {
+        let elements: Vec<f32> = (0..12_u8).map(f32::from).collect();
+        let tensor = Tensor::from_f32(&[2, 3, 2], &elements).expect("it is a tensor");
+        let longer = tensor.extended(1, 4).expect("there is memory");
+        assert_eq!(longer.shape(), [2, 4, 2]);
+        let [a, b] = [&elements[..6], &elements[6..]];
+        assert_eq!(longer.to_f32(), Some([a, &[0.0; 2], b, &[0.0; 2]].concat()));
+        let outer = tensor.extended(0, 3).expect("there is memory");
+        assert_eq!(outer.to_f32(), Some([elements.as_slice(), &[0.0; 6]].concat()));
+        assert!(tensor.extended(1, 2).is_err() && tensor.extended(3, 9).is_err());
+        let empty = Tensor::zeros(tensor.dtype(), &[2, 0, 3]).expect("there is memory");
+        assert_eq!(empty.extended(1, 1).expect("there is memory").to_f32(), Some(vec![0.0; 6]));
+    }
+}

@@ -101,27 +101,27 @@ fn image(object: Vec<u8>) -> Image {
         ],
         span: Span::default(),
     };
-    let keep = Function {
+    let integer = |value| Constant::Scalar(DType::I64, Number::Int(value));
+    let texts = ["boundary", "parameter `x`", "Tensor((n,), \"f32\")", "mine.scale", "by", "n"];
+    let texts = texts.map(str::to_owned).into();
+    let (functions, constants) = (vec![main, host, keep()], vec![integer(1), integer(0)]);
+    let program = Program { functions, kernels: vec![kernel()], constants, texts };
+    let source = "the first\nthe second\nthe third\n".to_owned();
+    Image { program, object, source, target: host_target(), ..Image::default() }
+}
+
+/// Gives the tensor that it is given up.
+fn keep() -> Function {
+    Function {
         name: "keep".to_owned(),
         symbol: Some("keep".to_owned()),
         params: 1,
         donated: vec![0],
         registers: 1,
         spans: vec![Span::default()],
-        code: vec![I::Return(r(0))],
+        code: vec![I::Return(Operand::Register(0))],
         span: Span::default(),
-    };
-    let integer = |value| Constant::Scalar(DType::I64, Number::Int(value));
-    let texts = ["boundary", "parameter `x`", "Tensor((n,), \"f32\")", "mine.scale", "by", "n"];
-    let texts = texts.map(str::to_owned).into();
-    let program = Program {
-        functions: vec![main, host, keep],
-        kernels: vec![kernel()],
-        constants: vec![integer(1), integer(0)],
-        texts,
-    };
-    let source = "the first\nthe second\nthe third\n".to_owned();
-    Image { program, object, source, target: host_target(), ..Image::default() }
+    }
 }
 
 /// What `double_it` is to the machine.

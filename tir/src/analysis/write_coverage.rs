@@ -45,7 +45,7 @@ pub type Slice = Vec<Part>;
 pub enum Part {
     /// All of them.
     All,
-    /// One.
+    /// The one with this value.
     At(TExpr),
     /// Those from 0 to a bound of dims.
     Below(TExpr),

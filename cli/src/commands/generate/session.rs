@@ -5,7 +5,7 @@ use relax_llm::Config;
 use relax_runtime::{DType, Stop, Tensor, Value};
 
 /// Rows of the first cache, where the prompt needs no more.
-const FIRST: usize = 256;
+const FIRST: usize = 64;
 
 /// A sequence and what its positions have computed.
 pub(super) struct Session<'m> {
