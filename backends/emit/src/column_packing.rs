@@ -5,28 +5,16 @@
 //! all terms whose remainder by [`TERMS`] is 0, then all with remainder 1, and so on. The rows of the other factor are packed in the same
 //! order, and sums may be formed in any.
 
+use crate::column_groups::{Group, WORDS};
 use crate::column_reads::Widened;
 use crate::fused_packing::Filled;
 use crate::outline::{Aside, Outlined};
 use crate::printer::Printer;
-use crate::weighing::{RowOfTerms, TERMS, factored, factored_by};
-use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
-use relax_syntax::dim::{Dim, DimOp};
+use crate::weighing::{RowOfTerms, TERMS, factored_by};
+use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Claim, Relation};
-use relax_syntax::ir::tensor::{BinOp, Loop, ScalarId, TExpr};
+use relax_syntax::ir::tensor::{ScalarId, TExpr};
 use relax_tir::products::mentions;
-
-/// Words that are decoded side by side, as `RX_WORDS` of the prelude.
-const WORDS: i64 = 16;
-
-/// What a group of terms is computed from, where the variable of the terms is the number of the group.
-struct Group {
-    /// Of each term, but for what all of them are multiplied by.
-    values: Vec<String>,
-    /// That, and for how many groups it stays.
-    common: Option<(String, i64)>,
-}
 
 /// What a block of [`WORDS`] terms is computed from, where no two terms have a word in common.
 struct Blocks {
@@ -53,15 +41,19 @@ struct Columns {
 }
 
 /// What C calls the variables of the functions.
-struct Variables {
+pub(crate) struct Variables {
     column: String,
-    term: String,
+    pub(crate) term: String,
     lane: String,
-    at: String,
-    word: String,
+    pub(crate) at: String,
+    pub(crate) word: String,
     common: String,
-    own: String,
-    copy: String,
+    pub(crate) own: String,
+    pub(crate) copy: String,
+    /// The number of a block of words.
+    pub(crate) block: String,
+    /// Sums of the weights of the terms of each word.
+    pub(crate) totals: String,
 }
 
 impl Printer<'_, '_> {
@@ -69,15 +61,13 @@ impl Printer<'_, '_> {
     /// where something may stop it.
     pub(crate) fn filling_columns(&mut self, found: &Filled) -> Option<((String, String), i64)> {
         let columns = self.columns(found)?;
-        let Variables { term, at, word, common, .. } = &columns.own;
+        let Variables { term, at, word, .. } = &columns.own;
         self.open_columns(&columns, ", to += deep");
         if let Some(group) = &columns.group {
             self.open_groups(group, &columns.own);
-            let factor = group.common.as_ref();
-            let factor = factor.map_or_else(String::new, |_| format!(" * {common}[{word}]"));
             for (place, value) in group.values.iter().enumerate() {
                 let to = format!("to[{at} + {place} * RX_WORDS + {word}]");
-                self.line(&format!("{to} = {value}{factor};"));
+                self.line(&format!("{to} = {};", group.whole(value)));
             }
             self.close();
             self.close();
@@ -101,20 +91,16 @@ impl Printer<'_, '_> {
         let row = self.row_of_terms();
         let RowOfTerms { sum, x, step, y } = &row;
         let part = self.names.fresh("part");
-        let Variables { term, lane, at, word, common, .. } = &columns.own;
+        let Variables { term, lane, at, word, .. } = &columns.own;
+        if let Some(group) = &columns.group {
+            self.total_groups(group, &columns.own, &row);
+        }
         self.open_columns(&columns, "");
         self.line(&format!("float {sum} = 0;"));
         if let Some(group) = &columns.group {
             self.line(&format!("_Alignas(64) float {part}[RX_WORDS] = {{0}};"));
             self.open_groups(group, &columns.own);
-            self.line(&format!("float {sum} = 0;"));
-            for (place, value) in group.values.iter().enumerate() {
-                let weight = format!("{x}[{at} + {place} * RX_WORDS + {word}]");
-                self.line(&format!("{sum} = RX_MADD_F32({weight}, {value}, {sum});"));
-            }
-            let one = "1.0f".to_owned();
-            let factor = group.common.as_ref().map_or(one, |_| format!("{common}[{word}]"));
-            self.line(&format!("{part}[{word}] = RX_MADD_F32({sum}, {factor}, {part}[{word}]);"));
+            self.weigh_group(group, &columns.own, (&row, &part));
             self.close();
             self.close();
             let all = format!("for (int {word} = 0; {word} < RX_WORDS; {word}++)");
@@ -191,8 +177,8 @@ impl Printer<'_, '_> {
         let aside = self.leave();
         let before = self.lines.len();
         let each = self.expr(&found.right, DType::F32);
-        let group = self.group_of_terms(&found.right, along);
         let own = self.column_variables(column.var, along.var);
+        let group = self.group_of_terms(&found.right, along, &own);
         let blocks = self.blocks_of_terms(&found.right, (column.var, along.var), &own);
         let plain = self.lines.len() == before;
         Some(Columns { aside, each, group, blocks, own, plain })
@@ -221,34 +207,11 @@ impl Printer<'_, '_> {
             common: fresh("common"),
             own: fresh("own"),
             copy: fresh("copy"),
+            block: fresh("block"),
+            totals: fresh("totals"),
             column: self.scalars[&column].clone(),
             term: self.scalars[&term].clone(),
         }
-    }
-
-    /// Opens a condition, that terms are whole blocks of words, a loop over blocks, and one over the words of a block. What the terms of
-    /// a word have in common lies in an array before that: read at `word / 4` it would be one vector of single loads.
-    fn open_groups(&mut self, group: &Group, own: &Variables) {
-        let Variables { term, at, word, common, copy, .. } = own;
-        let block = format!("({TERMS} * RX_WORDS)");
-        self.line(&format!("if (k0 % {block} == 0 && deep % {block} == 0) {{"));
-        self.indent += 1;
-        self.line(&format!("for (int64_t {at} = 0; {at} < deep; {at} += {block}) {{"));
-        self.indent += 1;
-        let number = format!("const int64_t {term} = (k0 + {at}) / {TERMS} + {word};");
-        if let Some((value, stays)) = &group.common {
-            self.line(&format!("_Alignas(64) float {common}[RX_WORDS];"));
-            let head = format!("for (int {word} = 0; {word} < RX_WORDS; {word} += {stays}) {{");
-            self.line(&head);
-            self.line(&format!("    {number}"));
-            self.line(&format!("    const float {} = {value};", own.own));
-            let all = format!("for (int {copy} = 0; {copy} < {stays}; {copy}++)");
-            self.line(&format!("    {all} {common}[{word} + {copy}] = {};", own.own));
-            self.line("}");
-        }
-        self.line(&format!("for (int {word} = 0; {word} < RX_WORDS; {word}++) {{"));
-        self.indent += 1;
-        self.line(&number);
     }
 
     /// What a block of terms is computed from.
@@ -265,61 +228,16 @@ impl Printer<'_, '_> {
         let element = |name: &str| format!("{name}[{} + {}]", own.word, own.copy);
         let Widened { wide, value } =
             self.widened((each, &value), &sources, &[DType::F16, DType::I8], element);
-        Blocks { value, wide, common: common.map(|common| self.alone(common)) }
+        Blocks { value, wide, common: common.map(|common| self.alone(common, DType::F32)) }
     }
 
     /// An expression that is computed for one element, not for a vector of them.
-    fn alone(&mut self, expr: &TExpr) -> String {
+    pub(crate) fn alone(&mut self, expr: &TExpr, want: DType) -> String {
         self.is_alone = true;
-        let text = self.expr(expr, DType::F32);
+        let text = self.expr(expr, want);
         self.is_alone = false;
         text
     }
-
-    /// What a group of terms is computed from. `None` where no two terms have a word in common.
-    fn group_of_terms(&mut self, factor: &TExpr, along: &Loop) -> Option<Group> {
-        if !has_parts(factor, along.var) {
-            return None;
-        }
-        let (each, common) = factored(factor, along.var);
-        let number = self.ranges.dim(&TExpr::Scalar(along.var))?;
-        let last = Dim::op(DimOp::Mul, number, Dim::Int(TERMS));
-        let last = Dim::op(DimOp::Add, last, Dim::Int(TERMS - 1));
-        let stop = self.ranges.dim(&along.stop)?;
-        let learned = self.learned.clone();
-        self.facts.push();
-        self.facts.assume(Claim::new(last, Relation::Less, stop));
-        let of_term = |value: &TExpr, place: i64| {
-            expr(value, &mut InGroup { term: along.var, place }, Place::Value)
-        };
-        let values = (0..TERMS).map(|place| self.expr(&of_term(each, place), DType::F32)).collect();
-        let common = common.map(|common| {
-            let common = of_term(common, 0);
-            (self.alone(&common), stays_for(&common, along.var))
-        });
-        self.facts.pop();
-        self.learned = learned;
-        Some(Group { values, common })
-    }
-}
-
-/// For how many groups, which follow a multiple of that, an expression stays; a divisor of [`WORDS`].
-fn stays_for(expr: &TExpr, number: ScalarId) -> i64 {
-    let mut stays = WORDS;
-    let mut all = 0;
-    let mut under = 0;
-    visit(expr, &mut |part| match part {
-        TExpr::Scalar(var) if *var == number => all += 1,
-        TExpr::Binary(BinOp::FloorDiv, both) if both.0 == TExpr::Scalar(number) => {
-            let TExpr::Int(by) = both.1 else { return };
-            under += 1;
-            while by % stays != 0 {
-                stays /= 2;
-            }
-        }
-        _ => {}
-    });
-    if all == under { stays } else { 1 }
 }
 
 /// Whether what is read lies side by side along the terms, or stays for them, and not along the columns.
@@ -335,62 +253,6 @@ fn lies_along(factor: &TExpr, term: ScalarId, column: ScalarId) -> bool {
         }
     });
     along && apart
-}
-
-/// Whether a remainder of the term is asked for, as a place in a word.
-fn has_parts(factor: &TExpr, term: ScalarId) -> bool {
-    let mut found = false;
-    visit(factor, &mut |part| {
-        if let TExpr::Binary(op, both) = part
-            && both.0 == TExpr::Scalar(term)
-        {
-            found |= place_in_group(*op, &both.1);
-        }
-    });
-    found
-}
-
-/// Whether an operation gives the place of a term in its group.
-fn place_in_group(op: BinOp, right: &TExpr) -> bool {
-    match op {
-        BinOp::Mod => *right == TExpr::Int(TERMS),
-        BinOp::BitAnd => *right == TExpr::Int(TERMS - 1),
-        _ => false,
-    }
-}
-
-/// Makes an expression one for the term at a place of a group, of whose number the variable then is the name.
-struct InGroup {
-    term: ScalarId,
-    place: i64,
-}
-
-impl Rewrite for InGroup {
-    fn replace(&mut self, part: &TExpr, _: Place) -> Option<TExpr> {
-        let number = TExpr::Scalar(self.term);
-        if *part == number {
-            let first = TExpr::binary(BinOp::Mul, number, TExpr::Int(TERMS));
-            return Some(TExpr::binary(BinOp::Add, first, TExpr::Int(self.place)));
-        }
-        let TExpr::Binary(op, both) = part else { return None };
-        if both.0 != number {
-            return None;
-        }
-        match (op, &both.1) {
-            (op, right) if place_in_group(*op, right) => Some(TExpr::Int(self.place)),
-            (BinOp::FloorDiv, TExpr::Int(by)) if *by > 0 && by % TERMS == 0 => {
-                Some(quotient(number, by / TERMS))
-            }
-            (BinOp::ShiftRight, TExpr::Int(bits @ 3..=40)) => {
-                Some(quotient(number, (1 << bits) / TERMS))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn quotient(number: TExpr, by: i64) -> TExpr {
-    if by == 1 { number } else { TExpr::binary(BinOp::FloorDiv, number, TExpr::Int(by)) }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod allocation;
 mod attempt;
 mod boundary;
 mod checks;
+mod column_groups;
 mod column_packing;
 mod column_reads;
 mod conditions;

@@ -93,6 +93,29 @@ def row_by_integers(X: Buffer(("k",), "f32"), W: Buffer(("n", "k"), "i8"), Y: Bu
         Y[j] = 0.0
         for l in grid(k):
             Y[j] += X[l] * f32(i32(W[j, l]) * 3 - 7)
+
+@tensorir_function
+def words(X: Buffer(("m", "k"), "f32"), W: Buffer(("n", "(k + 7) // 8"), "u32"), H: Buffer(("n", "(k + 31) // 32"), "u32"), D: Buffer(("n", "(k + 255) // 256"), "f16"), S: Buffer(("n", "(k + 31) // 32"), "u8"), M: Buffer(("n", "(k + 15) // 16"), "i8"), Y: Buffer(("m", "n"), "f32")):
+    T = alloc_buffer((m, n), "f64")
+    for i, j in grid(m, n):
+        T[i, j] = 0.0
+        for l in grid(k):
+            T[i, j] += f64(X[i, l]) * f64(f32(D[j, l // 256]) * f32(S[j, l // 32]) * f32(i32(W[j, l // 8] >> u32(l % 8 * 4) & 15 | H[j, l // 32] >> u32(l // 8 % 4 * 8) << 4 >> u32(l % 8) & 16)) - f32(M[j, l // 16]))
+        Y[i, j] = f32(T[i, j])
+
+@tensorir_function
+def row_by_words(X: Buffer(("k",), "f32"), W: Buffer(("n", "(k + 7) // 8"), "u32"), S: Buffer(("n", "(k + 63) // 64"), "f32"), M: Buffer(("n", "(k + 31) // 32"), "f16"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (S[j, l // 64] * f32(i32(W[j, l >> 3] >> u32(l & 7) * 4 & 15) - 8) - f32(M[j, l // 32]))
+
+@tensorir_function
+def row_by_far_words(X: Buffer(("k",), "f32"), W: Buffer(("n", "(k + 7) // 8"), "u32"), S: Buffer(("n", "k + 1"), "f32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (f32(i32(W[j, l // 8] >> u32(l % 8 * 4) & 15)) * S[j, l // 32 + 1] + S[j, l // 16])
 "#;
 
 /// Sums in memory of a program's own that is longer than what is written of it, so that each read of it is checked.

@@ -86,9 +86,6 @@ static void rx_fill_turned(const rx_job *job, int64_t kc, int64_t deep, int64_t 
     }
 }
 
-/* Terms of a sum of a single row that are computed at once. */
-#define RX_DEEP 4096
-
 /* A single row of terms in the order in which columns are computed. */
 static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
     /* Packing writes up to a vector more. */

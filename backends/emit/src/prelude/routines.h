@@ -11,6 +11,9 @@ typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c
    remainder 1, and so on. */
 #define RX_WORDS 16
 
+/* Terms of a sum of a single row that are computed at once. */
+#define RX_DEEP 4096
+
 /* Columns of a row that are computed together; tests have fewer, so that there are several of them. */
 #ifndef RX_STRETCH
 #define RX_STRETCH 64
@@ -56,6 +59,70 @@ static inline void rx_widen_i8(const int8_t *restrict from, float *restrict to, 
         _mm512_storeu_ps(to + k, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(from + k)))));
 #endif
     for (; k < count; k++) to[k] = (float)from[k];
+}
+
+/* RX_WORDS / stays elements, each for `stays` words that follow each other. */
+#if defined __AVX512F__
+#define RX_SPREAD(vector, stays) _mm512_permutexvar_##vector(_mm512_set_epi32( \
+    15 / (stays), 14 / (stays), 13 / (stays), 12 / (stays), 11 / (stays), 10 / (stays), 9 / (stays), 8 / (stays), \
+    7 / (stays), 6 / (stays), 5 / (stays), 4 / (stays), 3 / (stays), 2 / (stays), 1 / (stays), 0), from)
+
+/* Some bytes: a power of 2, at most 16. */
+static inline __attribute__((always_inline)) __m128i rx_some_bytes(const void *at, int count) {
+    if (count == 16) return _mm_loadu_si128(at);
+    if (count == 8) return _mm_loadl_epi64(at);
+    uint32_t some = 0;
+    memcpy(&some, at, (size_t)count);
+    return _mm_cvtsi32_si128((int)some);
+}
+#endif
+
+static inline __attribute__((always_inline)) void rx_spread_u32(const uint32_t *restrict at, uint32_t *restrict to, int stays) {
+#if defined __AVX512F__
+    const __m512i from = _mm512_maskz_loadu_epi32((__mmask16)((1u << RX_WORDS / stays) - 1), at);
+    _mm512_store_si512(to, RX_SPREAD(epi32, stays));
+#else
+    for (int k = 0; k < RX_WORDS; k++) to[k] = at[k / stays];
+#endif
+}
+
+static inline __attribute__((always_inline)) void rx_spread_f32(const float *restrict at, float *restrict to, int stays) {
+#if defined __AVX512F__
+    const __m512 from = _mm512_maskz_loadu_ps((__mmask16)((1u << RX_WORDS / stays) - 1), at);
+    _mm512_store_ps(to, RX_SPREAD(ps, stays));
+#else
+    for (int k = 0; k < RX_WORDS; k++) to[k] = at[k / stays];
+#endif
+}
+
+static inline __attribute__((always_inline)) void rx_spread_f16(const uint16_t *restrict at, float *restrict to, int stays) {
+#if defined __AVX512F__
+    const __m512 from = _mm512_cvtph_ps(_mm256_castsi128_si256(rx_some_bytes(at, RX_WORDS / stays * 2)));
+    _mm512_store_ps(to, RX_SPREAD(ps, stays));
+#else
+    for (int k = 0; k < RX_WORDS; k += stays) {
+        const float one = rx_f32_of_one_f16(at[k / stays]);
+        for (int copy = 0; copy < stays; copy++) to[k + copy] = one;
+    }
+#endif
+}
+
+static inline __attribute__((always_inline)) void rx_spread_i8(const int8_t *restrict at, float *restrict to, int stays) {
+#if defined __AVX512F__
+    const __m512 from = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(rx_some_bytes(at, RX_WORDS / stays)));
+    _mm512_store_ps(to, RX_SPREAD(ps, stays));
+#else
+    for (int k = 0; k < RX_WORDS; k++) to[k] = (float)at[k / stays];
+#endif
+}
+
+static inline __attribute__((always_inline)) void rx_spread_u8(const uint8_t *restrict at, float *restrict to, int stays) {
+#if defined __AVX512F__
+    const __m512 from = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(rx_some_bytes(at, RX_WORDS / stays)));
+    _mm512_store_ps(to, RX_SPREAD(ps, stays));
+#else
+    for (int k = 0; k < RX_WORDS; k++) to[k] = (float)at[k / stays];
+#endif
 }
 
 /* For a single row of A where B is computed: adds to y the terms of columns c0 to c0 + width that x, elements `step` apart, weighs. */
