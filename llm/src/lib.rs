@@ -26,5 +26,5 @@ pub use render::text;
 pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
 pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob};
-pub use tensors::{BLOCKS, Block, Format, Stored, Tensors};
+pub use tensors::{BLOCKS, Block, BlockField, Format, Packed, Stored, Tensors};
 pub use tokenizer::{Special, Stream, Tokenizer, TokenizerError, Vocabulary, VocabularyMetadata};

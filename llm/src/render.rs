@@ -3,7 +3,7 @@
 use crate::config::{Config, Family, Head, LayerKind};
 use crate::error::Error;
 use crate::roles::Role;
-use crate::tensors::{Checkpoint, Field, Format, Found, Tensors, Weight};
+use crate::tensors::{Block, Checkpoint, Field, Format, Found, Tensors, Weight};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use relax_syntax::format::format_source;
 use relax_syntax::span::Source;
@@ -49,7 +49,7 @@ struct Values {
     rotaries: Vec<Vec<String>>,
     frequency_divisors: Option<Weight>,
     /// Block formats that occur.
-    formats: BTreeSet<String>,
+    blocks: BTreeSet<&'static Block>,
     /// Weights outside of layers by role.
     outer: BTreeMap<&'static str, Weight>,
     /// What attention is limited to, each once; `None` for all that is there.
@@ -158,7 +158,7 @@ fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
         has_adjacent_pairs: config.has_adjacent_pairs(),
         rotaries: config.rotaries.iter().map(frequencies).collect(),
         frequency_divisors,
-        formats,
+        blocks: formats,
         outer,
         windows,
         functions,
@@ -185,9 +185,9 @@ fn global(found: &Found) -> Weight {
     Weight::new(found, params, false)
 }
 
-fn note(formats: &mut BTreeSet<String>, found: &Found) {
+fn note(formats: &mut BTreeSet<&'static Block>, found: &Found) {
     if let Format::Block(block) = found.format {
-        formats.insert(block.name.to_owned());
+        formats.insert(block);
     }
 }
 
@@ -195,7 +195,7 @@ fn note(formats: &mut BTreeSet<String>, found: &Found) {
 fn outer(
     config: &Config,
     checkpoint: &mut Checkpoint,
-    formats: &mut BTreeSet<String>,
+    formats: &mut BTreeSet<&'static Block>,
 ) -> Result<BTreeMap<&'static str, Weight>, Error> {
     let mut roles: Vec<(Role, Role)> =
         config.outer_roles().into_iter().map(|role| (role, role)).collect();
@@ -220,7 +220,7 @@ type Kind = (Option<usize>, Vec<Format>);
 fn layers(
     config: &Config,
     checkpoint: &mut Checkpoint,
-    formats: &mut BTreeSet<String>,
+    formats: &mut BTreeSet<&'static Block>,
 ) -> Result<(Vec<Function>, Vec<Layer>), Error> {
     let roles = config.layer_roles();
     let mut kinds: Vec<Kind> = Vec::new();

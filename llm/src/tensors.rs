@@ -39,21 +39,84 @@ pub enum Format {
     Other(String),
 }
 
-/// A block format. Tensors of the program hold its fields: `NAME.FIELD` of the shape (rows, blocks in a row * columns).
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A block format. Tensors of a checkpoint hold its fields: `NAME.FIELD` of the shape (rows, blocks in a row * columns).
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Block {
-    /// In lower case, as in `dequantize_q4_0`.
+    /// In lower case, as in `linear_q4_0`.
     pub name: &'static str,
     /// Elements of a row in a block.
     pub elements: usize,
-    /// Name, dtype and columns in a block of each field.
-    pub fields: &'static [(&'static str, &'static str, usize)],
+    /// In the order in which functions of the program take them.
+    pub fields: &'static [BlockField],
 }
+
+/// A field as the program decodes it: that of the checkpoint, or what a function of the program makes of it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct BlockField {
+    /// In the program.
+    pub name: &'static str,
+    /// In the program.
+    pub dtype: &'static str,
+    /// In a block, in the program.
+    pub columns: usize,
+    /// What packs it; `None` where it is a field of the checkpoint.
+    pub packed: Option<Packed>,
+}
+
+/// How a field is made of one of the checkpoint.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Packed {
+    /// A function of the program, which takes the scales `d` of the blocks before.
+    pub by: &'static str,
+    /// Name, dtype and columns in a block of the field that it takes.
+    pub of: (&'static str, &'static str, usize),
+}
+
+impl BlockField {
+    /// Name, dtype and columns in a block of the field of the checkpoint.
+    #[must_use]
+    pub fn stored(&self) -> (&'static str, &'static str, usize) {
+        self.packed.as_ref().map_or((self.name, self.dtype, self.columns), |packed| packed.of)
+    }
+}
+
+const fn field(name: &'static str, dtype: &'static str, columns: usize) -> BlockField {
+    BlockField { name, dtype, columns, packed: None }
+}
+
+const fn packed(
+    (name, dtype, columns): (&'static str, &'static str, usize),
+    by: &'static str,
+    of: (&'static str, &'static str, usize),
+) -> BlockField {
+    BlockField { name, dtype, columns, packed: Some(Packed { by, of }) }
+}
+
+const D: BlockField = field("d", "f16", 1);
+const M: BlockField = field("m", "f16", 1);
+const DMIN: BlockField = field("dmin", "f16", 1);
+const NIBBLES: BlockField = packed(("nibbles", "u32", 4), "nibbles_4", ("qs", "u32", 4));
+const NIBBLES_K: BlockField = packed(("nibbles", "u32", 32), "nibbles_8", ("qs", "u32", 32));
+const NIBBLES_6K: BlockField = packed(("nibbles", "u32", 32), "nibbles_16", ("ql", "u32", 32));
+const SCALES: BlockField = packed(("scales", "u8", 8), "scales_k", ("scales", "u32", 3));
+const MINS: BlockField = packed(("mins", "u8", 8), "mins_k", ("scales", "u32", 3));
+const BITS: BlockField = packed(("bits", "u32", 8), "bits_k", ("qh", "u32", 8));
+const PAIRS: BlockField = packed(("pairs", "u32", 16), "pairs_k", ("qh", "u32", 16));
 
 /// The block formats that templates read.
 pub const BLOCKS: &[Block] = &[
-    Block { name: "q4_0", elements: 32, fields: &[("d", "f16", 1), ("qs", "u32", 4)] },
-    Block { name: "q8_0", elements: 32, fields: &[("d", "f16", 1), ("qs", "i8", 32)] },
+    Block { name: "q4_0", elements: 32, fields: &[D, NIBBLES] },
+    Block { name: "q4_1", elements: 32, fields: &[D, M, NIBBLES] },
+    Block { name: "q5_0", elements: 32, fields: &[D, field("qh", "u32", 1), NIBBLES] },
+    Block { name: "q5_1", elements: 32, fields: &[D, M, field("qh", "u32", 1), NIBBLES] },
+    Block { name: "q8_0", elements: 32, fields: &[D, field("qs", "i8", 32)] },
+    Block { name: "q4_k", elements: 256, fields: &[D, DMIN, SCALES, MINS, NIBBLES_K] },
+    Block { name: "q5_k", elements: 256, fields: &[D, DMIN, SCALES, MINS, BITS, NIBBLES_K] },
+    Block {
+        name: "q6_k",
+        elements: 256,
+        fields: &[D, field("scales", "i8", 16), PAIRS, NIBBLES_6K],
+    },
 ];
 
 impl Format {
@@ -206,9 +269,22 @@ impl<'c> Checkpoint<'c> {
                     return Err(refused(&format!("rows of a multiple of {divisor} elements")));
                 }
                 let blocks = columns / block.elements;
-                let field = |(field, dtype, width): &(&str, &str, usize)| {
-                    let shape = [rows, blocks * width];
-                    of_program(&format!("{name}.{field}"), &format!("_{field}"), dtype, &shape)
+                let field = |field: &BlockField| {
+                    let (stored, dtype, columns) = field.stored();
+                    let stored = format!("{name}.{stored}");
+                    let whole = of_program(&stored, "", dtype, &[rows, blocks * columns]);
+                    let scales = of_program(&format!("{name}.d"), "", "f16", &[rows, blocks]);
+                    let param = match &field.packed {
+                        Some(Packed { by, .. }) => {
+                            format!("{by}({}, {})", scales.param, whole.param)
+                        }
+                        None => whole.param,
+                    };
+                    Field {
+                        suffix: format!("_{}", field.name),
+                        annotation: annotation(field.dtype, &[rows, blocks * field.columns]),
+                        param,
+                    }
                 };
                 Ok(block.fields.iter().map(field).collect())
             }
@@ -235,10 +311,15 @@ impl<'c> Checkpoint<'c> {
     }
 }
 
-fn of_program(name: &str, suffix: &str, dtype: &str, shape: &[usize]) -> Field {
+/// `Tensor((4, 2), "f32")`
+fn annotation(dtype: &str, shape: &[usize]) -> String {
     let dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
     let comma = if dims.len() == 1 { "," } else { "" };
-    let annotation = format!("Tensor(({}{comma}), \"{dtype}\")", dims.join(", "));
+    format!("Tensor(({}{comma}), \"{dtype}\")", dims.join(", "))
+}
+
+fn of_program(name: &str, suffix: &str, dtype: &str, shape: &[usize]) -> Field {
+    let annotation = annotation(dtype, shape);
     let param = format!("param(\"{name}\", {annotation})");
     Field { suffix: suffix.to_owned(), annotation, param }
 }

@@ -2,11 +2,13 @@
 //! code with the places where each may stop. Kernels are compared with the interpreter before they enter use ([`check_kernel`]).
 
 mod checked_object;
+mod evaluation;
 mod kernel_check;
 mod modules;
 mod route;
 
 pub use checked_object::KernelCheck;
+pub use evaluation::{EvaluationError, evaluate_calls};
 pub use kernel_check::{Budget, Verdict, check as check_kernel};
 pub use modules::{Digest, Key, Modules};
 pub use route::{lower_for_cpu, lower_packed_for_cpu};

@@ -1,16 +1,19 @@
 //! Tiny language models, compiled: no operator is interpreted, logits and greedy tokens are those of transformers
 //! (`scripts/models/llm_reference.py`).
 
-use relax_build::{KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
+#[path = "language_models/block_formats.rs"]
+mod block_formats;
+
+use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_cpu::{Compiler, hardware};
 use relax_emit::Sums;
-use relax_llm::{BLOCKS, Config, Format, Stored, Tensors, text};
+use relax_llm::{Config, Format, Stored, Tensors, text};
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
 use relax_program::externals::constants;
-use relax_program::frontend::{Program, RunOptions, print, run};
+use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::tensor_files::{Entry, Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::fallback::Fallbacks;
@@ -39,8 +42,8 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/models/llm/tiny").join(name)
 }
 
-/// A checkpoint, with matrices of whole blocks in a block format.
-struct Contents(BTreeMap<String, Entry>, Option<&'static str>);
+/// A checkpoint.
+struct Contents(BTreeMap<String, Entry>);
 
 impl Tensors for Contents {
     fn names(&self) -> Vec<String> {
@@ -50,9 +53,7 @@ impl Tensors for Contents {
     fn stored(&self, name: &str) -> Option<Stored> {
         let Entry { dtype, shape } = self.0.get(name)?;
         let dtype = dtype.expect("the language has it").to_string();
-        let is_whole = shape.len() == 2 && shape[1].is_multiple_of(BLOCKS[0].elements);
-        let format = Format::named(self.1.filter(|_| is_whole).unwrap_or(&dtype));
-        Some(Stored { format, shape: shape.clone() })
+        Some(Stored { format: Format::named(&dtype), shape: shape.clone() })
     }
 }
 
@@ -68,7 +69,7 @@ impl Model {
         let json = fs::read_to_string(folder(name).join("config.json")).expect("it is there");
         let config = Config::from_json(&json).expect("it is supported");
         let weights = Weights::open(&folder(name).join("model.safetensors")).expect("it opens");
-        let contents = Contents(weights.entries().expect("it has a header"), None);
+        let contents = Contents(weights.entries().expect("it has a header"));
         let text = text(&config, &contents).expect("it has a text");
         let program = Program::load(Source::new("model.rx", text));
         assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
@@ -358,29 +359,4 @@ fn some_tokens(batch: usize, length: usize, vocabulary: usize) -> Tensor {
 
 fn is_near_or_empty(want: &Tensor, got: &Tensor) -> bool {
     if want.is_empty() { want.shape() == got.shape() } else { is_near(want, got) }
-}
-
-/// The decoded matrix of a product is never stored, and rows of the embedding are decoded alone.
-#[test]
-fn block_formats_are_decoded_in_kernels() {
-    for (format, decoder) in [("q4_0", "words_q4"), ("q8_0", "dequantize_q8")] {
-        let model = Model::read("llama");
-        let weights = Weights::open(&folder("llama").join("model.safetensors")).expect("it opens");
-        let contents = Contents(weights.entries().expect("it has a header"), Some(format));
-        let text = text(&model.config, &contents).expect("it has a text");
-        let program = Program::load(Source::new("model.rx", text));
-        assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
-        let mut unwatched = Unwatched;
-        let mut watch = Fallbacks::before(&mut unwatched);
-        let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut watch)
-            .unwrap_or_else(|failed| panic!("{format}: {failed:?}"));
-        assert!(watch.found.is_empty(), "{format}");
-        let text = print(&lowered);
-        let functions = text.split("\n\n").skip_while(|text| !text.starts_with("def linear_"));
-        let lines = functions.flat_map(str::lines).map(|line| line.trim_start());
-        let lines: Vec<&str> = lines.skip(1).take_while(|line| !line.starts_with("def ")).collect();
-        let calls = |name: &str| lines.iter().any(|line| line.starts_with(name));
-        let fused = format!("fused_{decoder}_matmul(");
-        assert!(calls(&fused) && !calls(&format!("{decoder}_0(")), "{format}: {lines:?}");
-    }
 }

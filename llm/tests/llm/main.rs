@@ -1,6 +1,7 @@
 //! Texts of language models: read, checked and run by the interpreter, compared with what transformers computes
 //! (`scripts/models/llm_reference.py`).
 
+mod blocks;
 mod formats;
 mod gguf;
 mod model;

@@ -3,6 +3,7 @@
 use super::checkpoint::Checkpoint;
 use crate::args::GenerateArgs;
 use crate::commands::build::{Bound, compiler, image};
+use crate::commands::cache::cache;
 use crate::commands::constants::of_passes;
 use crate::commands::fallbacks::{Policy, show_fallbacks};
 use crate::commands::kept::Kept;
@@ -13,6 +14,7 @@ use crate::commands::run::loaded;
 use crate::exit::{Exit, Failure};
 use crate::sizes::binary;
 use crate::terminal::Terminal;
+use relax_build::evaluate_calls;
 use relax_cpu::Cpu;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
@@ -53,7 +55,11 @@ pub(super) fn compile(
         return Ok(Ok(Compiled { module, source }));
     }
     terminal.doing(format!("reading {}", checkpoint.weights.path().display()));
-    let params = Arc::new(of_passes(&program.module, Some(&checkpoint.weights))?);
+    let params = of_passes(&program.module, Some(&checkpoint.weights))?;
+    terminal.doing("packing the weights".to_owned());
+    let packed = evaluate_calls(&program.module, params, &program.source, (&compiler, cache()?));
+    let packed = packed.map_err(Failure::missing)?;
+    let (program, params) = (Program { module: packed.module, ..program }, Arc::new(packed.values));
     let check = args.kernel_check.policy();
     let bound = Bound { params, binds: false, sums, tiles: None, compiler, check };
     let image = match made(&program, &bound, terminal)? {

@@ -1,0 +1,140 @@
+//! Language models with matrices in block formats: kernels decode them, and logits are those of the decoded weights.
+
+#[path = "../../../../llm/tests/llm/blocks.rs"]
+mod blocks;
+
+use super::{Model, call, is_near};
+use blocks::{WIDE, blocks, wide};
+use relax_build::{evaluate_calls, lower_for_cpu};
+use relax_corpus::requirement;
+use relax_cpu::Compiler;
+use relax_llm::{Config, Format, Stored, Tensors, text};
+use relax_program::frontend::{Program, print};
+use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::Module;
+use relax_semantics::tensor::Tensor;
+use relax_syntax::Name;
+use relax_syntax::dtype::DType;
+use relax_syntax::span::Source;
+use std::collections::BTreeMap;
+
+/// A model in block formats, with its decoded weights.
+struct Quantized {
+    config: Config,
+    quantized: Program,
+    fields: BTreeMap<Name, Tensor>,
+    plain: Program,
+    decoded: BTreeMap<Name, Tensor>,
+}
+
+struct Stores(BTreeMap<String, Stored>);
+
+impl Tensors for Stores {
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn stored(&self, name: &str) -> Option<Stored> {
+        self.0.get(name).cloned()
+    }
+}
+
+impl Quantized {
+    fn of(formats: [&str; 2]) -> Self {
+        let config = Config::from_json(WIDE).expect("it is supported");
+        let [mut all, other] = formats.map(|format| blocks(format, wide()));
+        let is_other = |name: &str| name.contains("v_proj") || name.contains("down_proj");
+        all.fields.retain(|name, _| !is_other(name));
+        all.fields.extend(other.fields.into_iter().filter(|(name, _)| is_other(name)));
+        all.stored.extend(other.stored.into_iter().filter(|(name, _)| is_other(name)));
+        all.decoded.extend(other.decoded.into_iter().filter(|(name, _)| is_other(name)));
+        let plain = all.decoded.iter().map(|(name, tensor)| {
+            let shape = tensor.shape().to_vec();
+            (name.clone(), Stored { format: Format::F32, shape })
+        });
+        let program = |stored: BTreeMap<String, Stored>| {
+            let text = text(&config, &Stores(stored)).expect("it has a text");
+            let program = Program::load(Source::new("model.rx", text));
+            assert!(program.diagnostics.is_empty(), "{:?}", program.diagnostics);
+            program
+        };
+        let named = |tensors: BTreeMap<String, Tensor>| {
+            tensors.into_iter().map(|(name, tensor)| (Name::new(name), tensor)).collect()
+        };
+        let (plain, quantized) = (program(plain.collect()), program(all.stored));
+        let (fields, decoded) = (named(all.fields), named(all.decoded));
+        Self { config, quantized, fields, plain, decoded }
+    }
+
+    fn built(self, compiler: &Compiler) -> (Model, Module) {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let around = (compiler, &relax_cpu::Cache::at(folder.path()));
+        let Self { config, quantized, fields, .. } = self;
+        let source = quantized.source.clone();
+        let packed = evaluate_calls(&quantized.module, fields, &source, around);
+        let packed = packed.unwrap_or_else(|error| panic!("{error}"));
+        let program = Program { module: packed.module, ..quantized };
+        let model = Model { program, externals: packed.values, config };
+        let module = model.built("quantized", compiler);
+        (model, module)
+    }
+}
+
+/// Fields are packed when a model is compiled, and products decode them in kernels.
+#[test]
+fn compiled_block_formats_agree_with_decoded_weights() {
+    let Ok(compiler) = Compiler::of_system() else {
+        requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
+        return;
+    };
+    for formats in [["q4_0", "q4_1"], ["q5_0", "q5_1"], ["q4_k", "q6_k"], ["q5_k", "q8_0"]] {
+        let model = Quantized::of(formats);
+        let tokens = (0..12).map(|place| i128::from(place * 7 % 32)).collect();
+        let array = |shape: &[usize]| ndarray::ArrayD::from_shape_vec(shape, Vec::clone(&tokens));
+        let several = Tensor::from_ints(DType::I64, array(&[2, 6]).expect("as many tokens"));
+        let one = columns_of_first(&several);
+        let plain = Model {
+            program: model.plain.clone(),
+            externals: model.decoded.clone(),
+            config: model.config.clone(),
+        };
+        let want = [&several, &one].map(|tokens| {
+            let cache = plain.cache(tokens.shape()[0], tokens.shape()[1]);
+            plain.interpreted(tokens, &cache).expect("it has logits")
+        });
+        let (model, module) = model.built(&compiler);
+        for (tokens, want) in [&several, &one].into_iter().zip(want) {
+            let mut cache = model.cache(tokens.shape()[0], tokens.shape()[1]);
+            let logits = call(&module, "score", tokens, &mut cache);
+            assert!(is_near(&want, &logits), "{formats:?}: {want:?}, {logits:?}");
+        }
+    }
+}
+
+/// The first token of the first sentence, for products of a single row.
+fn columns_of_first(tokens: &Tensor) -> Tensor {
+    tokens.select(&[1, 1], &[0])
+}
+
+/// The decoded matrix of a product is never stored, and rows of the embedding are decoded alone.
+#[test]
+fn block_formats_are_decoded_in_kernels() {
+    for format in ["q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "q8_0"] {
+        let program = Quantized::of([format; 2]).quantized;
+        let mut unwatched = Unwatched;
+        let mut watch = Fallbacks::before(&mut unwatched);
+        let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut watch)
+            .unwrap_or_else(|failed| panic!("{format}: {failed:?}"));
+        assert!(watch.found.is_empty(), "{format}");
+        let text = print(&lowered);
+        let functions = text.split("\n\n").skip_while(|text| !text.starts_with("def linear_"));
+        let lines = functions.flat_map(str::lines).map(|line| line.trim_start());
+        let lines: Vec<&str> = lines.skip(1).take_while(|line| !line.starts_with("def ")).collect();
+        let calls: Vec<&&str> = lines.iter().filter(|line| line.contains("matmul(")).collect();
+        let is_fused = |line: &&&str| line.starts_with("fused_weights_");
+        assert!(calls.len() == 1 && calls.iter().all(is_fused), "{format}: {lines:?}");
+        assert!(!lines.iter().any(|line| line.starts_with("weights_")), "{format}: {lines:?}");
+    }
+}
