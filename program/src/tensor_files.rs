@@ -9,6 +9,8 @@ mod limited;
 mod npy;
 mod npz;
 mod safetensors;
+mod shards;
+mod source;
 mod weights;
 
 pub use gguf::{Gguf, GgufArray, GgufField, GgufFormat, GgufTensor, GgufValue};

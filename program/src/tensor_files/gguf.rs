@@ -6,19 +6,18 @@
 mod cursor;
 mod format;
 mod header;
-mod source;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use super::elements::{Order, from_bytes};
 use super::limited::{FileError, open, read_rest};
+use super::source::Source;
 use super::weights::Entry;
 use cursor::Refusal;
 pub use format::{GgufField, GgufFormat};
 use header::{Header, MAGIC};
 use relax_semantics::tensor::Tensor;
-use source::Source;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -138,7 +137,9 @@ impl Gguf {
         for (name, tensor) in self.tensors() {
             for &field in tensor.format.fields() {
                 let shape = tensor.field_shape(field);
-                entries.insert(entry_name(name, field), Entry { dtype: Some(field.dtype), shape });
+                let bytes = tensor.size / tensor.format.block_size() as u64 * field.size() as u64;
+                let (dtype, stored) = (Some(field.dtype), field.dtype.to_string());
+                entries.insert(entry_name(name, field), Entry { dtype, stored, shape, bytes });
             }
         }
         entries

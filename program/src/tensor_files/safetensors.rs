@@ -1,60 +1,88 @@
-//! Safetensors files: external constants in, results out.
+//! Safetensors files: external constants in, results out. The header is read when a file is opened, the bytes of a tensor when it
+//! is asked for.
 //!
 //! A file is read, not mapped: mapping is `unsafe`, and a file that changes under a run would
 //! change its constants.
 
 use super::elements::{Order, from_bytes, to_bytes};
+use super::source::Source;
 use super::weights::Entry;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView, View};
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
-/// The content of a safetensors file; a tensor is decoded when it is asked for.
+/// An open safetensors file.
 pub(super) struct Content {
-    bytes: Vec<u8>,
+    source: Source,
+    header: Metadata,
+    /// Where the bytes of tensors begin.
+    data: u64,
 }
 
 impl Content {
     /// # Errors
-    /// What is wrong with the header.
-    pub(super) fn of(bytes: Vec<u8>) -> Result<Self, String> {
-        let content = Self { bytes };
-        content.parsed()?;
-        Ok(content)
+    /// What is wrong with the header, or says the system.
+    pub(super) fn of(source: Source) -> Result<Self, String> {
+        let words = |error: SafeTensorError| error.to_string();
+        let mut length = [0; 8];
+        if source.length() < 8 {
+            return Err(words(SafeTensorError::HeaderTooSmall));
+        }
+        source.read(0, &mut length).map_err(|error| error.to_string())?;
+        let length = u64::from_le_bytes(length);
+        if length > LONGEST_HEADER {
+            return Err(words(SafeTensorError::HeaderTooLarge));
+        }
+        if length > source.length() - 8 {
+            return Err(words(SafeTensorError::InvalidHeaderLength));
+        }
+        let size = usize::try_from(length).map_err(|error| error.to_string())?;
+        let mut header = vec![0; size];
+        source.read(8, &mut header).map_err(|error| error.to_string())?;
+        let text = std::str::from_utf8(&header)
+            .map_err(|error| words(SafeTensorError::InvalidHeader(error)))?;
+        let header: Metadata = serde_json::from_str(text)
+            .map_err(|error| words(SafeTensorError::InvalidHeaderDeserialization(error)))?;
+        let data = length + 8;
+        if data + header.data_len() as u64 != source.length() {
+            return Err(words(SafeTensorError::MetadataIncompleteBuffer));
+        }
+        Ok(Self { source, header, data })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    fn parsed(&self) -> Result<SafeTensors<'_>, String> {
-        SafeTensors::deserialize(&self.bytes).map_err(|error| error.to_string())
+    /// A reader of all bytes of the file. It fails if the file was changed after it was opened.
+    pub(super) fn content(&self) -> impl Read + '_ {
+        self.source.reader()
     }
 
     /// What the file says of every tensor, by name.
-    pub(super) fn entries(&self) -> Result<BTreeMap<String, Entry>, String> {
-        let parsed = self.parsed()?;
-        let entry = |view: &TensorView| Entry {
-            dtype: dtype_of(view.dtype()),
-            shape: view.shape().to_vec(),
+    pub(super) fn entries(&self) -> BTreeMap<String, Entry> {
+        let entry = |info: &TensorInfo| Entry {
+            dtype: dtype_of(info.dtype),
+            stored: format!("{:?}", info.dtype),
+            shape: info.shape.clone(),
+            bytes: (info.data_offsets.1 - info.data_offsets.0) as u64,
         };
-        Ok(parsed.tensors().iter().map(|(name, view)| (name.clone(), entry(view))).collect())
+        self.header.tensors().into_iter().map(|(name, info)| (name, entry(info))).collect()
     }
 
-    /// Decodes tensors in the order of their names; an error is of the first name for which there is one.
-    pub(super) fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, (String, String)> {
-        let parsed = self.parsed().map_err(|why| (String::new(), why))?;
-        let decode = |name: &String| {
-            let view = parsed.tensor(name).map_err(|error| error.to_string())?;
-            let dtype = dtype_of(view.dtype()).ok_or("its dtype is none of the language")?;
-            from_bytes(dtype, view.shape(), view.data(), Order::Little)
-        };
-        let named = |name: &String| decode(name).map_err(|why| (name.clone(), why));
-        names.iter().map(named).collect()
+    /// Reads and decodes a tensor.
+    pub(super) fn tensor(&self, name: &str) -> Result<Tensor, String> {
+        let info = self
+            .header
+            .info(name)
+            .ok_or_else(|| SafeTensorError::TensorNotFound(name.to_owned()).to_string())?;
+        let dtype = dtype_of(info.dtype).ok_or("its dtype is none of the language")?;
+        let (begin, end) = info.data_offsets;
+        let mut bytes = vec![0; end - begin];
+        let read = self.source.read(self.data + begin as u64, &mut bytes);
+        read.and_then(|()| self.source.verify_unchanged()).map_err(|error| error.to_string())?;
+        from_bytes(dtype, &info.shape, &bytes, Order::Little)
     }
 }
 

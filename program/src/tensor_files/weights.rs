@@ -1,8 +1,11 @@
-//! Files of external constants and parameters (`--params`): safetensors and GGUF, recognized by their first bytes.
+//! Files of external constants and parameters (`--params`): safetensors and GGUF, recognized by their first bytes, and safetensors
+//! in several files, of which `NAME.index.json` says what is where.
 
 use super::gguf::Gguf;
 use super::limited::{FileError, open, read_rest};
 use super::safetensors::{Content, has_header};
+use super::shards::Shards;
+use super::source::Source;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use std::collections::BTreeMap;
@@ -17,7 +20,8 @@ pub struct Weights {
 }
 
 enum Format {
-    Safetensors(Content),
+    Safetensors(Box<Content>),
+    Shards(Shards),
     Gguf(Gguf),
 }
 
@@ -25,8 +29,12 @@ enum Format {
 pub struct Entry {
     /// `None` where no dtype of the language is the same.
     pub dtype: Option<DType>,
+    /// The file's name of its dtype.
+    pub stored: String,
     /// Row-major, of rank 0 for a scalar.
     pub shape: Vec<usize>,
+    /// In the file.
+    pub bytes: u64,
 }
 
 impl Weights {
@@ -43,19 +51,17 @@ impl Weights {
     /// # Errors
     /// As of [`Self::open`], and a larger file.
     pub fn open_within(path: &Path, limit: u64) -> Result<Self, FileError> {
+        if path.to_string_lossy().ends_with(".index.json") {
+            let file = Format::Shards(Shards::open(path, limit)?);
+            return Ok(Self { path: path.to_owned(), file });
+        }
         let cannot = |error: FileError| error.at(&format!("cannot read {}", path.display()));
         let (mut file, length) = open(path, limit).map_err(cannot)?;
         let begin = begin(&mut file).map_err(cannot)?;
         let file = if Gguf::has_magic(&begin) {
             Format::Gguf(Gguf::from_opened(path, file, length, begin, limit)?)
         } else {
-            let improper =
-                |why: &str| format!("{} is no proper safetensors file: {why}", path.display());
-            if !has_header(&begin, length) {
-                return Err(FileError::Wrong(improper("there is no header")));
-            }
-            let bytes = read_rest(file, begin, limit).map_err(cannot)?;
-            Format::Safetensors(Content::of(bytes).map_err(|why| improper(&why))?)
+            Format::Safetensors(Box::new(safetensors(path, (file, length), begin, limit)?))
         };
         Ok(Self { path: path.to_owned(), file })
     }
@@ -66,11 +72,22 @@ impl Weights {
         &self.path
     }
 
-    /// A reader of all bytes of the file. That of a GGUF file fails if the file was changed after it was opened.
+    /// All files, that at [`Self::path`] first.
+    #[must_use]
+    pub fn files(&self) -> Vec<&Path> {
+        let shards = match &self.file {
+            Format::Shards(shards) => shards.paths().collect(),
+            _ => Vec::new(),
+        };
+        std::iter::once(self.path()).chain(shards).collect()
+    }
+
+    /// A reader of all bytes of the file, or of the shards. It fails if a file was changed after it was opened.
     #[must_use]
     pub fn content(&self) -> Box<dyn Read + '_> {
         match &self.file {
-            Format::Safetensors(content) => Box::new(content.bytes()),
+            Format::Safetensors(content) => Box::new(content.content()),
+            Format::Shards(shards) => shards.content(),
             Format::Gguf(gguf) => Box::new(gguf.content()),
         }
     }
@@ -87,7 +104,8 @@ impl Weights {
     /// Never, once the file is open; what reads the header can say no.
     pub fn entries(&self) -> Result<BTreeMap<String, Entry>, String> {
         match &self.file {
-            Format::Safetensors(content) => content.entries(),
+            Format::Safetensors(content) => Ok(content.entries()),
+            Format::Shards(shards) => Ok(shards.entries()),
             Format::Gguf(gguf) => Ok(gguf.entries()),
         }
     }
@@ -97,19 +115,43 @@ impl Weights {
     /// # Errors
     /// When one is not in the file, has a dtype that the language lacks, or cannot be read.
     pub fn tensors(&self, names: &[String]) -> Result<Vec<Tensor>, String> {
-        let tensors = match &self.file {
-            Format::Safetensors(content) => content.tensors(names),
-            Format::Gguf(gguf) => {
-                let read = |name: &String| gguf.tensor(name).map_err(|why| (name.clone(), why));
-                names.iter().map(read).collect()
-            }
+        let read = |name: &String| {
+            let (path, tensor) = match &self.file {
+                Format::Safetensors(content) => (self.path(), content.tensor(name)),
+                Format::Shards(shards) => {
+                    shards.tensor(name).unwrap_or_else(|why| (self.path(), Err(why)))
+                }
+                Format::Gguf(gguf) => (self.path(), gguf.tensor(name)),
+            };
+            tensor.map_err(|why| format!("{}: `{name}`: {why}", path.display()))
         };
-        tensors.map_err(|(name, why)| format!("{}: `{name}`: {why}", self.path.display()))
+        names.iter().map(read).collect()
     }
 }
 
+/// Of a file that is open, its length, and its first bytes.
+pub(super) fn safetensors(
+    path: &Path,
+    (file, length): (File, Option<u64>),
+    begin: Vec<u8>,
+    limit: u64,
+) -> Result<Content, FileError> {
+    let cannot = |error: FileError| error.at(&format!("cannot read {}", path.display()));
+    let improper = |why: &str| format!("{} is no proper safetensors file: {why}", path.display());
+    if !has_header(&begin, length) {
+        return Err(FileError::Wrong(improper("there is no header")));
+    }
+    let source = match length {
+        Some(_) => {
+            Source::of_file(file).map_err(|error| cannot(FileError::Wrong(error.to_string())))?
+        }
+        None => Source::Memory(read_rest(file, begin, limit).map_err(cannot)?),
+    };
+    Ok(Content::of(source).map_err(|why| improper(&why))?)
+}
+
 /// The magic number of GGUF, or the length of a safetensors header and its first byte.
-fn begin(file: &mut File) -> Result<Vec<u8>, FileError> {
+pub(super) fn begin(file: &mut File) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = file.by_ref().take(9).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(|error| FileError::Wrong(error.to_string()))

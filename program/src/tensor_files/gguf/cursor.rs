@@ -1,6 +1,6 @@
 //! Sequential reading of a header: every length is compared with the bytes that are left before it is used.
 
-use super::source::Source;
+use super::super::source::Source;
 use std::io;
 
 /// The longest header in bytes, as of safetensors files.

@@ -1,8 +1,8 @@
 //! The header of a GGUF file: version, metadata, and what and where each tensor is.
 
+use super::super::source::Source;
 use super::cursor::{Cursor, Refusal};
 use super::format::GgufFormat;
-use super::source::Source;
 use super::value::GgufValue;
 use super::{GgufTensor, entry_name};
 use std::collections::{BTreeMap, BTreeSet};

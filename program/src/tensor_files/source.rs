@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// The bytes of a GGUF file.
+/// The bytes of a tensor file.
 pub(super) enum Source {
     /// What a pipe gave.
     Memory(Vec<u8>),
