@@ -36,7 +36,7 @@ pub(super) fn compile(
     limits: Limits,
     terminal: &mut Terminal,
 ) -> Result<Result<Compiled, Exit>, Failure> {
-    let source = Source::new(checkpoint.name.as_str(), checkpoint.text.as_str());
+    let source = Source::new(checkpoint.name.as_str(), checkpoint.text.text.as_str());
     terminal.doing(format!("checking {}", checkpoint.name));
     let Some(program) = checked(source.clone(), None, terminal) else {
         return Ok(Err(Exit::Wrong));
@@ -96,6 +96,7 @@ fn made(
         Ok(image) => image,
         Err(failed) => return failed_run(&failed, program, terminal).map(Err),
     };
-    let exit = show_fallbacks(&watch.found, Policy::Warn, program, terminal);
+    // An interpreted operator would take longer than all others.
+    let exit = show_fallbacks(&watch.found, Policy::Deny, program, terminal);
     Ok(if exit == Exit::Fine { Ok(image) } else { Err(exit) })
 }
