@@ -10,7 +10,7 @@ mod verifying;
 
 pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
-pub(crate) use generating::GenerateArgs;
+pub(crate) use generating::{GenerateArgs, Quantize};
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};

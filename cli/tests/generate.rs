@@ -3,7 +3,7 @@
 
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
-use relax_program::tensor_files::read_npz;
+use relax_program::tensor_files::{Weights, read_npz, write_safetensors};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,6 +116,65 @@ fn a_compiled_model_is_kept() {
     assert_eq!(models(), 2);
 }
 
+/// The weights of a tiny model in two files.
+#[test]
+fn weights_in_several_files_are_those_of_one() {
+    let Some(folder) = Folder::new() else { return };
+    let copy = folder.path().join("model");
+    fs::create_dir(&copy).expect("it is made");
+    fs::copy(model("llama").join("config.json"), copy.join("config.json")).expect("it is copied");
+    let whole = Weights::open(&model("llama").join("model.safetensors")).expect("it opens");
+    let names: Vec<String> = whole.entries().expect("it has a header").into_keys().collect();
+    let tensors = whole.tensors(&names).expect("they are read");
+    let tensors: Vec<_> = names.iter().cloned().zip(tensors).collect();
+    let mut map = serde_json::Map::new();
+    for (part, file) in tensors.chunks(8).zip(["1.safetensors", "2.safetensors", "3.safetensors"]) {
+        map.extend(part.iter().map(|(name, _)| (name.clone(), Value::from(file))));
+        fs::write(copy.join(file), write_safetensors(part).expect("it has a format"))
+            .expect("it is written");
+    }
+    let index = copy.join("model.safetensors.index.json");
+    let text = serde_json::json!({ "metadata": { "total_size": 0 }, "weight_map": map });
+    fs::write(&index, text.to_string()).expect("it is written");
+    let arguments = ["--tokens", "3,1,4", "--max-tokens", "6"];
+    assert_eq!(folder.tokens(&copy, &arguments), folder.tokens(&model("llama"), &arguments));
+    fs::remove_file(copy.join("2.safetensors")).expect("it is removed");
+    folder.refused(&copy, &arguments, 2, "`2.safetensors`: cannot read");
+}
+
+#[test]
+fn matrices_are_quantized_on_demand() {
+    let Some(folder) = Folder::new() else { return };
+    let arguments = ["--tokens", "3,1,4", "--max-tokens", "6"];
+    let with =
+        |more: &[&str]| folder.objects(&model("llama"), &[arguments.as_slice(), more].concat());
+    let models =
+        || fs::read_dir(folder.path().join("cache/relax/models")).map_or(0, Iterator::count);
+    let plain = with(&[]);
+    for (number, format) in ["q4_0", "q8_0", "bf16"].into_iter().enumerate() {
+        let objects = with(&["--quantize", format]);
+        let [first, rest @ ..] = objects.as_slice() else { panic!("{format}: nothing is printed") };
+        assert_eq!((&first["type"], &first["format"]), (&"quantization".into(), &format.into()));
+        let (matrices, kept) = if format == "bf16" { (16, 0) } else { (14, 2) };
+        assert_eq!(first["matrices"].as_array().map(Vec::len), Some(matrices), "{first}");
+        assert_eq!(first["kept"].as_object().map(serde_json::Map::len), Some(kept), "{first}");
+        assert_eq!(rest.len(), plain.len(), "{format}");
+        // Logits change a little, and the model is another one in the cache.
+        let logprob = |objects: &[Value]| objects[0]["logprob"].as_f64().expect("a number");
+        let change = (logprob(rest) - logprob(&plain)).abs();
+        assert!(change > 0.0 && change < 0.5, "{format}: {change}");
+        assert_eq!(models(), number + 2, "{format}");
+    }
+    let more = ["--quantize", "q8_0", "-v"];
+    let output = folder.generate(&model("llama"), &[arguments.as_slice(), &more].concat());
+    let said = errors(&output);
+    assert!(said.contains("; 14 matrices quantized to q8_0\n"), "{said}");
+    assert!(
+        said.contains("`model.layers.0.mlp.down_proj.weight`: its rows of 43 elements"),
+        "{said}"
+    );
+}
+
 #[test]
 fn seeds_and_switches_decide() {
     let Some(folder) = Folder::new() else { return };
@@ -204,7 +263,7 @@ fn bad_input_is_refused() {
     fs::copy(&config, empty.join("config.json")).expect("it is copied");
     folder.refused(&empty, &["--tokens", "1"], 2, "model.safetensors");
     fs::write(empty.join("model.safetensors.index.json"), "{}").expect("it is written");
-    folder.refused(&empty, &["--tokens", "1"], 4, "weights in several files");
+    folder.refused(&empty, &["--tokens", "1"], 2, "it is no index of safetensors files: missing");
     let gpt2 = model("gpt2").join("model.safetensors");
     fs::copy(gpt2, empty.join("model.safetensors")).expect("it is copied");
     folder.refused(&empty, &["--tokens", "1"], 2, "lacks the tensor");

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Family, Head, LayerKind};
 use crate::error::Error;
+use crate::quantize::{self, Quantization, Text};
 use crate::roles::Role;
 use crate::tensors::{Block, Checkpoint, Field, Format, Found, Tensors, Weight};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -19,6 +20,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("gpt2.rx.jinja", include_str!("../../corpus/models/llm/gpt2.rx.jinja")),
     ("layer.rx.jinja", include_str!("../../corpus/models/llm/layer.rx.jinja")),
     ("llama.rx.jinja", include_str!("../../corpus/models/llm/llama.rx.jinja")),
+    ("quantize.rx.jinja", include_str!("../../corpus/models/llm/quantize.rx.jinja")),
     ("quantized.rx.jinja", include_str!("../../corpus/models/llm/quantized.rx.jinja")),
     ("rotary.rx.jinja", include_str!("../../corpus/models/llm/rotary.rx.jinja")),
     ("weights.rx.jinja", include_str!("../../corpus/models/llm/weights.rx.jinja")),
@@ -50,6 +52,7 @@ struct Values {
     frequency_divisors: Option<Weight>,
     /// Block formats that occur.
     blocks: BTreeSet<&'static Block>,
+    quantize: Option<quantize::Values>,
     /// Weights outside of layers by role.
     outer: BTreeMap<&'static str, Weight>,
     /// What attention is limited to, each once; `None` for all that is there.
@@ -89,22 +92,36 @@ struct Layer {
 /// # Errors
 /// When a tensor is missing, has another shape or a format that is not supported, or is not used.
 pub fn text(config: &Config, tensors: &dyn Tensors) -> Result<String, Error> {
+    quantized_text(config, tensors, None).map(|text| text.text)
+}
+
+/// As [`text`], where matrices are quantized when the model is compiled.
+///
+/// # Errors
+/// As of [`text`].
+pub fn quantized_text(
+    config: &Config,
+    tensors: &dyn Tensors,
+    quantization: Option<Quantization>,
+) -> Result<Text, Error> {
     let template = match config.family {
         Family::Gpt2 => "gpt2.rx.jinja",
         family if family.is_gemma() => "gemma.rx.jinja",
         _ => "llama.rx.jinja",
     };
-    let values = values(config, tensors)?;
+    let mut checkpoint = Checkpoint::new(config, tensors, quantization);
+    let values = values(config, &mut checkpoint, quantization)?;
     let wrong = |why: String| Error::Template { template: template.to_owned(), why };
     let rendered = rendered(template, &values).map_err(|error| wrong(format!("{error:#}")))?;
     let source = Source::new(template, rendered);
-    format_source(&source).map_err(|diagnostics| {
+    let text = format_source(&source).map_err(|diagnostics| {
         let shown = diagnostics.first().map(|first| {
             let (line, _) = source.line_column(first.primary.span.start);
             format!("{}: `{}`", first.message, source.line(line).trim())
         });
         wrong(shown.unwrap_or_default())
-    })
+    })?;
+    Ok(Text { text, quantized: checkpoint.quantized, kept: checkpoint.kept })
 }
 
 fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error> {
@@ -120,21 +137,26 @@ fn rendered(template: &str, values: &Values) -> Result<String, minijinja::Error>
     environment.get_template(template)?.render(values)
 }
 
-fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
-    let mut checkpoint = Checkpoint::new(config, tensors);
+fn values(
+    config: &Config,
+    checkpoint: &mut Checkpoint<'_>,
+    quantization: Option<Quantization>,
+) -> Result<Values, Error> {
     let mut formats = BTreeSet::new();
-    let outer = outer(config, &mut checkpoint, &mut formats)?;
+    let outer = outer(config, checkpoint, &mut formats)?;
     let divisors = Role::FrequencyDivisors;
     let frequency_divisors = if config.has_adjacent_pairs() && checkpoint.has(divisors) {
         Some(global(&checkpoint.find(divisors, 0)?))
     } else {
         None
     };
-    let (functions, layers) = layers(config, &mut checkpoint, &mut formats)?;
+    let (functions, layers) = layers(config, checkpoint, &mut formats)?;
     checkpoint.finish()?;
     let windows: BTreeSet<Option<usize>> =
         functions.iter().map(|function| function.window).collect();
     let windows = windows.into_iter().collect();
+    let sources = checkpoint.sources.clone();
+    let quantization = quantization.filter(|_| !sources.is_empty());
     let frequencies =
         |rotary: &crate::Rotary| rotary.frequencies().iter().map(|x| format!("{x:?}")).collect();
     Ok(Values {
@@ -159,6 +181,7 @@ fn values(config: &Config, tensors: &dyn Tensors) -> Result<Values, Error> {
         rotaries: config.rotaries.iter().map(frequencies).collect(),
         frequency_divisors,
         blocks: formats,
+        quantize: quantization.map(|to| quantize::Values { name: to.name(), sources }),
         outer,
         windows,
         functions,

@@ -2,9 +2,10 @@
 
 use crate::config::{Config, Family, Head, Naming};
 use crate::error::Error;
+use crate::quantize::Quantization;
 use crate::roles::Role;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The table of contents of a checkpoint.
@@ -203,13 +204,22 @@ pub(crate) struct Checkpoint<'c> {
     /// What names lack in a checkpoint of a model without head, such as `model.`.
     lacks: &'static str,
     used: BTreeSet<String>,
+    quantization: Option<Quantization>,
+    /// The dtypes of matrices that are quantized.
+    pub(crate) sources: BTreeSet<String>,
+    pub(crate) quantized: BTreeSet<String>,
+    pub(crate) kept: BTreeMap<String, String>,
 }
 
 /// Outer modules of models with a head, in Hugging Face's names.
 const OUTER_MODULES: [&str; 2] = ["model.", "transformer."];
 
 impl<'c> Checkpoint<'c> {
-    pub(crate) fn new(config: &'c Config, tensors: &'c dyn Tensors) -> Self {
+    pub(crate) fn new(
+        config: &'c Config,
+        tensors: &'c dyn Tensors,
+        quantization: Option<Quantization>,
+    ) -> Self {
         let embedding = config.name(Role::Embedding, 0);
         let is_missing = |module: &&str| {
             let short = embedding.strip_prefix(module);
@@ -217,7 +227,16 @@ impl<'c> Checkpoint<'c> {
                 && short.is_some_and(|short| tensors.stored(short).is_some())
         };
         let lacks = OUTER_MODULES.into_iter().find(is_missing).unwrap_or("");
-        Self { config, tensors, lacks, used: BTreeSet::new() }
+        Self {
+            config,
+            tensors,
+            lacks,
+            used: BTreeSet::new(),
+            quantization,
+            sources: BTreeSet::new(),
+            quantized: BTreeSet::new(),
+            kept: BTreeMap::new(),
+        }
     }
 
     fn name(&self, role: Role, layer: usize) -> String {
@@ -239,9 +258,38 @@ impl<'c> Checkpoint<'c> {
         if shape != expected {
             return Err(Error::TensorShape { name, found: shape, expected });
         }
-        let fields = self.fields(role, &name, (&format, &shape))?;
+        let found = match self.quantized_as(role, &name, (&format, &shape)) {
+            Some(found) => found,
+            None => Found { fields: self.fields(role, &name, (&format, &shape))?, format },
+        };
         self.used.insert(name);
-        Ok(Found { format, fields })
+        Ok(found)
+    }
+
+    /// A matrix as it is after quantization; `None` where it stays.
+    fn quantized_as(
+        &mut self,
+        role: Role,
+        name: &str,
+        (format, shape): (&Format, &[usize]),
+    ) -> Option<Found> {
+        let (quantization, &[rows, columns]) = (self.quantization?, shape) else { return None };
+        let kind = (role, self.config.is_in_by_out());
+        if let Some(why) = quantization.keeps(kind, format, columns) {
+            self.kept.insert(name.to_owned(), why);
+            return None;
+        }
+        self.quantized.insert(name.to_owned());
+        self.sources.insert(format.name().to_owned());
+        let whole = of_program(name, "", format.name(), shape).param;
+        let to = quantization.format();
+        let blocks = if let Format::Block(block) = to { columns / block.elements } else { columns };
+        let field = |field: &BlockField| Field {
+            suffix: if field.name.is_empty() { String::new() } else { format!("_{}", field.name) },
+            annotation: annotation(field.dtype, &[rows, blocks * field.columns]),
+            param: format!("{}({whole})", quantization.function(field, format.name())),
+        };
+        Some(Found { fields: quantization.fields().iter().map(field).collect(), format: to })
     }
 
     fn fields(
@@ -294,7 +342,7 @@ impl<'c> Checkpoint<'c> {
     }
 
     /// Refuses tensors that the model does not use.
-    pub(crate) fn finish(self) -> Result<(), Error> {
+    pub(crate) fn finish(&self) -> Result<(), Error> {
         let is_ignored = |name: &String| {
             let is_gpt2 =
                 self.config.family == Family::Gpt2 && self.config.naming == Naming::HuggingFace;

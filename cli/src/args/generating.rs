@@ -1,7 +1,7 @@
 //! Arguments of `relax generate`.
 
 use super::{KernelCheckArgs, NumericsArgs};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::num::NonZero;
 use std::path::PathBuf;
 
@@ -14,6 +14,9 @@ use std::path::PathBuf;
 pub(crate) struct GenerateArgs {
     /// A GGUF file, or a folder with `config.json` and `model.safetensors`
     pub(crate) model: PathBuf,
+    /// Quantize matrices of f32, f16 and bf16 when the model is compiled, rounded as llama.cpp does; which ones are not is said
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) quantize: Option<Quantize>,
     /// The text to continue; by default the standard input
     #[arg(long, conflicts_with = "tokens")]
     pub(crate) prompt: Option<String>,
@@ -69,4 +72,18 @@ pub(crate) struct GenerateArgs {
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
+}
+
+/// Formats of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quantize {
+    /// Blocks of 32 elements of 4 bits with a scale
+    #[value(name = "q4_0")]
+    Q4_0,
+    /// Blocks of 32 elements of 8 bits with a scale
+    #[value(name = "q8_0")]
+    Q8_0,
+    /// The upper half of an f32
+    #[value(name = "bf16")]
+    Bf16,
 }

@@ -6,7 +6,7 @@ mod session;
 mod shown;
 mod speed;
 
-use crate::args::GenerateArgs;
+use crate::args::{Format, GenerateArgs, Quantize};
 use crate::commands::numerics;
 use crate::commands::run::size;
 use crate::exit::{Exit, Failure, Outcome};
@@ -14,9 +14,10 @@ use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use checkpoint::{Checkpoint, Template};
 use compiled::{Compiled, compile};
-use relax_llm::{Chat, Ending, Message, Sampler, Sampling, Special, Tokenizer};
+use relax_llm::{Chat, Ending, Message, Quantization, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Limits, Stop};
+use serde_json::json;
 use session::Session;
 use shown::Shown;
 use speed::Speed;
@@ -30,7 +31,7 @@ const LONGEST_PROMPT: u64 = (16 << 20) + 1;
 pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome {
     let sampler = Sampler::new(sampling(args), args.seed).map_err(Failure::usage)?;
     let start = Instant::now();
-    let checkpoint = Checkpoint::open(&args.model)?;
+    let checkpoint = Checkpoint::open(&args.model, args.quantize.map(quantization))?;
     // Numbers need no vocabulary.
     let tokenizer = match args.tokens {
         Some(_) => None,
@@ -47,7 +48,12 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         Err(exit) => return Ok(exit),
     };
     let words = numerics::words(compiled.module.metadata());
-    terminal.detail(&format!("activations in f32, {words}"));
+    let weights = args.quantize.map(quantization).map(|to| {
+        let count = checkpoint.text.quantized.len();
+        format!("; {count} matrices quantized to {to}")
+    });
+    terminal.detail(&format!("activations in f32, {words}{}", weights.unwrap_or_default()));
+    show_quantized(args, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
     let shown = Shown::new(tokenizer.as_ref(), &prompt, &args.stop)?;
     let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new(), shown };
@@ -59,6 +65,40 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         speed.show(&compiled.module, terminal)?;
     }
     Ok(Exit::Fine)
+}
+
+fn quantization(argument: Quantize) -> Quantization {
+    match argument {
+        Quantize::Q4_0 => Quantization::Q4_0,
+        Quantize::Q8_0 => Quantization::Q8_0,
+        Quantize::Bf16 => Quantization::Bf16,
+    }
+}
+
+/// Says which matrices were to be quantized and are not.
+fn show_quantized(
+    args: &GenerateArgs,
+    checkpoint: &Checkpoint,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let (Some(to), text) = (args.quantize.map(quantization), &checkpoint.text) else {
+        return Ok(());
+    };
+    if terminal.format == Format::Json {
+        let object = json!({
+            "type": "quantization",
+            "format": to.name(),
+            "matrices": text.quantized,
+            "kept": text.kept,
+        });
+        return terminal.result(&format!("{object}\n"));
+    }
+    let kept = text.kept.iter().map(|(name, why)| format!("\n  `{name}`: {why}"));
+    let kept: String = kept.collect();
+    if !kept.is_empty() {
+        terminal.note(&format!("not quantized to {to}:{kept}"));
+    }
+    Ok(())
 }
 
 fn sampling(args: &GenerateArgs) -> Sampling {

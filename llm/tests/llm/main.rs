@@ -5,5 +5,6 @@ mod blocks;
 mod formats;
 mod gguf;
 mod model;
+mod quantize;
 mod reference;
 mod refusals;

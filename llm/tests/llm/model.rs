@@ -91,6 +91,10 @@ impl Model {
         tensors: BTreeMap<String, Tensor>,
     ) -> Self {
         let text = text(&config, contents).expect("it has a text");
+        Self::of_text(config, text, tensors)
+    }
+
+    pub(crate) fn of_text(config: Config, text: String, tensors: BTreeMap<String, Tensor>) -> Self {
         let program = Program::load(Source::new("model.rx", text.as_str()));
         if let Some(first) = program.diagnostics.first() {
             let (line, _) = program.source.line_column(first.primary.span.start);

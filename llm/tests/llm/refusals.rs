@@ -212,7 +212,8 @@ fn tensors_of_checkpoints() {
         put("lm_head.weight", stored("f32", &[63, 32])),
         &["lm_head", "[64, 32]"],
     );
-    refused_tensors("llama", put(query, stored("Q4_K", &[32, 32])), &[query, "Q4_K", "q4_0"]);
+    refused_tensors("llama", put(query, stored("Q3_K", &[32, 32])), &[query, "Q3_K", "q4_0"]);
+    refused_tensors("llama", put(query, stored("Q4_K", &[32, 32])), &[query, "multiple of 256"]);
     refused_tensors("llama", put(query, stored("i8", &[32, 32])), &[query, "i8", "bf16"]);
     let down = "model.layers.0.mlp.down_proj.weight";
     refused_tensors("llama", put(down, stored("q4_0", &[32, 43])), &[down, "multiple of 32"]);

@@ -5,7 +5,8 @@ use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Config, Format, Metadata, Stored, Tensors, Tokenizer, Vocabulary, VocabularyMetadata, text,
+    Config, Format, Metadata, Quantization, Stored, Tensors, Text, Tokenizer, Vocabulary,
+    VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
@@ -21,8 +22,8 @@ const LONGEST_TOKENIZER: u64 = 256 << 20;
 pub(super) struct Checkpoint {
     pub(super) config: Config,
     pub(super) weights: Weights,
-    /// The program of the model, formatted.
-    pub(super) text: String,
+    /// The program of the model, formatted, and what is quantized for it.
+    pub(super) text: Text,
     /// Of the program, for messages.
     pub(super) name: String,
     /// Tokens that end a text.
@@ -32,7 +33,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, quantize: Option<Quantization>) -> Result<Self, Failure> {
         let name = shown_name(path);
         let wrong = |error: relax_llm::Error| Failure::usage(format!("{name}: {error}"));
         let (weights, config, ends) = match path.is_dir() {
@@ -40,7 +41,7 @@ impl Checkpoint {
             false => of_file(path)?,
         };
         let contents = Contents::of(&weights)?;
-        let text = text(&config, &contents).map_err(wrong)?;
+        let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
         let folder = path.is_dir().then(|| path.to_owned());
         Ok(Self { config, weights, text, name: format!("{name}.rx"), ends, folder })
     }
@@ -95,10 +96,13 @@ impl Checkpoint {
         })
     }
 
-    /// What tells the weights from others: the file, its length, and when it was written. To read it takes seconds.
+    /// What tells the weights from others: the files, their lengths, and when they were written. To read them takes seconds.
     pub(super) fn identity(&self) -> Option<String> {
-        let path = fs::canonicalize(self.weights.path()).ok()?;
-        Some(format!("{}\n{}", path.display(), stamp(&path)?))
+        let stamped = |path: &Path| {
+            let path = fs::canonicalize(path).ok()?;
+            Some(format!("{}\n{}\n", path.display(), stamp(&path)?))
+        };
+        self.weights.files().into_iter().map(stamped).collect()
     }
 }
 
@@ -157,14 +161,9 @@ fn of_file(path: &Path) -> Result<Opened, Failure> {
 
 fn of_folder(path: &Path) -> Result<Opened, Failure> {
     let config = read(&path.join("config.json"), LONGEST)?;
-    let file = path.join("model.safetensors");
-    if !file.is_file() && path.join("model.safetensors.index.json").is_file() {
-        return Err(Failure::missing(format!(
-            "{}: weights in several files are not supported yet; write them into one `model.safetensors`",
-            path.display()
-        )));
-    }
-    let weights = opened(&file)?;
+    let [file, index] =
+        ["model.safetensors", "model.safetensors.index.json"].map(|name| path.join(name));
+    let weights = opened(if !file.is_file() && index.is_file() { &index } else { &file })?;
     let parsed = Config::from_json(&config);
     let parsed = parsed.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let mut ends = ends_of(&config);
