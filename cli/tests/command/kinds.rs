@@ -280,6 +280,46 @@ fn what_is_in_a_file_is_told() {
 }
 
 #[test]
+fn what_is_in_files_of_weights_is_told() {
+    const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models");
+    let folder = folder();
+    let file = format!("{MODELS}/blocks.gguf");
+    let gguf = inspected(&folder, &file);
+    assert_eq!((&gguf["kind"], &gguf["version"]), (&json!("gguf"), &json!(3)));
+    assert!(gguf["metadata"].as_object().is_some_and(|keys| keys.len() > 5), "{gguf}");
+    let tensors = gguf["tensors"].as_array().expect("a list");
+    let tensor = tensors.iter().find(|tensor| tensor["name"] == "blocks.q4_k");
+    let tensor = tensor.expect("it is there");
+    let elements = tensor["shape"][0].as_u64().zip(tensor["shape"][1].as_u64());
+    let (rows, columns) = elements.expect("two dims");
+    assert_eq!(
+        (&tensor["format"], &tensor["bytes"]),
+        (&json!("Q4_K"), &json!(rows * columns / 256 * 144))
+    );
+    let (said, code) = folder.ended(&["inspect", &file]);
+    let line =
+        format!("blocks.q4_k: Q4_K [{rows}, {columns}], {} bytes", rows * columns / 256 * 144);
+    assert!(
+        code == Some(0) && said.contains(": GGUF version 3, ") && said.contains(&line),
+        "{said}"
+    );
+    let file = format!("{MODELS}/llm/tiny/llama/model.safetensors");
+    let weights = inspected(&folder, &file);
+    assert_eq!(weights["kind"], "safetensors");
+    assert_eq!(weights["tensors"].as_array().map(Vec::len), Some(21));
+    let head =
+        json!({ "name": "lm_head.weight", "format": "F32", "shape": [64, 32], "bytes": 8192 });
+    assert_eq!(weights["tensors"][0], head);
+    let bytes: u64 = weights["tensors"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|t| t["bytes"].as_u64())
+        .sum();
+    assert_eq!(weights["bytes"], bytes);
+}
+
+#[test]
 fn an_entry_may_have_the_name_of_an_operator() {
     const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models/tiny.onnx");
     let folder = Folder::new();

@@ -47,6 +47,12 @@ pub struct GgufTensor {
 }
 
 impl GgufTensor {
+    /// The number of its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.size
+    }
+
     /// The shape of a field: the last dim counts its elements.
     #[must_use]
     pub fn field_shape(&self, field: GgufField) -> Vec<usize> {
@@ -116,6 +122,18 @@ impl Gguf {
     /// Whether a file that begins so is one of GGUF.
     pub(super) fn has_magic(begin: &[u8]) -> bool {
         begin.starts_with(MAGIC)
+    }
+
+    /// 2 or 3.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.header.version
+    }
+
+    /// Tensors begin at multiples of so many bytes of the data.
+    #[must_use]
+    pub fn alignment(&self) -> u64 {
+        self.header.alignment
     }
 
     /// The metadata, by key.

@@ -60,6 +60,11 @@ impl Content {
         self.source.reader()
     }
 
+    /// Text that the file has beside its tensors, by key.
+    pub(super) fn metadata(&self) -> BTreeMap<String, String> {
+        self.header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
+
     /// What the file says of every tensor, by name.
     pub(super) fn entries(&self) -> BTreeMap<String, Entry> {
         let entry = |info: &TensorInfo| Entry {

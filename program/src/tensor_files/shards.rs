@@ -64,6 +64,11 @@ impl Shards {
         self.files.iter().fold(none, |all, (_, file)| Box::new(all.chain(file.content())))
     }
 
+    /// Text that the files have beside their tensors, by key; of several with a key that of the last file.
+    pub(super) fn metadata(&self) -> BTreeMap<String, String> {
+        self.files.iter().flat_map(|(_, file)| file.metadata()).collect()
+    }
+
     pub(super) fn entries(&self) -> BTreeMap<String, Entry> {
         self.files.iter().flat_map(|(_, file)| file.entries()).collect()
     }

@@ -51,7 +51,7 @@ impl Weights {
     /// # Errors
     /// As of [`Self::open`], and a larger file.
     pub fn open_within(path: &Path, limit: u64) -> Result<Self, FileError> {
-        if path.to_string_lossy().ends_with(".index.json") {
+        if is_index(path) {
             let file = Format::Shards(Shards::open(path, limit)?);
             return Ok(Self { path: path.to_owned(), file });
         }
@@ -64,6 +64,26 @@ impl Weights {
             Format::Safetensors(Box::new(safetensors(path, (file, length), begin, limit)?))
         };
         Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Whether a file begins as one of these does, or is an index.
+    #[must_use]
+    pub fn is_weights(path: &Path) -> bool {
+        let Ok((mut file, length)) = open(path, u64::MAX) else { return false };
+        // What is read from a pipe is gone.
+        let is_file = length.is_some();
+        let begin = if is_file { begin(&mut file).unwrap_or_default() } else { Vec::new() };
+        is_file && (is_index(path) || Gguf::has_magic(&begin) || has_header(&begin, length))
+    }
+
+    /// Text that safetensors files have beside their tensors, by key.
+    #[must_use]
+    pub fn metadata(&self) -> BTreeMap<String, String> {
+        match &self.file {
+            Format::Safetensors(content) => content.metadata(),
+            Format::Shards(shards) => shards.metadata(),
+            Format::Gguf(_) => BTreeMap::new(),
+        }
     }
 
     /// Where the file is.
@@ -127,6 +147,10 @@ impl Weights {
         };
         names.iter().map(read).collect()
     }
+}
+
+fn is_index(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".index.json")
 }
 
 /// Of a file that is open, its length, and its first bytes.

@@ -19,6 +19,8 @@ const LEAST_PAIR: u64 = 13;
 const LEAST_TENSOR: u64 = 24;
 
 pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) alignment: u64,
     pub(super) metadata: BTreeMap<String, GgufValue>,
     pub(super) tensors: BTreeMap<String, GgufTensor>,
 }
@@ -29,7 +31,7 @@ impl Header {
         if &cursor.array::<4>("the magic number")? != MAGIC {
             return Err("the magic number at byte 0 is not `GGUF`".to_owned().into());
         }
-        version(cursor.u32("the version")?)?;
+        let version = version(cursor.u32("the version")?)?;
         // The number of tensors comes first, the tensors last.
         let tensors = cursor.count(LEAST_TENSOR, "tensors")?;
         let pairs = cursor.count(LEAST_PAIR, "pairs of metadata")?;
@@ -48,13 +50,13 @@ impl Header {
         }
         place(&mut found, cursor.at().next_multiple_of(alignment), source.length())?;
         verify_names(&found)?;
-        Ok(Self { metadata, tensors: found })
+        Ok(Self { version, alignment, metadata, tensors: found })
     }
 }
 
-fn version(version: u32) -> Result<(), Refusal> {
+fn version(version: u32) -> Result<u32, Refusal> {
     match version {
-        2 | 3 => Ok(()),
+        2 | 3 => Ok(version),
         _ if version & 0xffff == 0 && version != 0 => {
             Err(Refusal::Unsupported("it is big-endian; expected little-endian".to_owned()))
         }
