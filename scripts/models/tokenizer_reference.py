@@ -7,6 +7,8 @@ Written to corpus/models/llm/tokenizers:
   bytes_llama.json     its vocabulary, split as Llama 3 does, with a begin token and whole words before merges
   bytes_qwen.json      its vocabulary, split as Qwen 2 does, with NFC
   pieces.json          BPE of SIZE tokens in the manner of SentencePiece: scores, byte fallback, a space before the text
+  unigram.json         Unigram of SIZE tokens as T5 has it: a space before the text, an unknown token
+  unigram_bytes.json   its vocabulary with byte fallback
   texts.json           TEXTS random texts, and by tokenizer: ids with special tokens parsed, ids with them as plain text
                        (both with the begin token), and the decoded text of the first, without special tokens. A null
                        stands for the same ids, or the same text
@@ -140,6 +142,29 @@ def pieces():
     return with_begin(special(tokenizer))
 
 
+def unigram(has_bytes):
+    trained = Tokenizer(models.Unigram())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    trainer = trainers.UnigramTrainer(
+        vocab_size=SIZE, special_tokens=[*SPECIAL, USER], unk_token="<unk>", show_progress=False
+    )
+    trained.train_from_iterator([TEXT], trainer)
+    vocabulary = [tuple(pair) for pair in json.loads(trained.to_str())["model"]["vocab"]]
+    if has_bytes:
+        vocabulary += [(f"<0x{byte:02X}>", 0.0) for byte in range(256)]
+    unknown = [token for token, _ in vocabulary].index("<unk>")
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=has_bytes))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = trained.pre_tokenizer
+    if has_bytes:
+        tokenizer.decoder = decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        )
+    else:
+        tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    return with_begin(special(tokenizer))
+
+
 def encoded(tokenizer, texts):
     parsed = [tokenizer.encode(text).ids for text in texts]
     plain = copy.deepcopy(tokenizer)
@@ -165,6 +190,8 @@ def main():
         "bytes_llama": with_begin(split(base, LLAMA, True)),
         "bytes_qwen": qwen,
         "pieces": pieces(),
+        "unigram": unigram(False),
+        "unigram_bytes": unigram(True),
     }
     texts = random_texts()
     results = {"texts": texts}

@@ -7,7 +7,7 @@ use crate::tokenizer::decoding::{Decoding, Kind, Spelling, spelled_character};
 use crate::tokenizer::error::TokenizerError;
 use crate::tokenizer::parts::{Ends, check_steps, decoding, ends};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -36,6 +36,10 @@ struct Model {
     end_of_word_suffix: Option<String>,
     #[serde(default)]
     byte_fallback: bool,
+    /// The token of unknown characters of Unigram.
+    unk_id: Option<usize>,
+    /// Of Unigram: sampling among segmentations.
+    alpha: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +58,11 @@ enum Merge {
 }
 
 /// Tokens and ids in the order of the file, duplicates too.
-struct Tokens(Vec<(String, u32)>);
+struct Tokens {
+    ids: Vec<(String, u32)>,
+    /// Of Unigram, one a token.
+    scores: Option<Vec<f64>>,
+}
 
 impl<'de> Deserialize<'de> for Tokens {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -63,7 +71,7 @@ impl<'de> Deserialize<'de> for Tokens {
             type Value = Tokens;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object from token to id")
+                f.write_str("an object from token to id, or a list of tokens with scores")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tokens, A::Error> {
@@ -71,10 +79,19 @@ impl<'de> Deserialize<'de> for Tokens {
                 while let Some(pair) = map.next_entry()? {
                     tokens.push(pair);
                 }
-                Ok(Tokens(tokens))
+                Ok(Tokens { ids: tokens, scores: None })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tokens, A::Error> {
+                let (mut ids, mut scores) = (Vec::new(), Vec::new());
+                while let Some((token, score)) = list.next_element::<(String, f64)>()? {
+                    ids.push((token, u32::try_from(ids.len()).map_err(A::Error::custom)?));
+                    scores.push(score);
+                }
+                Ok(Tokens { ids, scores: Some(scores) })
             }
         }
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_any(Pairs)
     }
 }
 
@@ -100,7 +117,7 @@ impl Document {
         self.model.check_merges(&vocabulary)?;
         self.model.check_coverage(&vocabulary, decoding)?;
         let mut tokens = BTreeMap::new();
-        for (token, id) in &self.model.vocab.0 {
+        for (token, id) in &self.model.vocab.ids {
             if let Some((first, _)) = tokens.insert(*id, (token.clone(), Kind::Normal)) {
                 let second = token.clone();
                 return Err(TokenizerError::DuplicateId { id: *id, first, second });
@@ -151,8 +168,24 @@ const MOST_IDS: u32 = 100_000_000;
 
 impl Model {
     fn check_switches(&self) -> Result<(), TokenizerError> {
-        if let Some(kind) = self.kind.as_ref().filter(|kind| *kind != "BPE") {
-            return Err(unsupported("model", kind.clone(), "BPE"));
+        let kind = self.kind.as_deref().unwrap_or("BPE");
+        match (kind, &self.vocab.scores) {
+            ("BPE", None) | ("Unigram", Some(_)) => {}
+            ("BPE", Some(_)) => {
+                return Err(unsupported(
+                    "vocab",
+                    "a list".to_owned(),
+                    "an object from token to id",
+                ));
+            }
+            ("Unigram", None) => {
+                let expected = "a list of tokens with scores";
+                return Err(unsupported("vocab", "an object".to_owned(), expected));
+            }
+            _ => return Err(unsupported("model", kind.to_owned(), "BPE or Unigram")),
+        }
+        if let Some(alpha) = self.alpha {
+            return Err(unsupported("alpha", alpha.to_string(), "none, as it is random"));
         }
         if let Some(dropout) = self.dropout.filter(|dropout| *dropout != 0.0) {
             return Err(unsupported("dropout", dropout.to_string(), "none, as it is random"));
@@ -171,11 +204,11 @@ impl Model {
 
     /// The id of each token.
     fn vocabulary(&self) -> Result<HashMap<&str, u32>, TokenizerError> {
-        if self.vocab.0.is_empty() {
+        if self.vocab.ids.is_empty() {
             return Err(TokenizerError::Empty);
         }
         let mut ids = HashMap::new();
-        for (token, id) in &self.vocab.0 {
+        for (token, id) in &self.vocab.ids {
             if *id >= MOST_IDS {
                 return Err(unsupported("id", id.to_string(), "ids below 100,000,000"));
             }
@@ -213,6 +246,14 @@ impl Model {
         vocabulary: &HashMap<&str, u32>,
         decoding: Decoding,
     ) -> Result<(), TokenizerError> {
+        if let Some(scores) = &self.vocab.scores {
+            // The crate needs it for each character without a token of its own.
+            return match self.unk_id {
+                Some(id) if id < scores.len() => Ok(()),
+                Some(id) => Err(unsupported("unk_id", id.to_string(), "the id of a token")),
+                None => Err(missing("<unk>".to_owned(), "the token of unknown characters")),
+            };
+        }
         if let Some(unknown) = &self.unk_token {
             return match vocabulary.contains_key(unknown.as_str()) {
                 true => Ok(()),

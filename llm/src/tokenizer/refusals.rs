@@ -51,6 +51,33 @@ fn the_document_itself_is_accepted() {
 }
 
 #[test]
+fn vocabularies_of_unigram_are_checked() {
+    let with = |key: &str, value: Value| {
+        let mut document = document();
+        document["model"] =
+            json!({ "type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]] });
+        document["added_tokens"] = json!([]);
+        document["model"][key] = value;
+        Tokenizer::from_json(document.to_string().as_bytes()).map_err(|error| error.to_string())
+    };
+    let tokenizer = with("type", json!("Unigram")).expect("it is supported");
+    assert_eq!(tokenizer.encode("aa", Special::Plain), Ok(vec![1, 1]));
+    for (key, value, words) in [
+        ("unk_id", json!(2), "the unk_id \"2\""),
+        ("unk_id", json!(null), "lacks \"<unk>\", the token of unknown characters"),
+        ("alpha", json!(0.1), "the alpha \"0.1\""),
+        ("vocab", json!([]), "the vocabulary has no tokens"),
+        ("vocab", json!([["a", 0.0], ["a", 0.0]]), "twice"),
+        ("vocab", json!([["a", "b"]]), "expected f64"),
+        ("vocab", json!({ "a": 0 }), "a list of tokens with scores"),
+        ("type", json!("BPE"), "an object from token to id"),
+    ] {
+        let why = with(key, value.clone()).err().unwrap_or_else(|| panic!("{key}: {value}"));
+        assert!(why.contains(words), "{key} {value}: {why}");
+    }
+}
+
+#[test]
 fn documents_are_refused_by_their_part() {
     let added = |id: u32, content: &str| {
         json!([{ "id": id, "content": content, "special": true, "single_word": false,
@@ -62,7 +89,8 @@ fn documents_are_refused_by_their_part() {
     let mut unknown = template.clone();
     unknown["special_tokens"] = json!({});
     let cases = [
-        ("/model/type", json!("Unigram"), "the model \"Unigram\", which is not supported"),
+        ("/model/type", json!("WordPiece"), "the model \"WordPiece\", which is not supported"),
+        ("/model/type", json!("Unigram"), "a list of tokens with scores"),
         ("/model/dropout", json!(0.1), "the dropout \"0.1\""),
         ("/model/end_of_word_suffix", json!("</w>"), "the end_of_word_suffix \"</w>\""),
         ("/model/unk_token", json!("<unk>"), "lacks \"<unk>\", the token of unknown characters"),

@@ -3,7 +3,15 @@
 use super::{Special, Tokenizer, TokenizerError, Vocabulary};
 use serde_json::Value;
 
+/// Tokenizers that GGUF files have too.
 const NAMES: [&str; 4] = ["bytes", "bytes_llama", "bytes_qwen", "pieces"];
+
+#[test]
+fn unigram_agrees_with_the_package() {
+    for name in ["unigram", "unigram_bytes"] {
+        assert_agrees(name, &tokenizer(name));
+    }
+}
 
 fn file(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/models/llm/tokenizers");
