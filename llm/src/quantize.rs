@@ -88,7 +88,7 @@ impl fmt::Display for Quantization {
 /// The text of a model, and what was quantized for it.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Formatted.
+    /// The program, as `relax fmt` writes it.
     pub text: String,
     /// Matrices that are quantized.
     pub quantized: BTreeSet<String>,

@@ -124,7 +124,7 @@ impl Gguf {
         begin.starts_with(MAGIC)
     }
 
-    /// 2 or 3.
+    /// That of the format, 2 or 3.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.header.version
