@@ -16,6 +16,7 @@ pub mod kernel_kind;
 pub mod launches;
 pub mod named_blocks;
 pub mod products;
+pub mod quantized;
 pub mod renumber;
 pub mod store_forwarding;
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Printer<'_, '_> {
     }
 
     /// The innermost loops of a kind that together step evenly through what is read and written at their variables.
-    fn chain<'s>(
+    pub(crate) fn chain<'s>(
         &self,
         loops: &[&'s Loop],
         accesses: &[At],

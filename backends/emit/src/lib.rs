@@ -39,6 +39,7 @@ mod parallelize;
 mod prelude;
 mod printer;
 mod reciprocals;
+mod rounded;
 mod rows;
 mod softmax_epilogue;
 mod statements;

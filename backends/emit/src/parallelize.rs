@@ -148,7 +148,7 @@ impl Printer<'_, '_> {
                 self.spread_products(first, outer, after)
             };
         }
-        if any_order && self.fill(stmt) {
+        if any_order && (self.rounded(stmt) || self.fill(stmt)) {
             return Some(0);
         }
         let mut count = first.whole();

@@ -33,11 +33,16 @@ const ROUTINES: &[&str] = &[
 /// Rows that are read as a whole.
 const ROWS: &str = include_str!("prelude/rows.h");
 
+/// Products of rows of bytes with quantized weights.
+const ROUNDED: &str = include_str!("prelude/rounded.h");
+
 /// What kernels call of the parts that only some of them need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uses {
     /// Products of matrices.
     pub(crate) multiplies: bool,
+    /// Products of rounded rows.
+    pub(crate) rounds: bool,
     /// Routines for rows.
     pub(crate) rows: bool,
 }
@@ -45,14 +50,19 @@ pub(crate) struct Uses {
 impl Uses {
     /// What either calls.
     pub(crate) fn or(self, other: Self) -> Self {
-        Self { multiplies: self.multiplies | other.multiplies, rows: self.rows | other.rows }
+        Self {
+            multiplies: self.multiplies | other.multiplies,
+            rounds: self.rounds | other.rounds,
+            rows: self.rows | other.rows,
+        }
     }
 }
 
 /// The prelude, with what kernels use but for products.
 pub(crate) fn text(uses: Uses) -> String {
     let rows = uses.rows.then_some(ROWS);
-    PARTS.iter().copied().chain(rows).collect::<Vec<&str>>().join("\n")
+    let rounded = uses.rounds.then_some(ROUNDED);
+    PARTS.iter().copied().chain(rows).chain(rounded).collect::<Vec<&str>>().join("\n")
 }
 
 /// The prelude of a text without rows and products.

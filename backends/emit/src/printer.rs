@@ -62,6 +62,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) narrows: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
+    /// Whether the prelude's product of rounded rows is called.
+    pub(crate) rounds: bool,
     /// Whether routines of the prelude for rows are called.
     pub(crate) rows: bool,
     /// Expressions whose values are at hand.
@@ -135,6 +137,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             sums,
             narrows: sums == Sums::AnyOrder && !has_f64_tensors(program),
             multiplies: false,
+            rounds: false,
             rows: false,
             replaced: HeldValues::default(),
             divisors: Vec::new(),
@@ -253,14 +256,14 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str("}\n\n");
         text.push_str(&entry);
         let slow = self.stops_out_of_range.difference(&self.stops).copied().collect();
-        let Printer { program, sites, checks, multiplies, rows, .. } = self;
+        let Printer { program, sites, checks, multiplies, rounds, rows, .. } = self;
         let name = program.name.clone();
         let symbol = symbol.to_owned();
         // Other places where a kernel stops, as for memory that a product lacks, are no checks.
         let innermost =
             if checks.left() == 0 { Innermost::default() } else { innermost(&text, &slow) };
         let kernel = Kernel { name, symbol, sites, checks, innermost, watched: None };
-        (text, kernel, Uses { multiplies, rows })
+        (text, kernel, Uses { multiplies, rounds, rows })
     }
 
     /// The text of the program, and what became of its checks.

@@ -68,7 +68,7 @@ impl Printer<'_, '_> {
             StmtKind::For { .. }
                 if self.sums == Sums::AnyOrder
                     && !self.takes_steps_within(stmt)
-                    && (self.multiply(stmt) || self.fill(stmt)) => {}
+                    && (self.multiply(stmt) || self.rounded(stmt) || self.fill(stmt)) => {}
             StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
             StmtKind::For { .. } if self.warp_product(stmt) => {}
             StmtKind::For { loops, kind, body } => self.for_loop(loops, kind, body),

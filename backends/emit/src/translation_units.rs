@@ -83,7 +83,7 @@ mod tests {
     fn pieces(count: usize, products: usize) -> Vec<Piece> {
         let piece = |at: usize| {
             let filler = "    (void)0;\n".repeat(300);
-            let uses = Uses { multiplies: at < products, rows: false };
+            let uses = Uses { multiplies: at < products, ..Uses::default() };
             Piece { text: format!("\nint k{at}(void) {{\n{filler}}}\n"), uses }
         };
         (0..count).map(piece).collect()
