@@ -47,7 +47,12 @@ pub(crate) fn map_bodies(
     })
 }
 
-impl Casts<'_> {
+impl<'a> Casts<'a> {
+    /// The function whose body is changed.
+    pub(crate) fn function(&self) -> &'a Function {
+        self.function
+    }
+
     /// Whether a value is whole where it is bound, and stays as it is: a cast of it may be used in its place.
     pub(crate) fn is_steady(&self, value: &Atom) -> bool {
         !matches!(value, Atom::Var(var) if self.never.contains(var))

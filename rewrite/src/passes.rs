@@ -30,6 +30,7 @@ pub mod name_dims;
 pub mod normalize;
 pub mod outline_blocks;
 pub mod rewrite_dataflow_reshape;
+pub mod round_activations;
 pub mod run_codegen;
 pub mod saturate;
 pub mod split_call_tir_by_pattern;

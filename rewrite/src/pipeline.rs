@@ -11,8 +11,8 @@ use crate::passes::{
     fuse_ops, fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
     merge_composite_functions, name_dims, normalize, outline_blocks, rewrite_dataflow_reshape,
-    run_codegen, saturate, split_call_tir_by_pattern, stitch_products, stitch_rows,
-    to_mixed_precision, widen_halves,
+    round_activations, run_codegen, saturate, split_call_tir_by_pattern, stitch_products,
+    stitch_rows, to_mixed_precision, widen_halves,
 };
 use relax_semantics::check::{Checked, Phase, check, check_after, codes};
 use relax_syntax::Name;
@@ -88,6 +88,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &combine_parallel_matmul::PASS,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
+    &round_activations::PASS,
     &widen_halves::PASS,
     &lift_transform_params::PASS,
     &lower_to_library::PASS,
