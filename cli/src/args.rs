@@ -8,7 +8,9 @@ mod inspecting;
 mod searching;
 mod verifying;
 
-pub(crate) use building::{BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs};
+pub(crate) use building::{
+    Activations, BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs,
+};
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
 pub(crate) use generating::{GenerateArgs, Quantize};
 pub(crate) use help::command;

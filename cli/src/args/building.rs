@@ -2,7 +2,7 @@
 
 use super::{ModelArgs, Target};
 use crate::exit::Failure;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use relax_build::KernelCheck;
 use relax_cpu::Cpu;
 use relax_emit::Sums;
@@ -35,6 +35,9 @@ pub(crate) struct BuildArgs {
     pub(crate) params: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
+    /// What products with quantized weights read: activations as they are, or rounded to 8 bits in blocks of 32
+    #[arg(long, value_enum, default_value = "f32")]
+    pub(crate) activations: Activations,
     /// Tile matrix products by the measurements of `relax tune`: those of this machine, or a file. By default the
     /// built-in cost model decides, which is the same everywhere
     #[arg(long, value_name = "TABLE", num_args = 0..=1, conflicts_with = "exact")]
@@ -82,6 +85,28 @@ impl NumericsArgs {
             Self { exact: false, fast: false } => return Ok(()),
         };
         Err(Failure::usage(format!("`{given}` {why}")))
+    }
+}
+
+/// What products with quantized weights read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Activations {
+    /// Activations as they are.
+    #[default]
+    F32,
+    /// Activations rounded to 8 bits, in blocks of 32 with a scale each.
+    Q8,
+}
+
+impl Activations {
+    /// Refuses to round where the interpreter's bits are asked for.
+    pub(crate) fn with(self, numerics: NumericsArgs) -> Result<Self, Failure> {
+        match self {
+            Self::Q8 if numerics.sums() == Sums::Exact => Err(Failure::usage(
+                "`--activations q8` rounds, and `--exact` does not: give one of them",
+            )),
+            own => Ok(own),
+        }
     }
 }
 

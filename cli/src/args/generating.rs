@@ -1,6 +1,6 @@
 //! Arguments of `relax generate`.
 
-use super::{KernelCheckArgs, NumericsArgs};
+use super::{Activations, KernelCheckArgs, NumericsArgs};
 use clap::{Args, ValueEnum};
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -8,8 +8,7 @@ use std::path::PathBuf;
 /// Generate text by a language model
 ///
 /// The model is a GGUF file, or a folder with `config.json` and `model.safetensors` as of Hugging Face. Its program is written for its
-/// configuration, compiled for this processor, and kept with the weights in the cache. Activations are f32. The result
-/// depends on the seed alone.
+/// configuration, compiled for this processor, and kept with the weights in the cache. The result depends on the seed alone.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GenerateArgs {
     /// A GGUF file, or a folder with `config.json` and `model.safetensors`
@@ -65,6 +64,10 @@ pub(crate) struct GenerateArgs {
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
+    /// What products with quantized weights read: activations as they are, or rounded to 8 bits in blocks of 32. By default they
+    /// are rounded, but not with --exact
+    #[arg(long, value_enum)]
+    pub(crate) activations: Option<Activations>,
     /// Do not keep the compiled model
     #[arg(long)]
     pub(crate) no_model_cache: bool,

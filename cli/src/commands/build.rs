@@ -11,7 +11,7 @@ use super::numerics;
 use super::opt::failed_run;
 use super::progress::Progress;
 use super::tune::given as table_of;
-use crate::args::{BuildArgs, Format, Target};
+use crate::args::{Activations, BuildArgs, Format, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
@@ -29,7 +29,7 @@ use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::passes::bind_params;
+use relax_rewrite::passes::{bind_params, round_activations};
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
@@ -60,6 +60,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let program = given.program;
     load_externals(&program.module, args.params.as_deref())?;
     let sums = args.numerics.sums();
+    let activations = args.activations.with(args.numerics)?;
     let compiler = compiler(&args.cpu)?;
     show_compiler(&compiler, terminal)?;
     let tiles = tiles(args, &compiler)?;
@@ -74,6 +75,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
                 &options,
                 (&compiler, args.kernel_check.policy()),
             )?
+            .map(|kept| kept.with_activations(activations))
         }
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
@@ -92,6 +94,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         params: Arc::clone(&params),
         binds: args.params.is_some(),
         sums,
+        activations,
         tiles,
         compiler,
         check: args.kernel_check.policy(),
@@ -112,11 +115,13 @@ fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
     show_compiler(&compiler, terminal)?;
     let tiles = tiles(args, &compiler)?;
     let sums = args.numerics.sums();
+    let activations = args.activations.with(args.numerics)?;
     let Given { program, externals, .. } = model;
     let bound = Bound {
         params: Arc::new(externals),
         binds: true,
         sums,
+        activations,
         tiles,
         compiler,
         check: args.kernel_check.policy(),
@@ -228,6 +233,8 @@ pub(super) struct Bound {
     pub(super) binds: bool,
     /// What kernels may do with sums of floats.
     pub(super) sums: Sums,
+    /// What products with quantized weights read.
+    pub(super) activations: Activations,
     /// What was measured of the machine that products are cut for.
     pub(super) tiles: Option<Table>,
     /// Of the kernels, for a processor.
@@ -351,6 +358,13 @@ fn lowered(
         pass(&ingested, &Route::Passes(vec![&bind_params::PASS]))?
     } else {
         module.clone()
+    };
+    let entered = match bound.activations {
+        Activations::F32 => entered,
+        Activations::Q8 => {
+            let ingested = pass(&entered, &PIPELINE.to(Phase::P0))?;
+            pass(&ingested, &Route::Passes(vec![&round_activations::PASS]))?
+        }
     };
     let lowered = match bound.sums {
         Sums::AnyOrder => {

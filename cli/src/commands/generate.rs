@@ -6,7 +6,7 @@ mod session;
 mod shown;
 mod speed;
 
-use crate::args::{Format, GenerateArgs, Quantize};
+use crate::args::{Activations, Format, GenerateArgs, Quantize};
 use crate::commands::numerics;
 use crate::commands::run::size;
 use crate::exit::{Exit, Failure, Outcome};
@@ -14,6 +14,7 @@ use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
 use checkpoint::{Checkpoint, Template};
 use compiled::{Compiled, compile};
+use relax_emit::Sums;
 use relax_llm::{Chat, Ending, Message, Quantization, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
 use relax_runtime::{Limits, Stop};
@@ -43,7 +44,19 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         threads: args.threads.map_or(0, NonZero::get),
         ..Limits::default()
     };
-    let compiled = match compile(args, &checkpoint, limits, terminal)? {
+    let activations = activations(args, &checkpoint)?;
+    let words = match activations {
+        Activations::F32 => "activations in f32",
+        Activations::Q8 => {
+            "products with quantized weights round activations to 8 bits (`--activations f32` does not)"
+        }
+    };
+    if activations == Activations::Q8 && args.activations.is_none() {
+        terminal.note(words);
+    } else {
+        terminal.detail(words);
+    }
+    let compiled = match compile(args, (&checkpoint, activations), limits, terminal)? {
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
@@ -52,7 +65,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         let count = checkpoint.text.quantized.len();
         format!("; {count} matrices quantized to {to}")
     });
-    terminal.detail(&format!("activations in f32, {words}{}", weights.unwrap_or_default()));
+    terminal.detail(&format!("{words}{}", weights.unwrap_or_default()));
     show_quantized(args, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
     let shown = Shown::new(tokenizer.as_ref(), &prompt, &args.stop)?;
@@ -99,6 +112,13 @@ fn show_quantized(
         terminal.note(&format!("not quantized to {to}:{kept}"));
     }
     Ok(())
+}
+
+/// Where weights are quantized, activations are rounded by default.
+fn activations(args: &GenerateArgs, checkpoint: &Checkpoint) -> Result<Activations, Failure> {
+    let rounds = checkpoint.is_quantized && args.numerics.sums() == Sums::AnyOrder;
+    let own = if rounds { Activations::Q8 } else { Activations::F32 };
+    args.activations.unwrap_or(own).with(args.numerics)
 }
 
 fn sampling(args: &GenerateArgs) -> Sampling {

@@ -2,6 +2,7 @@
 //! what they are. Where something of that cannot be told, nothing is kept.
 
 use super::cache::{models, modules};
+use crate::args::Activations;
 use crate::exit::Failure;
 use relax_build::{Digest, KernelCheck, Key, Modules};
 use relax_cpu::{Compiler, probes};
@@ -65,6 +66,12 @@ impl Kept {
         };
         let key = kept.key.with("identity of the weights", identity.as_bytes());
         Ok(Some(Self { modules, key }))
+    }
+
+    /// Of a program that is compiled so.
+    pub(super) fn with_activations(self, activations: Activations) -> Self {
+        let key = self.key.with("activations", format!("{activations:?}").as_bytes());
+        Self { key, ..self }
     }
 
     /// Keeps what was made; where it is, or why it is not kept.

@@ -24,6 +24,8 @@ pub(super) struct Checkpoint {
     pub(super) weights: Weights,
     /// The program of the model, formatted, and what is quantized for it.
     pub(super) text: Text,
+    /// Whether some weights are in a block format.
+    pub(super) is_quantized: bool,
     /// Of the program, for messages.
     pub(super) name: String,
     /// Tokens that end a text.
@@ -43,7 +45,9 @@ impl Checkpoint {
         let contents = Contents::of(&weights)?;
         let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
         let folder = path.is_dir().then(|| path.to_owned());
-        Ok(Self { config, weights, text, name: format!("{name}.rx"), ends, folder })
+        let is_quantized =
+            contents.0.values().any(|stored| matches!(stored.format, Format::Block(_)));
+        Ok(Self { config, weights, text, is_quantized, name: format!("{name}.rx"), ends, folder })
     }
 
     /// The tokenizer of the file, or `tokenizer.json` of the folder.

@@ -1,7 +1,7 @@
 //! The compiled model: made once, and kept in the cache with its weights.
 
 use super::checkpoint::Checkpoint;
-use crate::args::GenerateArgs;
+use crate::args::{Activations, GenerateArgs};
 use crate::commands::build::{Bound, compiler, image};
 use crate::commands::cache::cache;
 use crate::commands::constants::of_passes;
@@ -32,7 +32,7 @@ pub(super) struct Compiled {
 /// The model, compiled or found in the cache; the inner error is what was shown already.
 pub(super) fn compile(
     args: &GenerateArgs,
-    checkpoint: &Checkpoint,
+    (checkpoint, activations): (&Checkpoint, Activations),
     limits: Limits,
     terminal: &mut Terminal,
 ) -> Result<Result<Compiled, Exit>, Failure> {
@@ -46,7 +46,8 @@ pub(super) fn compile(
     let identity = checkpoint.identity().filter(|_| !args.no_model_cache);
     let by = (&compiler, args.kernel_check.policy());
     let kept = match identity {
-        Some(identity) => Kept::of_model(&program, &sums.into(), by, &identity)?,
+        Some(identity) => Kept::of_model(&program, &sums.into(), by, &identity)?
+            .map(|kept| kept.with_activations(activations)),
         None => None,
     };
     if let Some(path) = kept.as_ref().and_then(|kept| kept.find(None))
@@ -61,7 +62,7 @@ pub(super) fn compile(
     let packed = packed.map_err(Failure::missing)?;
     let (program, params) = (Program { module: packed.module, ..program }, Arc::new(packed.values));
     let check = args.kernel_check.policy();
-    let bound = Bound { params, binds: false, sums, tiles: None, compiler, check };
+    let bound = Bound { params, binds: false, sums, activations, tiles: None, compiler, check };
     let image = match made(&program, &bound, terminal)? {
         Ok(image) => image,
         Err(exit) => return Ok(Err(exit)),
