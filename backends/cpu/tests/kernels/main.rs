@@ -8,4 +8,5 @@ mod native;
 mod probes;
 mod products;
 mod programs;
+mod rounded;
 mod tiles;

@@ -30,10 +30,20 @@ pub(super) struct Built<'p> {
 
 /// Compiles all programs, two compilers at a time.
 pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
+    build_all_with(programs, sums, &[])
+}
+
+/// The same with more flags.
+pub(super) fn build_all_with<'p>(
+    programs: &'p [TensorProgram],
+    sums: Sums,
+    flags: &[&str],
+) -> All<'p> {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let cache = Cache::at(folder.path());
     let compiler =
         Compiler::of_system().expect("a C compiler").with_flag("-O2").with_flag("-DRX_GRAIN=1");
+    let compiler = flags.iter().fold(compiler, |compiler, flag| compiler.with_flag(flag));
     let chunks: Vec<&[TensorProgram]> = programs.chunks(CHUNK).collect();
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();

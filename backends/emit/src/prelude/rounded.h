@@ -51,7 +51,8 @@ typedef struct rx_rounded_job {
     int64_t c_row, parts;
 } rx_rounded_job;
 
-#if defined __AVX512VNNI__ && defined __AVX512BW__ && defined __AVX512VL__ && defined __AVX512DQ__ && defined __F16C__
+/* Tests define RX_NO_VNNI and RX_NO_AVX2, so that each text runs on one processor. */
+#if !defined RX_NO_VNNI && defined __AVX512VNNI__ && defined __AVX512BW__ && defined __AVX512VL__ && defined __AVX512DQ__ && defined __F16C__
 #define RX_ROUNDED_LANES
 
 /* What 64 bytes of weights meet: the even and the odd terms, or all of them, what is added for `zero`, and scales, by lanes. */
@@ -292,7 +293,7 @@ static inline void rx_rounded_weights(const rx_quantized *w, int64_t j, int64_t 
 }
 
 static inline int32_t rx_rounded_dot(const int16_t *restrict w, const int8_t *restrict x) {
-#if defined __AVX2__
+#if defined __AVX2__ && !defined RX_NO_AVX2
     const __m256i *pairs = (const __m256i *)w;
     const __m256i first = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)x));
     const __m256i second = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)x + 1));
