@@ -215,30 +215,35 @@ impl<'a> Walk<'a, '_> {
         let all = |a: Dim, b: &Dim| Dim::op(DimOp::Mul, a, b.clone());
         let (first, others) = around.split_first().expect("invariant: it has two dims");
         let rows = others.iter().fold(first.clone(), all);
-        let mut x = Atom::Var(*x);
+        let of = *x;
+        let mut x = Atom::Var(of);
         if !others.is_empty() {
-            x = self.bind(reshape(x, vec![rows.clone(), own.clone()]), before);
+            x = self.bind(of, reshape(x, vec![rows.clone(), own.clone()]), before);
         }
         let bytes = Annotation::tensor(vec![rows.clone(), own.clone()], DType::I8);
         let scales = Annotation::tensor(vec![rows.clone(), blocks.clone()], DType::F32);
         let both = Annotation::Tuple(vec![bytes, scales]);
         let rounding = self.made.rounding();
-        let rounded = self.bind(call_tir(rounding, vec![x], both), before);
+        let rounded = self.bind(of, call_tir(rounding, vec![x], both), before);
         let part = |at: usize| Expr::Get(rounded.clone(), at);
-        let args =
-            [self.bind(part(0), before), self.bind(part(1), before), data.clone(), scale.clone()];
+        let args = [
+            self.bind(of, part(0), before),
+            self.bind(of, part(1), before),
+            data.clone(),
+            scale.clone(),
+        ];
         let out = Annotation::tensor(vec![rows, columns.clone()], DType::F32);
         let product = call_tir(self.made.product(decoder), args.to_vec(), out);
         binding.expr = if others.is_empty() {
             product
         } else {
             let dims = around.iter().chain([columns]).cloned().collect();
-            reshape(self.bind(product, before), dims)
+            reshape(self.bind(of, product, before), dims)
         };
     }
 
-    fn bind(&mut self, expr: Expr, before: &mut Vec<Binding>) -> Atom {
-        let var = self.casts.fresh(&Atom::None, DType::I8);
+    fn bind(&mut self, of: VarId, expr: Expr, before: &mut Vec<Binding>) -> Atom {
+        let var = self.casts.fresh(&Atom::Var(of), DType::I8);
         before.push(Binding { var, expr });
         Atom::Var(var)
     }
