@@ -51,7 +51,7 @@ impl Tensors for Contents {
     }
 
     fn stored(&self, name: &str) -> Option<Stored> {
-        let Entry { dtype, shape } = self.0.get(name)?;
+        let Entry { dtype, shape, .. } = self.0.get(name)?;
         let dtype = dtype.expect("the language has it").to_string();
         Some(Stored { format: Format::named(&dtype), shape: shape.clone() })
     }
