@@ -48,6 +48,7 @@ fn floats(module: &Module, operands: &[Tensor; 3]) -> Vec<f64> {
 fn bounds([x, w, d]: &[Tensor; 3]) -> Vec<f64> {
     let [x, w, d] = [x.to_floats(), w.to_floats(), d.to_floats()];
     let (rows, columns, blocks) = (x.shape()[0], d.shape()[0], d.shape()[1]);
+    #[allow(clippy::cast_precision_loss)]
     let terms = 32.0 * blocks as f64;
     let mut bounds = Vec::new();
     for i in 0..rows {
