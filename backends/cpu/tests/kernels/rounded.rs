@@ -7,7 +7,6 @@ use super::native::build_all_with;
 use relax_emit::{Sums, print_c};
 use relax_program::frontend::Program;
 use relax_semantics::random::Random;
-use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Definition, TensorProgram};
@@ -92,7 +91,7 @@ fn drawn(program: &TensorProgram, extents: [i64; 3], seed: u64) -> Option<Case> 
             DType::U32 => 0..=i64::from(u32::MAX),
             _ => continue,
         };
-        *tensor = Tensor::clone(&random.tensor(tensor.dtype(), tensor.shape(), &range));
+        *tensor = random.tensor(tensor.dtype(), tensor.shape(), &range);
     }
     Some(case)
 }
