@@ -417,8 +417,7 @@ pub(crate) enum MemoryFormat {
 /// interpreter on the source in it, with the numerics that it was built with. With --against, floats of two programs are
 /// compared within the tolerance of their dtype; of a program and a module file the program is interpreted; of two module
 /// files each is compared with the source in the first. Constants `param(...)` get random values where --params has none. A
-/// difference is shown with small dims, the first binding that differs and commands that run it again. The exit code is 1
-/// for a difference, and 5 when no values were compared.
+/// difference is shown with small dims, the first binding that differs and commands that run it again. Exit code 1 is a difference, 5 is nothing compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input

@@ -42,7 +42,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/models/llm/tiny").join(name)
 }
 
-/// A checkpoint.
+/// Tensors of a checkpoint, by name.
 struct Contents(BTreeMap<String, Entry>);
 
 impl Tensors for Contents {
