@@ -21,7 +21,7 @@ use std::time::Duration;
 /// What a device is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name.
+    /// Its name, as the driver tells it.
     pub name: String,
     /// `sm_90`
     pub architecture: String,

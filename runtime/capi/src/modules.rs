@@ -296,8 +296,16 @@ pub unsafe extern "C" fn rx_module_call_donating(
         return fail("an argument is null");
     };
     let parameters = function.parameters();
+    let is_donated = |at: usize| parameters.get(at).is_some_and(|parameter| parameter.is_donated);
+    // SAFETY: the caller promises it.
+    let slots = unsafe { array(arguments.cast_const(), count) }.unwrap_or_default();
+    let is_again =
+        |at: usize| slots.iter().enumerate().any(|(other, slot)| other != at && *slot == slots[at]);
+    if (0..count).any(|at| is_donated(at) && is_again(at)) {
+        return fail("a value that is given up is an argument twice");
+    }
     for (at, value) in values.iter_mut().enumerate() {
-        if parameters.get(at).is_some_and(|parameter| parameter.is_donated) {
+        if is_donated(at) {
             // SAFETY: there are as many, none is null, and the caller gives this one up.
             let owned = unsafe {
                 let slot = arguments.add(at);

@@ -195,6 +195,7 @@ fn a_c_program_gives_a_tensor_up() {
                     named twice: a copy, taken\n\
                     given up: the same memory, 2\n\
                     lent: a copy\n\
+                    a value that is given up is an argument twice\n\
                     an argument is null\n";
     assert_eq!(printed(folder.path(), "donate.c"), expected);
 }

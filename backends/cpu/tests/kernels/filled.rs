@@ -128,7 +128,7 @@ def product(X: Buffer(("m", "k"), "f32"), W: Buffer(("k", "n"), "f32"), Y: Buffe
         for l in grid(k):
             P[i, j] += X[i, l] * W[l, j]
     for i, j in grid(m, n):
-        Y[i, j] = P[i, j] * 2.0
+        Y[i, j] = P[m - 1 - i, j] * 2.0
 
 @tensorir_function
 def decoded(X: Buffer(("m", "k"), "f32"), Q: Buffer(("k", "n"), "i8"), S: Buffer(("n",), "f32"), Y: Buffer(("m", "n"), "f32")):
@@ -138,7 +138,7 @@ def decoded(X: Buffer(("m", "k"), "f32"), Q: Buffer(("k", "n"), "i8"), S: Buffer
         for l in grid(k):
             P[i, j] += X[i, l] * (f32(Q[l, j]) * S[j])
     for i, j in grid(m, n):
-        Y[i, j] = P[i, j] * 2.0
+        Y[i, j] = P[m - 1 - i, j] * 2.0
 "#;
 
 /// Programs and what they are in C where sums may be formed in any order.

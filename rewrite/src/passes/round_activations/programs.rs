@@ -12,8 +12,9 @@ use relax_syntax::span::{Source, Span};
 pub(super) const ROUNDING: &str = "round_rows";
 pub(super) const PRODUCT: &str = "rounded_product";
 
-/// Magnitudes below the first and above the second have no quotient by them.
-const ROUND_ROWS: &str = r#"
+pub(super) fn rounding(name: Name) -> TensorProgram {
+    // Magnitudes below the first number and above the second have no quotient by them.
+    let text = r#"
 @tensorir_function
 def round_rows(
     x: Buffer(("n", "b * 32"), "f32"),
@@ -35,9 +36,7 @@ def round_rows(
         with block("scale"):
             s[i, j] = select(s[i, j] < 1e-30, 0.0, s[i, j] / 127.0)
 "#;
-
-pub(super) fn rounding(name: Name) -> TensorProgram {
-    program(ROUND_ROWS, name)
+    program(text, name)
 }
 
 /// Of rounded rows and the matrix that is decoded so.

@@ -38,6 +38,12 @@ int main(int count, char **words) {
     printf("lent: %s\n", rx_tensor_data(y) == elements ? "the same memory" : "a copy");
     rx_value_free(y);
 
+    /* One value cannot be given up twice; it stays. */
+    x = rx_tensor_new(RX_F32, &n, 1, elements, sizeof elements);
+    rx_value *twice[] = {x, x};
+    printf("%s\n", rx_module_call_donating(module, "keep", twice, 2) ? "called" : rx_error());
+    rx_value_free(x);
+
     given[0] = NULL;
     printf("%s\n", rx_module_call_donating(module, "keep", given, 1) ? "called" : rx_error());
     rx_module_free(module);
