@@ -7,12 +7,9 @@ them. The machine may be busy: the ratio says more than the times. `--columns 65
 """
 
 import argparse
-import os
-import re
-import subprocess
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-DEPTH = 2048
+from run import DEPTH, least_of
+
 # Of each entry: the columns of its fields in a block of so many elements.
 ENTRIES = {
     "plain": (1, {"w": 1}),
@@ -31,13 +28,7 @@ def least(relax, entry, rows, columns, seconds):
     elements, fields = ENTRIES[entry]
     inputs = [f"x=randn(1,{rows},{DEPTH})"]
     inputs += [f"{name}=ones({columns},{DEPTH // elements * width})" for name, width in fields.items()]
-    command = [relax, "bench", os.path.join(HERE, "formats.rx"), "--threads", "1", "--entry", entry, "--seconds", str(seconds)]
-    command += [part for one in inputs for part in ("--input", one)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    found = re.match(rf"{entry}: ([0-9.]+) (us|ms|s) at least", done.stdout)
-    if not found:
-        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return float(found[1]) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[found[2]]
+    return least_of(relax, "formats.rx", entry, inputs, seconds)
 
 
 def main():

@@ -36,7 +36,12 @@ def least(relax, entry, rows, columns, seconds):
     inputs = [f"x=randn({rows},{DEPTH})", "w=" + weights.format(**extents)]
     if scales:
         inputs.append("s=" + scales.format(**extents))
-    command = [relax, "bench", os.path.join(HERE, "programs.rx"), "--fast", "--threads", "1", "--entry", entry]
+    return least_of(relax, "programs.rx", entry, inputs, seconds)
+
+
+def least_of(relax, file, entry, inputs, seconds):
+    """The least milliseconds of a call on one thread."""
+    command = [relax, "bench", os.path.join(HERE, file), "--threads", "1", "--entry", entry]
     command += ["--seconds", str(seconds)] + [part for one in inputs for part in ("--input", one)]
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.match(rf"{entry}: ([0-9.]+) (us|ms|s) at least", done.stdout)

@@ -253,6 +253,13 @@ pub fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
     }
 }
 
+/// Whether f32 has about this number: neither an infinity instead, nor a subnormal number or 0.
+#[must_use]
+pub fn is_in_f32_range(value: f64) -> bool {
+    let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
+    value == 0.0 || !value.is_finite() || range.contains(&value.abs())
+}
+
 /// A factor of a sum of that dtype as an expression of f32, where it has the same value.
 #[must_use]
 pub fn narrowed(typing: &Typing, expr: &TExpr, wide: DType) -> Option<TExpr> {

@@ -9,6 +9,7 @@ use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
+use relax_tir::products::is_in_f32_range;
 
 impl Printer<'_, '_> {
     /// The value of an expression of f64 as one of f32, if it is worth it and every part allows it.
@@ -92,12 +93,6 @@ impl Printer<'_, '_> {
             _ => format!("(float){}", self.expr(expr, DType::F64)),
         }
     }
-}
-
-/// Whether f32 has about this number: neither an infinity instead, nor a subnormal number or 0.
-fn is_in_f32_range(value: f64) -> bool {
-    let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
-    value == 0.0 || !value.is_finite() || range.contains(&value.abs())
 }
 
 /// The function of f64 for what is rounded to f32.

@@ -243,6 +243,19 @@ pub(super) struct Bound {
     pub(super) check: KernelCheck,
 }
 
+impl Bound {
+    /// With external constants alone, as a program is run without options of `build`.
+    pub(super) fn of(
+        params: Arc<BTreeMap<Name, Tensor>>,
+        sums: Sums,
+        compiler: Compiler,
+        check: KernelCheck,
+    ) -> Self {
+        let activations = Activations::F32;
+        Self { params, binds: false, sums, activations, tiles: None, compiler, check }
+    }
+}
+
 /// The C compiler of the system, for this processor, with the flags that its probes ask for.
 pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
     let compiler = Compiler::of_system().map_err(Failure::missing)?;

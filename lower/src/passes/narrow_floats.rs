@@ -15,6 +15,7 @@ use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Intrinsic, StmtKind, TExpr, UnOp};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
+use relax_tir::products::is_in_f32_range;
 
 /// The record of the pass, as it stands in the table of passes.
 pub static PASS: Pass = Pass {
@@ -144,12 +145,6 @@ impl Parts<'_, '_> {
             _ => self.is_narrow = false,
         }
     }
-}
-
-/// Whether f32 has about this number: neither an infinity instead, nor a subnormal number or 0.
-fn is_in_f32_range(value: f64) -> bool {
-    let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
-    value == 0.0 || !value.is_finite() || range.contains(&value.abs())
 }
 
 struct Narrower<'t, 'p> {

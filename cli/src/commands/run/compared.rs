@@ -4,7 +4,7 @@ use super::super::build::{Bound, compiler, image};
 use super::accelerated;
 use super::compiled::loaded;
 use super::is_built;
-use crate::args::{Activations, Backend};
+use crate::args::Backend;
 use crate::exit::Failure;
 use relax_build::KernelCheck;
 use relax_cpu::Cpu;
@@ -34,17 +34,8 @@ pub(in crate::commands) fn compiled(
             accelerated::compiled(program, backend, (**externals).clone(), sums)?
         }
         _ => {
-            let params = Arc::clone(externals);
             let compiler = compiler(&Cpu::Native)?;
-            let bound = Bound {
-                params,
-                binds: false,
-                sums,
-                activations: Activations::F32,
-                tiles: None,
-                compiler,
-                check,
-            };
+            let bound = Bound::of(Arc::clone(externals), sums, compiler, check);
             match image(program, &bound, &mut Unwatched)? {
                 Ok(image) => {
                     let module = machine::Module::load_with(&image.to_bytes(), Limits::default());

@@ -11,7 +11,7 @@ use super::super::numerics;
 use super::super::profile::Known;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
-use crate::args::{Activations, Backend, RunArgs};
+use crate::args::{Backend, RunArgs};
 use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
@@ -152,16 +152,7 @@ fn compile(
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let check = args.kernel_check.policy();
-    let params = Arc::new(externals);
-    let bound = Bound {
-        params,
-        binds: false,
-        sums,
-        activations: Activations::F32,
-        tiles: None,
-        compiler,
-        check,
-    };
+    let bound = Bound::of(Arc::new(externals), sums, compiler, check);
     Ok(image(program, &bound, &mut Unwatched)?.map(|image| Made { image, parameters }))
 }
 
