@@ -132,7 +132,10 @@ impl Ranges {
                 let Some((left, left_dtype)) = self.integer(facts, &operands.0) else {
                     return Some((lowest_bits(facts, expr)?, None));
                 };
-                let (op, right) = integer_op(*binary, &operands.1)?;
+                let (op, right) = match shifted_left(*binary, &operands.1) {
+                    Some(power) => (DimOp::Mul, Some(power)),
+                    None => integer_op(*binary, &operands.1)?,
+                };
                 let (right, right_dtype) = match right {
                     Some(right) => (right, None),
                     None => self.integer(facts, &operands.1)?,
@@ -266,12 +269,23 @@ pub fn opposites(condition: &TExpr) -> Vec<TExpr> {
 /// The operation on dims that an operation on integers is, and its right operand where that is another one: the
 /// lowest bits are a remainder, a shift to the right is a quotient, of negative integers too.
 fn integer_op(op: BinOp, right: &TExpr) -> Option<(DimOp, Option<Dim>)> {
-    let power = |bits: i64| (0..62).contains(&bits).then(|| Dim::Int(1 << bits));
     match (op, right) {
         (BinOp::BitAnd, TExpr::Int(mask)) => Some((DimOp::FloorMod, Some(after_mask(*mask)?))),
         (BinOp::ShiftRight, TExpr::Int(bits)) => Some((DimOp::FloorDiv, Some(power(*bits)?))),
         _ => Some((dim_op(op)?, None)),
     }
+}
+
+/// What a shift to the left multiplies by, where no bits are lost: index arithmetic loses them without a trap.
+fn shifted_left(op: BinOp, right: &TExpr) -> Option<Dim> {
+    match (op, right) {
+        (BinOp::ShiftLeft, TExpr::Int(bits)) => power(*bits),
+        _ => None,
+    }
+}
+
+fn power(bits: i64) -> Option<Dim> {
+    (0..62).contains(&bits).then(|| Dim::Int(1 << bits))
 }
 
 /// The power of two after a mask of lowest bits.
