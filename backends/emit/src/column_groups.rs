@@ -5,6 +5,7 @@
 
 use crate::column_packing::Variables;
 use crate::dtypes;
+use crate::nibbles::Nibbles;
 use crate::printer::Printer;
 use crate::weighing::{RowOfTerms, TERMS, factored, stays_for_terms};
 use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
@@ -25,6 +26,8 @@ pub(crate) struct Group {
     added: Option<Added>,
     /// What is computed before, those of all words first.
     held: Vec<Held>,
+    /// Terms as a function of four bits of their words, and the first word of a block, as C reads it.
+    nibbles: Option<(Nibbles, String)>,
 }
 
 struct Added {
@@ -57,7 +60,7 @@ impl Group {
 }
 
 impl Printer<'_, '_> {
-    /// Opens a condition, that terms are whole blocks of words, a loop over blocks, and one over the words of a block.
+    /// Opens a condition, that terms are whole blocks of words, and a loop over blocks.
     pub(crate) fn open_groups(&mut self, group: &Group, own: &Variables) {
         let Variables { term, at, word, copy, block, .. } = own;
         let terms = format!("({TERMS} * RX_WORDS)");
@@ -87,9 +90,55 @@ impl Printer<'_, '_> {
             self.line(&format!("    {all} {name}[{word} + {copy}] = {};", own.own));
             self.line("}");
         }
+    }
+
+    /// Opens a loop over the words of a block.
+    pub(crate) fn open_words(&mut self, own: &Variables) {
+        let Variables { term, word, block, .. } = own;
         self.line(&format!("for (int {word} = 0; {word} < RX_WORDS; {word}++) {{"));
         self.indent += 1;
-        self.line(&number);
+        self.line(&format!("const int64_t {term} = {block} * RX_WORDS + {word};"));
+    }
+
+    /// Fills the table of terms that are read from one.
+    pub(crate) fn fill_group_table(&mut self, group: &Group) {
+        if let Some((nibbles, _)) = &group.nibbles {
+            self.fill_table(nibbles);
+        }
+    }
+
+    /// Adds up the terms of each word of a block by the table of their values, where the processor reads it by vectors; whether there
+    /// is a table.
+    pub(crate) fn look_up_group(
+        &mut self,
+        group: &Group,
+        own: &Variables,
+        row: &RowOfTerms,
+    ) -> bool {
+        let Some((nibbles, element)) = &group.nibbles else { return false };
+        let Variables { column, lane, term, at, word, block, .. } = own;
+        let (looked, table) = (&own.looked, nibbles.table());
+        let first = format!("enum {{ {word} = 0 }};");
+        let spread = group.held.iter().filter(|held| held.spread.is_some());
+        let sources: Vec<&String> =
+            std::iter::once(element).chain(spread.map(|held| &held.value)).collect();
+        // Processors look ahead too late: a block takes less time than its words take to come from memory.
+        self.line("{");
+        self.line(&format!("    {first}"));
+        self.line(&format!("    const int64_t {term} = {block} * RX_WORDS;"));
+        self.line(&format!("    const int64_t {column} = c0 + rx_later({lane}, width, deep);"));
+        for source in sources {
+            self.line(&format!("    __builtin_prefetch(&{source});"));
+        }
+        self.line("}");
+        self.line(&format!("_Alignas(64) float {looked}[RX_WORDS];"));
+        self.line("if (RX_TABLES) {");
+        self.line(&format!("    {first}"));
+        self.line(&format!("    const int64_t {term} = {block} * RX_WORDS;"));
+        let weights = format!("&{}[{at}]", row.x);
+        self.line(&format!("    rx_weigh_words(&{element}, {table}, {weights}, {looked});"));
+        self.line("}");
+        true
     }
 
     /// Adds the terms of a word to what is in `part` for words at its place.
@@ -99,11 +148,21 @@ impl Printer<'_, '_> {
         own: &Variables,
         (row, part): (&RowOfTerms, &str),
     ) {
-        let (Variables { at, word, .. }, RowOfTerms { sum, x, .. }) = (own, row);
-        self.line(&format!("float {sum} = 0;"));
+        let (Variables { at, word, looked, .. }, RowOfTerms { sum, x, .. }) = (own, row);
+        let is_looked_up = group.nibbles.is_some();
+        if is_looked_up {
+            self.line(&format!("float {sum} = RX_TABLES ? {looked}[{word}] : 0;"));
+            self.line("if (!RX_TABLES) {");
+            self.indent += 1;
+        } else {
+            self.line(&format!("float {sum} = 0;"));
+        }
         let weight = |place: usize| format!("{x}[{at} + {place} * RX_WORDS + {word}]");
         for (place, value) in group.values.iter().enumerate() {
             self.line(&format!("{sum} = RX_MADD_F32({}, {value}, {sum});", weight(place)));
+        }
+        if is_looked_up {
+            self.close();
         }
         let to = format!("{part}[{word}]");
         let factor = group.common.as_deref().unwrap_or("1.0f");
@@ -138,7 +197,7 @@ impl Printer<'_, '_> {
     pub(crate) fn group_of_terms(
         &mut self,
         factor: &TExpr,
-        along: &Loop,
+        (column, along): (ScalarId, &Loop),
         own: &Variables,
     ) -> Option<Group> {
         if !has_parts(factor, along.var) {
@@ -146,6 +205,7 @@ impl Printer<'_, '_> {
         }
         let (product, added) = apart(factor, along.var);
         let (each, common) = factored(product, along.var);
+        let nibbles = self.nibbles(each, (column, along.var));
         let number = self.ranges.dim(&TExpr::Scalar(along.var))?;
         let last = Dim::op(DimOp::Mul, number, Dim::Int(TERMS));
         let last = Dim::op(DimOp::Add, last, Dim::Int(TERMS - 1));
@@ -167,10 +227,14 @@ impl Printer<'_, '_> {
         });
         let values =
             (0..TERMS).map(|place| self.expr(&in_group(each, place), DType::F32)).collect();
+        let nibbles = nibbles.and_then(|nibbles| {
+            let element = self.read_element(&of_words(&nibbles.word))?;
+            Some((nibbles, element))
+        });
         self.facts.pop();
         self.replaced.truncate(replaced);
         self.learned = learned;
-        Some(Group { values, common, added, held: hoist.held })
+        Some(Group { values, common, added, held: hoist.held, nibbles })
     }
 
     /// Holds the largest parts of an expression that are read and stay for several words.
@@ -357,7 +421,7 @@ fn has_parts(factor: &TExpr, term: ScalarId) -> bool {
 }
 
 /// Whether an operation gives the place of a term in its group.
-fn place_in_group(op: BinOp, right: &TExpr) -> bool {
+pub(crate) fn place_in_group(op: BinOp, right: &TExpr) -> bool {
     match op {
         BinOp::Mod => *right == TExpr::Int(TERMS),
         BinOp::BitAnd => *right == TExpr::Int(TERMS - 1),

@@ -34,6 +34,7 @@ mod innermost;
 mod message;
 mod multiply;
 mod names;
+mod nibbles;
 mod outline;
 mod parallelize;
 mod prelude;

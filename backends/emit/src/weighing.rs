@@ -4,6 +4,7 @@
 
 use crate::column_reads::{Source, Widened};
 use crate::fused_packing::Filled;
+use crate::nibbles::{Nibbles, WORDS_AT_ONCE};
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
@@ -34,6 +35,17 @@ pub(crate) struct RowOfTerms {
     pub(crate) y: String,
 }
 
+/// Terms that are read from a table of their values.
+struct LookedUp {
+    nibbles: Nibbles,
+    /// Their word, as C reads it.
+    word: String,
+    /// What C calls pointers to the first words of a stretch of columns and to those of the terms after them, and the sums.
+    words: String,
+    after: String,
+    sums: String,
+}
+
 impl RowOfTerms {
     pub(crate) fn parameters(&self) -> [(&'static str, &str); 3] {
         [("const float *restrict", &self.x), ("int64_t", &self.step), ("float *restrict", &self.y)]
@@ -60,16 +72,20 @@ impl Printer<'_, '_> {
         let lane = |name: &str| format!("{name}[{} * RX_STRETCH + {}]", own.place, own.lane);
         let Widened { wide, value: widened } =
             self.widened((each, &value), &sources, &[DType::F16], lane);
+        let looked = self.looked_up(&found.right, (column.var, along.var));
         let plain = self.lines.len() == before;
         let Variables { first, at, .. } = &own;
         self.line(&format!("int64_t {first} = 0;"));
+        if let Some(looked) = &looked {
+            self.weigh_by_table(&own, looked, &sources, (&value, shared.as_deref()));
+        }
         self.line(&format!("for (; {first} + {TERMS} <= deep; {first} += {TERMS}) {{"));
         self.indent += 1;
         self.line(&format!("int64_t {at} = 0;"));
         self.line(&format!("for (; {at} + RX_STRETCH <= width; {at} += RX_STRETCH) {{"));
         self.indent += 1;
         let next = format!("{first} + ({first} + {} <= deep ? {TERMS} : 0)", 2 * TERMS);
-        self.ask_ahead(&sources, &own, &next);
+        self.ask_ahead(&sources, &own, &next, 1);
         for (name, source) in &wide {
             self.line(&format!("_Alignas(64) float {name}[{TERMS} * RX_STRETCH];"));
             self.line(&format!("for (int {0} = 0; {0} < {TERMS}; {0}++) {{", own.place));
@@ -89,6 +105,86 @@ impl Printer<'_, '_> {
         self.close();
         let outlined = self.come_back(aside);
         (plain && outlined.is_plain()).then(|| self.framed(&outlined, &own.row.parameters()))
+    }
+
+    /// Terms that are a function of four bits of words, of which [`WORDS_AT_ONCE`] are scaled alike.
+    fn looked_up(
+        &mut self,
+        factor: &TExpr,
+        (column, term): (ScalarId, ScalarId),
+    ) -> Option<LookedUp> {
+        let (each, shared) = factored_by(factor, term, TERMS * WORDS_AT_ONCE);
+        if shared.is_none() && factored(factor, term).1.is_some() {
+            return None;
+        }
+        let nibbles = self.nibbles(each, (column, term))?;
+        let word = self.read_element(&nibbles.word)?;
+        let [words, after, sums] = ["words", "after", "sums"].map(|wish| self.names.fresh(wish));
+        Some(LookedUp { nibbles, word, words, after, sums })
+    }
+
+    /// Adds terms to stretches of columns by a table of their values, where the processor reads it by vectors: those of
+    /// [`WORDS_AT_ONCE`] words, so that sums are scaled and written once for all of them.
+    fn weigh_by_table(
+        &mut self,
+        own: &Variables,
+        looked: &LookedUp,
+        sources: &[Source],
+        (value, shared): (&str, Option<&str>),
+    ) {
+        let Variables { column, term, at, first, lane, place, row } = own;
+        let (LookedUp { word, words, after, sums, nibbles }, RowOfTerms { sum, x, step, y }) =
+            (looked, row);
+        let terms = TERMS * WORDS_AT_ONCE;
+        self.line(&format!("if (RX_TABLES && k0 % {terms} == 0) {{"));
+        self.indent += 1;
+        self.fill_table(nibbles);
+        self.line(&format!("for (; {first} + {terms} <= deep; {first} += {terms}) {{"));
+        self.indent += 1;
+        self.line(&format!("int64_t {at} = 0;"));
+        self.line(&format!("for (; {at} + RX_STRETCH <= width; {at} += RX_STRETCH) {{"));
+        self.indent += 1;
+        let next = format!("{first} + ({first} + {} <= deep ? {terms} : 0)", 2 * terms);
+        self.ask_ahead(sources, own, &next, WORDS_AT_ONCE);
+        self.line(&format!("_Alignas(64) float {sums}[RX_STRETCH];"));
+        self.line("{");
+        self.line(&format!("    const int64_t {column} = c0 + {at};"));
+        self.line(&format!("    const uint32_t *{words}, *{after};"));
+        self.line(&format!("    {{ const int64_t {term} = k0 + {first}; {words} = &{word}; }}"));
+        let second = format!("const int64_t {term} = k0 + {first} + {TERMS};");
+        self.line(&format!("    {{ {second} {after} = &{word}; }}"));
+        let weights = format!("&{x}[{first} * {step}], {step}");
+        let table = nibbles.table();
+        let apart = format!("{after} - {words}, {WORDS_AT_ONCE}");
+        self.line(&format!("    rx_weigh_columns({words}, {apart}, {table}, {weights}, {sums});"));
+        self.line("}");
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < RX_STRETCH; {lane}++) {{"));
+        self.indent += 1;
+        if let Some(shared) = shared {
+            self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));
+            self.line(&format!("const int64_t {term} = k0 + {first};"));
+            self.line(&format!("{sums}[{lane}] *= {shared};"));
+        }
+        self.line(&format!("{y}[{at} + {lane}] += {sums}[{lane}];"));
+        self.close();
+        self.close();
+        self.line(&format!("for (; {at} < width; {at}++) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {column} = c0 + {at};"));
+        self.line(&format!("float {sum} = 0;"));
+        self.line(&format!("for (int {place} = 0; {place} < {terms}; {place}++) {{"));
+        self.line(&format!("    const int64_t {term} = k0 + {first} + {place};"));
+        let weight = format!("{x}[({first} + {place}) * {step}]");
+        self.line(&format!("    {sum} = RX_MADD_F32({weight}, {value}, {sum});"));
+        self.line("}");
+        if let Some(shared) = shared {
+            self.line(&format!("const int64_t {term} = k0 + {first};"));
+            self.line(&format!("{sum} *= {shared};"));
+        }
+        self.line(&format!("{y}[{at}] += {sum};"));
+        self.close();
+        self.close();
+        self.close();
     }
 
     fn weighing_variables(&mut self, column: ScalarId, term: ScalarId) -> Variables {
@@ -140,12 +236,13 @@ impl Printer<'_, '_> {
         self.close();
     }
 
-    /// Asks for what `next` terms after the first one are computed from.
-    fn ask_ahead(&mut self, sources: &[Source], own: &Variables, next: &str) {
+    /// Asks for what the terms from `next` on are computed from: so many times [`TERMS`].
+    fn ask_ahead(&mut self, sources: &[Source], own: &Variables, next: &str, times: i64) {
         for source in sources {
-            let terms = if source.stays { 1 } else { TERMS };
+            let step = if source.stays { TERMS } else { 1 };
             let term = format!("const int64_t {} = k0 + {next} + {}", own.term, own.place);
-            self.line(&format!("for (int {0} = 0; {0} < {terms}; {0}++) {{", own.place));
+            let (place, terms) = (&own.place, TERMS * times);
+            self.line(&format!("for (int {place} = 0; {place} < {terms}; {place} += {step}) {{"));
             self.indent += 1;
             self.line(&format!("{term};"));
             self.ask_for_columns(source, (&own.column, &own.at), (&own.lane, "RX_STRETCH"));

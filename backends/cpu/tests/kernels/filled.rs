@@ -3,7 +3,7 @@
 
 use super::cases::{case, cases, dims_of};
 use super::corpus::{Tally, hold_cases};
-use super::native::build_all;
+use super::native::{build_all, build_all_with};
 use relax_emit::{Sums, print_c};
 use relax_program::frontend::Program;
 use relax_symbolic::Prover;
@@ -118,6 +118,37 @@ def row_by_far_words(X: Buffer(("k",), "f32"), W: Buffer(("n", "(k + 7) // 8"), 
             Y[j] += X[l] * (f32(i32(W[j, l // 8] >> u32(l % 8 * 4) & 15)) * S[j, l // 32 + 1] + S[j, l // 16])
 "#;
 
+/// Terms that are functions of four bits: by columns and by rows, scaled for 32 terms, for 16 that no table is read for, and not at all.
+const NIBBLES: &str = r#"
+@tensorir_function
+def by_columns(X: Buffer(("k",), "f32"), W: Buffer(("(k + 7) // 8", "n"), "u32"), S: Buffer(("(k + 31) // 32", "n"), "f32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (f32(i32(W[l // 8, j] >> u32(l % 8 * 4) & 15) - 8) * S[l // 32, j])
+
+@tensorir_function
+def by_sixteen(X: Buffer(("k",), "f32"), W: Buffer(("(k + 7) // 8", "n"), "u32"), S: Buffer(("(k + 15) // 16", "n"), "f32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (f32(i32(W[l // 8, j] >> u32(l % 8 * 4) & 15) - 8) * S[l // 16, j])
+
+@tensorir_function
+def unscaled(X: Buffer(("k",), "f32"), W: Buffer(("(k + 7) // 8", "n"), "u32"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (sqrt(f32(W[l >> 3, j] >> u32(4 * (l & 7)) & 15)) - 1.5)
+
+@tensorir_function
+def by_rows(X: Buffer(("k",), "f32"), W: Buffer(("n", "(k + 7) // 8"), "u32"), S: Buffer(("n", "(k + 31) // 32"), "f16"), Y: Buffer(("n",), "f32")):
+    for j in grid(n):
+        Y[j] = 0.0
+        for l in grid(k):
+            Y[j] += X[l] * (f32(S[j, l // 32]) * (f32(W[j, l // 8] >> (u32(l % 8) << 2) & 15) * f32(W[j, l // 8] >> (u32(l % 8) << 2) & 15) - 40.0))
+"#;
+
 /// Sums in memory of a program's own that is longer than what is written of it, so that each read of it is checked.
 const WATCHED: &str = r#"
 @tensorir_function
@@ -177,10 +208,37 @@ fn computed_factors_are_packed() {
             });
             each.flatten().collect::<Vec<_>>()
         };
-        let all = cases(kernel.program).into_iter().chain(sizes.iter().flat_map(large)).collect();
+        let drawn = cases(kernel.program).into_iter().chain(sizes.iter().flat_map(large));
+        let all = drawn.zip(1..).map(|(case, seed)| case.with_all_integers(seed)).collect();
         assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
     }
     assert!(tally.values > 130 && tally.traps == 0, "{tally:?}");
+}
+
+#[test]
+fn functions_of_four_bits_are_read_from_tables() {
+    let (programs, text) = read(NIBBLES);
+    for (routine, count) in [("rx_weigh_columns(", 2), ("rx_weigh_words(", 1)] {
+        // Once where it is defined.
+        assert_eq!(text.matches(routine).count(), count + 1, "{routine}: {text}");
+    }
+    // As the processor has it, without tables, and with tables in plain C.
+    for flags in [&[][..], &["-mno-avx512f"], &["-mno-avx512f", "-DRX_TABLES=1"]] {
+        let built = build_all_with(&programs, Sums::AnyOrder, flags);
+        let mut tally = Tally::default();
+        for kernel in &built.kernels {
+            let terms = [1, 31, 32, 33, 64, 95, 128, 256, 300, 4224, 8300];
+            let columns = [1, 63, 64, 65, 129];
+            let sizes = terms.iter().flat_map(|&k| columns.iter().map(move |&n| (k, n)));
+            let drawn = sizes.zip(1..).flat_map(|((k, n), seed)| {
+                let at = |name: &str| if name == "k" { k } else { n };
+                case(kernel.program, &at, seed).map(|case| case.with_all_integers(seed))
+            });
+            let all = cases(kernel.program).into_iter().chain(drawn).collect();
+            assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None, "{flags:?}");
+        }
+        assert!(tally.values > 160 && tally.traps == 0, "{tally:?}");
+    }
 }
 
 #[test]

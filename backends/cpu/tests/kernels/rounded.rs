@@ -6,9 +6,7 @@ use super::corpus::{Tally, hold_cases};
 use super::native::build_all_with;
 use relax_emit::{Sums, print_c};
 use relax_program::frontend::Program;
-use relax_semantics::random::Random;
 use relax_symbolic::Prover;
-use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
 
@@ -82,18 +80,7 @@ fn drawn(program: &TensorProgram, extents: [i64; 3], seed: u64) -> Option<Case> 
         "c" => extents[1],
         _ => extents[2],
     };
-    let mut case = case(program, &at, seed)?;
-    let mut random = Random::new(seed, "integers");
-    for tensor in &mut case.tensors {
-        let range = match tensor.dtype() {
-            DType::I8 => -128..=127,
-            DType::U8 => 0..=255,
-            DType::U32 => 0..=i64::from(u32::MAX),
-            _ => continue,
-        };
-        *tensor = random.tensor(tensor.dtype(), tensor.shape(), &range);
-    }
-    Some(case)
+    Some(case(program, &at, seed)?.with_all_integers(seed))
 }
 
 #[test]

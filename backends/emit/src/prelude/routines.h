@@ -19,6 +19,76 @@ typedef void (*rx_fill)(const void *context, int64_t k0, int64_t deep, int64_t c
 #define RX_STRETCH 64
 #endif
 
+/* Whether one operation reads 16 floats, each by the lowest 4 bits of an integer; tests say so without it. */
+#if defined __AVX512F__
+#define RX_TABLES 1
+#elif !defined RX_TABLES
+#define RX_TABLES 0
+#endif
+
+/* Of columns that lie side by side: sums[j] = x[0] * table[words[j] & 15] + x[step] * table[words[j] >> 4 & 15] + ..., eight terms of
+   each of `count` words of a column, which lie `apart`. */
+static inline __attribute__((always_inline)) void rx_weigh_columns(
+    const uint32_t *restrict words, int64_t apart, int count, const float *restrict table,
+    const float *restrict x, int64_t step, float *restrict sums) {
+#if defined __AVX512F__
+    const __m512 entries = _mm512_load_ps(table);
+    enum { own = RX_STRETCH / 16 };
+    __m512 sum[own];
+    for (int v = 0; v < own; v++) sum[v] = _mm512_setzero_ps();
+    for (int k = 0; k < count; k++, words += apart, x += 8 * step) {
+        __m512i parts[own];
+        for (int v = 0; v < own; v++) parts[v] = _mm512_loadu_si512(words + 16 * v);
+        #pragma GCC unroll 8
+        for (int place = 0; place < 8; place++) {
+            const __m512 weight = _mm512_set1_ps(x[place * step]);
+            for (int v = 0; v < own; v++) {
+                const __m512 value = _mm512_permutexvar_ps(_mm512_srli_epi32(parts[v], 4 * place), entries);
+                sum[v] = _mm512_fmadd_ps(weight, value, sum[v]);
+            }
+        }
+    }
+    for (int v = 0; v < own; v++) _mm512_store_ps(sums + 16 * v, sum[v]);
+#else
+    for (int j = 0; j < RX_STRETCH; j++) {
+        sums[j] = 0;
+        for (int term = 0; term < 8 * count; term++) {
+            const float value = table[words[term / 8 * apart + j] >> 4 * (term % 8) & 15];
+            sums[j] = RX_MADD_F32(x[term * step], value, sums[j]);
+        }
+    }
+#endif
+}
+
+/* A column that is computed 4 KiB of words later, of terms that are parts of 4 bits. */
+static inline int64_t rx_later(int64_t column, int64_t width, int64_t deep) {
+    const int64_t later = column + 1 + 8192 / (deep + 1);
+    return later < width ? later : column;
+}
+
+/* Of words of a column: sums[j] = x[j] * table[words[j] & 15] + x[RX_WORDS + j] * table[words[j] >> 4 & 15] + ..., eight terms. */
+static inline __attribute__((always_inline)) void rx_weigh_words(
+    const uint32_t *restrict words, const float *restrict table, const float *restrict x, float *restrict sums) {
+#if defined __AVX512F__
+    const __m512 entries = _mm512_load_ps(table);
+    const __m512i parts = _mm512_loadu_si512(words);
+    /* Two sums, each of which waits for half as many operations. */
+    __m512 sum[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    #pragma GCC unroll 8
+    for (int place = 0; place < 8; place++) {
+        const __m512 value = _mm512_permutexvar_ps(_mm512_srli_epi32(parts, 4 * place), entries);
+        sum[place % 2] = _mm512_fmadd_ps(_mm512_loadu_ps(x + RX_WORDS * place), value, sum[place % 2]);
+    }
+    _mm512_store_ps(sums, _mm512_add_ps(sum[0], sum[1]));
+#else
+    for (int j = 0; j < RX_WORDS; j++) {
+        sums[j] = 0;
+        for (int place = 0; place < 8; place++)
+            sums[j] = RX_MADD_F32(x[RX_WORDS * place + j], table[words[j] >> 4 * place & 15], sums[j]);
+    }
+#endif
+}
+
 /* Some floats, often fewer than a few vectors: those that are left over are one vector, too. */
 static inline void rx_copy_lanes(float *restrict to, const float *restrict from, int64_t count) {
 #if defined __AVX512F__
