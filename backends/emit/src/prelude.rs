@@ -34,7 +34,11 @@ const ROUTINES: &[&str] = &[
 const ROWS: &str = include_str!("prelude/rows.h");
 
 /// Products of rows of bytes with quantized weights.
-const ROUNDED: &str = include_str!("prelude/rounded.h");
+const ROUNDED: &[&str] = &[
+    include_str!("prelude/rounded.h"),
+    include_str!("prelude/rounded_vnni.h"),
+    include_str!("prelude/rounded_product.h"),
+];
 
 /// What kernels call of the parts that only some of them need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,8 +65,9 @@ impl Uses {
 /// The prelude, with what kernels use but for products.
 pub(crate) fn text(uses: Uses) -> String {
     let rows = uses.rows.then_some(ROWS);
-    let rounded = uses.rounds.then_some(ROUNDED);
-    PARTS.iter().copied().chain(rows).chain(rounded).collect::<Vec<&str>>().join("\n")
+    let rounded = if uses.rounds { ROUNDED } else { &[] };
+    let parts = PARTS.iter().chain(&rows).chain(rounded);
+    parts.copied().collect::<Vec<&str>>().join("\n")
 }
 
 /// The prelude of a text without rows and products.

@@ -62,8 +62,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) narrows: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
-    /// Whether the prelude's product of rounded rows is called.
-    pub(crate) rounds: bool,
+    /// Block formats of weights that products with rounded rows read, as the prelude takes them.
+    pub(crate) block_formats: BTreeSet<String>,
     /// Whether routines of the prelude for rows are called.
     pub(crate) rows: bool,
     /// Expressions whose values are at hand.
@@ -137,7 +137,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             sums,
             narrows: sums == Sums::AnyOrder && !has_f64_tensors(program),
             multiplies: false,
-            rounds: false,
+            block_formats: BTreeSet::new(),
             rows: false,
             replaced: HeldValues::default(),
             divisors: Vec::new(),
@@ -244,7 +244,8 @@ impl<'p, 'f> Printer<'p, 'f> {
         self.share_parameters(&parameters);
         let extents = self.computed_extents();
         self.outermost(body);
-        let mut text = format!("\n{}", self.comment());
+        let mut text = crate::rounded::definitions(&self.block_formats);
+        let _ = write!(text, "\n{}", self.comment());
         text.push_str(&self.functions);
         let _ = writeln!(text, "static __attribute__((noinline)) int32_t {symbol}_body(");
         text.push_str("    const rx_threads *threads");
@@ -256,7 +257,8 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str("}\n\n");
         text.push_str(&entry);
         let slow = self.stops_out_of_range.difference(&self.stops).copied().collect();
-        let Printer { program, sites, checks, multiplies, rounds, rows, .. } = self;
+        let Printer { program, sites, checks, multiplies, rows, .. } = self;
+        let rounds = !self.block_formats.is_empty();
         let name = program.name.clone();
         let symbol = symbol.to_owned();
         // Other places where a kernel stops, as for memory that a product lacks, are no checks.

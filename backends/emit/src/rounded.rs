@@ -9,7 +9,23 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::Relation;
 use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
 use relax_tir::products::{At, SumOfProducts, mentions};
-use relax_tir::quantized::{BLOCK, Quantized, RoundedProduct};
+use relax_tir::quantized::{BLOCK, Factor, Minimum, Quantized, RoundedProduct};
+use std::collections::BTreeSet;
+
+/// The factors of the scale, then those of the minimum, two of each.
+fn in_places<'e>(w: &Quantized<'e>) -> [Option<Factor<'e>>; 4] {
+    let least = w.minimum.as_ref().map_or(&[][..], |minimum| &minimum.factors);
+    [w.scale.first(), w.scale.get(1), least.first(), least.get(1)].map(Option::<&_>::copied)
+}
+
+/// The formats of a text, each once.
+pub(crate) fn definitions(formats: &BTreeSet<String>) -> String {
+    let each = formats.iter().map(|format| {
+        let name = format.split(',').next().unwrap_or_default().to_ascii_uppercase();
+        format!("\n#if !defined {name}\n#define {name}\nRX_BLOCK_FORMAT({format})\n#endif\n")
+    });
+    each.collect()
+}
 
 /// Which loops are which.
 struct Roles<'s> {
@@ -29,14 +45,15 @@ impl Printer<'_, '_> {
         let Some(product) = RoundedProduct::of(self.program, &sum) else { return false };
         let Some(roles) = self.rounded_roles(&product) else { return false };
         let print = |printer: &mut Self| printer.rounded_product(&product, &roles);
-        let printed = self.attempt(print).is_some();
-        self.rounds |= printed;
-        printed
+        let Some(format) = self.attempt(print) else { return false };
+        self.block_formats.insert(format);
+        true
     }
 
     fn rounded_roles<'s>(&self, product: &RoundedProduct<'s>) -> Option<Roles<'s>> {
         let RoundedProduct { activations: x, weights: w, out, .. } = product;
-        let accesses = [x.data, x.scale, w.data, w.scale, *out];
+        let left = [x.reads(), vec![*out]].concat();
+        let accesses = [left.clone(), w.reads()].concat();
         let even = product.loops.iter().all(|item| {
             item.start == TExpr::Int(0)
                 && accesses.iter().all(|at| at_most_one_place(*at, item.var))
@@ -48,11 +65,10 @@ impl Printer<'_, '_> {
             return None;
         }
         let of = |found: &Quantized, item: &Loop| {
-            mentions(found.data.indices, item.var) || mentions(found.scale.indices, item.var)
+            found.reads().iter().any(|at| mentions(at.indices, item.var))
         };
         let last = out.indices.last()?.as_scalar();
         let column = *product.loops.iter().find(|item| Some(item.var) == last)?;
-        let left = [x.data, x.scale, *out];
         let rows = self.chain(&product.loops, &left, &|item| of(x, item) && !of(w, item));
         let is_inner =
             |item: &Loop| item.var == column.var || rows.iter().any(|row| row.var == item.var);
@@ -60,7 +76,8 @@ impl Printer<'_, '_> {
         Some(Roles { outer, rows, column })
     }
 
-    fn rounded_product(&mut self, product: &RoundedProduct, roles: &Roles) -> Option<()> {
+    /// The format of the weights, as the prelude's macro takes it.
+    fn rounded_product(&mut self, product: &RoundedProduct, roles: &Roles) -> Option<String> {
         let all: Vec<&Loop> = product.loops.iter().copied().chain([product.along]).collect();
         let entered = self.enter_all(&all)?;
         let stop = |item: &&Loop| entered.stops[&item.var].clone();
@@ -80,11 +97,15 @@ impl Printer<'_, '_> {
         let row = roles.rows.last().map(|item| item.var);
         let column = roles.column.var;
         let (x, w) = (&product.activations, &product.weights);
-        let activations = [x.data, x.scale].map(|at| {
+        let term = product.along.var;
+        let of_rows = |at: At| {
             let stride = row.map_or_else(|| "0".to_owned(), |row| self.stride(at, row));
-            format!("{}, {stride}", self.first_of_terms(at, &inner, product.along.var))
-        });
-        let weights = self.weights(w, &inner, (column, product.along.var));
+            format!("{}, {stride}", self.first_of_terms(at, &inner, term))
+        };
+        let activations: Vec<String> = x.reads().into_iter().map(of_rows).collect();
+        let weights = self.weights(w, &inner, (column, term));
+        let format = self.block_format(w);
+        let name = format.split(',').next().unwrap_or_default();
         let first = self.first_element(product.out, &inner);
         let out_row = row.map_or_else(|| "0".to_owned(), |row| self.stride(product.out, row));
         if self.lines.len() != before {
@@ -94,13 +115,13 @@ impl Printer<'_, '_> {
         let (columns, terms) = (stop(&roles.column), stop(&product.along));
         let threads = self.threads;
         let call = format!(
-            "rx_product_rounded({threads}, {rows}, {columns}, ({terms}) / {BLOCK}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
+            "rx_product_rounded({threads}, &{name}, {name}_columns, {rows}, {columns}, {terms}, (rx_byte_rows){{{}}}, {weights}, {first}, {out_row})",
             activations.join(", ")
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
         (0..roles.outer.len() + entered.conditions).for_each(|_| self.close());
-        Some(())
+        Some(format)
     }
 
     fn weights(
@@ -109,16 +130,56 @@ impl Printer<'_, '_> {
         inner: &[ScalarId],
         (column, term): (ScalarId, ScalarId),
     ) -> String {
-        let dtype = |at: At| self.program.buffer(at.buffer).dtype;
-        let (bytes, is_half) = (dtype(w.data).size(), dtype(w.scale) == DType::F16);
-        let [data, scale] = [w.data, w.scale].map(|at| self.first_of_terms(at, inner, term));
-        let [data_row, scale_row] = [w.data, w.scale].map(|at| self.stride(at, column));
+        let mut matrix = |at: At| {
+            let bytes = self.program.buffer(at.buffer).dtype.size();
+            let first = self.first_of_terms(at, inner, term);
+            (first, self.stride(at, column), bytes)
+        };
+        let mut of_bytes = |at: At| {
+            let (first, row, bytes) = matrix(at);
+            format!("(const uint8_t *){first}, ({row}) * {bytes}")
+        };
+        let data = of_bytes(w.data);
+        let high = w.high.map_or_else(|| "NULL, 0".to_owned(), of_bytes);
+        let factors = in_places(w).map(|factor| match factor {
+            None => "{NULL, 0}".to_owned(),
+            Some(factor) => {
+                let (first, row, _) = matrix(factor.at);
+                format!("{{{first}, {row}}}")
+            }
+        });
+        format!("(rx_quantized){{{data}, {high}, {{{}}}}}", factors.join(", "))
+    }
+
+    /// A name, then the fields of `rx_block_format`.
+    fn block_format(&self, w: &Quantized) -> String {
         // The routine takes bytes as unsigned ones.
         let (flip, zero) = if w.is_signed { (128, w.zero + 128) } else { (0, w.zero) };
+        let minimum = match &w.minimum {
+            None => 0,
+            Some(Minimum { is_subtracted: false, .. }) => 1,
+            Some(Minimum { is_subtracted: true, .. }) => -1,
+        };
+        let kinds = in_places(w).map(|factor| {
+            factor.map_or("NO_FACTOR", |factor| match self.program.buffer(factor.at.buffer).dtype {
+                DType::F32 => "FACTOR_F32",
+                DType::F16 => "FACTOR_F16",
+                DType::U8 => "FACTOR_U8",
+                _ => "FACTOR_I8",
+            })
+        });
+        let terms = in_places(w).map(|factor| factor.map_or(BLOCK, |factor| factor.terms));
+        let named = |(kind, terms): (&&str, &i64)| match kind.strip_prefix("FACTOR_") {
+            None => "_0".to_owned(),
+            Some(kind) => format!("_{}x{terms}", kind.to_ascii_lowercase()),
+        };
+        let sign = ["m", "", "p"][usize::try_from(minimum + 1).unwrap_or_default()];
+        let name: String = kinds.iter().zip(&terms).map(named).collect();
+        let (bits, group) = (w.bits, w.group());
+        let kinds = kinds.map(|kind| format!("RX_{kind}")).join(", ");
+        let terms = terms.map(|terms| terms.to_string()).join(", ");
         format!(
-            "(rx_quantized){{(const uint8_t *){data}, ({data_row}) * {bytes}, {scale}, {scale_row}, {}, {flip}, {zero}, {}}}",
-            w.bits,
-            i32::from(is_half)
+            "rx_blocks_{bits}_{flip}_{zero}{name}{sign}, {bits}, {group}, {flip}, {zero}, {minimum}, {{{kinds}}}, {{{terms}}}"
         )
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Of a block with the greatest magnitude `a` the scale is `s = a / 127`, and an element moves by at most `0.505 * s`: half a step,
 //! and the rounding of the quotient. A sum of products moves by at most the sum of `0.505 * s * |w|` over its terms, beside `(k + 4) * 2^-23`
-//! times the sum of the magnitudes, as sums are formed in f32. A block below 1e-30 becomes zeros, which moves
+//! times the sum of the magnitudes, those of scaled integers and of minimums, as sums are formed in f32. A block below 1e-30 becomes zeros, which moves
 //! an element by 1e-30 at most. A block with an infinity or a NaN makes the results NaN that it goes into. No tolerance on results
 //! follows from that without the operands, so verification of whole programs does not compare values here; the bound
 //! itself is what this pass is tested with.
@@ -33,7 +33,6 @@ use relax_syntax::ir::{
     Atom, Binding, BlockKind, Body, Callee, Definition, Expr, Module, TensorProgram, VarId,
 };
 use relax_syntax::resolve::{atom_uses, expr_uses};
-use relax_tir::quantized::BLOCK;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -106,7 +105,8 @@ fn decoders(module: &Module) -> BTreeMap<Name, Option<Decoder>> {
 struct Made {
     names: Names,
     rounding: Option<Name>,
-    products: BTreeMap<Decoder, Name>,
+    /// By the program that decodes.
+    products: BTreeMap<Name, Name>,
     programs: Vec<TensorProgram>,
 }
 
@@ -122,12 +122,14 @@ impl Made {
     }
 
     fn product(&mut self, decoder: &Decoder) -> Name {
-        if let Some(name) = self.products.get(decoder) {
+        let own = &decoder.program.name;
+        if let Some(name) = self.products.get(own) {
             return name.clone();
         }
         let name = self.names.fresh(PRODUCT);
-        self.programs.push(product(name.clone(), decoder));
-        self.products.insert(decoder.clone(), name.clone());
+        let program = product(name.clone(), decoder);
+        self.programs.push(program.expect("invariant: its inputs and its output have two dims"));
+        self.products.insert(own.clone(), name.clone());
         name
     }
 }
@@ -140,8 +142,8 @@ struct Found<'d> {
     right: [VarId; 2],
     /// The dims of the left operand.
     dims: Vec<Dim>,
-    /// The integers and the scales.
-    fields: [Atom; 2],
+    /// What is decoded.
+    fields: Vec<Atom>,
     columns: Dim,
     /// Blocks of a row.
     blocks: Dim,
@@ -187,30 +189,30 @@ impl<'a> Walk<'a, '_> {
         let decoder = self.decoders.get(call.program)?;
         self.found += 1;
         let decoder = decoder.as_ref().filter(|_| call.scalars.is_empty())?;
-        let fields = [decoder.data, decoder.scale].map(|at| call.args.get(at).cloned());
-        let [Some(data), Some(scale)] = fields else { return None };
         let [columns, terms] = call.out.as_tensor()?.extents.dims()? else { return None };
         let (columns, terms) = (columns.clone(), terms.clone());
         let left = self.casts.annotation(*x).as_tensor()?;
         let dims = left.extents.dims()?.to_vec();
-        let Atom::Var(scales) = &scale else { return None };
-        let [_, blocks] = self.casts.annotation(*scales).as_tensor()?.extents.dims()? else {
-            return None;
-        };
-        let blocks = blocks.clone();
-        let whole = Dim::op(DimOp::Mul, blocks.clone(), Dim::Int(BLOCK));
+        let shapes = call.args.iter().map(|field| match field {
+            Atom::Var(field) => {
+                Some(self.casts.annotation(*field).as_tensor()?.extents.dims()?.to_vec())
+            }
+            _ => None,
+        });
+        let [whole, blocks] = decoder.extents(&shapes.collect::<Option<Vec<_>>>()?)?;
         let last = dims.last()?.clone();
         let fits = left.dtype == Some(DType::F32)
             && dims.len() >= 2
             && self.casts.is_steady(&Atom::Var(*x))
             && same_dims(self.facts, &[last.clone(), terms.clone()], &[terms, whole]);
         let (x, right) = (*x, [*turned, *weights]);
-        fits.then_some(Found { decoder, x, right, dims, fields: [data, scale], columns, blocks })
+        let fields = call.args.to_vec();
+        fits.then_some(Found { decoder, x, right, dims, fields, columns, blocks })
     }
 
     /// The product is of two dims, of all rows of the left operand.
     fn round(&mut self, found: &Found, binding: &mut Binding, before: &mut Vec<Binding>) {
-        let Found { x, dims, fields: [data, scale], columns, blocks, decoder, .. } = found;
+        let Found { x, dims, fields, columns, blocks, decoder, .. } = found;
         let (own, around) = dims.split_last().expect("invariant: it has two dims");
         let all = |a: Dim, b: &Dim| Dim::op(DimOp::Mul, a, b.clone());
         let (first, others) = around.split_first().expect("invariant: it has two dims");
@@ -226,14 +228,10 @@ impl<'a> Walk<'a, '_> {
         let rounding = self.made.rounding();
         let rounded = self.bind(of, call_tir(rounding, vec![x], both), before);
         let part = |at: usize| Expr::Get(rounded.clone(), at);
-        let args = [
-            self.bind(of, part(0), before),
-            self.bind(of, part(1), before),
-            data.clone(),
-            scale.clone(),
-        ];
+        let both = [0, 1].map(|at| self.bind(of, part(at), before));
+        let args = [&both[..], fields].concat();
         let out = Annotation::tensor(vec![rows, columns.clone()], DType::F32);
-        let product = call_tir(self.made.product(decoder), args.to_vec(), out);
+        let product = call_tir(self.made.product(decoder), args, out);
         binding.expr = if others.is_empty() {
             product
         } else {

@@ -10,54 +10,97 @@ use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
 
-/// The integers of a weight with their dtype and extent, and the scales with their dtype.
-const KINDS: [(&str, &str, &str, &str, &str, &str); 5] = [
-    (
-        "words",
-        "i32(w[j, t // 8] >> u32(t % 8 * 4) & 15) - 8",
-        "u32",
-        "b * 4",
-        "f32(d[j, t // 32])",
-        "f16",
-    ),
+/// Buffers of a weight, with the extents of a row, and its value at (j, t): the block formats of GGUF, and others that the routine takes.
+const KINDS: [(&str, &[(&str, &str, &str)], &str); 12] = [
+    ("words", &[D, W], "f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15) - 8) * f32(d[j, t // 32])"),
     (
         "nibbles",
-        "i32(w[j, t // 2] >> u8(t % 2 * 4) & 15) - 5",
-        "u8",
-        "b * 16",
-        "d[j, t // 32]",
-        "f32",
+        &[("d", "b", "f32"), ("w", "b * 16", "u8")],
+        "f32(i32(w[j, t // 2] >> u8(t % 2 * 4) & 15) - 5) * d[j, t // 32]",
     ),
-    ("bytes", "w[j, t]", "i8", "b * 32", "f32(d[j, t // 32])", "f16"),
-    ("unsigned", "i32(w[j, t]) - 131", "u8", "b * 32", "d[j, t // 32]", "f32"),
+    ("bytes", &[D, ("w", "b * 32", "i8")], "f32(w[j, t]) * f32(d[j, t // 32])"),
+    (
+        "unsigned",
+        &[("d", "b", "f32"), ("w", "b * 32", "u8")],
+        "f32(i32(w[j, t]) - 131) * d[j, t // 32]",
+    ),
     (
         "without_zero",
-        "i32(w[j, t // 8] >> u32(t % 8 * 4) & 15)",
-        "u32",
-        "b * 4",
-        "d[j, t // 32]",
-        "f32",
+        &[("d", "b", "f32"), W],
+        "f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15)) * d[j, t // 32]",
+    ),
+    (
+        "q4_1",
+        &[D, M, W],
+        "f32(d[j, t // 32]) * f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15)) + f32(m[j, t // 32])",
+    ),
+    (
+        "q5_0",
+        &[D, H, W],
+        "f32(d[j, t // 32]) * f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15 \
+         | h[j, t // 32] >> u32(t // 8 % 4 * 8) << 4 >> u32(t % 8) & 16) - 16)",
+    ),
+    (
+        "q5_1",
+        &[D, M, H, W],
+        "f32(m[j, t // 32]) + f32(i32(h[j, t // 32] >> u32(t % 32) << 4 & 16 \
+         | w[j, t // 8] >> u32(t % 8 * 4) & 15)) * f32(d[j, t // 32])",
+    ),
+    (
+        "q4_k",
+        &[D_K, LEAST_K, S, L, W],
+        "f32(d[j, t // 256]) * f32(s[j, t // 32]) * f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15)) \
+         - f32(m[j, t // 256]) * f32(l[j, t // 32])",
+    ),
+    (
+        "q5_k",
+        &[D_K, LEAST_K, S, L, H, W],
+        "f32(d[j, t // 256]) * f32(s[j, t // 32]) * f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15 \
+         | h[j, t // 32] >> u32(t // 8 % 4 * 8) << 4 >> u32(t % 8) & 16)) \
+         - f32(m[j, t // 256]) * f32(l[j, t // 32])",
+    ),
+    (
+        "q6_k",
+        &[D_K, ("s", "b * 2", "i8"), ("h", "b * 2", "u32"), W],
+        "f32(d[j, t // 256]) * f32(s[j, t // 16]) * f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15 \
+         | h[j, t // 16] >> u32(t // 8 % 2 * 16) << 4 >> u32(t % 8 * 2) & 48) - 32)",
+    ),
+    (
+        "other_groups",
+        &[
+            ("d", "(b + 1) // 2", "f32"),
+            ("s", "b * 2", "u8"),
+            ("m", "(b + 15) // 16", "i8"),
+            ("l", "(b + 3) // 4", "f16"),
+            ("w", "b * 32", "u8"),
+        ],
+        "d[j, t // 64] * f32(s[j, t // 16]) * f32(i32(w[j, t]) - 131) + f32(m[j, t // 512]) * f32(l[j, t // 128])",
     ),
 ];
+const D: (&str, &str, &str) = ("d", "b", "f16");
+const M: (&str, &str, &str) = ("m", "b", "f16");
+const H: (&str, &str, &str) = ("h", "b", "u32");
+const W: (&str, &str, &str) = ("w", "b * 4", "u32");
+const D_K: (&str, &str, &str) = ("d", "(b + 7) // 8", "f16");
+const LEAST_K: (&str, &str, &str) = ("m", "(b + 7) // 8", "f16");
+const S: (&str, &str, &str) = ("s", "b", "u8");
+const L: (&str, &str, &str) = ("l", "b", "u8");
 
-/// As the pass `round_activations` writes them.
+/// As the pass `round_activations` writes them, but that the last block of 256 terms may be a part of one.
 fn text() -> String {
-    let program = |(name, integer, dtype, extent, scale, of): (
-        &str,
-        &str,
-        &str,
-        &str,
-        &str,
-        &str,
-    )| {
+    let program = |(name, buffers, value): (&str, &[(&str, &str, &str)], &str)| {
+        let buffer = |(name, extent, dtype): &(&str, &str, &str)| {
+            format!("{name}: Buffer((\"c\", \"{extent}\"), \"{dtype}\"), ")
+        };
+        let buffers: String = buffers.iter().map(buffer).collect();
         format!(
             "@tensorir_function\n\
-             def {name}(q: Buffer((\"n\", \"b * 32\"), \"i8\"), s: Buffer((\"n\", \"b\"), \"f32\"), w: Buffer((\"c\", \"{extent}\"), \"{dtype}\"), \
-             d: Buffer((\"c\", \"b\"), \"{of}\"), y: Buffer((\"n\", \"c\"), \"f32\")):\n    \
+             def {name}(q: Buffer((\"n\", \"b * 32\"), \"i8\"), x: Buffer((\"n\", \"b\"), \"f32\"), {buffers}\
+             y: Buffer((\"n\", \"c\"), \"f32\")):\n    \
              for i, j in grid(n, c):\n        \
              y[i, j] = 0.0\n        \
              for t in range(b * 32):\n            \
-             y[i, j] += f32(q[i, t]) * s[i, t // 32] * (f32({integer}) * {scale})\n\n"
+             y[i, j] += f32(q[i, t]) * x[i, t // 32] * ({value})\n\n"
         )
     };
     KINDS.into_iter().map(program).collect()

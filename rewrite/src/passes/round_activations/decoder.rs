@@ -1,24 +1,28 @@
-//! Tensor programs that decode a quantized matrix, `w[i, j] = scale * integer`, as one value per element.
+//! Tensor programs that decode a quantized matrix, `w[i, j] = scale * integer`, maybe with a minimum, as one value per element.
 
 use relax_semantics::tir::walk::{Place, Rewrite, expr};
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{Param, ScalarId, Stmt, StmtKind, TExpr};
-use relax_tir::products::{At, flat};
-use relax_tir::quantized::Quantized;
+use relax_syntax::ir::tensor::{BufferId, Loop, Param, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::products::flat;
+use relax_tir::quantized::{BLOCK, Quantized};
 use std::collections::BTreeMap;
 
-/// What a program decodes, and which of its parameters it reads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a program decodes.
+#[derive(Debug)]
 pub(super) struct Decoder {
-    /// The place of the integers among the parameters.
-    pub(super) data: usize,
-    pub(super) data_dtype: DType,
-    /// The place of the scales among the parameters.
-    pub(super) scale: usize,
-    pub(super) scale_dtype: DType,
-    pub(super) bits: u8,
-    pub(super) zero: i64,
+    pub(super) program: TensorProgram,
+    /// Loops over rows and terms.
+    pub(super) loops: [Loop; 2],
+    /// What is stored.
+    pub(super) value: TExpr,
+    /// Its inputs; the output follows them.
+    pub(super) inputs: Vec<BufferId>,
+    pub(super) out: BufferId,
+    /// The place among the inputs of one whose rows have an element for so many terms, a multiple of [`BLOCK`].
+    widest: (usize, i64),
 }
 
 impl Decoder {
@@ -34,25 +38,46 @@ impl Decoder {
         let value = expr(value, &mut values, Place::Value);
         let own = [row.var, term.var].map(TExpr::Scalar);
         let whole = [row, term].iter().all(|item| item.start == TExpr::Int(0));
-        let [Param::Buffer(_), Param::Buffer(_), Param::Buffer(out)] = program.params[..] else {
-            return None;
-        };
-        if !whole || *indices != own || *buffer != out {
+        let buffers = program.params.iter().map(|param| match param {
+            Param::Buffer(buffer) => Some(*buffer),
+            _ => None,
+        });
+        let mut inputs = buffers.collect::<Option<Vec<BufferId>>>()?;
+        let out = inputs.pop()?;
+        if !whole || *indices != own || *buffer != out || program.buffer(out).dtype != DType::F32 {
             return None;
         }
         let found = Quantized::of(program, &value, term.var)?;
-        let is_row = |at: At| at.indices.len() == 2 && at.indices[0] == TExpr::Scalar(row.var);
-        let place = |at: At| program.params.iter().position(|of| *of == Param::Buffer(at.buffer));
-        let dtype = |at: At| program.buffer(at.buffer).dtype;
-        (program.buffer(out).dtype == DType::F32 && is_row(found.data) && is_row(found.scale))
-            .then_some(Self {
-                data: place(found.data)?,
-                data_dtype: dtype(found.data),
-                scale: place(found.scale)?,
-                scale_dtype: dtype(found.scale),
-                bits: found.bits,
-                zero: found.zero,
-            })
+        let rows = found.reads();
+        let is_row = rows.iter().all(|at| at.indices.len() == 2 && at.indices[0] == own[0]);
+        let widest = found.factors().max_by_key(|factor| factor.terms)?;
+        let place = inputs.iter().position(|input| *input == widest.at.buffer)?;
+        let widest = (place, widest.terms);
+        let loops = [row.clone(), term.clone()];
+        let fits = is_row && widest.1 % BLOCK == 0;
+        fits.then(|| Self { program: program.clone(), loops, value, inputs, out, widest })
+    }
+
+    /// Terms of a row and their blocks, where `rows` are the dims of each input.
+    pub(super) fn extents(&self, rows: &[Vec<Dim>]) -> Option<[Dim; 2]> {
+        let [_, elements] = &rows.get(self.widest.0)?[..] else { return None };
+        let times = |by: i64| match by {
+            1 => elements.clone(),
+            by => Dim::op(DimOp::Mul, elements.clone(), Dim::Int(by)),
+        };
+        Some([times(self.widest.1), times(self.widest.1 / BLOCK)])
+    }
+
+    /// The same in the program itself.
+    pub(super) fn own_extents(&self) -> Option<[Dim; 2]> {
+        let rows = self.inputs.iter().map(|input| self.program.buffer(*input).shape.clone());
+        self.extents(&rows.collect::<Vec<_>>())
+    }
+
+    /// Names that the program uses.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        let buffers = self.inputs.iter().map(|input| &self.program.buffer(*input).name);
+        buffers.chain(self.program.dims.iter().map(|dim| &dim.name))
     }
 }
 

@@ -1,13 +1,20 @@
-//! The tensor programs that the pass writes, as text.
+//! The tensor programs that the pass writes: rounding as text, and a product for each program that decodes.
 
 use super::decoder::Decoder;
+use relax_semantics::tir::walk::{Place, Rewrite, expr};
 use relax_syntax::Name;
+use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{Stmt, StmtKind};
-use relax_syntax::ir::{Definition, TensorProgram};
+use relax_syntax::ir::tensor::{
+    BinOp, BufferId, BufferInfo, Loop, LoopKind, Param, ScalarId, ScalarInfo, Scope, Stmt,
+    StmtKind, TExpr,
+};
+use relax_syntax::ir::{Attrs, Definition, DimVar, TensorProgram};
 use relax_syntax::parse::parse_file;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span::{Source, Span};
+use relax_tir::quantized::BLOCK;
+use std::collections::BTreeSet;
 
 pub(super) const ROUNDING: &str = "round_rows";
 pub(super) const PRODUCT: &str = "rounded_product";
@@ -39,40 +46,99 @@ def round_rows(
     program(text, name)
 }
 
-/// Of rounded rows and the matrix that is decoded so.
-pub(super) fn product(name: Name, decoder: &Decoder) -> TensorProgram {
-    let Decoder { data_dtype, scale_dtype, bits, zero, .. } = decoder;
-    let words = match (bits, data_dtype) {
-        (4, DType::U32) => "b * 4",
-        (4, _) => "b * 16",
-        _ => "b * 32",
+/// `y[i, j] = sum of f32(q[i, t]) * s[i, t // 32] * w[j, t]` with what a program stores in the place of `w[j, t]`.
+pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
+    let [terms, blocks] = decoder.own_extents()?;
+    let mut taken: BTreeSet<Name> = decoder.names().cloned().collect();
+    let mut fresh = |base: &str| {
+        let others = (0..).map(|at| Name::new(format!("{base}{at}")));
+        let name =
+            std::iter::once(Name::new(base)).chain(others).find(|name| !taken.contains(name));
+        let name = name.expect("invariant: names do not end");
+        taken.insert(name.clone());
+        name
     };
-    let integer = match (bits, data_dtype) {
-        (4, DType::U32) => "i32(w[j, t // 8] >> u32(t % 8 * 4) & 15)",
-        (4, _) => "i32(w[j, t // 2] >> u8(t % 2 * 4) & 15)",
-        _ => "i32(w[j, t])",
+    let rows = fresh("n");
+    let [q, s, y] = ["q", "s", "y"].map(&mut fresh);
+    let names = ["i", "j", "t"].map(&mut fresh);
+    let row = || Dim::Var(rows.clone());
+    let columns = decoder.program.buffer(decoder.out).shape.first()?.clone();
+    let buffer = |name, shape, dtype| {
+        let (scope, span) = (Scope::Global, Span::default());
+        BufferInfo { name, shape, dtype, scope, span }
     };
-    let integer = if *zero == 0 { integer.to_owned() } else { format!("{integer} - {zero}") };
-    let scale = if *scale_dtype == DType::F16 { "f32(d[j, t // 32])" } else { "d[j, t // 32]" };
-    let text = format!(
-        r#"
-@tensorir_function
-def rounded_product(
-    q: Buffer(("n", "b * 32"), "i8"),
-    s: Buffer(("n", "b"), "f32"),
-    w: Buffer(("c", "{words}"), "{data_dtype}"),
-    d: Buffer(("c", "b"), "{scale_dtype}"),
-    y: Buffer(("n", "c"), "f32"),
-):
-    n, b, c = sym_var(), sym_var(), sym_var()
-    for i, j in grid(n, c):
-        with block("product"):
-            y[i, j] = 0.0
-            for t in range(b * 32):
-                y[i, j] += f32(q[i, t]) * s[i, t // 32] * (f32({integer}) * {scale})
-"#
-    );
-    program(&text, name)
+    let inputs = decoder.inputs.iter().map(|input| decoder.program.buffer(*input).clone());
+    let buffers: Vec<BufferInfo> =
+        [buffer(q, vec![row(), terms], DType::I8), buffer(s, vec![row(), blocks], DType::F32)]
+            .into_iter()
+            .chain(inputs)
+            .chain([buffer(y, vec![row(), columns], DType::F32)])
+            .collect();
+    let params = (0..).take(buffers.len()).map(|at| Param::Buffer(BufferId(at))).collect();
+    let scalar = |name| ScalarInfo { name, dtype: Some(DType::I64), span: Span::default() };
+    let mut first = DimVar::new(rows.clone(), Span::default());
+    first.in_signature = true;
+    let dims = std::iter::once(first).chain(decoder.program.dims.iter().cloned()).collect();
+    let program = TensorProgram {
+        name,
+        span: Span::default(),
+        params,
+        attrs: Attrs::default(),
+        dims,
+        body: Some(vec![sum(decoder, rows, u32::try_from(buffers.len()).ok()? - 1)]),
+        buffers,
+        scalars: names.map(scalar).to_vec(),
+    };
+    // Spans are those of another text.
+    Some(without_spans(program))
+}
+
+/// The loops of the product, whose buffers are `q`, `s`, the inputs of the decoder and `y`.
+fn sum(decoder: &Decoder, rows: Name, y: u32) -> Stmt {
+    let [i, j, t] = [0, 1, 2].map(ScalarId);
+    let load = |buffer, indices| TExpr::Load { buffer: BufferId(buffer), indices };
+    let stmt = |kind| Stmt { kind, span: Span::default() };
+    let scalar = TExpr::Scalar;
+    let block = TExpr::binary(BinOp::FloorDiv, scalar(t), TExpr::Int(BLOCK));
+    let integer = TExpr::Cast(DType::F32, Box::new(load(0, vec![scalar(i), scalar(t)])));
+    let x = TExpr::binary(BinOp::Mul, integer, load(1, vec![scalar(i), block]));
+    let mut renamed = Renamed { decoder, scalars: [j, t] };
+    let w = expr(&decoder.value, &mut renamed, Place::Value);
+    let store = |update, value| {
+        let indices = vec![scalar(i), scalar(j)];
+        stmt(StmtKind::Store { buffer: BufferId(y), indices, update, value })
+    };
+    let each = |loops, kind, body| stmt(StmtKind::For { loops, kind, body });
+    let [row, term] = &decoder.loops;
+    let counted = |var, stop| Loop { var, start: TExpr::Int(0), stop };
+    let terms = vec![counted(t, term.stop.clone())];
+    let added = store(Some(BinOp::Add), TExpr::binary(BinOp::Mul, x, w));
+    let body = vec![store(None, TExpr::Float(0.0)), each(terms, LoopKind::Serial, vec![added])];
+    let (name, axes, init) = (Some(Name::new("product")), Vec::new(), Vec::new());
+    let block = stmt(StmtKind::Block { name, axes, init, body });
+    let loops = vec![counted(i, TExpr::Dim(rows)), counted(j, row.stop.clone())];
+    each(loops, LoopKind::Grid, vec![block])
+}
+
+/// What a decoder stores, in the product.
+struct Renamed<'d> {
+    decoder: &'d Decoder,
+    /// Its row and its term.
+    scalars: [ScalarId; 2],
+}
+
+impl Rewrite for Renamed<'_> {
+    fn buffer(&mut self, id: BufferId) -> BufferId {
+        let place = self.decoder.inputs.iter().position(|input| *input == id);
+        let place = place.and_then(|at| u32::try_from(at + 2).ok());
+        BufferId(place.expect("invariant: it reads its inputs"))
+    }
+
+    fn replace(&mut self, part: &TExpr, _: Place) -> Option<TExpr> {
+        let own = part.as_scalar()?;
+        let at = self.decoder.loops.iter().position(|item| item.var == own)?;
+        Some(TExpr::Scalar(self.scalars[at]))
+    }
 }
 
 fn program(text: &str, name: Name) -> TensorProgram {
