@@ -11,7 +11,7 @@ pub use checked_object::KernelCheck;
 pub use evaluation::{EvaluationError, evaluate_calls};
 pub use kernel_check::{Budget, Verdict, check as check_kernel};
 pub use modules::{Digest, Key, Modules};
-pub use route::{lower_for_cpu, lower_packed_for_cpu};
+pub use route::{lower_for_cpu, lower_packed_for_cpu, round_products};
 
 use checked_object::Unit;
 use relax_cpu::{Cache, Compiler};

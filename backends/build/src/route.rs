@@ -4,11 +4,12 @@
 use relax_emit::tiles::{Hardware, Isa, Plan, Table};
 use relax_lower::constants::{Evaluated, evaluate_constants};
 use relax_lower::passes::{fuse_loops, pack_weights, version_loops};
-use relax_lower::pipeline::FAST;
+use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_lower::route::{lower_scheduled, lower_with};
 use relax_rewrite::pass::Settings;
-use relax_rewrite::passes::eliminate_dead_code;
+use relax_rewrite::passes::{eliminate_dead_code, inline_private_functions, round_activations};
 use relax_rewrite::pipeline::{Failed, Route, Watch, run};
+use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -54,6 +55,21 @@ pub fn lower_packed_for_cpu(
         pass(&evaluated.module, vec![&eliminate_dead_code::PASS, &version_loops::PASS], watch)
     })?;
     Ok(Evaluated { module, values })
+}
+
+/// A module whose products with quantized weights round activations. Private functions are put in the place of their calls before, so
+/// that products of the same activations round them once: later passes merge equal calls within a function.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn round_products(
+    module: &Module,
+    settings: &Settings,
+    watch: &mut dyn Watch,
+) -> Result<Module, Failed> {
+    let passes = Route::Passes(vec![&inline_private_functions::PASS, &round_activations::PASS]);
+    let ingested = run(module, &PIPELINE.to(Phase::P0), settings, &mut Prover::new(), watch)?;
+    run(&ingested, &passes, settings, &mut Prover::new(), watch)
 }
 
 /// Columns of the panels of products, as they are cut for these vectors.

@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
 use relax_build::{
-    BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu,
+    BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu, round_products,
 };
 use relax_cpu::{Compiler, Cpu};
 use relax_emit::tiles::{Isa, Table};
@@ -29,7 +29,7 @@ use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::passes::{bind_params, round_activations};
+use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
@@ -374,10 +374,7 @@ fn lowered(
     };
     let entered = match bound.activations {
         Activations::F32 => entered,
-        Activations::Q8 => {
-            let ingested = pass(&entered, &PIPELINE.to(Phase::P0))?;
-            pass(&ingested, &Route::Passes(vec![&round_activations::PASS]))?
-        }
+        Activations::Q8 => round_products(&entered, &settings, watch)?,
     };
     let lowered = match bound.sums {
         Sums::AnyOrder => {

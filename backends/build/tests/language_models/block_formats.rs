@@ -5,18 +5,22 @@ mod blocks;
 
 use super::{Model, call, is_near};
 use blocks::{WIDE, blocks, wide};
-use relax_build::{evaluate_calls, lower_for_cpu};
+use relax_build::{evaluate_calls, lower_for_cpu, round_products};
 use relax_corpus::requirement;
 use relax_cpu::Compiler;
 use relax_llm::{Config, Format, Stored, Tensors, text};
+use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::Unwatched;
+use relax_rewrite::pipeline::{Unwatched, run};
 use relax_runtime::Module;
+use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
+use relax_symbolic::Prover;
 use relax_syntax::Name;
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::Module as IrModule;
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
 
@@ -68,14 +72,15 @@ impl Quantized {
         Self { config, quantized, fields, plain, decoded }
     }
 
-    fn built(self, compiler: &Compiler) -> (Model, Module) {
+    /// With products as the text has them, or as a pass leaves them.
+    fn built(self, compiler: &Compiler, products: fn(&IrModule) -> IrModule) -> (Model, Module) {
         let folder = tempfile::tempdir().expect("there is a temporary folder");
         let around = (compiler, &relax_cpu::Cache::at(folder.path()));
         let Self { config, quantized, fields, .. } = self;
         let source = quantized.source.clone();
         let packed = evaluate_calls(&quantized.module, fields, &source, around);
         let packed = packed.unwrap_or_else(|error| panic!("{error}"));
-        let program = Program { module: packed.module, ..quantized };
+        let program = Program { module: products(&packed.module), ..quantized };
         let model = Model { program, externals: packed.values, config };
         let module = model.built("quantized", compiler);
         (model, module)
@@ -91,25 +96,93 @@ fn compiled_block_formats_agree_with_decoded_weights() {
     };
     for formats in [["q4_0", "q4_1"], ["q5_0", "q5_1"], ["q4_k", "q6_k"], ["q5_k", "q8_0"]] {
         let model = Quantized::of(formats);
-        let tokens = (0..12).map(|place| i128::from(place * 7 % 32)).collect();
-        let array = |shape: &[usize]| ndarray::ArrayD::from_shape_vec(shape, Vec::clone(&tokens));
-        let several = Tensor::from_ints(DType::I64, array(&[2, 6]).expect("as many tokens"));
-        let one = columns_of_first(&several);
-        let plain = Model {
-            program: model.plain.clone(),
-            externals: model.decoded.clone(),
-            config: model.config.clone(),
-        };
-        let want = [&several, &one].map(|tokens| {
-            let cache = plain.cache(tokens.shape()[0], tokens.shape()[1]);
-            plain.interpreted(tokens, &cache).expect("it has logits")
-        });
-        let (model, module) = model.built(&compiler);
-        for (tokens, want) in [&several, &one].into_iter().zip(want) {
+        let inputs = inputs();
+        let want = expected(&model, &inputs);
+        let (model, module) = model.built(&compiler, IrModule::clone);
+        for (tokens, want) in inputs.iter().zip(want) {
             let mut cache = model.cache(tokens.shape()[0], tokens.shape()[1]);
             let logits = call(&module, "score", tokens, &mut cache);
             assert!(is_near(&want, &logits), "{formats:?}: {want:?}, {logits:?}");
         }
+    }
+}
+
+/// Two sentences, and one token.
+fn inputs() -> [Tensor; 2] {
+    let tokens: Vec<i128> = (0..12).map(|place| i128::from(place * 7 % 32)).collect();
+    let array = ndarray::ArrayD::from_shape_vec(&[2, 6][..], tokens).expect("as many tokens");
+    let several = Tensor::from_ints(DType::I64, array);
+    let one = columns_of_first(&several);
+    [several, one]
+}
+
+/// Logits of the decoded weights.
+fn expected(model: &Quantized, inputs: &[Tensor; 2]) -> [Tensor; 2] {
+    let plain = Model {
+        program: model.plain.clone(),
+        externals: model.decoded.clone(),
+        config: model.config.clone(),
+    };
+    [0, 1].map(|at| {
+        let tokens = &inputs[at];
+        let cache = plain.cache(tokens.shape()[0], tokens.shape()[1]);
+        plain.interpreted(tokens, &cache).expect("it has logits")
+    })
+}
+
+fn rounded(module: &IrModule) -> IrModule {
+    let result = round_products(module, &Settings::default(), &mut Unwatched);
+    result.unwrap_or_else(|failed| panic!("{failed:?}"))
+}
+
+/// By how much rounding may move a row: each element by 0.505 / 127 of the greatest of its block, which is as large as the norm of the
+/// block at most, so that a block of 32 moves by 0.505 / 127 * sqrt(32) of its norm.
+const MOVED: f64 = 0.0225;
+/// Products that read results of each other: of queries, of attention, of the gate, of the feed-forward part, and of the head.
+const PRODUCTS: f64 = 5.0;
+
+/// Weights with minimums have a mean here, by which a row loses more than what moved does where its own elements cancel.
+const CANCELLED: f64 = 2.0;
+
+/// Products with random weights keep the ratio of what moved and a row in the mean, so that the rows of logits move by that of all
+/// products at most, but for what cancels.
+#[test]
+fn logits_of_rounded_activations_are_near() {
+    let Ok(compiler) = Compiler::of_system() else {
+        requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
+        return;
+    };
+    for formats in [["q4_0", "q4_1"], ["q5_0", "q5_1"], ["q4_k", "q6_k"], ["q5_k", "q8_0"]] {
+        let model = Quantized::of(formats);
+        let inputs = inputs();
+        let want = expected(&model, &inputs);
+        let (model, module) = model.built(&compiler, rounded);
+        for (tokens, want) in inputs.iter().zip(want) {
+            let mut cache = model.cache(tokens.shape()[0], tokens.shape()[1]);
+            let (want, got) = (want.to_floats(), call(&module, "score", tokens, &mut cache));
+            let norm = |values: ndarray::ArrayD<f64>| values.mapv(|each| each * each).sum().sqrt();
+            let moved = norm(got.to_floats() - &want) / norm(want);
+            assert!(moved <= CANCELLED * PRODUCTS * MOVED, "{formats:?}: {moved}");
+            // Otherwise nothing was rounded.
+            assert!(moved > 1e-4, "{formats:?}: {moved}");
+        }
+    }
+}
+
+/// Queries, keys and values read the same rows, and so do the gate and what it multiplies: four products in a layer round, of seven.
+#[test]
+fn products_of_the_same_activations_round_them_once() {
+    for format in ["q4_0", "q4_k", "q6_k"] {
+        let module = rounded(&Quantized::of([format; 2]).quantized.module);
+        let route = PIPELINE.to(Phase::P1);
+        let module = run(&module, &route, &Settings::default(), &mut Prover::new(), &mut Unwatched)
+            .unwrap_or_else(|failed| panic!("{failed:?}"));
+        let text = print(&module);
+        let layer = text.split("\n\n").find(|text| text.starts_with("def layer("));
+        let layer = layer.expect("there is a layer");
+        let calls = |name: &str| layer.matches(&format!("call_tir(\n            {name},")).count();
+        let found = ["round_rows", "rounded_product"].map(calls);
+        assert_eq!(found, [4, 7], "{format}: {layer}");
     }
 }
 
