@@ -217,7 +217,8 @@ impl Run<'_> {
         terminal: &mut Terminal,
     ) -> Result<Result<(), Stop>, Failure> {
         let config = &self.checkpoint.config;
-        let mut session = Session::new(compiled, config).map_err(Failure::missing)?;
+        let most = prompt.len().saturating_add(self.args.max_tokens).min(config.context);
+        let mut session = Session::new(compiled, config, most).map_err(Failure::missing)?;
         let mut earlier = prompt.clone();
         let mut next = prompt;
         let reason = loop {
