@@ -48,7 +48,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
     let words = match activations {
         Activations::F32 => "activations in f32",
         Activations::Q8 => {
-            "products with weights of Q4_0 and Q8_0 round activations to 8 bits (`--activations f32` does not)"
+            "products with quantized weights round activations to 8 bits (`--activations f32` does not)"
         }
     };
     if activations == Activations::Q8 && args.activations.is_none() {

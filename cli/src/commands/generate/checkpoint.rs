@@ -24,7 +24,7 @@ pub(super) struct Checkpoint {
     pub(super) weights: Weights,
     /// The program of the model, formatted, and what is quantized for it.
     pub(super) text: Text,
-    /// Whether some weights are in a format whose products may round activations.
+    /// Whether some weights are in a block format, or are quantized to one: their products may round activations.
     pub(super) is_quantized: bool,
     /// Of the program, for messages.
     pub(super) name: String,
@@ -45,11 +45,9 @@ impl Checkpoint {
         let contents = Contents::of(&weights)?;
         let text = quantized_text(&config, &contents, quantize).map_err(wrong)?;
         let folder = path.is_dir().then(|| path.to_owned());
-        let rounds = |stored: &Stored| match stored.format {
-            Format::Block(block) => matches!(block.name, "q4_0" | "q8_0"),
-            _ => false,
-        };
-        let is_quantized = contents.0.values().any(rounds);
+        let is_block = |stored: &Stored| matches!(stored.format, Format::Block(_));
+        let is_quantized = contents.0.values().any(is_block)
+            || (!text.quantized.is_empty() && quantize != Some(Quantization::Bf16));
         Ok(Self { config, weights, text, is_quantized, name: format!("{name}.rx"), ends, folder })
     }
 
