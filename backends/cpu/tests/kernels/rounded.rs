@@ -10,8 +10,11 @@ use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
 
+/// The name, the extent of a row and the dtype.
+type Buffer = (&'static str, &'static str, &'static str);
+
 /// Buffers of a weight, with the extents of a row, and its value at (j, t): the block formats of GGUF, and others that the routine takes.
-const KINDS: [(&str, &[(&str, &str, &str)], &str); 12] = [
+const KINDS: [(&str, &[Buffer], &str); 12] = [
     ("words", &[D, W], "f32(i32(w[j, t // 8] >> u32(t % 8 * 4) & 15) - 8) * f32(d[j, t // 32])"),
     (
         "nibbles",
@@ -77,19 +80,19 @@ const KINDS: [(&str, &[(&str, &str, &str)], &str); 12] = [
         "d[j, t // 64] * f32(s[j, t // 16]) * f32(i32(w[j, t]) - 131) + f32(m[j, t // 512]) * f32(l[j, t // 128])",
     ),
 ];
-const D: (&str, &str, &str) = ("d", "b", "f16");
-const M: (&str, &str, &str) = ("m", "b", "f16");
-const H: (&str, &str, &str) = ("h", "b", "u32");
-const W: (&str, &str, &str) = ("w", "b * 4", "u32");
-const D_K: (&str, &str, &str) = ("d", "(b + 7) // 8", "f16");
-const LEAST_K: (&str, &str, &str) = ("m", "(b + 7) // 8", "f16");
-const S: (&str, &str, &str) = ("s", "b", "u8");
-const L: (&str, &str, &str) = ("l", "b", "u8");
+const D: Buffer = ("d", "b", "f16");
+const M: Buffer = ("m", "b", "f16");
+const H: Buffer = ("h", "b", "u32");
+const W: Buffer = ("w", "b * 4", "u32");
+const D_K: Buffer = ("d", "(b + 7) // 8", "f16");
+const LEAST_K: Buffer = ("m", "(b + 7) // 8", "f16");
+const S: Buffer = ("s", "b", "u8");
+const L: Buffer = ("l", "b", "u8");
 
 /// As the pass `round_activations` writes them, but that the last block of 256 terms may be a part of one.
 fn text() -> String {
-    let program = |(name, buffers, value): (&str, &[(&str, &str, &str)], &str)| {
-        let buffer = |(name, extent, dtype): &(&str, &str, &str)| {
+    let program = |(name, buffers, value): (&str, &[Buffer], &str)| {
+        let buffer = |(name, extent, dtype): &Buffer| {
             format!("{name}: Buffer((\"c\", \"{extent}\"), \"{dtype}\"), ")
         };
         let buffers: String = buffers.iter().map(buffer).collect();

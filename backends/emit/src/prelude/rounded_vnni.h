@@ -227,42 +227,36 @@ static inline void rx_transpose_words(__m512i *r) {
     }
 }
 
-/* Bytes, scales and minimums of 16 rows of weights from j on, the last one again beyond `end`: as [word of four terms][row], in the
-   order of terms of x, and as [group][row]. */
-RX_INLINE void rx_transpose_weights(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end, __m512i *words, __m512 *scales,
-                                    __m512 *least) {
+/* Chunk k of 16 rows of weights, as [word of four terms][row], in the order of terms of x. */
+RX_INLINE void rx_transpose_chunk(const rx_block_format *f, const rx_rounded_job *job, const int64_t *rows, int64_t k, __m512i *to) {
     const rx_quantized *w = &job->w;
-    const int64_t terms = rx_chunk_terms(f->bits), each = terms / f->group, half = f->group / 8;
-    int64_t rows[16];
+    const int64_t each = rx_chunk_terms(f->bits) / f->group, half = f->group / 8, left = (job->groups - k * each) * f->group;
     __m512i even[16], odd[16];
-    for (int r = 0; r < 16; r++) rows[r] = j + r < end ? j + r : end - 1;
-    for (int64_t k = 0; k * each < job->groups; k++) {
-        const int64_t left = (job->groups - k * each) * f->group;
-        __m512i *to = words + k * (f->bits == 8 ? 16 : 32);
-        if (f->bits == 4) {
-            /* Halves of bytes are parted after the transposition, which is then one. */
-            for (int r = 0; r < 16; r++) even[r] = rx_chunk_of(f, w->data + rows[r] * w->row, k, left);
-            rx_transpose_words(even);
-            const __m512i low = _mm512_set1_epi8(15);
-            for (int r = 0; r < 16; r++) odd[r] = _mm512_and_si512(_mm512_srli_epi16(even[r], 4), low), even[r] = _mm512_and_si512(even[r], low);
-        } else {
-            for (int r = 0; r < 16; r++)
-                rx_chunk_bytes(f, w->data + rows[r] * w->row, w->high + rows[r] * w->high_row, k, left, even + r, odd + r);
-            rx_transpose_words(even);
-            if (f->bits != 8) rx_transpose_words(odd);
-        }
-        for (int r = 0; r < 16; r++) {
-            __m512i *at = f->bits == 8 ? to + r : to + r / half * 2 * half + r % half;
-            at[0] = even[r];
-            if (f->bits != 8) at[half] = odd[r];
-        }
+    if (f->bits == 4) {
+        /* Halves of bytes are parted after the transposition, which is then one. */
+        for (int r = 0; r < 16; r++) even[r] = rx_chunk_of(f, w->data + rows[r] * w->row, k, left);
+        rx_transpose_words(even);
+        const __m512i low = _mm512_set1_epi8(15);
+        for (int r = 0; r < 16; r++) odd[r] = _mm512_and_si512(_mm512_srli_epi16(even[r], 4), low), even[r] = _mm512_and_si512(even[r], low);
+    } else {
+        for (int r = 0; r < 16; r++)
+            rx_chunk_bytes(f, w->data + rows[r] * w->row, w->high + rows[r] * w->high_row, k, left, even + r, odd + r);
+        rx_transpose_words(even);
+        if (f->bits != 8) rx_transpose_words(odd);
     }
-    for (int64_t g = 0; g < job->groups; g += 16)
-        for (int part = 0; part < (f->minimum ? 2 : 1); part++) {
-            for (int r = 0; r < 16; r++) even[r] = _mm512_castps_si512(rx_sixteen(f, w, 2 * part, rows[r], g, job->groups));
-            rx_transpose_words(even);
-            for (int r = 0; r < 16; r++) (part ? least : scales)[g + r] = _mm512_castsi512_ps(even[r]);
-        }
+    for (int r = 0; r < 16; r++) {
+        __m512i *at = f->bits == 8 ? to + r : to + r / half * 2 * half + r % half;
+        at[0] = even[r];
+        if (f->bits != 8) at[half] = odd[r];
+    }
+}
+
+/* Scales (`first` is 0) or minimums (2) of 16 groups of 16 rows, as [group][row]. */
+RX_INLINE void rx_transpose_factors(const rx_block_format *f, const rx_rounded_job *job, const int64_t *rows, int first, int64_t g, __m512 *to) {
+    __m512i square[16];
+    for (int r = 0; r < 16; r++) square[r] = _mm512_castps_si512(rx_sixteen(f, &job->w, first, rows[r], g, job->groups));
+    rx_transpose_words(square);
+    for (int r = 0; r < 16; r++) to[r] = _mm512_castsi512_ps(square[r]);
 }
 
 /* One group of 16 rows of weights, with a number of rows of x. */
@@ -285,22 +279,28 @@ RX_INLINE void rx_rounded_group(const rx_block_format *f, const __m512i *words, 
     }
 }
 
-/* Columns j to `end`, 16 at once. */
+/* Columns j to `end`, 16 at once; of the rows beyond the last one that one again. The first rows of x meet each chunk as soon as it is
+   transposed. */
 RX_INLINE int rx_rounded_tiles(const rx_block_format *f, const rx_rounded_job *job, int64_t j, int64_t end) {
-    const int64_t groups = job->groups, padded = rx_padded(groups), each = f->group / 4;
+    const int64_t groups = job->groups, padded = rx_padded(groups), each = f->group / 4, chunk = rx_chunk_terms(f->bits) / f->group;
     __m512i *words = aligned_alloc(64, (size_t)(padded * each + 2 * padded + RX_TOGETHER) * 64);
     if (words == NULL) return 1;
     __m512 *scales = (__m512 *)(words + padded * each), *least = scales + padded, *sums = least + padded;
     for (; j < end; j += 16) {
-        rx_transpose_weights(f, job, j, end, words, scales, least);
         const uint8_t *next = job->w.data + (j + 16) * job->w.row;
         const int lines = f->group * (f->bits == 8 ? 8 : 4) / RX_BLOCK;
+        int64_t of[16];
+        for (int r = 0; r < 16; r++) of[r] = j + r < end ? j + r : end - 1;
         for (int64_t first = 0; first < job->m; first += RX_TOGETHER) {
             const int64_t rows = job->m - first < RX_TOGETHER ? job->m - first : RX_TOGETHER, at = first * groups;
             for (int64_t i = 0; i < rows; i++) sums[i] = _mm512_setzero_ps();
             for (int64_t g = 0; g < groups; g++) {
-                if (first == 0)
+                if (first == 0) {
+                    if (g % 16 == 0) rx_transpose_factors(f, job, of, 0, g, scales + g);
+                    if (g % 16 == 0 && f->minimum) rx_transpose_factors(f, job, of, 2, g, least + g);
+                    if (g % chunk == 0) rx_transpose_chunk(f, job, of, g / chunk, words + g * each);
                     for (int line = 0; line < lines; line++) __builtin_prefetch(next + (g * lines + line) * 64, 0, 2);
+                }
                 const int64_t from = at + g * rows;
                 rx_rounded_group(f, words + g * each, scales[g], f->minimum ? least[g] : scales[g], rows, (const int8_t *)job->x + from * f->group,
                                  job->less + from, job->scale + from, job->least + from, sums);
