@@ -32,7 +32,6 @@ mod prove;
 mod rewrite;
 mod rules;
 mod run;
-mod static_failures;
 mod tune;
 mod unknown;
 mod verify;

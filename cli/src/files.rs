@@ -1,7 +1,8 @@
 //! Files in and out: programs, and where the tensors of `relax_program::tensor_files` lie.
 
 use crate::exit::Failure;
-use crate::magic;
+use relax_build::file_kind;
+pub(crate) use relax_build::file_kind::FileKind;
 use relax_cpu::scratch::Scratch;
 use relax_program::tensor_files::{
     FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
@@ -18,10 +19,10 @@ use std::path::{Path, PathBuf};
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
     let bytes = read_bytes(path)?;
     let name = shown_name(path);
-    if let Some(why) = magic::refused(&name, &bytes) {
+    if let Some(why) = file_kind::refused(&name, &bytes) {
         return Err(Failure::usage(why));
     }
-    Ok(match magic::encoded(&name, &bytes) {
+    Ok(match file_kind::encoded(&name, &bytes) {
         Some(diagnostic) => {
             Err(Box::new(Unreadable { source: Source::new(&name, ""), diagnostic }))
         }
@@ -39,17 +40,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| cannot("it is no UTF-8 text"))
 }
 
-/// What a file of a program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileKind {
-    /// The text of a program, or anything else: reading it as a text says what it is.
-    Text,
-    /// An ONNX model.
-    Model,
-    /// A module file of `relax build`.
-    Module,
-}
-
 /// The kind of a file by its first bytes, and by its name where they do not say.
 pub(crate) fn kind_of(path: &Path) -> Result<FileKind, Failure> {
     if is_stdin(path) {
@@ -59,16 +49,10 @@ pub(crate) fn kind_of(path: &Path) -> Result<FileKind, Failure> {
     // What is read from a pipe is gone.
     if fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_file() {
         let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
-        let begin = file.take(magic::BEGIN as u64).read_to_end(&mut bytes);
+        let begin = file.take(file_kind::BEGIN as u64).read_to_end(&mut bytes);
         begin.map_err(|error| unreadable(path, &error))?;
     }
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    Ok(match (magic::program_kind(&bytes), extension) {
-        (Some(kind), _) => kind,
-        (None, Some("rxm")) => FileKind::Module,
-        (None, Some("onnx")) => FileKind::Model,
-        (None, _) => FileKind::Text,
-    })
+    Ok(FileKind::of(&bytes, path))
 }
 
 /// Whether a file is a module file.

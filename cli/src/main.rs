@@ -6,7 +6,6 @@ mod commands;
 mod environment;
 mod exit;
 mod files;
-mod magic;
 mod report;
 mod signals;
 mod sizes;

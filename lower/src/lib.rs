@@ -12,6 +12,7 @@ pub mod program;
 pub mod report;
 pub mod route;
 pub mod scheduled;
+pub mod static_failures;
 
 mod fresh;
 mod memory;

@@ -2,12 +2,15 @@
 //! code with the places where each may stop. Kernels are compared with the interpreter before they enter use ([`check_kernel`]).
 
 mod checked_object;
+mod compile;
 mod evaluation;
+pub mod file_kind;
 mod kernel_check;
 mod modules;
 mod route;
 
 pub use checked_object::KernelCheck;
+pub use compile::{Activations, Bound, CompileError, compile};
 pub use evaluation::{EvaluationError, evaluate_calls};
 pub use kernel_check::{Budget, Verdict, check as check_kernel};
 pub use modules::{Digest, Key, Modules};
@@ -57,6 +60,9 @@ pub enum BuildError {
         /// The extents, the element, both values.
         difference: String,
     },
+    /// There is no digest of a weight that is built in.
+    #[error("{0}")]
+    Weight(String),
 }
 
 /// A module file for the processor of the compiler. Its target names the extensions that the kernels use. `options` say what its kernels may do with sums of floats, and how products

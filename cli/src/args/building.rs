@@ -98,6 +98,15 @@ pub(crate) enum Activations {
     Q8,
 }
 
+impl From<Activations> for relax_build::Activations {
+    fn from(own: Activations) -> Self {
+        match own {
+            Activations::F32 => Self::F32,
+            Activations::Q8 => Self::Q8,
+        }
+    }
+}
+
 impl Activations {
     /// Refuses to round where the interpreter's bits are asked for.
     pub(crate) fn with(self, numerics: NumericsArgs) -> Result<Self, Failure> {

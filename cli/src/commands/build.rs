@@ -11,36 +11,23 @@ use super::numerics;
 use super::opt::failed_run;
 use super::progress::Progress;
 use super::tune::given as table_of;
-use crate::args::{Activations, BuildArgs, Format, Target};
+use crate::args::{BuildArgs, Format, Target};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
-use relax_build::{
-    BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu, round_products,
-};
+pub(super) use relax_build::Bound;
+use relax_build::{BuildError, CompileError, compile};
 use relax_cpu::{Compiler, Cpu};
+use relax_emit::Options;
 use relax_emit::tiles::{Isa, Table};
-use relax_emit::{Options, Sums};
 use relax_lower::certify::Stages;
-use relax_lower::constants::Evaluated;
-use relax_lower::pipeline::PIPELINE;
-use relax_lower::program::Around;
-use relax_program::externals::externals;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
-use relax_rewrite::pass::Settings;
-use relax_rewrite::passes::bind_params;
-use relax_rewrite::pipeline::{Failed, Route, Unwatched, Watch, run};
+use relax_rewrite::pipeline::{Failed, Unwatched, Watch};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
-use relax_semantics::check::Phase;
-use relax_semantics::tensor::Tensor;
-use relax_symbolic::Prover;
-use relax_syntax::Name;
-use relax_syntax::ir::Module;
 use relax_validation::certificate::Header;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
@@ -94,7 +81,7 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         params: Arc::clone(&params),
         binds: args.params.is_some(),
         sums,
-        activations,
+        activations: activations.into(),
         tiles,
         compiler,
         check: args.kernel_check.policy(),
@@ -121,7 +108,7 @@ fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
         params: Arc::new(externals),
         binds: true,
         sums,
-        activations,
+        activations: activations.into(),
         tiles,
         compiler,
         check: args.kernel_check.policy(),
@@ -225,37 +212,6 @@ fn written(
     Ok(Exit::Fine)
 }
 
-/// How a program is compiled, and which values are known then.
-pub(super) struct Bound {
-    /// Of external constants and parameters, by name.
-    pub(super) params: Arc<BTreeMap<Name, Tensor>>,
-    /// Whether parameters of the entry function that have one are constants.
-    pub(super) binds: bool,
-    /// What kernels may do with sums of floats.
-    pub(super) sums: Sums,
-    /// What products with quantized weights read.
-    pub(super) activations: Activations,
-    /// What was measured of the machine that products are cut for.
-    pub(super) tiles: Option<Table>,
-    /// Of the kernels, for a processor.
-    pub(super) compiler: Compiler,
-    /// Whether kernels are compared with the interpreter.
-    pub(super) check: KernelCheck,
-}
-
-impl Bound {
-    /// With external constants alone, as a program is run without options of `build`.
-    pub(super) fn of(
-        params: Arc<BTreeMap<Name, Tensor>>,
-        sums: Sums,
-        compiler: Compiler,
-        check: KernelCheck,
-    ) -> Self {
-        let activations = Activations::F32;
-        Self { params, binds: false, sums, activations, tiles: None, compiler, check }
-    }
-}
-
 /// The C compiler of the system, for this processor, with the flags that its probes ask for.
 pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
     let compiler = Compiler::of_system().map_err(Failure::missing)?;
@@ -301,89 +257,21 @@ pub(super) fn image(
     bound: &Bound,
     watch: &mut dyn Watch,
 ) -> Result<Result<Image, Failed>, Failure> {
-    let isa = bound.compiler.target().map_err(Failure::missing)?.isa();
-    let (signatures, evaluated) = match lowered(&program.module, bound, isa, watch) {
-        Ok(modules) => modules,
-        Err(failed) => return Ok(Err(failed)),
+    let failed = match compile(program, bound, cache()?, watch) {
+        Ok(image) => return Ok(Ok(image)),
+        Err(CompileError::Pass(failed)) => return Ok(Err(failed)),
+        Err(CompileError::Build(error)) => error,
     };
-    let Evaluated { module, values } = evaluated;
-    watch.made("phase", &module);
-    let externals = of_text(&module, values, &bound.params);
-    let around = Around { externals: &externals, source: &program.source, signatures: &signatures };
-    let (compiler, cache) = (&bound.compiler, cache()?);
-    let options = Options { tiles: bound.tiles.as_ref(), ..bound.sums.into() };
-    let mut image = build_cpu(&module, &around, options, (compiler, cache), bound.check).map_err(
-        |error| match error {
-            BuildError::Program(unsupported) => {
-                let (line, _) = program.source.line_column(unsupported.span.start);
-                let (name, line) = (&program.source.name, line);
-                Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
-            }
-            failed @ BuildError::Miscompiled { .. } => Failure::missing(format!(
-                "{failed}\nTry another C compiler (CC), and report this. `--no-kernel-check` builds without the check."
-            )),
-            other => Failure::missing(other),
-        },
-    )?;
-    if bound.binds {
-        image.metadata.weights = digests(&bound.params)?;
-    }
-    Ok(Ok(image))
-}
-
-/// By which values that are given later are compared with those that were built in.
-fn digests(params: &BTreeMap<Name, Tensor>) -> Result<Vec<(String, [u8; 32])>, Failure> {
-    let digest = |(name, tensor): (&Name, &Tensor)| {
-        let digest = Digest::of_tensor(tensor).map_err(Failure::usage)?;
-        Ok((name.to_string(), digest.bytes()))
-    };
-    params.iter().map(digest).collect()
-}
-
-/// The values that a text has still, beside those that were made for it.
-fn of_text(
-    module: &Module,
-    made: BTreeMap<Name, Tensor>,
-    given: &BTreeMap<Name, Tensor>,
-) -> BTreeMap<Name, Tensor> {
-    let mut values = made;
-    for name in externals(module).into_keys() {
-        if let Some(value) = given.get(&name).filter(|_| !values.contains_key(&name)) {
-            values.insert(name, value.clone());
+    Err(match failed {
+        BuildError::Program(unsupported) => {
+            let (line, _) = program.source.line_column(unsupported.span.start);
+            let (name, line) = (&program.source.name, line);
+            Failure::missing(format!("{name}:{line}: not supported: {unsupported}"))
         }
-    }
-    values
-}
-
-/// The module as its functions are called, and as the machine runs it, with what was computed for it.
-fn lowered(
-    module: &Module,
-    bound: &Bound,
-    isa: Isa,
-    watch: &mut dyn Watch,
-) -> Result<(Module, Evaluated), Failed> {
-    let settings = Settings { params: Arc::clone(&bound.params), ..Settings::default() };
-    let mut pass =
-        |module: &Module, route: &Route| run(module, route, &settings, &mut Prover::new(), watch);
-    let early = Phase::of_module(module).is_ok_and(|phase| phase < Phase::P21);
-    let entered = if bound.binds && early {
-        let ingested = pass(module, &PIPELINE.to(Phase::P0))?;
-        pass(&ingested, &Route::Passes(vec![&bind_params::PASS]))?
-    } else {
-        module.clone()
-    };
-    let entered = match bound.activations {
-        Activations::F32 => entered,
-        Activations::Q8 => round_products(&entered, &settings, watch)?,
-    };
-    let lowered = match bound.sums {
-        Sums::AnyOrder => {
-            lower_packed_for_cpu(&entered, &settings, (isa, bound.tiles.as_ref()), watch)?
-        }
-        Sums::Exact => {
-            let module = lower_for_cpu(&entered, &settings, watch)?;
-            Evaluated { module, values: BTreeMap::new() }
-        }
-    };
-    Ok((entered, lowered))
+        failed @ BuildError::Miscompiled { .. } => Failure::missing(format!(
+            "{failed}\nTry another C compiler (CC), and report this. `--no-kernel-check` builds without the check."
+        )),
+        other @ BuildError::Weight(_) => Failure::usage(other),
+        other => Failure::missing(other),
+    })
 }

@@ -62,7 +62,8 @@ pub(super) fn compile(
     let packed = packed.map_err(Failure::missing)?;
     let (program, params) = (Program { module: packed.module, ..program }, Arc::new(packed.values));
     let check = args.kernel_check.policy();
-    let bound = Bound { activations, ..Bound::of(params, sums, compiler, check) };
+    let bound =
+        Bound { activations: activations.into(), ..Bound::of(params, sums, compiler, check) };
     let image = match made(&program, &bound, terminal)? {
         Ok(image) => image,
         Err(exit) => return Ok(Err(exit)),

@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 
 /// What fails in a program of the surface phase, in the order of the text: an error where it fails for all sizes, a
 /// warning where it holds for a dim of 0 alone. Other phases have none.
-pub(super) fn static_failures(module: &Module, left: &[Left]) -> Vec<Diagnostic> {
+#[must_use]
+pub fn static_failures(module: &Module, left: &[Left]) -> Vec<Diagnostic> {
     if Phase::of_module(module) != Ok(Phase::Surface) {
         return Vec::new();
     }

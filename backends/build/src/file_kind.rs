@@ -1,13 +1,38 @@
-//! Files that are no text, told by their first bytes, with what to do with them instead.
+//! The kind of a file by its first bytes. Files that are no text are refused with what to do with them instead.
 
-use crate::files::FileKind;
 use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_syntax::codes;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::span::Span;
+use std::path::Path;
 
 /// Bytes that are looked at: in them are the names of the first members of an archive.
-pub(crate) const BEGIN: usize = 4096;
+pub const BEGIN: usize = 4096;
+
+/// What a file of a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// The text of a program, or anything else: reading it as a text says what it is.
+    Text,
+    /// An ONNX model.
+    Model,
+    /// A module file of `relax build`.
+    Module,
+}
+
+impl FileKind {
+    /// By the first [`BEGIN`] bytes of a file, and by the extension of its name where they do not say.
+    #[must_use]
+    pub fn of(begin: &[u8], path: &Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match (program_kind(begin), extension) {
+            (Some(kind), _) => kind,
+            (None, Some("rxm")) => Self::Module,
+            (None, Some("onnx")) => Self::Model,
+            (None, _) => Self::Text,
+        }
+    }
+}
 
 /// A kind of file.
 #[derive(Clone, Copy)]
@@ -58,14 +83,16 @@ const GGUF: Kind =
     Kind { what: "a GGUF file", help: "weights are given as `--params FILE`, beside a program" };
 
 /// The error for bytes that are a known kind of file, and no text.
-pub(crate) fn refused(name: &str, bytes: &[u8]) -> Option<String> {
+#[must_use]
+pub fn refused(name: &str, bytes: &[u8]) -> Option<String> {
     let kind = kind(bytes)?;
     let help = kind.help.replace("FILE", name);
     Some(format!("{name}: expected the text of a program, found {}\n  help: {help}", kind.what))
 }
 
 /// The error for a text in another encoding.
-pub(crate) fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
+#[must_use]
+pub fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
     let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     let message = format!("{name}: expected the text of a program, found UTF-16 text");
     let found = Diagnostic::error(codes::UTF8, Span::default(), message);
@@ -73,7 +100,7 @@ pub(crate) fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
 }
 
 /// The kind of a program that is no text.
-pub(crate) fn program_kind(bytes: &[u8]) -> Option<FileKind> {
+fn program_kind(bytes: &[u8]) -> Option<FileKind> {
     match kind(bytes)?.what {
         what if what == ONNX.what => Some(FileKind::Model),
         what if what == MODULE.what => Some(FileKind::Module),
