@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use relax_build::file_kind;
 pub(crate) use relax_build::file_kind::FileKind;
-use relax_cpu::scratch::Scratch;
+use relax_build::whole_file::{Content, Place, beside, keep_permissions, place, write_to};
 use relax_program::tensor_files::{
     FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
     write_safetensors_to,
@@ -12,8 +12,8 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::parse::read_source;
 use relax_syntax::span::Source;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 
 /// Reads a program. The inner error is a finding of its own where the bytes are no text.
 pub(crate) fn read_program(path: &Path) -> Result<Result<Source, Box<Unreadable>>, Failure> {
@@ -137,71 +137,9 @@ fn tensors_in_place(path: &Path, tensors: &[(&str, Stored)]) -> Result<(), Strin
     Ok(())
 }
 
-/// What writes a file.
-pub(crate) type Content<'c> = &'c mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
-
 /// As [`write_whole`], for module files: nobody waits until the disk has it, as a file that the machine lost on the way
 /// has not its checksums.
 pub(crate) fn write_module(path: &Path, content: Content<'_>) -> Result<(), Failure> {
     write_to(path, content, |_| Ok(()))
         .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))
-}
-
-fn write_to(
-    path: &Path,
-    content: Content<'_>,
-    settle: impl FnOnce(&fs::File) -> io::Result<()>,
-) -> io::Result<()> {
-    let path = match place(path)? {
-        Place::Device => return content(&mut fs::OpenOptions::new().write(true).open(path)?),
-        Place::File(path) => path,
-    };
-    let (_guard, mut file) = beside(&path)?;
-    keep_permissions(&path, file.as_file())?;
-    content(&mut file)?;
-    settle(file.as_file())?;
-    file.persist(&path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// What lies under a name that is written to.
-enum Place {
-    /// No file: it is written to as it is.
-    Device,
-    /// A file, or nothing yet: under this name.
-    File(PathBuf),
-}
-
-fn place(path: &Path) -> io::Result<Place> {
-    Ok(match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Place::File(fs::canonicalize(path)?),
-        Ok(metadata) if !metadata.is_dir() => Place::Device,
-        _ => Place::File(path.to_owned()),
-    })
-}
-
-/// A file that may take this name, and a guard that removes it until then.
-fn beside(path: &Path) -> io::Result<(Scratch, tempfile::NamedTempFile)> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    Scratch::holding(|| tempfile::Builder::new().prefix(".relax-").tempfile_in(folder))
-}
-
-/// A temporary file is for its owner alone; what replaces a file is for whom that file was for.
-fn keep_permissions(path: &Path, file: &fs::File) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(metadata) => file.set_permissions(metadata.permissions()),
-        Err(_) => readable_by_all(file),
-    }
-}
-
-#[cfg(unix)]
-fn readable_by_all(file: &fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_file: &fs::File) -> io::Result<()> {
-    Ok(())
 }

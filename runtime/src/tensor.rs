@@ -173,6 +173,13 @@ impl Tensor {
         self.block.read(self.offset, length)
     }
 
+    /// Whether this is the only name of memory that the runtime allocated, neither lent nor mapped. Whoever keeps the tensor
+    /// may then let others write to its elements.
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        self.block.is_writable() && Arc::strong_count(&self.block) == 1
+    }
+
     /// False for memory that the program asked for and wrote nothing to: its elements mean nothing.
     #[must_use]
     pub fn is_written(&self) -> bool {

@@ -8,6 +8,7 @@ pub mod file_kind;
 mod kernel_check;
 mod modules;
 mod route;
+pub mod whole_file;
 
 pub use checked_object::KernelCheck;
 pub use compile::{Activations, Bound, CompileError, compile};
