@@ -35,6 +35,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("corpus/fuzz", 6),
     ("cli", 7),
     ("demo", 7),
+    ("python", 7),
     ("mutants", 8),
     ("xtask", 8),
 ];

@@ -1,0 +1,54 @@
+"""What a call from Python costs beside the work: python bench/python/overhead.py
+
+Prints the median microseconds of a call with 1 and with 8 arguments of one element, by the buffer protocol (NumPy) and by
+`__dlpack__` (a wrapper of NumPy, and torch where it is installed), and what each argument adds.
+"""
+
+import statistics
+import time
+
+import numpy as np
+import relaxc
+
+CALLS, ROUNDS = 2_000, 15
+
+
+class Capsule:
+    """Speaks DLPack alone."""
+
+    def __init__(self, inner):
+        self.__dlpack__, self.__dlpack_device__ = inner.__dlpack__, inner.__dlpack_device__
+
+
+def program(count):
+    parameters = ", ".join(f'x{at}: Tensor((1,), "f32")' for at in range(count))
+    return f"def main({parameters}):\n    return x0\n"
+
+
+def microseconds(module, arguments):
+    rounds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        for _ in range(CALLS):
+            module(*arguments)
+        rounds.append((time.perf_counter() - begin) / CALLS * 1e6)
+    return statistics.median(rounds)
+
+
+def main():
+    one, eight = (relaxc.compile(program(count), threads=1) for count in (1, 8))
+    makers = {"buffer (numpy)": lambda: np.ones(1, "float32"), "dlpack (numpy)": lambda: Capsule(np.ones(1, "float32"))}
+    try:
+        import torch
+
+        makers["torch"] = lambda: torch.ones(1)
+    except ImportError:
+        pass
+    for name, make in makers.items():
+        first = microseconds(one, [make()])
+        last = microseconds(eight, [make() for _ in range(8)])
+        print(f"{name:16} 1 argument {first:5.2f} us, 8 arguments {last:5.2f} us, each {(last - first) / 7:5.2f} us")
+
+
+if __name__ == "__main__":
+    main()

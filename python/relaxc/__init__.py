@@ -1,0 +1,205 @@
+"""An optimizing compiler for machine-learning models with dynamic shapes.
+
+>>> import numpy, relaxc
+>>> module = relaxc.compile('''
+... def main(x: Tensor(("n",), "f32")):
+...     return add(x, x)
+... ''')
+>>> numpy.asarray(module(numpy.ones(3, "float32")))
+array([2., 2., 2.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from typing import Any, Mapping, NamedTuple, Sequence
+
+from . import _compilers, _native
+from ._errors import (
+    ArgumentError,
+    CompilerError,
+    Diagnostic,
+    Error,
+    FileError,
+    InternalError,
+    LimitError,
+    NoCompilerWarning,
+    Place,
+    ProgramError,
+    Trap,
+    UnsupportedError,
+    diagnostic,
+)
+from ._native import Function, Module, Tensor, __version__
+
+__all__ = [
+    "ArgumentError",
+    "Check",
+    "CompilerError",
+    "Diagnostic",
+    "Error",
+    "FileError",
+    "Function",
+    "InternalError",
+    "LeftToRunTime",
+    "LimitError",
+    "Module",
+    "NoCompilerWarning",
+    "Place",
+    "ProgramError",
+    "Proof",
+    "Tensor",
+    "Trap",
+    "UnsupportedError",
+    "check",
+    "compile",
+    "info",
+    "load",
+    "prove",
+    "run",
+]
+
+
+def _origin(source: str | os.PathLike[str], params: str | None = None) -> dict[str, Any]:
+    """A `str` of several lines is a text, of one line a path."""
+    if isinstance(source, str) and "\n" in source:
+        return {"text": source, "path": None, "params": params}
+    if isinstance(source, (str, os.PathLike)):
+        return {"text": None, "path": os.fspath(source), "params": params}
+    raise ArgumentError(f"expected the text of a program or a path, found `{type(source).__name__}`")
+
+
+def compile(
+    source: str | os.PathLike[str],
+    *,
+    params: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    exact: bool = False,
+    kernel_check: bool = True,
+    threads: int | None = None,
+    max_memory: int | None = None,
+) -> Module:
+    """Compiles a program for all shapes that it takes.
+
+    `source` is the text of a program (a `str` of several lines), or the path of a text, an ONNX model or a module file, whose
+    source is compiled again. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
+    `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
+    and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
+    """
+    if backend not in (None, "cpu", "interpreter"):
+        raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
+    if isinstance(params, Mapping):
+        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
+            path = os.path.join(folder, "params.safetensors")
+            _native.write_params(path, dict(params))
+            return compile(
+                source,
+                params=path,
+                backend=backend,
+                exact=exact,
+                kernel_check=kernel_check,
+                threads=threads,
+                max_memory=max_memory,
+            )
+    wishes = {
+        "compiler": None if backend == "interpreter" else _compiler(backend),
+        "exact": exact,
+        "kernel_check": kernel_check,
+        "threads": _count("threads", threads) or 0,
+        "max_memory": _count("max_memory", max_memory),
+    }
+    return _native.compile(_origin(source, None if params is None else os.fspath(params)), wishes)
+
+
+def _count(name: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise ArgumentError(f"{name}: expected at least 1, found {value}")
+    return value
+
+
+def _compiler(backend: str | None) -> str | None:
+    found = _compilers.find()
+    if found is not None:
+        return found[0]
+    missing = "there is no C compiler (`$CC`, cc, gcc, clang): install one, or `pip install relaxc[cc]`"
+    if backend == "cpu" or os.environ.get("CC"):
+        raise CompilerError(missing)
+    warnings.warn(f"{missing}. The program is interpreted, which is far slower", NoCompilerWarning, stacklevel=3)
+    return None
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None, max_memory: int | None = None) -> Module:
+    """Opens a module file of `Module.save` or `relax build`. Its machine code becomes a part of this process: load what you trust."""
+    return _native.load(os.fspath(path), _count("threads", threads) or 0, _count("max_memory", max_memory))
+
+
+def run(
+    source: str | os.PathLike[str],
+    *arrays: Any,
+    entry: str = "main",
+    params: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Any:
+    """Calls a function of a program in the reference interpreter, which defines what the program means. It is slow."""
+    return compile(source, params=params, backend="interpreter")[entry](*arrays, **named)
+
+
+class LeftToRunTime(NamedTuple):
+    """A check that was not proved, so that each run makes it."""
+
+    line: int
+    check: str
+
+
+class Check(NamedTuple):
+    """What is wrong with a program, and what is left to run time. It is true when there is no error."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    left_to_run_time: tuple[LeftToRunTime, ...]
+
+    def __bool__(self) -> bool:
+        return all(found.severity != "error" for found in self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(str(found) for found in self.diagnostics) or "well-formed"
+
+
+def check(source: str | os.PathLike[str]) -> Check:
+    """Checks a program, an ONNX model or the source of a module file as `relax check` does."""
+    found, left = _native.check(_origin(source))
+    return Check(tuple(map(diagnostic, found)), tuple(LeftToRunTime(*one) for one in left))
+
+
+class Proof(NamedTuple):
+    """An answer of the prover: `proved`, `refuted` or `unknown`. It is true when the statement is proved."""
+
+    answer: str
+    stage: str
+    counterexample: dict[str, int] | None
+    missing: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.answer == "proved"
+
+
+def prove(statement: str, *, assume: Sequence[str] = ()) -> Proof:
+    """Decides a statement on integers for all values, such as `n // 4 * 4 <= n`."""
+    answer, stage, counterexample, missing = _native.prove(statement, list(assume))
+    return Proof(answer, stage, counterexample, tuple(missing))
+
+
+class Info(NamedTuple):
+    """The version of this package, the C compiler that it found, and the solver of the prover."""
+
+    version: str
+    compiler: str | None
+    solver: str | None
+
+
+def info() -> Info:
+    """Says which parts this package found."""
+    found = _compilers.find()
+    solver = _native.solver()
+    return Info(__version__, found and f"{found[0]}: {found[1]}", solver and f"z3 {solver}")

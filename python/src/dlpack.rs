@@ -1,0 +1,294 @@
+//! DLPack, version 1 and the form before it: torch, JAX and others. The layouts are those of `dlpack.h`.
+
+use crate::errors::Failure;
+use crate::outputs::Tensor;
+use crate::strided::{Strided, dense_strides};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use relax_runtime::DType;
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+
+/// `kDLCPU`
+pub(crate) const CPU: i32 = 1;
+
+const PLAIN: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const READ_ONLY: u64 = 1;
+const IS_COPIED: u64 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Device {
+    kind: i32,
+    index: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device: Device,
+    rank: i32,
+    dtype: DataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+}
+
+#[repr(C)]
+struct ManagedVersioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut ManagedVersioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// A tensor that was taken out of a capsule. Its deleter runs when this is dropped, by any thread.
+pub(crate) enum Taken {
+    Plain(*mut c_void),
+    Versioned(*mut c_void),
+}
+
+// SAFETY: the tensor is only read, and deleted with the GIL.
+unsafe impl Send for Taken {}
+// SAFETY: the same.
+unsafe impl Sync for Taken {}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let _ = Python::try_attach(|_| match *self {
+            // SAFETY: whoever takes a tensor out of a capsule calls its deleter once.
+            Self::Plain(tensor) => unsafe {
+                let tensor = tensor.cast::<Managed>();
+                if let Some(deleter) = (*tensor).deleter {
+                    deleter(tensor);
+                }
+            },
+            // SAFETY: the same.
+            Self::Versioned(tensor) => unsafe {
+                let tensor = tensor.cast::<ManagedVersioned>();
+                if let Some(deleter) = (*tensor).deleter {
+                    deleter(tensor);
+                }
+            },
+        });
+    }
+}
+
+/// The elements of what speaks DLPack.
+pub(crate) fn taken(object: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
+    let failed =
+        |cause: PyErr| Failure::argument(format!("its memory is not lent: {cause}")).because(cause);
+    on_processor(object)?;
+    let py = object.py();
+    let wishes = PyDict::new(py);
+    let asked = wishes
+        .set_item("max_version", (1, 0))
+        .and_then(|()| object.call_method("__dlpack__", (), Some(&wishes)));
+    let capsule = match asked {
+        // Libraries older than version 1 do not know the argument.
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
+            object.call_method0("__dlpack__")
+        }
+        other => other,
+    };
+    let capsule = capsule.map_err(failed)?;
+    let take = |name: &'static CStr, used: &'static CStr| {
+        let capsule = capsule.as_ptr();
+        // SAFETY: the capsule lives and the GIL is held; a capsule of this name holds a tensor of this layout. The new name
+        // says that its deleter is ours to call.
+        unsafe {
+            if ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 0 {
+                return None;
+            }
+            let tensor = ffi::PyCapsule_GetPointer(capsule, name.as_ptr());
+            (ffi::PyCapsule_SetName(capsule, used.as_ptr()) == 0).then_some(tensor)
+        }
+    };
+    if let Some(tensor) = take(VERSIONED, c"used_dltensor_versioned") {
+        let taken = Taken::Versioned(tensor);
+        // SAFETY: the capsule held it, and it lives until it is deleted.
+        let managed = unsafe { &*tensor.cast::<ManagedVersioned>() };
+        if managed.major != 1 {
+            let version = managed.major;
+            return Err(Failure::argument(format!("it speaks version {version} of DLPack")));
+        }
+        return Ok((described(&managed.tensor)?, taken));
+    }
+    if let Some(tensor) = take(PLAIN, c"used_dltensor") {
+        let taken = Taken::Plain(tensor);
+        // SAFETY: the same.
+        let managed = unsafe { &*tensor.cast::<Managed>() };
+        return Ok((described(&managed.tensor)?, taken));
+    }
+    Err(Failure::argument("its `__dlpack__` gives no DLPack capsule"))
+}
+
+fn on_processor(object: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    let Ok(device) = object.call_method0("__dlpack_device__") else { return Ok(()) };
+    let Ok((kind, index)) = device.extract::<(i64, i64)>() else { return Ok(()) };
+    match kind == i64::from(CPU) {
+        true => Ok(()),
+        false => Err(Failure::argument(format!(
+            "it is on another device (DLPack device type {kind}, number {index}): move it to the processor, such as by `.cpu()`"
+        ))),
+    }
+}
+
+fn described(tensor: &DlTensor) -> Result<Strided, Failure> {
+    if tensor.device.kind != CPU {
+        return Err(Failure::argument("it is on another device: move it to the processor"));
+    }
+    let DataType { code, bits, lanes } = tensor.dtype;
+    let dtype = ALL.iter().find(|(_, known)| (known.0, known.1) == (code, bits) && lanes == 1);
+    let Some((dtype, _)) = dtype else {
+        return Err(Failure::argument(format!(
+            "no tensor has elements of DLPack's type code {code} with {bits} bits and {lanes} lanes"
+        )));
+    };
+    let rank = usize::try_from(tensor.rank).unwrap_or(0);
+    let read = |of: *mut i64| match of.is_null() || rank == 0 {
+        true => None,
+        // SAFETY: where it is there, the array has an element for each axis.
+        false => Some(unsafe { std::slice::from_raw_parts(of, rank) }.to_vec()),
+    };
+    let shape = read(tensor.shape).unwrap_or_default();
+    let size = dtype.size() as isize;
+    let strides = read(tensor.strides);
+    let strides = strides.map(|strides| strides.iter().map(|&s| s as isize * size).collect());
+    let offset = usize::try_from(tensor.offset).unwrap_or(0);
+    let data = tensor.data.cast::<u8>().wrapping_add(offset).cast_const();
+    Ok(Strided { dtype: *dtype, shape, strides, data })
+}
+
+/// Type codes and bits of `dlpack.h`.
+const ALL: [(DType, (u8, u8)); 13] = [
+    (DType::F16, (2, 16)),
+    (DType::BF16, (4, 16)),
+    (DType::F32, (2, 32)),
+    (DType::F64, (2, 64)),
+    (DType::I8, (0, 8)),
+    (DType::I16, (0, 16)),
+    (DType::I32, (0, 32)),
+    (DType::I64, (0, 64)),
+    (DType::U8, (1, 8)),
+    (DType::U16, (1, 16)),
+    (DType::U32, (1, 32)),
+    (DType::U64, (1, 64)),
+    (DType::Bool, (6, 8)),
+];
+
+/// What a consumer keeps of a result.
+struct Kept {
+    _tensor: relax_runtime::Tensor,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+/// A capsule of a result for a consumer, of version 1 where it knows that version.
+pub(crate) fn capsule<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    max_version: Option<(u32, u32)>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let is_versioned = max_version.is_some_and(|(major, _)| major >= 1);
+    // The old form cannot say that memory is read-only.
+    let must_copy = copy == Some(true) || !is_versioned && !tensor.is_writable();
+    if must_copy && copy == Some(false) {
+        return Err(PyBufferError::new_err(
+            "the result shares its memory with an argument or a constant, which DLPack before version 1 cannot tell: \
+             pass max_version=(1, 0), or copy=True",
+        ));
+    }
+    let (inner, flags) = match must_copy {
+        true => (tensor.copied()?, IS_COPIED),
+        false => (tensor.inner().clone(), if tensor.is_writable() { 0 } else { READ_ONLY }),
+    };
+    let size = inner.dtype().size() as isize;
+    let strides = dense_strides(inner.dtype(), inner.shape());
+    let strides = strides.iter().map(|&stride| (stride / size) as i64).collect();
+    let (data, dtype) = (inner.bytes().as_ptr().cast_mut().cast(), inner.dtype());
+    let (code, bits) = ALL[dtype as usize].1;
+    let mut kept = Box::new(Kept { shape: inner.shape().to_vec(), strides, _tensor: inner });
+    let described = DlTensor {
+        data,
+        device: Device { kind: CPU, index: 0 },
+        rank: i32::try_from(kept.shape.len()).unwrap_or(i32::MAX),
+        dtype: DataType { code, bits, lanes: 1 },
+        shape: kept.shape.as_mut_ptr(),
+        strides: kept.strides.as_mut_ptr(),
+        offset: 0,
+    };
+    let context = Box::into_raw(kept).cast();
+    let (pointer, name) = match is_versioned {
+        true => {
+            let deleter = Some(delete_versioned as unsafe extern "C" fn(_));
+            let tensor = described;
+            let made = ManagedVersioned { major: 1, minor: 0, context, deleter, flags, tensor };
+            (Box::into_raw(Box::new(made)).cast::<c_void>(), VERSIONED)
+        }
+        false => {
+            let deleter = Some(delete_plain as unsafe extern "C" fn(_));
+            let made = Managed { tensor: described, context, deleter };
+            (Box::into_raw(Box::new(made)).cast::<c_void>(), PLAIN)
+        }
+    };
+    // SAFETY: the pointer is not null, the name is static, and the destructor is called once with the capsule.
+    unsafe {
+        let made = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destroy));
+        Bound::from_owned_ptr_or_err(py, made)
+    }
+}
+
+unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
+    // SAFETY: `capsule` made both, and a deleter is called once.
+    unsafe {
+        let managed = Box::from_raw(managed);
+        drop(Box::from_raw(managed.context.cast::<Kept>()));
+    }
+}
+
+unsafe extern "C" fn delete_plain(managed: *mut Managed) {
+    // SAFETY: the same.
+    unsafe {
+        let managed = Box::from_raw(managed);
+        drop(Box::from_raw(managed.context.cast::<Kept>()));
+    }
+}
+
+/// Deletes the tensor of a capsule that nobody took it out of: one that was used has another name.
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls it with the capsule; a capsule that has its first name still holds its tensor.
+    unsafe {
+        let get = |name: &CStr| match ffi::PyCapsule_IsValid(capsule, name.as_ptr()) {
+            0 => null_mut(),
+            _ => ffi::PyCapsule_GetPointer(capsule, name.as_ptr()),
+        };
+        let (versioned, plain) = (get(VERSIONED), get(PLAIN));
+        if !versioned.is_null() {
+            delete_versioned(versioned.cast());
+        } else if !plain.is_null() {
+            delete_plain(plain.cast());
+        }
+    }
+}

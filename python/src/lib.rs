@@ -1,0 +1,31 @@
+//! Floor 7: the extension module of the Python package `relaxc`. It calls the functions of the compiler and of the runtime that
+//! the command calls; what is convenient to say in Python is in `python/relaxc/`.
+#![allow(missing_docs)] // users see the stubs, `python/relaxc/_native.pyi`
+#![allow(unsafe_code)] // memory of other libraries is lent to calls, and memory of results to other libraries
+
+mod buffers;
+mod compiling;
+mod dlpack;
+mod errors;
+mod inputs;
+mod modules;
+mod outputs;
+mod proving;
+mod strided;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = true)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<modules::Module>()?;
+    module.add_class::<modules::Function>()?;
+    module.add_class::<outputs::Tensor>()?;
+    module.add_function(wrap_pyfunction!(compiling::compile, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::load, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::check, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::compiler_version, module)?)?;
+    module.add_function(wrap_pyfunction!(compiling::write_params, module)?)?;
+    module.add_function(wrap_pyfunction!(proving::prove, module)?)?;
+    module.add_function(wrap_pyfunction!(proving::solver, module)?)
+}
