@@ -250,12 +250,12 @@ pub(crate) fn load(
     py.detach(open).map_err(|failure| failure.raised(py))?.into_module(py)
 }
 
+/// Checks that are left to run time, with their lines.
+type Left = Vec<(usize, String)>;
+
 /// Diagnostics of a program, and the checks that are left to run time with their lines.
 #[pyfunction]
-pub(crate) fn check(
-    py: Python<'_>,
-    origin: Origin,
-) -> PyResult<(Vec<FindingTuple>, Vec<(usize, String)>)> {
+pub(crate) fn check(py: Python<'_>, origin: Origin) -> PyResult<(Vec<FindingTuple>, Left)> {
     let checked = py.detach(|| {
         let (program, _) = match read(&origin) {
             Ok(program) => program,

@@ -6,12 +6,13 @@ use crate::strided::{Strided, dense_strides};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use relax_runtime::DType;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
-/// `kDLCPU`
+// `kDLCPU`
 pub(crate) const CPU: i32 = 1;
 
 const PLAIN: &CStr = c"dltensor";
@@ -94,21 +95,16 @@ impl Drop for Taken {
     }
 }
 
-/// The elements of what speaks DLPack.
-pub(crate) fn taken(object: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
+/// The elements of what speaks DLPack. `method` is its `__dlpack__`.
+pub(crate) fn taken(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failure> {
     let failed =
         |cause: PyErr| Failure::argument(format!("its memory is not lent: {cause}")).because(cause);
-    on_processor(object)?;
-    let py = object.py();
-    let wishes = PyDict::new(py);
-    let asked = wishes
-        .set_item("max_version", (1, 0))
-        .and_then(|()| object.call_method("__dlpack__", (), Some(&wishes)));
+    let py = method.py();
+    // Whether the memory is on the processor is told by the capsule: asking before is a call more.
+    let asked = wishes(py).and_then(|wishes| method.call((), Some(wishes)));
     let capsule = match asked {
         // Libraries older than version 1 do not know the argument.
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
-            object.call_method0("__dlpack__")
-        }
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => method.call0(),
         other => other,
     };
     let capsule = capsule.map_err(failed)?;
@@ -143,20 +139,23 @@ pub(crate) fn taken(object: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failu
     Err(Failure::argument("its `__dlpack__` gives no DLPack capsule"))
 }
 
-fn on_processor(object: &Bound<'_, PyAny>) -> Result<(), Failure> {
-    let Ok(device) = object.call_method0("__dlpack_device__") else { return Ok(()) };
-    let Ok((kind, index)) = device.extract::<(i64, i64)>() else { return Ok(()) };
-    match kind == i64::from(CPU) {
-        true => Ok(()),
-        false => Err(Failure::argument(format!(
-            "it is on another device (DLPack device type {kind}, number {index}): move it to the processor, such as by `.cpu()`"
-        ))),
-    }
+/// `max_version=(1, 0)`, made once.
+fn wishes(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
+    static WISHES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let made = WISHES.get_or_try_init(py, || {
+        let wishes = PyDict::new(py);
+        wishes.set_item("max_version", (1, 0))?;
+        PyResult::Ok(wishes.unbind())
+    });
+    Ok(made?.bind(py))
 }
 
 fn described(tensor: &DlTensor) -> Result<Strided, Failure> {
-    if tensor.device.kind != CPU {
-        return Err(Failure::argument("it is on another device: move it to the processor"));
+    let Device { kind, index } = tensor.device;
+    if kind != CPU {
+        return Err(Failure::argument(format!(
+            "it is on another device (DLPack device type {kind}, number {index}): move it to the processor, such as by `.cpu()`"
+        )));
     }
     let DataType { code, bits, lanes } = tensor.dtype;
     let dtype = ALL.iter().find(|(_, known)| (known.0, known.1) == (code, bits) && lanes == 1);

@@ -19,7 +19,7 @@ impl Strided {
 
     /// Whether the elements are row-major without gaps, and aligned.
     pub(crate) fn is_dense(&self) -> bool {
-        if self.data.addr() % self.dtype.size() != 0 {
+        if !self.data.addr().is_multiple_of(self.dtype.size()) {
             return false;
         }
         let Some(strides) = &self.strides else { return true };

@@ -1,7 +1,9 @@
 """Arrays in and out: layouts, dtypes, protocols, and what is refused."""
 
 import array
+import ctypes
 import gc
+import struct
 
 import numpy as np
 import pytest
@@ -139,7 +141,7 @@ def test_buffers_of_the_standard_library():
 
 
 class Capsule:
-    """Speaks DLPack alone, of version 1 or of the form before it."""
+    """Speaks DLPack alone, of version 1 or of the form before it. `device` is written into the capsule."""
 
     def __init__(self, inner, is_old=False, device=None):
         self.inner, self.is_old, self.device = inner, is_old, device
@@ -150,7 +152,14 @@ class Capsule:
     def __dlpack__(self, **wishes):
         if self.is_old and wishes:
             raise TypeError("no such argument")
-        return self.inner.__dlpack__(**wishes)
+        capsule = self.inner.__dlpack__(**wishes)
+        if self.device:
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            # Version, context, deleter, flags and data come before the device.
+            address = pointer(capsule, b"dltensor_versioned") + 8 + 8 + 8 + 8 + 8
+            ctypes.memmove(address, struct.pack("ii", *self.device), 8)
+        return capsule
 
 
 @pytest.mark.parametrize("is_old", [False, True])
