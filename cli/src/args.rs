@@ -5,17 +5,21 @@ mod foreign;
 mod generating;
 mod help;
 mod inspecting;
+mod reference;
 mod searching;
+mod serving;
 mod verifying;
 
 pub(crate) use building::{
     Activations, BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs,
 };
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
-pub(crate) use generating::{GenerateArgs, Quantize};
+pub(crate) use generating::{GenerateArgs, LoadingArgs, Quantize};
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
+pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
+pub(crate) use serving::ServeArgs;
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -87,6 +91,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     Run(Box<RunArgs>),
     Generate(Box<GenerateArgs>),
+    Serve(Box<ServeArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
     Build(BuildArgs),
@@ -449,52 +454,4 @@ pub(crate) struct DiffArgs {
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
-}
-
-/// List operators, or describe one
-#[derive(Debug, Args)]
-pub(crate) struct OpsArgs {
-    /// The operator
-    pub(crate) name: Option<String>,
-    /// The operator reference as Markdown
-    #[arg(long, conflicts_with = "name")]
-    pub(crate) markdown: bool,
-}
-
-/// List rewrite rules and how far each is proved, or describe one
-#[derive(Debug, Args)]
-pub(crate) struct RulesArgs {
-    /// The rule
-    pub(crate) name: Option<String>,
-    /// Only those of a family, such as matmul
-    #[arg(long, conflicts_with = "name")]
-    pub(crate) family: Option<String>,
-    /// Only those that are not proved
-    #[arg(long, conflicts_with = "name")]
-    pub(crate) unproved: bool,
-    /// Prove them now, instead of reading the record
-    #[arg(long)]
-    pub(crate) prove: bool,
-}
-
-/// Explain a code or a term: of a diagnostic, a trap, a constraint, or the glossary
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// Such as RX0203, match_cast/dim, matmul/C2, sym_var, P2.1 or twins
-    pub(crate) code: String,
-}
-
-/// Print a completion script for a shell
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell that reads it
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-/// Write man pages: one for the command, and one for each subcommand
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// The folder; pages are named relax.1, relax-run.1 and so on
-    pub(crate) folder: PathBuf,
 }

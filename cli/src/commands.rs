@@ -32,6 +32,7 @@ mod prove;
 mod rewrite;
 mod rules;
 mod run;
+mod serve;
 mod tune;
 mod unknown;
 mod verify;
@@ -63,6 +64,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Export(args) => export::export(&args, terminal),
         Command::Run(args) => run::run(&args, terminal),
         Command::Generate(args) => generate::generate(&args, terminal),
+        Command::Serve(args) => serve::serve(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),

@@ -8,8 +8,12 @@ use std::ffi::OsString;
 /// How many threads there are.
 const THREADS: &str = "RELAX_THREADS";
 
-/// What the command reads. The size of the cache is checked where it is used.
-const KNOWN: [&str; 3] = [THREADS, "RELAX_CACHE_SIZE", "RELAX_NVRTC"];
+/// The key that requests to `relax serve` need.
+pub(crate) const API_KEY: &str = "RELAX_API_KEY";
+
+/// What the command reads. Sizes of the cache and the key are checked where they are used.
+const KNOWN: [&str; 5] =
+    [THREADS, "RELAX_CACHE_SIZE", "RELAX_MODEL_CACHE_SIZE", "RELAX_NVRTC", API_KEY];
 
 /// What tests and scripts of the project read; they run the command, too.
 const OF_TESTS: [&str; 14] = [
@@ -81,7 +85,9 @@ mod tests {
         );
         let far = message("RELAX_LEVEL", "3").expect("an unknown name");
         assert!(
-            far.ends_with("; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_NVRTC"),
+            far.ends_with(
+                "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_NVRTC, RELAX_API_KEY"
+            ),
             "{far}"
         );
         for value in ["0", "-1", "two", "1.5"] {
@@ -97,6 +103,8 @@ mod tests {
             (THREADS, ""),
             ("RELAX_LEVEL", ""),
             ("RELAX_CACHE_SIZE", "1G"),
+            ("RELAX_MODEL_CACHE_SIZE", "1G"),
+            (API_KEY, "secret"),
             ("RELAX_REQUIRE_CC", "1"),
             ("RELAXED", "1"),
         ] {

@@ -1,4 +1,18 @@
-//! SIGINT and SIGTERM: temporary files are removed and compilers killed, then the process ends by the signal.
+//! SIGINT and SIGTERM: temporary files are removed and compilers killed, then the process ends by the signal. A server takes the first one
+//! to end its answers.
+
+#[cfg(any(unix, feature = "serve"))]
+use std::sync::{Mutex, PoisonError};
+
+/// What the first signal does instead of ending the process.
+#[cfg(any(unix, feature = "serve"))]
+static FIRST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Lets the next signal call this. Where there are no such signals, it is never called.
+#[cfg(feature = "serve")]
+pub(crate) fn catch_first(hook: Box<dyn FnOnce() + Send>) {
+    *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
+}
 
 #[cfg(unix)]
 pub(crate) fn watch() {
@@ -10,6 +24,11 @@ pub(crate) fn watch() {
     let watcher = std::thread::Builder::new().name("signals".to_owned());
     let _ = watcher.spawn(move || {
         for signal in &mut signals {
+            let first = FIRST.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(first) = first {
+                first();
+                continue;
+            }
             relax_cpu::scratch::remove_all();
             let _ = emulate_default_handler(signal);
         }

@@ -27,6 +27,6 @@ pub use quantize::{Quantization, Text};
 pub use render::{quantized_text, text};
 pub use roles::Role;
 pub use rotary::{Rotary, Scaling};
-pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob};
+pub use sampling::{Chosen, Sampler, Sampling, SamplingError, logprob, top_logprobs};
 pub use tensors::{BLOCKS, Block, BlockField, Format, Packed, Stored, Tensors};
 pub use tokenizer::{Special, Stream, Tokenizer, TokenizerError, Vocabulary, VocabularyMetadata};

@@ -249,6 +249,27 @@ pub fn logprob(logits: &[f32], token: u32) -> Result<f64, SamplingError> {
     Ok(f64::from(*logit) - total)
 }
 
+/// The most probable tokens, of equal ones the least first: `most` of them, or all that are possible.
+///
+/// # Errors
+/// As of [`Sampler::choose`].
+pub fn top_logprobs(logits: &[f32], most: usize) -> Result<Vec<Chosen>, SamplingError> {
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let total = log_sum(logits)?;
+    let candidate = |(token, &logit)| Candidate { token, logit: f64::from(logit), weight: 0.0 };
+    let mut candidates: Vec<Candidate> = (0..).zip(logits).map(candidate).collect();
+    candidates.retain(|candidate| candidate.logit > f64::NEG_INFINITY);
+    if most < candidates.len() {
+        candidates.select_nth_unstable_by(most, more_probable);
+        candidates.truncate(most);
+    }
+    candidates.sort_unstable_by(more_probable);
+    let chosen = |best: Candidate| Chosen { token: best.token, logprob: best.logit - total };
+    Ok(candidates.into_iter().map(chosen).collect())
+}
+
 /// Logarithm of the sum of exponentials, in the order of tokens.
 fn log_sum(logits: &[f32]) -> Result<f64, SamplingError> {
     if logits.is_empty() {
@@ -310,6 +331,21 @@ mod tests {
 
     fn logits(shares: &[f32]) -> Vec<f32> {
         shares.iter().map(|share| share.ln()).collect()
+    }
+
+    #[test]
+    fn top_logprobs_are_sorted_and_without_masked_tokens() {
+        let logits = [1.0_f32, 3.0, f32::NEG_INFINITY, 3.0, 2.0];
+        let top = |most| top_logprobs(&logits, most).expect("tokens are possible");
+        let tokens = |most| top(most).iter().map(|chosen| chosen.token).collect::<Vec<_>>();
+        assert_eq!(tokens(0), [0_u32; 0]);
+        assert_eq!(tokens(1), [1]);
+        assert_eq!(tokens(3), [1, 3, 4]);
+        assert_eq!(tokens(9), [1, 3, 4, 0]);
+        for chosen in top(9) {
+            assert_eq!(logprob(&logits, chosen.token), Ok(chosen.logprob));
+        }
+        assert_eq!(top_logprobs(&[f32::NAN], 1), logprob(&[f32::NAN], 0).map(|_| Vec::new()));
     }
 
     #[test]

@@ -135,6 +135,12 @@ impl Tokenizer {
         self.inner.id_to_token(id)
     }
 
+    /// The bytes that a token adds to a text, none of a special one; `None` where no token has this id.
+    #[must_use]
+    pub fn bytes(&self, id: u32) -> Option<&[u8]> {
+        self.pieces.bytes(id)
+    }
+
     /// Whether a token controls the model and has no text.
     #[must_use]
     pub fn is_special(&self, id: u32) -> bool {

@@ -1,4 +1,4 @@
-//! Arguments of `relax generate`.
+//! Arguments of `relax generate`, and those that say how a language model is compiled.
 
 use super::{Activations, KernelCheckArgs, NumericsArgs};
 use clap::{Args, ValueEnum};
@@ -11,11 +11,8 @@ use std::path::PathBuf;
 /// configuration, compiled for this processor, and kept with the weights in the cache. The result depends on the seed alone.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// A GGUF file, or a folder with `config.json` and `model.safetensors`
-    pub(crate) model: PathBuf,
-    /// Quantize matrices of f32, f16 and bf16 when the model is compiled, rounded as llama.cpp does; which ones are not is said
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) quantize: Option<Quantize>,
+    #[command(flatten)]
+    pub(crate) loading: LoadingArgs,
     /// The text to continue; by default the standard input
     #[arg(long, conflicts_with = "tokens")]
     pub(crate) prompt: Option<String>,
@@ -58,6 +55,16 @@ pub(crate) struct GenerateArgs {
     /// Print speeds at the end: tokens a second of the prompt and after it, bytes of weights a second, peak memory
     #[arg(long)]
     pub(crate) bench: bool,
+}
+
+/// A language model, and how it is compiled
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoadingArgs {
+    /// A GGUF file, or a folder with `config.json` and `model.safetensors`
+    pub(crate) model: PathBuf,
+    /// Quantize matrices of f32, f16 and bf16 when the model is compiled, rounded as llama.cpp does; which ones are not is said
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) quantize: Option<Quantize>,
     /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,

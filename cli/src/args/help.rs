@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Subcommands by purpose, in the order in which `relax --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
-    ("Run and measure", &["run", "generate", "bench", "devices", "tune", "cache"]),
+    ("Run and measure", &["run", "generate", "serve", "bench", "devices", "tune", "cache"]),
     ("Compile", &["build", "opt", "rewrite", "versions"]),
     ("Test and prove", &["diff", "equiv", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
@@ -79,6 +79,16 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
             (
                 "Speeds of a model in a folder, with sampling",
                 "relax generate model/ --prompt Hello --temperature 0.8 --top-p 0.95 --bench",
+            ),
+        ],
+    ),
+    (
+        "serve",
+        [
+            ("Serve a model on this machine", "relax serve model.gguf"),
+            (
+                "Serve it to others, with a key in RELAX_API_KEY",
+                "relax serve model.gguf --listen 0.0.0.0:8080 --parallel 8 --max-tokens 512",
             ),
         ],
     ),

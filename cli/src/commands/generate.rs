@@ -2,28 +2,32 @@
 
 mod checkpoint;
 mod compiled;
+mod loading;
+mod sequence;
 mod session;
 mod shown;
 mod speed;
+mod text;
 
-use crate::args::{Activations, Format, GenerateArgs, Quantize};
-use crate::commands::numerics;
-use crate::commands::run::size;
+pub(crate) use checkpoint::Checkpoint;
+#[cfg(feature = "serve")]
+pub(crate) use checkpoint::Template;
+pub(crate) use compiled::Compiled;
+pub(crate) use loading::{load, opened};
+pub(crate) use sequence::{Asked, Callable, Interrupted, Sequence};
+#[cfg(feature = "serve")]
+pub(crate) use sequence::{Emitted, Reason, Step};
+
+use crate::args::GenerateArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
-use checkpoint::{Checkpoint, Template};
-use compiled::{Compiled, compile};
-use relax_emit::Sums;
-use relax_llm::{Chat, Ending, Message, Quantization, Sampler, Sampling, Special, Tokenizer};
+use relax_llm::{Message, Sampler, Sampling, Special, Tokenizer};
 use relax_reference::stop_to_semantics;
-use relax_runtime::{Limits, Stop};
-use serde_json::json;
-use session::Session;
-use shown::Shown;
+use relax_runtime::{Module, Stop};
+use shown::{Shown, end};
 use speed::Speed;
 use std::io::{self, Read};
-use std::num::NonZero;
 use std::time::Instant;
 
 /// Bytes of a prompt, as of [`Tokenizer::encode`], and one more.
@@ -32,93 +36,35 @@ const LONGEST_PROMPT: u64 = (16 << 20) + 1;
 pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome {
     let sampler = Sampler::new(sampling(args), args.seed).map_err(Failure::usage)?;
     let start = Instant::now();
-    let checkpoint = Checkpoint::open(&args.model, args.quantize.map(quantization))?;
+    let checkpoint = opened(&args.loading)?;
     // Numbers need no vocabulary.
     let tokenizer = match args.tokens {
         Some(_) => None,
         None => Some(checkpoint.tokenizer()?),
     };
     let prompt = prompt(args, &checkpoint, tokenizer.as_ref())?;
-    let limits = Limits {
-        bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
-        threads: args.threads.map_or(0, NonZero::get),
-        ..Limits::default()
-    };
-    let activations = activations(args, &checkpoint)?;
-    let words = match activations {
-        Activations::F32 => "activations in f32",
-        Activations::Q8 => {
-            "products with quantized weights round activations to 8 bits (`--activations f32` does not)"
-        }
-    };
-    if activations == Activations::Q8 && args.activations.is_none() {
-        terminal.note(words);
-    } else {
-        terminal.detail(words);
-    }
-    let compiled = match compile(args, (&checkpoint, activations), limits, terminal)? {
+    let compiled = match load(&args.loading, &checkpoint, terminal)? {
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
-    let words = numerics::words(compiled.module.metadata());
-    let weights = args.quantize.map(quantization).map(|to| {
-        let count = checkpoint.text.quantized.len();
-        format!("; {count} matrices quantized to {to}")
-    });
-    terminal.detail(&format!("{words}{}", weights.unwrap_or_default()));
-    show_quantized(args, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
-    let shown = Shown::new(tokenizer.as_ref(), &prompt, &args.stop)?;
-    let mut run = Run { args, checkpoint: &checkpoint, sampler, generated: Vec::new(), shown };
-    match run.all(&compiled, prompt, &mut speed, terminal)? {
-        Ok(()) => {}
-        Err(stop) => return stopped(stop, &compiled, terminal),
+    let asked = Asked {
+        prompt,
+        sampler,
+        max_tokens: args.max_tokens,
+        context: checkpoint.config.context,
+        top_logprobs: 0,
+        stops: args.stop.clone(),
+    };
+    let model = Callable { compiled: &compiled, checkpoint: &checkpoint };
+    let mut sequence = Sequence::new(model, tokenizer.as_ref(), asked).map_err(failure)?;
+    if let Err(stop) = print(args, &mut sequence, (&compiled.module, &mut speed), terminal)? {
+        return stopped(stop, &compiled, terminal);
     }
     if args.bench {
         speed.show(&compiled.module, terminal)?;
     }
     Ok(Exit::Fine)
-}
-
-fn quantization(argument: Quantize) -> Quantization {
-    match argument {
-        Quantize::Q4_0 => Quantization::Q4_0,
-        Quantize::Q8_0 => Quantization::Q8_0,
-        Quantize::Bf16 => Quantization::Bf16,
-    }
-}
-
-/// Says which matrices were to be quantized and are not.
-fn show_quantized(
-    args: &GenerateArgs,
-    checkpoint: &Checkpoint,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let (Some(to), text) = (args.quantize.map(quantization), &checkpoint.text) else {
-        return Ok(());
-    };
-    if terminal.format == Format::Json {
-        let object = json!({
-            "type": "quantization",
-            "format": to.name(),
-            "matrices": text.quantized,
-            "kept": text.kept,
-        });
-        return terminal.result(&format!("{object}\n"));
-    }
-    let kept = text.kept.iter().map(|(name, why)| format!("\n  `{name}`: {why}"));
-    let kept: String = kept.collect();
-    if !kept.is_empty() {
-        terminal.note(&format!("not quantized to {to}:{kept}"));
-    }
-    Ok(())
-}
-
-/// Where weights are quantized, activations are rounded by default.
-fn activations(args: &GenerateArgs, checkpoint: &Checkpoint) -> Result<Activations, Failure> {
-    let rounds = checkpoint.is_quantized && args.numerics.sums() == Sums::AnyOrder;
-    let own = if rounds { Activations::Q8 } else { Activations::F32 };
-    args.activations.unwrap_or(own).with(args.numerics)
 }
 
 fn sampling(args: &GenerateArgs) -> Sampling {
@@ -175,17 +121,14 @@ fn conversation(
     checkpoint: &Checkpoint,
     tokenizer: &Tokenizer,
 ) -> Result<String, Failure> {
-    let Template { text, bos, eos } = checkpoint.chat_template(tokenizer)?;
+    let template = checkpoint.chat_template(tokenizer)?;
     let message = |role: &str, content: &Option<String>| {
         let content = content.clone()?;
         Some(Message { role: role.to_owned(), content })
     };
     let messages = [message("system", &args.system), message("user", &args.chat)];
     let messages: Vec<Message> = messages.into_iter().flatten().collect();
-    // Without a date: the same command gives the same text tomorrow.
-    let ending = Ending::GenerationPrompt;
-    let chat = Chat { messages: &messages, bos: &bos, eos: &eos, ending, date: None };
-    chat.render(&text).map_err(Failure::usage)
+    template.render(&messages).map_err(Failure::usage)
 }
 
 /// Tokens that control the model are ordinary text in a prompt.
@@ -199,53 +142,39 @@ fn stopped(stop: Stop, compiled: &Compiled, terminal: &mut Terminal) -> Outcome 
     Ok(exit)
 }
 
-/// One text that is generated.
-struct Run<'r> {
-    args: &'r GenerateArgs,
-    checkpoint: &'r Checkpoint,
-    sampler: Sampler,
-    generated: Vec<u32>,
-    shown: Shown<'r>,
+fn failure(why: Interrupted) -> Failure {
+    match why {
+        Interrupted::Stop(stop) => Failure::missing(stop),
+        Interrupted::Sampling(why) => Failure::missing(why),
+        Interrupted::Token(why) => Failure::usage(why),
+    }
 }
 
-impl Run<'_> {
-    fn all(
-        &mut self,
-        compiled: &Compiled,
-        prompt: Vec<u32>,
-        speed: &mut Speed,
-        terminal: &mut Terminal,
-    ) -> Result<Result<(), Stop>, Failure> {
-        let config = &self.checkpoint.config;
-        let most = prompt.len().saturating_add(self.args.max_tokens).min(config.context);
-        let mut session = Session::new(compiled, config, most).map_err(Failure::missing)?;
-        let mut earlier = prompt.clone();
-        let mut next = prompt;
-        let reason = loop {
-            if self.generated.len() >= self.args.max_tokens {
-                break "max_tokens";
-            }
-            let (start, allocated) = (Instant::now(), compiled.module.allocations());
-            let logits = match session.step(&next) {
-                Ok(logits) => logits,
-                Err(stop) => return Ok(Err(stop)),
-            };
-            speed.add(next.len(), start.elapsed(), compiled.module.allocations() - allocated);
-            let chosen = self.sampler.choose(&logits, &earlier).map_err(Failure::missing)?;
-            if self.checkpoint.ends.contains(&chosen.token) {
-                break "end";
-            }
-            earlier.push(chosen.token);
-            self.generated.push(chosen.token);
-            if self.shown.add(chosen, self.args.logprobs, terminal)? {
-                break "stop";
-            }
-            if session.positions + 1 >= config.context {
-                break "context";
-            }
-            next = vec![chosen.token];
+/// Prints a text, token by token.
+fn print(
+    args: &GenerateArgs,
+    sequence: &mut Sequence<'_>,
+    (module, speed): (&Module, &mut Speed),
+    terminal: &mut Terminal,
+) -> Result<Result<(), Stop>, Failure> {
+    let mut shown = Shown::new();
+    loop {
+        let (start, allocated) = (Instant::now(), module.allocations());
+        let step = match sequence.step() {
+            Ok(step) => step,
+            Err(Interrupted::Stop(stop)) => return Ok(Err(stop)),
+            Err(other) => return Err(failure(other)),
         };
-        self.shown.end(reason, self.generated.len(), terminal)?;
-        Ok(Ok(()))
+        if step.rows > 0 {
+            speed.add(step.rows, start.elapsed(), module.allocations() - allocated);
+        }
+        if let Some(token) = &step.token {
+            speed.end_prompt();
+            shown.add(token, args.logprobs, terminal)?;
+        }
+        if let Some((reason, rest)) = step.end {
+            end((reason, &rest), sequence.generated(), terminal)?;
+            return Ok(Ok(()));
+        }
     }
 }

@@ -82,6 +82,14 @@ impl Pieces {
         matches!(self.pieces.get(&id), Some(Piece::Special))
     }
 
+    /// The bytes of a token, none of a special one; `None` where no token has this id.
+    pub(super) fn bytes(&self, id: u32) -> Option<&[u8]> {
+        match self.pieces.get(&id)? {
+            Piece::Special => Some(&[]),
+            Piece::Bytes(bytes) => Some(bytes),
+        }
+    }
+
     fn piece(&self, role: &'static str, id: u32) -> Result<&Piece, TokenizerError> {
         let missing = || TokenizerError::NoToken { role, id, size: self.size() };
         self.pieces.get(&id).ok_or_else(missing)

@@ -5,8 +5,8 @@ use crate::commands::kept::stamp;
 use crate::exit::Failure;
 use crate::files::shown_name;
 use relax_llm::{
-    Config, Format, Metadata, Quantization, Stored, Tensors, Text, Tokenizer, Vocabulary,
-    VocabularyMetadata, quantized_text,
+    Chat, ChatError, Config, Ending, Format, Message, Metadata, Quantization, Stored, Tensors,
+    Text, Tokenizer, Vocabulary, VocabularyMetadata, quantized_text,
 };
 use relax_program::tensor_files::{GgufValue, Weights};
 use serde_json::Value;
@@ -19,23 +19,23 @@ const LONGEST: u64 = 16 << 20;
 const LONGEST_TOKENIZER: u64 = 256 << 20;
 
 /// A model with its weights, which are read when they are asked for.
-pub(super) struct Checkpoint {
-    pub(super) config: Config,
-    pub(super) weights: Weights,
+pub(crate) struct Checkpoint {
+    pub(crate) config: Config,
+    pub(crate) weights: Weights,
     /// The program of the model, formatted, and what is quantized for it.
-    pub(super) text: Text,
+    pub(crate) text: Text,
     /// Whether some weights are in a block format, or are quantized to one: their products may round activations.
-    pub(super) is_quantized: bool,
+    pub(crate) is_quantized: bool,
     /// Of the program, for messages.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Tokens that end a text.
-    pub(super) ends: Vec<u32>,
+    pub(crate) ends: Vec<u32>,
     /// Of a folder.
     folder: Option<PathBuf>,
 }
 
 impl Checkpoint {
-    pub(super) fn open(path: &Path, quantize: Option<Quantization>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, quantize: Option<Quantization>) -> Result<Self, Failure> {
         let name = shown_name(path);
         let wrong = |error: relax_llm::Error| Failure::usage(format!("{name}: {error}"));
         let (weights, config, ends) = match path.is_dir() {
@@ -52,7 +52,7 @@ impl Checkpoint {
     }
 
     /// The tokenizer of the file, or `tokenizer.json` of the folder.
-    pub(super) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
+    pub(crate) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
         let (name, tokenizer) = match &self.folder {
             Some(folder) => {
                 let path = folder.join("tokenizer.json");
@@ -74,7 +74,7 @@ impl Checkpoint {
     }
 
     /// The chat template of the tokenizer.
-    pub(super) fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Template, Failure> {
+    pub(crate) fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Template, Failure> {
         let spelled = |id: Option<u64>| {
             let id = id.and_then(|id| u32::try_from(id).ok());
             id.and_then(|id| tokenizer.spelling(id)).unwrap_or_default()
@@ -102,7 +102,7 @@ impl Checkpoint {
     }
 
     /// What tells the weights from others: the files, their lengths, and when they were written. To read them takes seconds.
-    pub(super) fn identity(&self) -> Option<String> {
+    pub(crate) fn identity(&self) -> Option<String> {
         let stamped = |path: &Path| {
             let path = fs::canonicalize(path).ok()?;
             Some(format!("{}\n{}\n", path.display(), stamp(&path)?))
@@ -112,10 +112,19 @@ impl Checkpoint {
 }
 
 /// A chat template, and how the begin and the end of a text are spelled.
-pub(super) struct Template {
-    pub(super) text: String,
-    pub(super) bos: String,
-    pub(super) eos: String,
+pub(crate) struct Template {
+    pub(crate) text: String,
+    pub(crate) bos: String,
+    pub(crate) eos: String,
+}
+
+impl Template {
+    /// The text of a conversation that the model continues.
+    pub(crate) fn render(&self, messages: &[Message]) -> Result<String, ChatError> {
+        let ending = Ending::GenerationPrompt;
+        // Without a date: the same command gives the same text tomorrow.
+        Chat { messages, bos: &self.bos, eos: &self.eos, ending, date: None }.render(&self.text)
+    }
 }
 
 /// `tokenizer_config.json`, and `chat_template.jinja` beside it.

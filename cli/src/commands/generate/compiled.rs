@@ -1,7 +1,7 @@
 //! The compiled model: made once, and kept in the cache with its weights.
 
 use super::checkpoint::Checkpoint;
-use crate::args::{Activations, GenerateArgs};
+use crate::args::{Activations, LoadingArgs};
 use crate::commands::build::{Bound, compiler, image};
 use crate::commands::cache::cache;
 use crate::commands::constants::of_passes;
@@ -24,14 +24,14 @@ use relax_syntax::span::Source;
 use std::sync::Arc;
 
 /// A model that can be called, and its program, for messages.
-pub(super) struct Compiled {
-    pub(super) module: Module,
-    pub(super) source: Source,
+pub(crate) struct Compiled {
+    pub(crate) module: Module,
+    pub(crate) source: Source,
 }
 
 /// The model, compiled or found in the cache; the inner error is what was shown already.
 pub(super) fn compile(
-    args: &GenerateArgs,
+    args: &LoadingArgs,
     (checkpoint, activations): (&Checkpoint, Activations),
     limits: Limits,
     terminal: &mut Terminal,

@@ -7,10 +7,6 @@ use relax_runtime::{DType, Stop, Tensor, Value};
 /// Rows of the first cache, where the prompt needs no more.
 const FIRST: usize = 64;
 
-/// Tokens that a call takes at most: memory of a call grows with them, as do scores of attention with each of them times the positions
-/// before. Weights are read for each call, which 256 rows are enough to hide.
-const TOGETHER: usize = 256;
-
 /// A sequence and what its positions have computed.
 pub(super) struct Session<'m> {
     model: &'m Compiled,
@@ -18,32 +14,36 @@ pub(super) struct Session<'m> {
     caches: Vec<Tensor>,
     /// Rows of a cache.
     capacity: usize,
-    /// The most that will be in use.
-    most: usize,
+    /// The most positions that the sequence may take.
+    context: usize,
     /// Tokens so far: the rows that are in use.
     pub(super) positions: usize,
 }
 
 impl<'m> Session<'m> {
-    /// For so many tokens at most.
-    pub(super) fn new(model: &'m Compiled, config: &Config, most: usize) -> Result<Self, String> {
+    /// A sequence that takes no more than so many positions.
+    pub(super) fn new(
+        model: &'m Compiled,
+        config: &Config,
+        context: usize,
+    ) -> Result<Self, String> {
         let shape = [1, dim(config.kv_heads)?, 0, dim(config.head_dim)?];
         let empty = Tensor::zeros(DType::F32, &shape)?;
         let caches = vec![empty; 2 * config.layers.len()];
-        Ok(Self { model, caches, capacity: 0, most, positions: 0 })
+        Ok(Self { model, caches, capacity: 0, context, positions: 0 })
+    }
+
+    /// Bytes of keys and values of so many positions. While a cache grows, one of its tensors is there twice.
+    #[cfg(feature = "serve")]
+    pub(super) fn bytes(config: &Config, positions: usize) -> Option<u64> {
+        let tensors = config.layers.len().checked_mul(2)?.checked_add(1)?;
+        let row = config.kv_heads.checked_mul(config.head_dim)?.checked_mul(size_of::<f32>())?;
+        u64::try_from(row.checked_mul(tensors)?.checked_mul(positions)?).ok()
     }
 
     /// Adds tokens, at least one; the logits of the token after them.
     pub(super) fn step(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Stop> {
         self.reserve(self.positions + tokens.len()).map_err(Stop::Unsupported)?;
-        let mut logits = Err(no("token"));
-        for part in tokens.chunks(TOGETHER) {
-            logits = Ok(self.call(part)?);
-        }
-        logits
-    }
-
-    fn call(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Stop> {
         let bytes: Vec<u8> =
             tokens.iter().flat_map(|&token| i64::from(token).to_ne_bytes()).collect();
         let count = dim(tokens.len()).map_err(Stop::Unsupported)?;
@@ -67,12 +67,12 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// Makes room for so many rows. Capacities double up to the most, so that a row is copied once in the mean.
+    /// Makes room for so many rows. Capacities double, so that a row is copied once in the mean.
     fn reserve(&mut self, rows: usize) -> Result<(), String> {
         if rows <= self.capacity {
             return Ok(());
         }
-        self.capacity = rows.max(2 * self.capacity).max(FIRST).min(self.most.max(rows));
+        self.capacity = rows.max(2 * self.capacity).max(FIRST).min(self.context.max(rows));
         let capacity = dim(self.capacity)?;
         for cache in &mut self.caches {
             *cache = cache.extended(2, capacity)?;

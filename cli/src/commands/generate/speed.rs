@@ -15,8 +15,9 @@ use std::time::Duration;
 pub(super) struct Speed {
     /// Until the model could be called.
     loading: Duration,
-    /// Tokens of the prompt, and the time of their step: that to the first token.
+    /// Tokens of the prompt, and the time of their steps: that to the first token.
     prompt: (usize, Duration),
+    is_prompt: bool,
     /// The times of later steps, of one token each.
     steps: Vec<Duration>,
     /// Allocations of the last step.
@@ -25,17 +26,23 @@ pub(super) struct Speed {
 
 impl Speed {
     pub(super) fn new(loading: Duration) -> Self {
-        Self { loading, prompt: (0, Duration::ZERO), steps: Vec::new(), allocations: 0 }
+        let prompt = (0, Duration::ZERO);
+        Self { loading, prompt, is_prompt: true, steps: Vec::new(), allocations: 0 }
     }
 
-    /// Adds a step of so many tokens.
+    /// Adds a step of so many tokens; those up to the first generated token are of the prompt.
     pub(super) fn add(&mut self, tokens: usize, took: Duration, allocations: u64) {
-        if self.prompt.0 == 0 {
-            self.prompt = (tokens, took);
+        if self.is_prompt {
+            self.prompt.0 += tokens;
+            self.prompt.1 += took;
         } else {
             self.steps.push(took);
         }
         self.allocations = allocations;
+    }
+
+    pub(super) fn end_prompt(&mut self) {
+        self.is_prompt = false;
     }
 
     fn median(&self) -> Option<f64> {

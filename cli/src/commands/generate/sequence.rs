@@ -1,0 +1,174 @@
+//! A sequence in steps, each one call of the model: parts of the prompt, then one token after the other. `generate` and `serve` share it, so that
+//! they give the same tokens.
+
+use super::checkpoint::Checkpoint;
+use super::compiled::Compiled;
+use super::session::Session;
+use super::text::Text;
+#[cfg(feature = "serve")]
+use relax_llm::Config;
+use relax_llm::{Chosen, Sampler, SamplingError, Tokenizer, TokenizerError, top_logprobs};
+use relax_runtime::Stop;
+
+/// Tokens of a prompt in one step. Other sequences wait for a step, and its memory grows with them, as do scores of attention with each
+/// of them times the positions before; weights are read for each step, which so many rows are enough to hide. Rounding depends on
+/// how many tokens a step has, so that all commands divide prompts alike.
+const CHUNK: usize = 256;
+
+/// A model that can be called.
+#[derive(Clone, Copy)]
+pub(crate) struct Callable<'m> {
+    pub(crate) compiled: &'m Compiled,
+    pub(crate) checkpoint: &'m Checkpoint,
+}
+
+/// What is to be continued, and how far.
+pub(crate) struct Asked {
+    /// At least one token of the model.
+    pub(crate) prompt: Vec<u32>,
+    pub(crate) sampler: Sampler,
+    pub(crate) max_tokens: usize,
+    /// Positions of the sequence at most, more than the prompt has.
+    pub(crate) context: usize,
+    /// Probable tokens to report beside each chosen one.
+    pub(crate) top_logprobs: usize,
+    pub(crate) stops: Vec<String>,
+}
+
+/// Why a sequence ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    MaxTokens,
+    EndToken,
+    StopText,
+    Context,
+}
+
+impl Reason {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::EndToken => "end",
+            Self::StopText => "stop",
+            Self::Context => "context",
+        }
+    }
+}
+
+/// A chosen token.
+#[derive(Clone, Debug)]
+pub(crate) struct Emitted {
+    pub(crate) chosen: Chosen,
+    /// The most probable tokens, as many as were asked for.
+    pub(crate) top: Vec<Chosen>,
+    /// The text that it makes certain; `None` without a tokenizer.
+    pub(crate) text: Option<String>,
+}
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    /// Tokens that the model was called with.
+    pub(crate) rows: usize,
+    pub(crate) token: Option<Emitted>,
+    /// Why there is no more, and the text that was held back.
+    pub(crate) end: Option<(Reason, String)>,
+}
+
+/// Why a sequence cannot go on.
+#[derive(Debug)]
+pub(crate) enum Interrupted {
+    Stop(Stop),
+    Sampling(SamplingError),
+    Token(TokenizerError),
+}
+
+pub(crate) struct Sequence<'m> {
+    session: Session<'m>,
+    ends: &'m [u32],
+    sampler: Sampler,
+    max_tokens: usize,
+    context: usize,
+    top_logprobs: usize,
+    text: Option<Text<'m>>,
+    /// The prompt and what continues it.
+    tokens: Vec<u32>,
+    /// Of these, how many the model has seen.
+    seen: usize,
+    prompt: usize,
+}
+
+impl<'m> Sequence<'m> {
+    /// # Errors
+    /// When the tokenizer has no such token, or there is no memory.
+    pub(crate) fn new(
+        model: Callable<'m>,
+        tokenizer: Option<&'m Tokenizer>,
+        asked: Asked,
+    ) -> Result<Self, Interrupted> {
+        let Asked { prompt, sampler, max_tokens, context, top_logprobs, stops } = asked;
+        let session = Session::new(model.compiled, &model.checkpoint.config, context);
+        let session = session.map_err(|why| Interrupted::Stop(Stop::Unsupported(why)))?;
+        let text = tokenizer.map(|tokenizer| Text::new(tokenizer, &prompt, stops));
+        let text = text.transpose().map_err(Interrupted::Token)?;
+        let ends = &model.checkpoint.ends;
+        let length = prompt.len();
+        Ok(Self {
+            session,
+            ends,
+            sampler,
+            max_tokens,
+            context,
+            top_logprobs,
+            text,
+            tokens: prompt,
+            seen: 0,
+            prompt: length,
+        })
+    }
+
+    /// Bytes that a sequence of so many positions takes; `None` is more than can be counted.
+    #[cfg(feature = "serve")]
+    pub(crate) fn bytes(config: &Config, positions: usize) -> Option<u64> {
+        Session::bytes(config, positions)
+    }
+
+    pub(crate) fn generated(&self) -> usize {
+        self.tokens.len() - self.prompt
+    }
+
+    pub(crate) fn step(&mut self) -> Result<Step, Interrupted> {
+        if self.generated() >= self.max_tokens {
+            return Ok(Step { end: Some(self.end(Reason::MaxTokens)), ..Step::default() });
+        }
+        let new = &self.tokens[self.seen..];
+        let rows = new.len().min(CHUNK);
+        let logits = self.session.step(&new[..rows]).map_err(Interrupted::Stop)?;
+        self.seen += rows;
+        if self.seen < self.tokens.len() {
+            return Ok(Step { rows, ..Step::default() });
+        }
+        let chosen = self.sampler.choose(&logits, &self.tokens).map_err(Interrupted::Sampling)?;
+        if self.ends.contains(&chosen.token) {
+            return Ok(Step { rows, token: None, end: Some(self.end(Reason::EndToken)) });
+        }
+        self.tokens.push(chosen.token);
+        let pushed = self.text.as_mut().map(|text| text.push(chosen.token));
+        let (text, stops) = pushed.transpose().map_err(Interrupted::Token)?.unzip();
+        let top = top_logprobs(&logits, self.top_logprobs).map_err(Interrupted::Sampling)?;
+        let reason = match stops {
+            Some(true) => Some(Reason::StopText),
+            _ if self.seen + 1 >= self.context => Some(Reason::Context),
+            _ if self.generated() >= self.max_tokens => Some(Reason::MaxTokens),
+            _ => None,
+        };
+        let end = reason.map(|reason| self.end(reason));
+        Ok(Step { rows, token: Some(Emitted { chosen, top, text }), end })
+    }
+
+    fn end(&mut self, reason: Reason) -> (Reason, String) {
+        // After a stop text there is no text.
+        let text = self.text.take().filter(|_| reason != Reason::StopText);
+        (reason, text.map(Text::finish).unwrap_or_default())
+    }
+}
