@@ -141,11 +141,12 @@ const MOVED: f64 = 0.0225;
 /// Products that read results of each other: of queries, of attention, of the gate, of the feed-forward part, and of the head.
 const PRODUCTS: f64 = 5.0;
 
-/// Weights with minimums have a mean here, by which a row loses more than what moved does where its own elements cancel.
+/// Not derived: a row may lose more where its elements cancel than what moved does. The largest ratio found is 0.189, of Q5_K with Q8_0, where
+/// the products alone would allow 0.113.
 const CANCELLED: f64 = 2.0;
 
 /// Products with random weights keep the ratio of what moved and a row in the mean, so that the rows of logits move by that of all
-/// products at most, but for what cancels.
+/// products, but for what cancels. This finds gross mistakes; products are held to their own bound one by one.
 #[test]
 fn logits_of_rounded_activations_are_near() {
     let Ok(compiler) = Compiler::of_system() else {
