@@ -78,7 +78,8 @@ pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
     let scalar = |name| ScalarInfo { name, dtype: Some(DType::I64), span: Span::default() };
     let mut first = DimVar::new(rows.clone(), Span::default());
     first.in_signature = true;
-    let dims = std::iter::once(first).chain(decoder.program.dims.iter().cloned()).collect();
+    let dims = std::iter::once(first).chain(decoder.program.dims.iter().cloned());
+    let dims = as_named(dims.collect(), &buffers);
     let program = TensorProgram {
         name,
         span: Span::default(),
@@ -91,6 +92,20 @@ pub(super) fn product(name: Name, decoder: &Decoder) -> Option<TensorProgram> {
     };
     // Spans are those of another text.
     Some(without_spans(program))
+}
+
+/// Dims in the order in which the text of a program names them, as it is read back.
+fn as_named(mut dims: Vec<DimVar>, buffers: &[BufferInfo]) -> Vec<DimVar> {
+    let mut named: Vec<Name> = Vec::new();
+    for dim in buffers.iter().flat_map(|buffer| &buffer.shape) {
+        dim.visit_vars(&mut |name| {
+            if !named.contains(name) {
+                named.push(name.clone());
+            }
+        });
+    }
+    dims.sort_by_key(|dim| named.iter().position(|name| *name == dim.name).unwrap_or(named.len()));
+    dims
 }
 
 /// The loops of the product, whose buffers are `q`, `s`, the inputs of the decoder and `y`.
