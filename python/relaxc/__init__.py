@@ -22,6 +22,7 @@ from ._errors import (
     CompilerError,
     Diagnostic,
     Error,
+    FallbackWarning,
     FileError,
     InternalError,
     LimitError,
@@ -40,6 +41,7 @@ __all__ = [
     "CompilerError",
     "Diagnostic",
     "Error",
+    "FallbackWarning",
     "FileError",
     "Function",
     "InternalError",
@@ -87,6 +89,7 @@ def compile(
     source is compiled again. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
     `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
     and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
+    Calls that a compiled program leaves to the interpreter, as of operators on tensors of unknown rank, are `FallbackWarning`s.
     """
     if backend not in (None, "cpu", "interpreter"):
         raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
@@ -110,7 +113,10 @@ def compile(
         "threads": _count("threads", threads) or 0,
         "max_memory": _count("max_memory", max_memory),
     }
-    return _native.compile(_origin(source, None if params is None else os.fspath(params)), wishes)
+    module, interpreted = _native.compile(_origin(source, None if params is None else os.fspath(params)), wishes)
+    for call in interpreted:
+        warnings.warn(call, FallbackWarning, stacklevel=2)
+    return module
 
 
 def _count(name: str, value: int | None) -> int | None:

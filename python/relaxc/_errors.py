@@ -135,5 +135,9 @@ class NoCompilerWarning(UserWarning):
     """There is no C compiler, so the program is interpreted, which is far slower."""
 
 
+class FallbackWarning(UserWarning):
+    """A call of a compiled program is interpreted, which is far slower. `warnings.simplefilter("error", ...)` refuses it."""
+
+
 def outputs_class(names: list[str]) -> type:
     return namedtuple("Outputs", names, rename=True)

@@ -17,6 +17,7 @@ use relax_program::frontend::{Program, located};
 use relax_program::tensor_files::{
     Stored as StoredTensor, Weights, read_file, write_safetensors_to,
 };
+use relax_rewrite::fallback::{Fallback, Fallbacks};
 use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{LoadError, ModuleFile};
 use relax_runtime::{self as machine, Limits, Value};
@@ -157,16 +158,22 @@ fn ready(origin: &Origin) -> Result<(Program, Externals), Failure> {
     }
 }
 
-/// Compiles a program, or makes it ready for the interpreter.
+/// Compiles a program, or makes it ready for the interpreter; with it the calls that are interpreted in a compiled program.
 #[pyfunction]
-pub(crate) fn compile(py: Python<'_>, origin: Origin, wishes: Wishes) -> PyResult<Module> {
-    py.detach(|| compiled(&origin, &wishes)).map_err(|failure| failure.raised(py))?.into_module(py)
+pub(crate) fn compile(
+    py: Python<'_>,
+    origin: Origin,
+    wishes: Wishes,
+) -> PyResult<(Module, Vec<String>)> {
+    let made = py.detach(|| compiled(&origin, &wishes));
+    let (loaded, interpreted) = made.map_err(|failure| failure.raised(py))?;
+    Ok((loaded.into_module(py)?, interpreted))
 }
 
-fn compiled(origin: &Origin, wishes: &Wishes) -> Result<Loaded, Failure> {
+fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), Failure> {
     let (program, values) = ready(origin)?;
     let Some(command) = &wishes.compiler else {
-        return Ok(Loaded::of_program(program, values, wishes.max_memory));
+        return Ok((Loaded::of_program(program, values, wishes.max_memory), Vec::new()));
     };
     let cache = cache().map_err(|why| Failure::new(Class::Compiler, why))?;
     let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
@@ -175,7 +182,10 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<Loaded, Failure> {
     let sums = if wishes.exact { Sums::Exact } else { Sums::AnyOrder };
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
     let wanted = Compilation::of(Arc::new(values), sums, compiler, check);
-    let image = build(&program, &wanted, cache, &mut Unwatched);
+    let mut unwatched = Unwatched;
+    let mut watch = Fallbacks::before(&mut unwatched);
+    let image = build(&program, &wanted, cache, &mut watch);
+    let interpreted = watch.found.iter().map(|call| said(&program.source, call)).collect();
     let image = image.map_err(|error| refusal(&program, error))?;
     let mut file = tempfile::NamedTempFile::new().map_err(file_error)?;
     image.write(file.as_file_mut()).map_err(file_error)?;
@@ -184,7 +194,15 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<Loaded, Failure> {
     let module = module.map_err(|error| unloaded(&program.source.name, &error))?;
     let stored = Stored::Unnamed(file.into_file().into());
     let (source, signatures) = (program.source.clone(), &program.module);
-    Loaded::of_machine(module, signatures, source, (stored, Some(described)))
+    let loaded = Loaded::of_machine(module, signatures, source, (stored, Some(described)))?;
+    Ok((loaded, interpreted))
+}
+
+fn said(source: &Source, call: &Fallback) -> String {
+    let (line, column) = source.line_column(call.span.start);
+    let Fallback { function, operator, reason, .. } = call;
+    let place = format!("{}:{line}:{column}", source.name);
+    format!("{place}: `{operator}` in `{function}` is interpreted, which is far slower: {reason}")
 }
 
 fn refusal(program: &Program, error: CompileError) -> Failure {

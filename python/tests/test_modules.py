@@ -42,6 +42,18 @@ def test_traps_say_what_happened(cast):
     assert type(again) is relaxc.Trap and str(again) == str(trap) and again.dims == trap.dims
 
 
+def test_interpreted_calls_are_warned_of():
+    text = "def main(x: Tensor(dtype=\"f32\")):\n    return exp(x)\n"
+    with pytest.warns(relaxc.FallbackWarning, match="<text>:2:12: `exp` in `main` is interpreted"):
+        module = relaxc.compile(text, backend="cpu")
+    assert module(np.zeros(2, "float32")).tolist() == [1.0, 1.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", relaxc.FallbackWarning)
+        relaxc.compile(CAST, backend="cpu")
+        with pytest.raises(relaxc.FallbackWarning):
+            relaxc.compile(text, backend="cpu")
+
+
 def test_wrong_programs_have_all_diagnostics():
     with pytest.raises(relaxc.ProgramError) as raised:
         relaxc.compile("def main(x: Tensor((3,), \"f32\")):\n    a = add(x, nothing)\n    return b\n")

@@ -161,7 +161,7 @@ impl Printer<'_, '_> {
         self.line(&format!("for (int64_t {lane} = 0; {lane} < RX_STRETCH; {lane}++) {{"));
         self.indent += 1;
         if let Some(shared) = shared {
-            self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));
+            self.line(&format!("const int64_t {column} = c0 + {lane} + {at};"));
             self.line(&format!("const int64_t {term} = k0 + {first};"));
             self.line(&format!("{sums}[{lane}] *= {shared};"));
         }
@@ -174,7 +174,7 @@ impl Printer<'_, '_> {
         self.line(&format!("float {sum} = 0;"));
         self.line(&format!("for (int {place} = 0; {place} < {terms}; {place}++) {{"));
         self.line(&format!("    const int64_t {term} = k0 + {first} + {place};"));
-        let weight = format!("{x}[({first} + {place}) * {step}]");
+        let weight = format!("{x}[({place} + {first}) * {step}]");
         self.line(&format!("    {sum} = RX_MADD_F32({weight}, {value}, {sum});"));
         self.line("}");
         if let Some(shared) = shared {

@@ -3,7 +3,6 @@
 use relax_semantics::random::Random;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
-use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::Param;
 use relax_tir::workspaces;
@@ -20,23 +19,6 @@ pub(super) struct Case {
     pub(super) dims: Vec<i64>,
     pub(super) tensors: Vec<Tensor>,
     pub(super) ints: Vec<i64>,
-}
-
-impl Case {
-    /// The same with other integers in tensors of words and bytes, all that their dtypes have.
-    pub(super) fn with_all_integers(mut self, seed: u64) -> Self {
-        let mut random = Random::new(seed, "integers");
-        for tensor in &mut self.tensors {
-            let range = match tensor.dtype() {
-                DType::I8 => -128..=127,
-                DType::U8 => 0..=255,
-                DType::U32 => 0..=i64::from(u32::MAX),
-                _ => continue,
-            };
-            *tensor = random.tensor(tensor.dtype(), tensor.shape(), &range);
-        }
-        self
-    }
 }
 
 /// All dims alike, at each size, then mixed ones.

@@ -3,6 +3,7 @@
 
 use super::cases::{case, cases, dims_of};
 use super::corpus::{Tally, hold_cases};
+use super::integers::with_all_integers;
 use super::native::{build_all, build_all_with};
 use relax_emit::{Sums, print_c};
 use relax_program::frontend::Program;
@@ -209,7 +210,7 @@ fn computed_factors_are_packed() {
             each.flatten().collect::<Vec<_>>()
         };
         let drawn = cases(kernel.program).into_iter().chain(sizes.iter().flat_map(large));
-        let all = drawn.zip(1..).map(|(case, seed)| case.with_all_integers(seed)).collect();
+        let all = drawn.zip(1..).map(|(case, seed)| with_all_integers(case, seed)).collect();
         assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
     }
     assert!(tally.values > 130 && tally.traps == 0, "{tally:?}");
@@ -232,7 +233,7 @@ fn functions_of_four_bits_are_read_from_tables() {
             let sizes = terms.iter().flat_map(|&k| columns.iter().map(move |&n| (k, n)));
             let drawn = sizes.zip(1..).flat_map(|((k, n), seed)| {
                 let at = |name: &str| if name == "k" { k } else { n };
-                case(kernel.program, &at, seed).map(|case| case.with_all_integers(seed))
+                case(kernel.program, &at, seed).map(|case| with_all_integers(case, seed))
             });
             let all = cases(kernel.program).into_iter().chain(drawn).collect();
             assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None, "{flags:?}");

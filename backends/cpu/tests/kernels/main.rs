@@ -4,6 +4,7 @@ mod cases;
 mod corpus;
 mod filled;
 mod functions;
+mod integers;
 mod native;
 mod probes;
 mod products;

@@ -3,6 +3,7 @@
 
 use super::cases::{Case, case};
 use super::corpus::{Tally, hold_cases};
+use super::integers::with_all_integers;
 use super::native::build_all_with;
 use relax_emit::{Sums, print_c};
 use relax_program::frontend::Program;
@@ -126,7 +127,7 @@ fn drawn(program: &TensorProgram, extents: [i64; 3], seed: u64) -> Option<Case> 
         "c" => extents[1],
         _ => extents[2],
     };
-    Some(case(program, &at, seed)?.with_all_integers(seed))
+    Some(with_all_integers(case(program, &at, seed)?, seed))
 }
 
 #[test]
