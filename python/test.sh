@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests the Python package with a library that Cargo built: python/test.sh target/debug/librelaxc.so [ARGUMENT OF PYTEST ...]
 #
-# The packages of requirements.txt are installed once, into a folder beside the library's. Exit codes: 0 the tests pass, 4 there is no Python 3.11
+# The packages of requirements.txt are installed once, into a folder beside the library. Exit codes: 0 the tests pass, 4 there is no Python 3.11
 # or no packages.
 set -eu
 
@@ -9,7 +9,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 library=$1
 shift
 built=$(CDPATH='' cd -- "$(dirname -- "$library")" && pwd)
-environment=$built/../python
+environment=$built/python-packages
 
 missing() {
     echo "$1" >&2

@@ -1,14 +1,14 @@
-//! Runs `python/tests/*.py` with the library that Cargo built: in a virtual environment in `target/python` with pinned packages.
+//! Runs `python/tests/*.py` with the library that Cargo built: in a virtual environment beside it with pinned packages.
 
 use relax_corpus::requirement;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `target/debug`, in whose `deps` this test lies.
+/// In `target/PROFILE/deps`, where this test lies too: what Cargo builds for a test is copied to no other place.
 fn built() -> PathBuf {
     let own = std::env::current_exe().expect("a program knows its file");
-    let folder = own.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
+    let folder = own.parent().expect("a file lies in a folder");
     folder.join(format!("{DLL_PREFIX}relaxc{DLL_SUFFIX}"))
 }
 
