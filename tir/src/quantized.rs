@@ -6,6 +6,8 @@
 
 mod bits;
 
+pub use bits::nibble_of_word;
+
 use crate::products::{At, SumOfProducts, mentions};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;

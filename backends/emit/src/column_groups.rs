@@ -421,7 +421,7 @@ fn has_parts(factor: &TExpr, term: ScalarId) -> bool {
 }
 
 /// Whether an operation gives the place of a term in its group.
-pub(crate) fn place_in_group(op: BinOp, right: &TExpr) -> bool {
+fn place_in_group(op: BinOp, right: &TExpr) -> bool {
     match op {
         BinOp::Mod => *right == TExpr::Int(TERMS),
         BinOp::BitAnd => *right == TExpr::Int(TERMS - 1),

@@ -2,13 +2,13 @@
 //! table. Where one vector register holds it, a weight takes a shift and a permutation; shifting, masking, subtracting and
 //! converting are four operations.
 
-use crate::column_groups::place_in_group;
 use crate::printer::Printer;
 use crate::weighing::TERMS;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, ScalarId, TExpr};
 use relax_tir::products::mentions;
+use relax_tir::quantized::nibble_of_word;
 
 /// Bits of each of the [`TERMS`] parts of a word.
 const BITS: i64 = 4;
@@ -83,38 +83,15 @@ impl Printer<'_, '_> {
     }
 }
 
-/// The first `w >> term % 8 * 4 & 15` of an expression, and its `w`.
+/// The first part of an expression that is four bits of a word, and that word.
 fn part_of_word(each: &TExpr, term: ScalarId) -> Option<(TExpr, TExpr)> {
     let mut found = None;
     visit(each, &mut |part| {
-        if let TExpr::Binary(BinOp::BitAnd, both) = part
-            && both.1 == TExpr::Int((1 << BITS) - 1)
-            && let TExpr::Binary(BinOp::ShiftRight, shifted) = &both.0
-            && (0..TERMS).all(|place| bits_at(&shifted.1, term, place) == Some(BITS * place))
-        {
-            found.get_or_insert_with(|| (part.clone(), shifted.0.clone()));
+        if found.is_none() {
+            found = nibble_of_word(part, term).map(|word| (part.clone(), word.clone()));
         }
     });
     found
-}
-
-/// An amount to shift by, of the term at a place among those of its word.
-fn bits_at(amount: &TExpr, term: ScalarId, place: i64) -> Option<i64> {
-    match amount {
-        TExpr::Int(value) => Some(*value),
-        TExpr::Cast(_, operand) => bits_at(operand, term, place),
-        TExpr::Binary(op, both) if both.0 == TExpr::Scalar(term) => {
-            place_in_group(*op, &both.1).then_some(place)
-        }
-        TExpr::Binary(BinOp::Mul, both) => {
-            bits_at(&both.0, term, place)?.checked_mul(bits_at(&both.1, term, place)?)
-        }
-        TExpr::Binary(BinOp::ShiftLeft, both) => {
-            let bits = u32::try_from(bits_at(&both.1, term, place)?).ok()?;
-            bits_at(&both.0, term, place)?.checked_mul(2_i64.checked_pow(bits)?)
-        }
-        _ => None,
-    }
 }
 
 /// Whether an index is the number of a term's word.

@@ -132,8 +132,8 @@ impl Printer<'_, '_> {
         sources: &[Source],
         (value, shared): (&str, Option<&str>),
     ) {
-        let Variables { column, term, at, first, lane, place, row } = own;
-        let (LookedUp { word, words, after, sums, nibbles }, RowOfTerms { sum, x, step, y }) =
+        let Variables { column, term, at, first, lane, row, .. } = own;
+        let (LookedUp { word, words, after, sums, nibbles }, RowOfTerms { x, step, y, .. }) =
             (looked, row);
         let terms = TERMS * WORDS_AT_ONCE;
         self.line(&format!("if (RX_TABLES && k0 % {terms} == 0) {{"));
@@ -158,31 +158,12 @@ impl Printer<'_, '_> {
         let apart = format!("{after} - {words}, {WORDS_AT_ONCE}");
         self.line(&format!("    rx_weigh_columns({words}, {apart}, {table}, {weights}, {sums});"));
         self.line("}");
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < RX_STRETCH; {lane}++) {{"));
-        self.indent += 1;
-        if let Some(shared) = shared {
-            self.line(&format!("const int64_t {column} = c0 + {lane} + {at};"));
-            self.line(&format!("const int64_t {term} = k0 + {first};"));
-            self.line(&format!("{sums}[{lane}] *= {shared};"));
-        }
+        self.open_lanes(own, "RX_STRETCH");
+        self.scale(own, &format!("{sums}[{lane}]"), shared);
         self.line(&format!("{y}[{at} + {lane}] += {sums}[{lane}];"));
         self.close();
         self.close();
-        self.line(&format!("for (; {at} < width; {at}++) {{"));
-        self.indent += 1;
-        self.line(&format!("const int64_t {column} = c0 + {at};"));
-        self.line(&format!("float {sum} = 0;"));
-        self.line(&format!("for (int {place} = 0; {place} < {terms}; {place}++) {{"));
-        self.line(&format!("    const int64_t {term} = k0 + {first} + {place};"));
-        let weight = format!("{x}[({place} + {first}) * {step}]");
-        self.line(&format!("    {sum} = RX_MADD_F32({weight}, {value}, {sum});"));
-        self.line("}");
-        if let Some(shared) = shared {
-            self.line(&format!("const int64_t {term} = k0 + {first};"));
-            self.line(&format!("{sum} *= {shared};"));
-        }
-        self.line(&format!("{y}[{at}] += {sum};"));
-        self.close();
+        self.weigh(own, &format!("width - {at}"), terms, (value, shared));
         self.close();
         self.close();
     }
@@ -214,11 +195,9 @@ impl Printer<'_, '_> {
         terms: i64,
         (value, shared): (&str, Option<&str>),
     ) {
-        let Variables { column, term, at, first, lane, place, row } = own;
+        let Variables { term, at, first, lane, place, row, .. } = own;
         let RowOfTerms { sum, x, step, y } = row;
-        self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
-        self.indent += 1;
-        self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));
+        self.open_lanes(own, lanes);
         self.line(&format!("float {sum} = 0;"));
         for number in 0..terms {
             self.line("{");
@@ -228,12 +207,25 @@ impl Printer<'_, '_> {
             self.line(&format!("    {sum} = RX_MADD_F32({weight}, {value}, {sum});"));
             self.line("}");
         }
-        if let Some(shared) = shared {
-            self.line(&format!("const int64_t {term} = k0 + {first};"));
-            self.line(&format!("{sum} *= {shared};"));
-        }
+        self.scale(own, sum, shared);
         self.line(&format!("{y}[{at} + {lane}] += {sum};"));
         self.close();
+    }
+
+    /// Opens a loop over columns.
+    fn open_lanes(&mut self, own: &Variables, lanes: &str) {
+        let Variables { column, at, lane, .. } = own;
+        self.line(&format!("for (int64_t {lane} = 0; {lane} < {lanes}; {lane}++) {{"));
+        self.indent += 1;
+        self.line(&format!("const int64_t {column} = c0 + {at} + {lane};"));
+    }
+
+    /// Multiplies a sum of a column by what its terms have in common.
+    fn scale(&mut self, own: &Variables, sum: &str, shared: Option<&str>) {
+        if let Some(shared) = shared {
+            self.line(&format!("const int64_t {} = k0 + {};", own.term, own.first));
+            self.line(&format!("{sum} *= {shared};"));
+        }
     }
 
     /// Asks for what the terms from `next` on are computed from: so many times [`TERMS`].

@@ -53,21 +53,22 @@ pub(super) fn assembled<'e>(
     };
     let parts = [Some((low, 4, 0)), high.map(|at| (at, more, 4))];
     let evaluation = Evaluation { term, width };
-    for t in 0..PERIOD {
-        for (at, each, to) in parts.iter().flatten() {
-            for bit in 0..width {
-                let first = t % (width / each) * each;
-                let is_own = (first..first + each).contains(&bit);
-                let wanted = if is_own { 1 << (bit - first + to) } else { 0 };
-                if evaluation.value(expr, t, (at.buffer, 1 << bit))? != wanted {
-                    return None;
-                }
-            }
-        }
+    let mut parts = parts.into_iter().flatten();
+    if !parts.all(|(at, each, to)| evaluation.is_placed(expr, at.buffer, (each, to))) {
+        return None;
     }
     let is_along_words = share(&low) == Some(4);
     let bits = u8::try_from(4 + more).ok()?;
     is_along_words.then_some(Assembled { low, high, bits })
+}
+
+/// The word of u32 that an expression takes four bits of for each term: eight terms share a word, the first one has its lowest bits.
+#[must_use]
+pub fn nibble_of_word(expr: &TExpr, term: ScalarId) -> Option<&TExpr> {
+    let mut loads = Vec::new();
+    collect(expr, &mut loads)?;
+    let [word @ TExpr::Load { buffer, .. }] = loads[..] else { return None };
+    Evaluation { term, width: 32 }.is_placed(expr, *buffer, (4, 0)).then_some(word)
 }
 
 /// The loads of an expression of loads, shifts, masks and "or", each buffer once.
@@ -97,6 +98,19 @@ struct Evaluation {
 }
 
 impl Evaluation {
+    /// Whether of each word of a buffer a term takes so many bits, side by side in the order of terms, to a place in the integer, and no
+    /// others.
+    fn is_placed(&self, expr: &TExpr, buffer: BufferId, (each, to): (i64, i64)) -> bool {
+        (0..PERIOD).all(|t| {
+            let first = t % (self.width / each) * each;
+            (0..self.width).all(|bit| {
+                let is_own = (first..first + each).contains(&bit);
+                let wanted = if is_own { 1 << (bit - first + to) } else { 0 };
+                self.value(expr, t, (buffer, 1 << bit)) == Some(wanted)
+            })
+        })
+    }
+
     /// Of words that are 0 but for those of one buffer.
     fn value(&self, expr: &TExpr, t: i64, word: (BufferId, i64)) -> Option<i64> {
         match expr {
@@ -122,34 +136,45 @@ impl Evaluation {
 
     /// A shift: less than the width.
     fn amount(&self, expr: &TExpr, t: i64) -> Option<i64> {
-        let expr = match expr {
-            TExpr::Cast(DType::U8 | DType::U32, inner) => inner,
-            other => other,
-        };
         let amount = self.periodic(expr, t)?;
         (0..self.width).contains(&amount).then_some(amount)
     }
 
-    /// An integer that repeats after [`PERIOD`] terms.
+    /// A small integer that repeats after [`PERIOD`] terms.
     fn periodic(&self, expr: &TExpr, t: i64) -> Option<i64> {
-        match expr {
-            TExpr::Int(value @ 0..=64) => Some(*value),
-            TExpr::Binary(BinOp::Mul, both) => {
-                Some(self.periodic(&both.0, t)? * self.periodic(&both.1, t)?)
+        let (op, both) = match expr {
+            TExpr::Int(value @ 0..=64) => return Some(*value),
+            TExpr::Cast(DType::U8 | DType::U32, inner) => return self.periodic(inner, t),
+            TExpr::Binary(op, both) => (op, both),
+            _ => return None,
+        };
+        match (op, &both.1) {
+            (BinOp::Mul, _) => Some(self.periodic(&both.0, t)? * self.periodic(&both.1, t)?),
+            (BinOp::ShiftLeft, TExpr::Int(bits @ 0..=5)) => {
+                Some(self.periodic(&both.0, t)? << bits)
             }
-            TExpr::Binary(BinOp::Mod, both) => {
-                let TExpr::Int(by @ 1..=PERIOD) = both.1 else { return None };
-                let (of, divisor) = match &both.0 {
-                    TExpr::Binary(BinOp::FloorDiv, inner) => match inner.1 {
-                        TExpr::Int(divisor @ 1..=PERIOD) => (&inner.0, divisor),
-                        _ => return None,
-                    },
-                    other => (other, 1),
-                };
-                let repeats = PERIOD % (by * divisor) == 0;
-                (repeats && of.as_scalar() == Some(self.term)).then_some(t / divisor % by)
+            (BinOp::Mod, TExpr::Int(by @ 1..=PERIOD)) => self.remainder(&both.0, *by, t),
+            (BinOp::BitAnd, TExpr::Int(mask @ (1 | 3 | 7 | 15 | 31))) => {
+                self.remainder(&both.0, mask + 1, t)
             }
             _ => None,
         }
+    }
+
+    /// The remainder of the term, or of a quotient of it, where that repeats.
+    fn remainder(&self, of: &TExpr, by: i64, t: i64) -> Option<i64> {
+        let (of, divisor) = match of {
+            TExpr::Binary(BinOp::FloorDiv, inner) => match inner.1 {
+                TExpr::Int(divisor @ 1..=PERIOD) => (&inner.0, divisor),
+                _ => return None,
+            },
+            TExpr::Binary(BinOp::ShiftRight, inner) => match inner.1 {
+                TExpr::Int(bits @ 0..=5) => (&inner.0, 1 << bits),
+                _ => return None,
+            },
+            other => (other, 1),
+        };
+        let repeats = PERIOD % (by * divisor) == 0;
+        (repeats && of.as_scalar() == Some(self.term)).then_some(t / divisor % by)
     }
 }
