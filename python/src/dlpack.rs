@@ -100,7 +100,7 @@ pub(crate) fn taken(method: &Bound<'_, PyAny>) -> Result<(Strided, Taken), Failu
     let failed =
         |cause: PyErr| Failure::argument(format!("its memory is not lent: {cause}")).because(cause);
     let py = method.py();
-    // Whether the memory is on the processor is told by the capsule: asking before is a call more.
+    // The capsule names the device of the memory: `__dlpack_device__` would be a second call.
     let asked = wishes(py).and_then(|wishes| method.call((), Some(wishes)));
     let capsule = match asked {
         // Libraries older than version 1 do not know the argument.

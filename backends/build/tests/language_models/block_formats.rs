@@ -90,6 +90,13 @@ impl Quantized {
 /// Fields are packed when a model is compiled, and products decode them in kernels.
 #[test]
 fn compiled_block_formats_agree_with_decoded_weights() {
+    with_logits(IrModule::clone, |formats, want, logits| {
+        assert!(is_near(want, logits), "{formats:?}: {want:?}, {logits:?}");
+    });
+}
+
+/// Calls `check` with the formats of each model, logits of its decoded weights, and those of the model that is compiled after a change.
+fn with_logits(change: fn(&IrModule) -> IrModule, check: impl Fn([&str; 2], &Tensor, &Tensor)) {
     let Ok(compiler) = Compiler::of_system() else {
         requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
         return;
@@ -98,11 +105,10 @@ fn compiled_block_formats_agree_with_decoded_weights() {
         let model = Quantized::of(formats);
         let inputs = inputs();
         let want = expected(&model, &inputs);
-        let (model, module) = model.built(&compiler, IrModule::clone);
-        for (tokens, want) in inputs.iter().zip(want) {
+        let (model, module) = model.built(&compiler, change);
+        for (tokens, want) in inputs.iter().zip(&want) {
             let mut cache = model.cache(tokens.shape()[0], tokens.shape()[1]);
-            let logits = call(&module, "score", tokens, &mut cache);
-            assert!(is_near(&want, &logits), "{formats:?}: {want:?}, {logits:?}");
+            check(formats, want, &call(&module, "score", tokens, &mut cache));
         }
     }
 }
@@ -149,25 +155,14 @@ const CANCELLED: f64 = 2.0;
 /// products, but for what cancels. This finds gross mistakes; products are held to their own bound one by one.
 #[test]
 fn logits_of_rounded_activations_are_near() {
-    let Ok(compiler) = Compiler::of_system() else {
-        requirement::skip("RELAX_REQUIRE_CC", "no C compiler");
-        return;
-    };
-    for formats in [["q4_0", "q4_1"], ["q5_0", "q5_1"], ["q4_k", "q6_k"], ["q5_k", "q8_0"]] {
-        let model = Quantized::of(formats);
-        let inputs = inputs();
-        let want = expected(&model, &inputs);
-        let (model, module) = model.built(&compiler, rounded);
-        for (tokens, want) in inputs.iter().zip(want) {
-            let mut cache = model.cache(tokens.shape()[0], tokens.shape()[1]);
-            let (want, got) = (want.to_floats(), call(&module, "score", tokens, &mut cache));
-            let norm = |values: ndarray::ArrayD<f64>| values.mapv(|each| each * each).sum().sqrt();
-            let moved = norm(got.to_floats() - &want) / norm(want);
-            assert!(moved <= CANCELLED * PRODUCTS * MOVED, "{formats:?}: {moved}");
-            // Otherwise nothing was rounded.
-            assert!(moved > 1e-4, "{formats:?}: {moved}");
-        }
-    }
+    with_logits(rounded, |formats, want, got| {
+        let norm = |values: ndarray::ArrayD<f64>| values.mapv(|each| each * each).sum().sqrt();
+        let want = want.to_floats();
+        let moved = norm(got.to_floats() - &want) / norm(want);
+        assert!(moved <= CANCELLED * PRODUCTS * MOVED, "{formats:?}: {moved}");
+        // Otherwise nothing was rounded.
+        assert!(moved > 1e-4, "{formats:?}: {moved}");
+    });
 }
 
 /// Queries, keys and values read the same rows, and so do the gate and what it multiplies: four products in a layer round, of seven.

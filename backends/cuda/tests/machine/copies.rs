@@ -227,7 +227,7 @@ fn copies_of_many_pieces_are_whole_and_are_timed() {
         let expected = x.iter().zip(&y).map(|(x, y)| x + y);
         assert!(f32s(&sum).into_iter().eq(expected), "{n} elements");
     }
-    // An observer is told the time of the device's events: on an emulated device a millisecond passes between two of them.
+    // An observer gets the time between events of the device: on an emulated device a millisecond passes between two of them.
     #[derive(Clone, Default)]
     struct Times(Arc<Mutex<Vec<Duration>>>);
     impl Observer for Times {
