@@ -32,6 +32,10 @@ mod prove;
 mod rewrite;
 mod rules;
 mod run;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(not(feature = "serve"))]
+#[path = "commands/no_server.rs"]
 mod serve;
 mod tune;
 mod unknown;

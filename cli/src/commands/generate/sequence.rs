@@ -59,7 +59,8 @@ impl Reason {
 #[derive(Clone, Debug)]
 pub(crate) struct Emitted {
     pub(crate) chosen: Chosen,
-    /// The most probable tokens, as many as were asked for.
+    /// The most probable tokens, as many as were asked for. Only answers of the server have them.
+    #[cfg_attr(not(feature = "serve"), expect(dead_code))]
     pub(crate) top: Vec<Chosen>,
     /// The text that it makes certain; `None` without a tokenizer.
     pub(crate) text: Option<String>,
