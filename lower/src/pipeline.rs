@@ -13,7 +13,7 @@ use relax_rewrite::passes::{
     legalize_ops, name_dims, stitch_products, stitch_rows, widen_halves,
 };
 use relax_rewrite::pipeline::{
-    INGESTION, OPTIMIZATION, OPTIONAL as REWRITES, Pipeline, Stage, Step,
+    INGESTION, OPTIMIZATION, OPTIMIZATION_FAST, OPTIONAL as REWRITES, Pipeline, Stage, Step,
 };
 use relax_semantics::check::Phase;
 
@@ -31,7 +31,7 @@ pub static NARROW: Pipeline = Pipeline {
 
 /// The same where float sums are reassociated: sums of products of f32 are formed in f32.
 pub static FAST: Pipeline = Pipeline {
-    stages: &[&INGESTION, &OPTIMIZATION, &EARLY_BUILD_FAST, &TARGET, &LOWERED_BUILTINS],
+    stages: &[&INGESTION, &OPTIMIZATION_FAST, &EARLY_BUILD_FAST, &TARGET, &LOWERED_BUILTINS],
     optional: &[REWRITES, OPTIONAL],
 };
 

@@ -88,6 +88,11 @@ pub(crate) fn always_evaluates(dim: &Dim, shapes: &[&[Dim]]) -> bool {
         || fits()
 }
 
+/// Whether the evaluation of `dim` stays in i64 whatever the variables are; its value may be negative, as a place may be.
+pub(crate) fn evaluates_to_a_place(dim: &Dim) -> bool {
+    bounds_with(dim, &|_| MOST).is_some()
+}
+
 /// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent.
 fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
     fn summands<'d>(dim: &'d Dim, all: &mut Vec<&'d Dim>) {

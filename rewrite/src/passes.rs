@@ -2,10 +2,12 @@
 
 pub mod annotate_tir_op_pattern;
 pub mod bind_params;
+pub mod bubble_up_slices;
 pub mod canonicalize_bindings;
 pub mod combine_parallel_matmul;
 pub mod convert_layout;
 pub mod convert_to_dataflow;
+pub mod decompose_batch_norm;
 pub mod drop_unit_loops;
 pub mod eliminate_broadcasts;
 pub mod eliminate_checks;

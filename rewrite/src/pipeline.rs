@@ -5,10 +5,11 @@ use crate::fallback::Fallback;
 use crate::pass::{Counter, Pass, PassContext, Settings};
 use crate::pass_names::NoPass;
 use crate::passes::{
-    annotate_tir_op_pattern, bind_params, canonicalize_bindings, combine_parallel_matmul,
-    convert_layout, convert_to_dataflow, drop_unit_loops, eliminate_broadcasts, eliminate_checks,
-    eliminate_common_subexpr, eliminate_dead_code, erase_sharding, expand_libraries, fold_constant,
-    fuse_ops, fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
+    annotate_tir_op_pattern, bind_params, bubble_up_slices, canonicalize_bindings,
+    combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
+    drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
+    eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
+    fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
     merge_composite_functions, name_dims, normalize, outline_blocks, rewrite_dataflow_reshape,
     round_activations, run_codegen, saturate, split_call_tir_by_pattern, stitch_products,
@@ -63,17 +64,24 @@ pub static INGESTION: Stage = Stage {
     ]],
 };
 
+/// Passes that make work for each other.
+const SIMPLIFICATION: &[Step] = &[Step::Fixpoint(&[
+    &fold_constant::PASS,
+    &eliminate_checks::PASS,
+    &eliminate_broadcasts::PASS,
+    &eliminate_common_subexpr::PASS,
+    &bubble_up_slices::PASS,
+    &canonicalize_bindings::PASS,
+    &eliminate_dead_code::PASS,
+])];
+
 /// P1.
-pub static OPTIMIZATION: Stage = Stage {
+pub static OPTIMIZATION: Stage = Stage { phase: Phase::P1, steps: &[SIMPLIFICATION] };
+
+/// The same for processors: the passes that write f64, which some devices lack, where an operator computes in it.
+pub static OPTIMIZATION_FAST: Stage = Stage {
     phase: Phase::P1,
-    steps: &[&[Step::Fixpoint(&[
-        &fold_constant::PASS,
-        &eliminate_checks::PASS,
-        &eliminate_broadcasts::PASS,
-        &eliminate_common_subexpr::PASS,
-        &canonicalize_bindings::PASS,
-        &eliminate_dead_code::PASS,
-    ])]],
+    steps: &[&[Step::Once(&decompose_batch_norm::PASS)], SIMPLIFICATION],
 };
 
 /// Passes of this crate that no stage of it runs.
@@ -86,6 +94,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &saturate::VERSIONS,
     &saturate::VERSIONS_OF_REALS,
     &combine_parallel_matmul::PASS,
+    &decompose_batch_norm::PASS,
     &convert_layout::PASS,
     &to_mixed_precision::PASS,
     &round_activations::PASS,

@@ -1,0 +1,218 @@
+//! Batch normalization by given statistics is written as elementwise operators, which fuse with the convolution before
+//! and the activation after it (TVM: `DecomposeOpsForInference`).
+//!
+//! `batch_norm` has three results, so it is a kernel of its own between the two. The operators compute in f64 and round once,
+//! as it does: every bit is the same.
+
+use super::map_functions;
+use crate::blocks::for_each_block;
+use crate::casts::astype;
+use crate::in_place::updated_in_place;
+use crate::names::Names;
+use crate::pass::{Exactness, Pass, PassContext};
+use crate::trap_free::TrapAnalysis;
+use relax_semantics::check::Phase;
+use relax_semantics::ops::lookup;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::graph::Literals;
+use relax_syntax::ir::{
+    Atom, Binding, Block, Body, Callee, Constant, Expr, Function, Module, VarId, VarInfo,
+};
+use relax_syntax::resolve::{atom_uses, expr_uses};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The record of the pass.
+pub static PASS: Pass = Pass {
+    name: "decompose_batch_norm",
+    doc: "Writes batch_norm by given statistics as elementwise operators, which fuse with their neighbors.",
+    from: Phase::P0,
+    to: Phase::P0,
+    until: Phase::P1,
+    exactness: Exactness::Exact,
+    run,
+};
+
+/// What `epsilon` is where it is not given.
+const EPSILON: f64 = 1e-5;
+
+// A pass has this signature whether it can refuse a program or not.
+#[allow(clippy::unnecessary_wraps)]
+fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let mut traps = TrapAnalysis::new(module, context.checked);
+    let mut names = Names::of(module);
+    let mut decomposed = 0;
+    let result = map_functions(module, &mut |function| {
+        let mut rebuilt = function.clone();
+        let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
+        let mut walk = Walk {
+            function,
+            annotations: &context.checked.annotations[&function.name],
+            updated: updated_in_place(module, function),
+            kept: used_whole(&body),
+            traps: &mut traps,
+            names: &mut names,
+            vars: &mut rebuilt.vars,
+            known: BTreeMap::new(),
+            made: Vec::new(),
+        };
+        for_each_block(&mut body, &mut |block| walk.block(block));
+        decomposed += walk.known.len();
+        rebuilt.lambda.body = Some(body);
+        rebuilt
+    });
+    context.count("decomposed", decomposed, "batch normalizations");
+    Ok(result)
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta`
+#[derive(Clone)]
+struct Norm {
+    /// x, gamma, beta, mean and variance.
+    operands: [VarId; 5],
+    epsilon: f64,
+    /// Axes behind the one of the channels.
+    behind: usize,
+}
+
+struct Walk<'a, 'm> {
+    function: &'a Function,
+    annotations: &'a [Annotation],
+    updated: BTreeSet<VarId>,
+    /// Variables that are used other than by taking a part of them.
+    kept: BTreeSet<VarId>,
+    traps: &'a mut TrapAnalysis<'m>,
+    names: &'a mut Names,
+    vars: &'a mut Vec<VarInfo>,
+    known: BTreeMap<VarId, Norm>,
+    made: Vec<Binding>,
+}
+
+impl Walk<'_, '_> {
+    fn block(&mut self, block: &mut Block) {
+        for mut binding in std::mem::take(&mut block.bindings) {
+            if let Some(norm) = self.norm(&binding) {
+                self.known.insert(binding.var, norm);
+            }
+            if let Expr::Get(Atom::Var(of), part) = &binding.expr
+                && let Some(norm) = self.known.get(of).cloned()
+            {
+                binding.expr = match part {
+                    0 => self.decomposed(&norm, binding.var),
+                    part => Expr::Atom(Atom::Var(norm.operands[part + 2])),
+                };
+            }
+            self.made.push(binding);
+        }
+        block.bindings = std::mem::take(&mut self.made);
+    }
+
+    fn norm(&mut self, binding: &Binding) -> Option<Norm> {
+        let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
+            return None;
+        };
+        let is_one = lookup(name).is_some_and(|row| row.name == "nn.batch_norm");
+        if !is_one || self.kept.contains(&binding.var) {
+            return None;
+        }
+        let (operands, further) = args.split_at_checked(5)?;
+        let var = |atom: &Atom| match atom {
+            Atom::Var(var) if !self.updated.contains(var) => Some(*var),
+            _ => None,
+        };
+        let operands: Vec<VarId> = operands.iter().map(var).collect::<Option<_>>()?;
+        let (mut axis, mut epsilon, mut inference) = (None, EPSILON, false);
+        let named = attrs.iter().map(|(key, atom)| (key.as_str(), atom));
+        for (key, atom) in further.iter().map(|atom| ("axis", atom)).chain(named) {
+            match (key, atom) {
+                ("axis", Atom::Dim(Dim::Int(value))) if axis.is_none() => axis = Some(*value),
+                ("epsilon", Atom::Float(value)) => epsilon = *value,
+                ("training", Atom::Bool(false)) => inference = true,
+                ("center" | "scale", Atom::Bool(true)) | ("momentum", Atom::Float(_)) => {}
+                _ => return None,
+            }
+        }
+        let Annotation::Tensor(data) = &self.annotations[operands[0].0 as usize] else {
+            return None;
+        };
+        let rank = data.extents.rank()?;
+        let axis = axis.map(|axis| if axis < 0 { axis + rank as i64 } else { axis })?;
+        let behind = rank.checked_sub(usize::try_from(axis).ok()? + 1)?;
+        let fits = inference
+            && data.dtype == Some(DType::F32)
+            && self.traps.is_removable(self.function, binding);
+        fits.then(|| Norm {
+            operands: operands.try_into().expect("invariant: there are five"),
+            epsilon,
+            behind,
+        })
+    }
+
+    /// The result, in f64 up to its rounding.
+    fn decomposed(&mut self, norm: &Norm, result: VarId) -> Expr {
+        let [x, gamma, beta, mean, variance] = norm.operands;
+        let [gamma, beta, mean, variance] =
+            [gamma, beta, mean, variance].map(|of| self.stretched(of, norm.behind, result));
+        let epsilon = Atom::Constant(Arc::new(Constant {
+            shape: Vec::new(),
+            dtype: DType::F64,
+            data: Literals::Float(vec![norm.epsilon]),
+        }));
+        let x = self.bind("wide", result, astype(Atom::Var(x), DType::F64));
+        let sum = self.bind("variance", result, call("add", vec![variance, epsilon]));
+        let root = self.bind("deviation", result, call("sqrt", vec![sum]));
+        let centered = self.bind("centered", result, call("subtract", vec![x, mean]));
+        let scaled = self.bind("normalized", result, call("divide", vec![centered, root]));
+        let scaled = self.bind("scaled", result, call("multiply", vec![scaled, gamma]));
+        let shifted = self.bind("shifted", result, call("add", vec![scaled, beta]));
+        astype(shifted, DType::F32)
+    }
+
+    /// A value of each channel in f64, with axes of 1 behind it.
+    fn stretched(&mut self, of: VarId, behind: usize, result: VarId) -> Atom {
+        let mut value = Atom::Var(of);
+        if behind > 0 {
+            let axes = (1_i64..).take(behind).map(|axis| Atom::Dim(Dim::Int(axis))).collect();
+            let stretched = call("expand_dims", vec![value, Atom::List(axes)]);
+            value = self.bind("channels", result, stretched);
+        }
+        self.bind("channels", result, astype(value, DType::F64))
+    }
+
+    fn bind(&mut self, name: &str, result: VarId, expr: Expr) -> Atom {
+        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        let (name, span) = (self.names.fresh(name), self.function.var(result).span);
+        self.vars.push(VarInfo { name, annotation: None, span });
+        self.made.push(Binding { var, expr });
+        Atom::Var(var)
+    }
+}
+
+fn call(operator: &str, args: Vec<Atom>) -> Expr {
+    Expr::Call { callee: Callee::Operator(Name::new(operator)), args, attrs: Vec::new() }
+}
+
+/// The variables of a body that are used other than by taking a part of them.
+fn used_whole(body: &Body) -> BTreeSet<VarId> {
+    fn visit(body: &Body, used: &mut BTreeSet<VarId>) {
+        for binding in body.bindings() {
+            match &binding.expr {
+                Expr::Get(Atom::Var(_), _) => {}
+                Expr::If { condition, then, otherwise } => {
+                    atom_uses(condition, used);
+                    visit(then, used);
+                    visit(otherwise, used);
+                }
+                other => expr_uses(other, used),
+            }
+        }
+        atom_uses(&body.result, used);
+    }
+    let mut used = BTreeSet::new();
+    visit(body, &mut used);
+    used
+}
