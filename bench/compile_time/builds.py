@@ -8,6 +8,7 @@ See README.md beside this file.
 import argparse
 import array
 import json
+import math
 import os
 import random
 import struct
@@ -56,23 +57,31 @@ def bert():
     return "\n".join(lines) + "\n"
 
 
-def write_weights(path):
-    """Random weights of BERT-base as safetensors: blocks of the same 2^16 numbers."""
+def write(path, weights):
+    """Random weights by name and shape as safetensors: blocks of the same 2^16 numbers. Scales and variances are positive."""
     dice = random.Random(2026)
-    block = array.array("f", (dice.uniform(-0.05, 0.05) for _ in range(1 << 16))).tobytes()
+    numbers = [dice.uniform(-0.05, 0.05) for _ in range(1 << 16)]
+    blocks = [array.array("f", values).tobytes() for values in (numbers, [1 + number for number in numbers])]
     header, at = {}, 0
-    for layer in range(LAYERS):
-        for weight, shape in WEIGHTS.items():
-            size = 4 * (shape[0] * shape[1] if len(shape) == 2 else shape[0])
-            header[f"{weight}{layer}"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
-            at += size
+    for name, shape in weights.items():
+        size = 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        while at > 0:
-            file.write(block[: min(at, len(block))])
-            at -= len(block)
+        for name, shape in weights.items():
+            block = blocks[name.endswith((".scale", ".variance"))]
+            left = 4 * math.prod(shape)
+            while left > 0:
+                file.write(block[: min(left, len(block))])
+                left -= len(block)
+
+
+def write_weights(path):
+    """Those of BERT-base."""
+    write(path, {f"{name}{layer}": shape for layer in range(LAYERS) for name, shape in WEIGHTS.items()})
 
 
 def cases(folder):
