@@ -25,6 +25,7 @@ mod loading;
 mod numerics;
 mod ops;
 mod opt;
+mod own_rules;
 mod pages;
 mod profile;
 mod progress;

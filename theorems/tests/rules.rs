@@ -3,7 +3,7 @@
 
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
-use relax_theorems::rules::{self, Rule, Status};
+use relax_theorems::rules::{self, Refusal, Rule, Status, Verdict};
 
 fn prover() -> Box<dyn Facts> {
     Box::new(Prover::new())
@@ -114,4 +114,91 @@ fn what_is_no_rule_is_refused_with_its_place() {
         "f.rx:3: `floot` is no dtype and none of the classes float, int, number, bool, any"
     );
     assert_eq!(wrong("exp(x)"), "");
+}
+
+/// What is said of a rule of somebody else.
+fn verdict(text: &str) -> Verdict {
+    let rules = rules::read_rules("mine", text).unwrap_or_else(|wrong| panic!("{wrong:?}"));
+    rules::judge(&rules[0], &mut prover)
+}
+
+fn rule(head: &str, params: &str, lines: &[&str]) -> String {
+    let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
+    format!("@rewrite_rule({head}, reason=\"r\")\ndef mine({params}):\n{lines}")
+}
+
+const MATRIX: &str = "x: Tensor((\"m\", \"n\"), \"f32\")";
+
+#[test]
+fn rules_of_others_are_judged() {
+    let said = |head: &str, params: &str, lines: &[&str]| match verdict(&rule(head, params, lines))
+    {
+        Verdict::Proved(status) => status.to_string(),
+        Verdict::Tested(..) => "tested".to_owned(),
+        Verdict::Refused(refusal) => refusal.to_string(),
+    };
+    let transposed = ["left = permute_dims(permute_dims(x))", "right = x"];
+    assert_eq!(said("\"exact\"", MATRIX, &transposed), "proved");
+    let undetermined = ["left = relu(x)", "right = reshape(relu(x), (k, m))"];
+    assert_eq!(
+        said("\"exact\"", MATRIX, &undetermined),
+        "its right side mentions `k`, which its left side does not determine"
+    );
+    assert_eq!(
+        said("\"exact\"", MATRIX, &["left = x", "right = relu(relu(x))"]),
+        "its left side is no call, so it would be found everywhere"
+    );
+    let contradictory = ["where = [m >= 3, m < n, n <= 2]", "left = relu(x)", "right = exp(x)"];
+    assert_eq!(
+        said("\"exact\"", MATRIX, &contradictory),
+        "its conditions contradict each other: it says nothing of any dims"
+    );
+    assert_eq!(
+        said("\"exact\"", MATRIX, &["where = [k >= 1]", "left = relu(relu(x))", "right = relu(x)"]),
+        "its conditions mention `k`, which no operand determines"
+    );
+}
+
+#[test]
+fn rules_that_are_wrong_are_shown_at_the_least_dims() {
+    let wrong = rule(
+        "\"exact\"",
+        MATRIX,
+        &["left = sum(x, axis=0)", "right = sum(permute_dims(x), axis=1)"],
+    );
+    assert!(matches!(verdict(&wrong), Verdict::Proved(_)), "the same sums: {:?}", verdict(&wrong));
+    // Equal where n is 1: the least dims that tell are m = 1, n = 2.
+    let squared = rule(
+        "\"exact\"",
+        "x: Tensor((\"m\", \"n\"), \"i32\")",
+        &["left = sum(multiply(x, x), axis=1)", "right = multiply(sum(x, axis=1), sum(x, axis=1))"],
+    );
+    let Verdict::Refused(Refusal::Wrong(found)) = verdict(&squared) else {
+        panic!("{:?}", verdict(&squared));
+    };
+    assert!(found.why.starts_with("m = 1, n = 2: element 0 is "), "{}", found.why);
+    assert!(found.program.contains("    left = sum(multiply(x, x), 1)\n"), "{}", found.program);
+    // A shape is no value: where it differs, no element need be there.
+    let shaped = rule("\"exact\"", MATRIX, &["left = permute_dims(x)", "right = relu(x)"]);
+    let Verdict::Refused(Refusal::Wrong(found)) = verdict(&shaped) else {
+        panic!("{:?}", verdict(&shaped));
+    };
+    assert!(found.program.contains("x = zeros((0, 1), \"f32\")"), "{}", found.program);
+}
+
+#[test]
+fn abbreviations_end() {
+    let read = |lines: &[&str]| match rules::read_rules("f", &rule("\"exact\"", MATRIX, lines)) {
+        Ok(_) => String::new(),
+        Err(found) => found.join("\n"),
+    };
+    assert_eq!(
+        read(&["a = exp(a)", "left = a", "right = x"]),
+        "f.rx:3: there is no tensor `a` in this rule"
+    );
+    let mut lines = vec!["a0 = x".to_owned()];
+    lines.extend((0..40).map(|at| format!("a{} = add(a{at}, a{at})", at + 1)));
+    lines.extend(["left = a40".to_owned(), "right = x".to_owned()]);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(read(&lines), "f.rx:3: the rule has more than 1000 calls and operands");
 }

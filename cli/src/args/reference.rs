@@ -16,7 +16,7 @@ pub(crate) struct OpsArgs {
 /// List rewrite rules and how far each is proved, or describe one
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {
-    /// The rule
+    /// The rule; or a file of rules, `mine.rx`, each of which is proved, or refused with a counterexample
     pub(crate) name: Option<String>,
     /// Only those of a family, such as matmul
     #[arg(long, conflicts_with = "name")]

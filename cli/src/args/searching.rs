@@ -86,9 +86,12 @@ pub(crate) struct VersionsArgs {
 /// Which rules are used, and how far.
 #[derive(Debug, Args)]
 pub(crate) struct SaturationArgs {
-    /// Only rules of these families
-    #[arg(long, value_name = "FAMILY,...")]
+    /// Only rules of these families (`all` for every one) and of these files, `mine.rx`, which are proved first
+    #[arg(long, value_name = "FAMILY|FILE,...")]
     pub(crate) rules: Option<String>,
+    /// Also use rules of files that have neither a proof nor a counterexample; each use is a warning
+    #[arg(long, requires = "rules")]
+    pub(crate) unproved: bool,
     /// Also use rules over the real numbers, which round floats elsewhere
     #[arg(long)]
     pub(crate) approximate: bool,

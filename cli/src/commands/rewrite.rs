@@ -1,6 +1,7 @@
 //! `relax rewrite`: a program rewritten by proved rules, and why each region became what it is.
 
 use super::loading::{Given, load};
+use super::own_rules;
 use crate::args::{Format, ModelArgs, RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
@@ -14,10 +15,13 @@ use relax_rewrite::saturation::{
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_theorems::rules::FAMILIES;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// Rules that are listed as the most expensive.
@@ -30,7 +34,7 @@ const BEFORE: &str =
 const AFTER: &str = "canonicalize_bindings,eliminate_dead_code";
 
 pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
-    let mut options = options(&args.rules)?;
+    let (mut options, unproved) = options(&args.rules, terminal)?;
     options.clock = args.times.then_some(nanoseconds as fn() -> u64);
     let kind = kind(&args.rules);
     let Some(checked) = prepared(&args.file, &args.model, terminal)? else {
@@ -38,21 +42,24 @@ pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
     };
     let facts = &mut Prover::new();
     terminal.doing(format!("rewriting {}", args.file.display()));
-    let text = if args.versions {
-        print(&tidied(&version_module(&checked, facts, None, &options, kind).0)?)
-    } else if args.explain {
-        let extraction = Extraction::Explained;
-        let report = saturate_module(&checked, facts, &options, kind, extraction).1;
-        match terminal.format {
-            Format::Text => terminal.result(&explanation(&report))?,
-            Format::Json => terminal.result(&lines(&report))?,
-        }
+    if args.versions {
+        let (module, _) = version_module(&checked, facts, None, &options, kind);
+        own_rules::warn_of_unproved(&unproved, terminal);
+        terminal.program(&print(&tidied(&module)?))?;
         return Ok(Exit::Fine);
-    } else {
-        let extraction = Extraction::Cheapest;
-        print(&tidied(&saturate_module(&checked, facts, &options, kind, extraction).0)?)
-    };
-    terminal.program(&text)?;
+    }
+    let is_explained = args.explain || !unproved.is_empty();
+    let extraction = if is_explained { Extraction::Explained } else { Extraction::Cheapest };
+    let (module, report) = saturate_module(&checked, facts, &options, kind, extraction);
+    own_rules::warn_of_uses(&report, &unproved, terminal);
+    if !options.own.is_empty() {
+        own_rules::warn_of_limits(&report, terminal);
+    }
+    match (args.explain, terminal.format) {
+        (false, _) => terminal.program(&print(&tidied(&module)?))?,
+        (true, Format::Text) => terminal.result(&explanation(&report))?,
+        (true, Format::Json) => terminal.result(&lines(&report))?,
+    }
     Ok(Exit::Fine)
 }
 
@@ -62,18 +69,39 @@ fn nanoseconds() -> u64 {
     u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The rules and limits that the command line asks for.
-pub(super) fn options(args: &SaturationArgs) -> Result<Options, Failure> {
+/// The rules and limits that the command line asks for, and the names of the rules among them that are not proved.
+pub(super) fn options(
+    args: &SaturationArgs,
+    terminal: &mut Terminal,
+) -> Result<(Options, BTreeSet<Name>), Failure> {
     let mut options = Options::default();
+    let mut unproved = BTreeSet::new();
     if let Some(list) = &args.rules {
-        options.families = Options::families(list).map_err(Failure::usage)?;
+        let mut families = Vec::new();
+        for item in list.split(',').map(str::trim) {
+            match item {
+                "all" => families.extend(FAMILIES.iter().map(|(family, _)| Name::new(family))),
+                file if own_rules::is_file(file) => {
+                    let read = own_rules::usable(Path::new(file), args.unproved, terminal)?;
+                    for (rule, is_proved) in read {
+                        if !is_proved {
+                            unproved.insert(rule.name.clone());
+                        }
+                        options.own.push(Arc::new(rule));
+                    }
+                }
+                family => families.push(Options::family(family).map_err(Failure::usage)?),
+            }
+        }
+        own_rules::are_different(&options.own)?;
+        options.families = Some(families);
     }
     for limit in &args.limit {
         options
             .set_limit(limit)
             .map_err(|why| Failure::usage(format!("--limit {limit}: {why}")))?;
     }
-    Ok(options)
+    Ok((options, unproved))
 }
 
 pub(super) fn kind(args: &SaturationArgs) -> RuleKind {

@@ -1,15 +1,20 @@
 //! `relax rules`: the rewrite rules, and how far each is proved.
 
+use super::own_rules;
 use super::unknown::unknown;
 use crate::args::{Format, RulesArgs};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
 use relax_symbolic::Prover;
-use relax_theorems::rules::{self, Rule, Status};
+use relax_theorems::rules::{self, Rule, Status, Verdict};
 use serde_json::json;
 use std::fmt::Write;
+use std::path::Path;
 
 pub(super) fn rules(args: &RulesArgs, terminal: &mut Terminal) -> Outcome {
+    if let Some(file) = args.name.as_deref().filter(|name| own_rules::is_file(name)) {
+        return of_file(Path::new(file), terminal);
+    }
     let all = rules::all();
     if let Some(name) = &args.name
         && !all.iter().any(|rule| rule.name == name)
@@ -42,6 +47,49 @@ pub(super) fn rules(args: &RulesArgs, terminal: &mut Terminal) -> Outcome {
     };
     terminal.result(&text)?;
     Ok(Exit::Fine)
+}
+
+/// The rules of a file, with a counterexample to each that is wrong.
+fn of_file(path: &Path, terminal: &mut Terminal) -> Outcome {
+    let found = own_rules::judged(path, terminal)?;
+    let is_proved = |verdict: &Verdict| matches!(verdict, Verdict::Proved(_));
+    let text = match terminal.format {
+        Format::Json => found.iter().map(verdict_line).collect(),
+        Format::Text => {
+            let width = found.iter().map(|(rule, _)| rule.name.len()).max().unwrap_or(0);
+            let mut text = String::new();
+            for (rule, verdict) in &found {
+                let (kind, said) = (rule.kind.word(), own_rules::said(verdict));
+                let refused = if matches!(verdict, Verdict::Refused(_)) { "refused: " } else { "" };
+                let _ = writeln!(text, "{:width$}  {kind:<11}  {refused}{said}", rule.name);
+                for line in own_rules::counterexample(verdict).into_iter().flat_map(str::lines) {
+                    let _ = writeln!(text, "    {line}");
+                }
+            }
+            let proved = found.iter().filter(|(_, verdict)| is_proved(verdict)).count();
+            let _ = writeln!(text, "\n{} rules, {proved} of them proved", found.len());
+            text
+        }
+    };
+    terminal.result(&text)?;
+    let all = found.iter().all(|(_, verdict)| is_proved(verdict));
+    Ok(if all { Exit::Fine } else { Exit::Wrong })
+}
+
+fn verdict_line((rule, verdict): &(Rule, Verdict)) -> String {
+    let why = (!matches!(verdict, Verdict::Proved(_))).then(|| own_rules::said(verdict));
+    let line = json!({
+        "type": "rule",
+        "name": rule.name.as_str(),
+        "family": rule.family.as_str(),
+        "kind": rule.kind.word(),
+        "direction": rule.direction.word(),
+        "status": verdict.word(),
+        "why": why,
+        "counterexample": own_rules::counterexample(verdict),
+        "reason": rule.reason,
+    });
+    format!("{line}\n")
 }
 
 fn proved(rule: &Rule) -> Status {

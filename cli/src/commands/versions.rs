@@ -1,5 +1,6 @@
 //! `relax versions`: which dims get which version of a function, and what each costs.
 
+use super::own_rules;
 use super::rewrite::{kind, options, prepared};
 use crate::args::{Format, VersionsArgs};
 use crate::exit::{Exit, Outcome};
@@ -15,7 +16,7 @@ use std::fmt::Write;
 const SOLVER_LIMIT: u32 = 2_000_000;
 
 pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome {
-    let options = options(&args.rules)?;
+    let (options, unproved) = options(&args.rules, terminal)?;
     let Some(checked) = prepared(&args.file, &args.model, terminal)? else {
         return Ok(Exit::Wrong);
     };
@@ -24,6 +25,7 @@ pub(super) fn versions(args: &VersionsArgs, terminal: &mut Terminal) -> Outcome 
     terminal.doing(format!("searching versions of {}", args.file.display()));
     let (_, versioned) =
         version_module(&checked, facts, Some(of_guards), &options, kind(&args.rules));
+    own_rules::warn_of_unproved(&unproved, terminal);
     let mut text = String::new();
     for function in checked.module.functions() {
         match versioned.iter().find(|versioned| versioned.function == function.name) {

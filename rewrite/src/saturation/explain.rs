@@ -3,7 +3,7 @@
 use super::encode::Encoded;
 use super::extract::Form;
 use super::graph::Graph;
-use super::rulebook::BACKWARDS;
+use super::rulebook::{BACKWARDS, base};
 use super::term::{Attr, Head, Term};
 use egg::{FlatTerm, Id, Language, RecExpr};
 use relax_semantics::ops::lookup;
@@ -21,6 +21,14 @@ pub struct Explained {
     pub after: Tree,
     /// The whole before and after.
     pub whole: (Tree, Tree),
+}
+
+impl Explained {
+    /// The name of the rule, whichever way it was used.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        base(&self.rule)
+    }
 }
 
 /// A term as a tree of values from outside: all that is left when names are forgotten.

@@ -44,13 +44,16 @@ pub use walk::{Extraction, saturate_module};
 pub use witness::Witness;
 
 use relax_syntax::Name;
-use relax_theorems::rules::FAMILIES;
+use relax_theorems::rules::{FAMILIES, Rule};
+use std::sync::Arc;
 
 /// What a saturation is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The families of rules; all where none is named.
-    pub families: Vec<Name>,
+    /// The families of rules of this program; all of them, if none is listed here.
+    pub families: Option<Vec<Name>>,
+    /// Rules beside those. That they hold is the caller's word: see `relax_theorems::rules::judge`.
+    pub own: Vec<Arc<Rule>>,
     /// How far each region goes.
     pub limits: Limits,
     /// Tells nanoseconds, where rules shall be timed. Nothing depends on what it tells.
@@ -58,21 +61,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// Families by their names, separated by commas.
+    /// The family of a name.
     ///
     /// # Errors
-    /// A name that is none, and those there are.
-    pub fn families(list: &str) -> Result<Vec<Name>, String> {
-        let one = |name: &str| {
-            let name = name.trim();
-            let known = FAMILIES.iter().any(|(family, _)| *family == name);
-            let names =
-                || FAMILIES.iter().map(|(family, _)| *family).collect::<Vec<_>>().join(", ");
-            known.then(|| Name::new(name)).ok_or_else(|| {
-                format!("there is no family `{name}` of rules; there are {}", names())
-            })
-        };
-        list.split(',').map(one).collect()
+    /// There is none; those there are.
+    pub fn family(name: &str) -> Result<Name, String> {
+        let known = FAMILIES.iter().any(|(family, _)| *family == name);
+        let names = || FAMILIES.iter().map(|(family, _)| *family).collect::<Vec<_>>().join(", ");
+        known
+            .then(|| Name::new(name))
+            .ok_or_else(|| format!("there is no family `{name}` of rules; there are {}", names()))
     }
 
     /// Sets a limit: `nodes=1000`.

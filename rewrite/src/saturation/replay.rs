@@ -6,16 +6,23 @@ use super::explain::{Explained, Tree};
 use super::graph::Graph;
 use super::instantiate::plan;
 use super::matching::matches;
-use super::rulebook::named;
+use super::rulebook::{Directed, named};
 use super::term::Term;
 use egg::Id;
 use relax_syntax::facts::Claim;
+use relax_theorems::rules::Rule;
+use std::sync::Arc;
 
 /// Whether every step of an explanation is what it says. `graph` has the region and nothing else.
-pub(super) fn replays(graph: &mut Graph, region: &Encoded, explained: &[Explained]) -> bool {
+pub(super) fn replays(
+    graph: &mut Graph,
+    region: &Encoded,
+    explained: &[Explained],
+    own: &[Arc<Rule>],
+) -> bool {
     region.add_to(graph);
     let joined = explained.windows(2).all(|pair| pair[0].whole.1 == pair[1].whole.0);
-    joined && explained.iter().all(|step| is_local(step) && is_instance(graph, step))
+    joined && explained.iter().all(|step| is_local(step) && is_instance(graph, step, own))
 }
 
 /// Whether the whole changes where the part does, and nowhere else.
@@ -35,22 +42,19 @@ fn is_local(step: &Explained) -> bool {
     differ(&step.whole.0, &step.whole.1, step) == 1
 }
 
-fn is_instance(graph: &mut Graph, step: &Explained) -> bool {
-    let Some(directed) = named(&step.rule) else { return false };
+fn is_instance(graph: &mut Graph, step: &Explained, own: &[Arc<Rule>]) -> bool {
+    let Some(directed) = named(own, &step.rule) else { return false };
     // A step may be told from its other side.
     let (before, after) = (add(graph, &step.before), add(graph, &step.after));
     graph.rebuild();
     let (before, after) = (graph.find(before), graph.find(after));
     let forward = leads(graph, &directed, before, after);
-    forward || {
-        let other = super::rulebook::Directed { from: directed.to, to: directed.from, ..directed };
-        leads(graph, &other, after, before)
-    }
+    forward || leads(graph, &directed.reversed(), after, before)
 }
 
-fn leads(graph: &Graph, directed: &super::rulebook::Directed, from: Id, to: Id) -> bool {
-    matches(graph, &directed.rule.params, directed.from, from).iter().any(|found| {
-        let Some((plan, place, _)) = plan(graph, &found.bound, directed.to) else { return false };
+fn leads(graph: &Graph, directed: &Directed, from: Id, to: Id) -> bool {
+    matches(graph, &directed.rule.params, directed.from(), from).iter().any(|found| {
+        let Some((plan, place, _)) = plan(graph, &found.bound, directed.to()) else { return false };
         let holds = directed.rule.conditions.iter().all(|condition| {
             let sides = found.bound.value(&condition.left).zip(found.bound.value(&condition.right));
             sides.is_some_and(|(left, right)| {

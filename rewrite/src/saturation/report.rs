@@ -2,7 +2,8 @@
 
 use super::cost::Cost;
 use super::explain::Explained;
-use super::search::Uses;
+use super::rulebook::base;
+use super::search::{Saturated, Uses};
 use relax_syntax::Name;
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub struct Report {
     pub saturated: usize,
     /// Regions that have another form now.
     pub rewritten: usize,
+    /// How many saturated regions a limit ended, by its name.
+    pub limited: BTreeMap<&'static str, usize>,
 }
 
 /// Of a function.
@@ -57,11 +60,20 @@ impl RegionReport {
 
 impl Report {
     /// Adds what was counted for a region that was saturated.
-    pub(super) fn count(&mut self, uses: &BTreeMap<Name, Uses>) {
+    pub(super) fn count(&mut self, saturated: &Saturated) {
         self.saturated += 1;
-        for (rule, more) in uses {
+        if let Some(limit) = saturated.limit {
+            *self.limited.entry(limit).or_default() += 1;
+        }
+        for (rule, more) in &saturated.uses {
             self.uses.entry(rule.clone()).or_default().add(more);
         }
+    }
+
+    /// Whether a rule told something new, whichever way it was used.
+    #[must_use]
+    pub fn is_applied(&self, rule: &Name) -> bool {
+        self.uses.iter().any(|(name, uses)| base(name) == rule && uses.applications > 0)
     }
 
     /// The rules that took most work.

@@ -73,6 +73,8 @@ pub(super) struct Saturated {
     pub(super) uses: BTreeMap<Name, Uses>,
     /// What would have let rules be used and holds for some dims only, and how often that was so.
     pub(super) undecided: BTreeMap<Guard, usize>,
+    /// The limit that ended it, if there was more to find.
+    pub(super) limit: Option<&'static str>,
 }
 
 /// Applies rules until there is nothing new, within limits.
@@ -85,8 +87,14 @@ pub(super) fn saturate(
     let (done, saturated) = (HashSet::new(), Saturated::default());
     let mut search = Search { rules, limits, clock, done, saturated };
     graph.rebuild();
+    search.saturated.limit = Some("iterations");
     for _ in 0..limits.iterations {
-        if !search.round(graph) || search.is_full(graph) {
+        if !search.round(graph) {
+            search.saturated.limit = None;
+            break;
+        }
+        if let Some(limit) = search.reached(graph) {
+            search.saturated.limit = Some(limit);
             break;
         }
     }
@@ -105,9 +113,12 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
-    fn is_full(&self, graph: &Graph) -> bool {
-        graph.total_number_of_nodes() >= self.limits.nodes
-            || graph.number_of_classes() >= self.limits.classes
+    /// The limit on the size of the graph that is reached.
+    fn reached(&self, graph: &Graph) -> Option<&'static str> {
+        if graph.total_number_of_nodes() >= self.limits.nodes {
+            return Some("nodes");
+        }
+        (graph.number_of_classes() >= self.limits.classes).then_some("classes")
     }
 
     /// Matches every rule, then applies what was found; whether there was anything new.
@@ -121,7 +132,7 @@ impl Search<'_> {
         }
         let mut new = false;
         for (at, found) in found {
-            if self.is_full(graph) {
+            if self.reached(graph).is_some() {
                 break;
             }
             let before = self.now(graph);
@@ -162,14 +173,14 @@ impl Search<'_> {
         directed: &Directed,
         all: &mut Vec<(usize, Match)>,
     ) {
-        let root = match directed.from {
+        let root = match directed.from() {
             Node::Call(call) => Root::Call(call.row.name),
             Node::Part(_, part) => Root::Part(*part),
             Node::Param(_) | Node::Constant(..) => return,
         };
         let mut count = 0;
         for &class in places.get(&root).into_iter().flatten() {
-            for found in matches(graph, &directed.rule.params, directed.from, class) {
+            for found in matches(graph, &directed.rule.params, directed.from(), class) {
                 if count >= self.limits.matches {
                     return;
                 }
@@ -184,7 +195,7 @@ impl Search<'_> {
     /// Unites a match with the other side, if it is the same and never stops; whether that was new.
     fn apply(&mut self, graph: &mut Graph, at: usize, found: &Match) -> bool {
         let directed = &self.rules[at];
-        let Some((plan, place, annotation)) = plan(graph, &found.bound, directed.to) else {
+        let Some((plan, place, annotation)) = plan(graph, &found.bound, directed.to()) else {
             return false;
         };
         let Some(own) = graph[found.class].data.clone() else { return false };

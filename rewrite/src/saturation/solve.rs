@@ -18,12 +18,16 @@ use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::DimVar;
+use relax_theorems::rules::Rule;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What is asked of a region.
 pub(super) struct Task<'t> {
     pub(super) rules: &'t [Directed],
+    /// Those of them that the caller brought.
+    pub(super) own: &'t [Arc<Rule>],
     pub(super) limits: &'t Limits,
     /// What holds of dims beside what is declared of them.
     pub(super) assumed: &'t Guard,
@@ -134,7 +138,7 @@ fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved
         let Shapes { questions, leaves } = graph.analysis;
         let mut fresh: Graph = EGraph::new(Shapes { questions, leaves });
         let solution = &mut solutions[always];
-        solution.replays = replays(&mut fresh, region, &solution.explained);
+        solution.replays = replays(&mut fresh, region, &solution.explained, task.own);
     }
     Some(Solved { forms: solutions, at, always, saturated })
 }

@@ -116,7 +116,7 @@ impl<'a> Engine<'a> {
             checked,
             traps: TrapAnalysis::new(module, checked),
             facts,
-            rules: select(&options.families, kind),
+            rules: select(options, kind),
             options,
             kind,
             extraction,
@@ -293,6 +293,7 @@ impl<'a> Engine<'a> {
         }
         let task = Task {
             rules: &self.rules,
+            own: &self.options.own,
             limits: &self.options.limits,
             assumed: &self.assumed,
             samples: &scope.samples,
@@ -305,7 +306,7 @@ impl<'a> Engine<'a> {
         };
         let solved = solve(region, dims, self.facts, &task).map(Rc::new);
         if let Some(solved) = &solved {
-            self.report.count(&solved.saturated.uses);
+            self.report.count(&solved.saturated);
         }
         let (region, dims) = (region.clone(), dims.clone());
         self.known.push(Known { region, dims, solved: solved.clone() });

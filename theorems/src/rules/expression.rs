@@ -9,6 +9,7 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 use relax_syntax::parse::parse_expression;
 use relax_syntax::span::Span;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// What a rule says.
@@ -19,17 +20,32 @@ pub(super) struct Sides {
     pub(super) mutant: Option<Node>,
 }
 
+/// Calls and operands that a rule may have once its abbreviations are written out: these can double with each line.
+const MOST_NODES: usize = 1_000;
+
 /// Reads the lines of a rule.
 pub(super) struct Reader<'a> {
     params: &'a [Param],
-    locals: BTreeMap<Name, Expr>,
+    /// Abbreviations with their places; one may use those before it.
+    locals: BTreeMap<Name, (usize, Expr)>,
+    /// How many abbreviations may be used here.
+    visible: Cell<usize>,
+    /// How many nodes were read.
+    nodes: Cell<usize>,
     conditions: Vec<Claim>,
     sides: BTreeMap<Name, Node>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(params: &'a [Param]) -> Self {
-        Self { params, locals: BTreeMap::new(), conditions: Vec::new(), sides: BTreeMap::new() }
+        Self {
+            params,
+            locals: BTreeMap::new(),
+            visible: Cell::new(0),
+            nodes: Cell::new(0),
+            conditions: Vec::new(),
+            sides: BTreeMap::new(),
+        }
     }
 
     /// `name = value`
@@ -47,9 +63,11 @@ impl<'a> Reader<'a> {
             }
             _ => {
                 let fresh = self.params.iter().all(|param| param.name != *name);
-                if !fresh || self.locals.insert(name.clone(), value.clone()).is_some() {
+                let local = (self.locals.len(), value.clone());
+                if !fresh || self.locals.insert(name.clone(), local).is_some() {
                     return Err((value.span, format!("`{name}` has a meaning already")));
                 }
+                self.visible.set(self.locals.len());
             }
         }
         Ok(())
@@ -63,8 +81,27 @@ impl<'a> Reader<'a> {
         Ok(Sides { left, right, mutant: side("mutant").ok(), conditions: self.conditions })
     }
 
+    /// What an abbreviation stands for, read with those before it.
+    fn local<T>(&self, name: &Name, read: impl FnOnce(&Expr) -> Read<T>) -> Option<Read<T>> {
+        let (at, value) = self.locals.get(name)?;
+        if *at >= self.visible.get() {
+            return None;
+        }
+        let visible = self.visible.replace(*at);
+        let result = read(value);
+        self.visible.set(visible);
+        Some(result)
+    }
+
     /// A tensor.
     fn node(&self, expr: &Expr) -> Read<Node> {
+        self.nodes.set(self.nodes.get() + 1);
+        if self.nodes.get() > MOST_NODES {
+            return Err((
+                expr.span,
+                format!("the rule has more than {MOST_NODES} calls and operands"),
+            ));
+        }
         match &expr.kind {
             ExprKind::Name(name) => self.named(name, expr),
             ExprKind::Call { callee, arguments } => match &callee.kind {
@@ -87,10 +124,8 @@ impl<'a> Reader<'a> {
         if let Some(at) = self.params.iter().position(tensor) {
             return Ok(Node::Param(at));
         }
-        match self.locals.get(name) {
-            Some(local) => self.node(local),
-            None => Err((expr.span, format!("there is no tensor `{name}` in this rule"))),
-        }
+        let unknown = || Err((expr.span, format!("there is no tensor `{name}` in this rule")));
+        self.local(name, |value| self.node(value)).unwrap_or_else(unknown)
     }
 
     fn call(&self, name: &Name, expr: &Expr, arguments: &[Argument]) -> Read<Call> {
@@ -118,9 +153,9 @@ impl<'a> Reader<'a> {
 
     fn arg(&self, kind: ParamKind, expr: &Expr) -> Read<Arg> {
         if let ExprKind::Name(name) = &expr.kind
-            && let Some(local) = self.locals.get(name)
+            && let Some(read) = self.local(name, |value| self.arg(kind, value))
         {
-            return self.arg(kind, local);
+            return read;
         }
         match (kind, &expr.kind) {
             (_, ExprKind::None) => Ok(Arg::None),
@@ -164,7 +199,8 @@ enum Written<'e> {
     Default(Literal),
 }
 
-fn default(literal: Literal) -> Arg {
+/// What stands for a parameter that is left out.
+pub(super) fn default(literal: Literal) -> Arg {
     match literal {
         Literal::None => Arg::None,
         Literal::Int(value) => Arg::Integer(Dim::Int(value)),

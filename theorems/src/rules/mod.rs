@@ -6,8 +6,10 @@
 //! keeps what was proved of which text; only what is proved may be used without being asked for.
 
 mod annotate;
+mod counterexample;
 mod expression;
 pub(crate) mod instance;
+mod judge;
 mod lock;
 mod mutants;
 mod numeric;
@@ -16,6 +18,8 @@ pub mod rule;
 mod text;
 pub mod yardstick;
 
+pub use counterexample::Counterexample;
+pub use judge::{Refusal, Verdict, judge};
 pub use lock::{Entry as LockEntry, lock_text, locked, status_of};
 pub use mutants::mutants;
 pub use numeric::{Comparison, evaluate};

@@ -2,13 +2,14 @@
 //! and what finds that a mutant is wrong.
 
 use super::annotate::ranks_up_to;
-use super::instance::{Ranks, SCALAR, Types, dtype_of, expanded, known, samples, type_choices};
+use super::instance::{Ranks, Types, dtype_of, expanded, known, samples, type_choices};
 use super::rule::{Arg, Axis, Kind, Node, Operand, Rule};
-use relax_semantics::ops::{Known, Limits, apply};
+use relax_semantics::ops::{Kind as ParamKind, Known, Limits, apply};
 use relax_semantics::random::Random;
+use relax_semantics::show::show_number;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::{Number, Tensor};
-use relax_semantics::value::Value;
+use relax_semantics::value::{Value, tensor_type};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -32,7 +33,15 @@ const CASES: usize = 60;
 /// Elements a tensor may have.
 const MAX_ELEMENTS: usize = 5_000;
 
-type Sizes = BTreeMap<Name, i64>;
+/// The sizes of dims.
+pub(super) type Sizes = BTreeMap<Name, i64>;
+
+/// A case that was compared.
+pub(super) struct Case {
+    pub(super) inputs: Vec<Option<Tensor>>,
+    /// How the sides differ, if they do.
+    pub(super) difference: Option<String>,
+}
 
 /// Evaluates both sides of a rule at small sizes on random data.
 #[must_use]
@@ -60,9 +69,9 @@ pub fn evaluate(rule: &Rule) -> Comparison {
 
 /// What elements are drawn.
 #[derive(Clone, Copy)]
-struct Data {
+pub(super) struct Data {
     /// With infinities, NaN, zeros and extreme integers among them.
-    wild: bool,
+    pub(super) wild: bool,
 }
 
 /// Sizes that satisfy the conditions.
@@ -73,15 +82,20 @@ fn draw(rule: &Rule, case: usize, random: &mut Random) -> Option<Sizes> {
         let size = if case < SIZES.len() * 2 { SIZES[case % SIZES.len()] } else { pick(random) };
         sizes.insert(name, size);
     }
-    let holds = rule.conditions.iter().all(|condition| condition.holds(&sizes) == Some(true));
+    satisfies(rule, &sizes).then_some(sizes)
+}
+
+/// Whether the conditions hold, and extents are no less than 0.
+pub(super) fn satisfies(rule: &Rule, sizes: &Sizes) -> bool {
+    let holds = rule.conditions.iter().all(|condition| condition.holds(sizes) == Some(true));
     let fits = |param: &super::rule::Param| match &param.what {
         Operand::Tensor(axes, _) => axes.iter().all(|axis| {
             let Axis::Dim(dim) = axis else { return false };
-            value_of(dim, &sizes).is_some_and(|size| size >= 0)
+            value_of(dim, sizes).is_some_and(|size| size >= 0)
         }),
         Operand::Float => true,
     };
-    (holds && rule.params.iter().all(fits)).then_some(sizes)
+    holds && rule.params.iter().all(fits)
 }
 
 fn value_of(dim: &Dim, sizes: &Sizes) -> Option<i64> {
@@ -96,25 +110,54 @@ fn compare(
     data: Data,
     comparison: &mut Comparison,
 ) {
-    let Some(inputs) = inputs(rule, types, sizes, random, data) else { return };
+    let Some((_, outcome)) = compared(rule, types, sizes, random, data) else { return };
+    match outcome {
+        Ok(Outcome::Equal) => comparison.equal += 1,
+        Ok(Outcome::Stopped) => comparison.stopped += 1,
+        Err(why) => {
+            let types: Vec<String> = types.values().map(ToString::to_string).collect();
+            comparison.difference = Some(format!("{sizes:?} {}: {why}", types.join(" ")));
+        }
+    }
+}
+
+/// Compares the sides on some data; `None` where there are no operands of these sizes.
+pub(super) fn case(
+    rule: &Rule,
+    types: &Types,
+    sizes: &Sizes,
+    random: &mut Random,
+    data: Data,
+) -> Option<Case> {
+    let (inputs, outcome) = compared(rule, types, sizes, random, data)?;
+    Some(Case { inputs, difference: outcome.err() })
+}
+
+/// How the sides are alike.
+enum Outcome {
+    Equal,
+    Stopped,
+}
+
+type Compared = (Vec<Option<Tensor>>, Result<Outcome, String>);
+
+fn compared(
+    rule: &Rule,
+    types: &Types,
+    sizes: &Sizes,
+    random: &mut Random,
+    data: Data,
+) -> Option<Compared> {
+    let inputs = inputs(rule, types, sizes, random, data)?;
     let run = |node: &Node| value(types, sizes, &inputs, node);
     let outcome = match (run(&rule.left), run(&rule.right)) {
-        (Ok(a), Ok(b)) => {
-            comparison.equal += 1;
-            same(rule, &a, &b, &inputs)
-        }
-        (Err(Stop::Trap(_)), Err(Stop::Trap(_))) => {
-            comparison.stopped += 1;
-            Ok(())
-        }
+        (Ok(a), Ok(b)) => same(rule, &a, &b, &inputs).map(|()| Outcome::Equal),
+        (Err(Stop::Trap(_)), Err(Stop::Trap(_))) => Ok(Outcome::Stopped),
         (Err(Stop::Trap(trap)), Ok(_)) => Err(format!("only the left side stops: {trap}")),
         (Ok(_), Err(Stop::Trap(trap))) => Err(format!("only the right side stops: {trap}")),
         (Err(other), _) | (_, Err(other)) => Err(other.to_string()),
     };
-    if let Err(why) = outcome {
-        let types: Vec<String> = types.values().map(ToString::to_string).collect();
-        comparison.difference = Some(format!("{sizes:?} {}: {why}", types.join(" ")));
-    }
+    Some((inputs, outcome))
 }
 
 fn inputs(
@@ -227,14 +270,24 @@ fn value(
                             .map(|node| self::value(types, sizes, inputs, node))
                             .collect::<Result<_, _>>()?,
                     ),
-                    Arg::Scalar(_) => Value::Prim(DType::F64, Number::Float(SCALAR)),
-                    other => attribute(&known(other, param.kind, types), sizes)
-                        .ok_or_else(unsupported)?,
+                    other => {
+                        attribute_of(other, param.kind, types, sizes).ok_or_else(unsupported)?
+                    }
                 });
             }
             apply(call.row, args, Vec::new(), &Limits::default(), None)
         }
     }
+}
+
+/// The value of an argument that is no tensor.
+pub(super) fn attribute_of(
+    arg: &Arg,
+    kind: ParamKind,
+    types: &Types,
+    sizes: &Sizes,
+) -> Option<Value> {
+    attribute(&known(arg, kind, types), sizes)
 }
 
 fn attribute(known: &Known, sizes: &Sizes) -> Option<Value> {
@@ -257,12 +310,14 @@ fn same(rule: &Rule, a: &Value, b: &Value, inputs: &[Option<Tensor>]) -> Result<
         return Err("the sides are no tensors".to_owned());
     };
     if a.dtype() != b.dtype() || a.shape() != b.shape() {
-        return Err(format!("{:?} {} and {:?} {}", a.shape(), a.dtype(), b.shape(), b.dtype()));
+        let [a, b] = [a, b].map(tensor_type);
+        return Err(format!("the sides are {a} and {b}"));
     }
     for at in 0..a.len() {
         let (x, y) = (a.number(at), b.number(at));
         if !alike(rule.kind, a.dtype(), (x, y), inputs) {
-            return Err(format!("element {at} is {x:?} and {y:?}"));
+            let [x, y] = [x, y].map(|number| show_number(a.dtype(), number));
+            return Err(format!("element {at} is {x} and {y}"));
         }
     }
     Ok(())

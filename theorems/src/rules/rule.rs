@@ -5,6 +5,7 @@ use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Claim;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A theorem: where the conditions hold, `left` and `right` have the same value.
@@ -267,6 +268,29 @@ impl Rule {
         found
     }
 
+    /// Something that `to` mentions and `from` does not determine, where `from` is found in a program and becomes `to`.
+    #[must_use]
+    pub fn undetermined(&self, from: &Node, to: &Node) -> Option<Name> {
+        let found = from.params();
+        let (mut dims, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for &at in &found {
+            let Operand::Tensor(axes, _) = &self.params[at].what else { continue };
+            for axis in axes {
+                match axis {
+                    Axis::Dim(dim) => dim.visit_vars(&mut |name| _ = dims.insert(name.clone())),
+                    Axis::Group(name) => _ = groups.insert(name.clone()),
+                }
+            }
+        }
+        from.mentioned(&mut dims, &mut BTreeSet::new());
+        let (mut wanted, mut wanted_groups) = (BTreeSet::new(), BTreeSet::new());
+        to.mentioned(&mut wanted, &mut wanted_groups);
+        let param = to.params().into_iter().find(|at| !found.contains(at));
+        let dim = wanted.into_iter().find(|name| !name.starts_with("len(") && !dims.contains(name));
+        let group = wanted_groups.into_iter().find(|name| !groups.contains(name));
+        param.map(|at| self.params[at].name.clone()).or(dim).or(group)
+    }
+
     /// Operands of the left side that the right side does not use: whoever applies the rule must
     /// know that computing them never stops the program.
     #[must_use]
@@ -299,6 +323,48 @@ impl Node {
                 }
             }
         }
+    }
+
+    /// The operands, floats included.
+    fn params(&self) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        self.visit(&mut |node| match node {
+            Node::Param(at) => _ = found.insert(*at),
+            Node::Call(call) => {
+                for arg in &call.args {
+                    if let Arg::Scalar(at) = arg {
+                        found.insert(*at);
+                    }
+                }
+            }
+            Node::Constant(..) | Node::Part(..) => {}
+        });
+        found
+    }
+
+    /// The dims and groups in attributes.
+    fn mentioned(&self, dims: &mut BTreeSet<Name>, groups: &mut BTreeSet<Name>) {
+        self.visit(&mut |node| {
+            let Node::Call(call) = node else { return };
+            for arg in &call.args {
+                match arg {
+                    Arg::Integer(dim) => dim.visit_vars(&mut |name| _ = dims.insert(name.clone())),
+                    Arg::List(entries) => {
+                        for entry in entries {
+                            match entry {
+                                Entry::One(dim) => {
+                                    dim.visit_vars(&mut |name| _ = dims.insert(name.clone()));
+                                }
+                                Entry::Dims(group) | Entry::Span(_, group) => {
+                                    groups.insert(group.clone());
+                                }
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        });
     }
 
     /// How many calls it has.
