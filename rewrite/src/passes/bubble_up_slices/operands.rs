@@ -203,7 +203,7 @@ impl<'a> Call<'a> {
 
     /// Of tensors side by side along another axis, a part of each.
     fn joined(&self, axis: usize) -> Option<Narrowed> {
-        let Some(Atom::Tuple(items)) = self.args.first() else { return None };
+        let Some(Atom::Tuple(items) | Atom::List(items)) = self.args.first() else { return None };
         let mut operands = BTreeMap::new();
         for item in items {
             let Atom::Var(var) = item else { return None };
@@ -264,6 +264,7 @@ impl Narrowed {
             .iter()
             .map(|arg| match arg {
                 Atom::Tuple(items) => Atom::Tuple(items.iter().map(var).collect()),
+                Atom::List(items) => Atom::List(items.iter().map(var).collect()),
                 other => var(other),
             })
             .collect();
