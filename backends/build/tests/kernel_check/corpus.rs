@@ -28,7 +28,7 @@ pub(super) struct Tally {
 }
 
 fn sample() -> Vec<TensorProgram> {
-    Sample::of("kernels that are checked", STRIDE).take(programs()).collect()
+    Sample::of("kernels that are checked", STRIDE).take(programs()).cloned().collect()
 }
 
 pub(super) fn check_all(programs: &[TensorProgram], sums: Sums, compiler: &Compiler) -> Tally {

@@ -43,7 +43,7 @@ pub(super) fn nvrtc() -> Option<Nvrtc> {
 fn every_kernel_compiles() {
     let written = programs();
     let [kept, free, cores] = [Order::Kept, Order::Free, Order::Cores]
-        .map(|order| scheduled(&written, Limits::default(), order));
+        .map(|order| scheduled(written, Limits::default(), order));
     let beside = |others: &[TensorProgram], known: &[TensorProgram]| {
         let fresh = others.iter().zip(known).filter(|(other, known)| other != known);
         fresh.map(|(other, _)| other.clone()).collect::<Vec<TensorProgram>>()
@@ -115,7 +115,7 @@ fn hold_reasons(reasons: &BTreeMap<String, Vec<String>>) {
 #[test]
 fn mistakes_are_found() {
     let Some(nvrtc) = nvrtc() else { return };
-    let programs: Vec<TensorProgram> = programs().into_iter().take(4).collect();
+    let programs: Vec<TensorProgram> = programs().iter().take(4).cloned().collect();
     let text = printed(&programs).text;
     nvrtc.compile(&text, "sm_80").expect("as it was printed it compiles");
     let planted = [

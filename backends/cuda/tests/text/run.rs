@@ -49,9 +49,10 @@ fn the_text_does_what_the_interpreter_does() {
     let is_wanted =
         |program: &TensorProgram| only.as_ref().is_none_or(|name| program.name.contains(&**name));
     let sample = Sample::of("programs whose CUDA text the processor runs", SAMPLE);
-    let (with, without): (Vec<_>, Vec<_>) = programs().into_iter().partition(has_threads);
-    let chosen: Vec<TensorProgram> =
-        with.into_iter().chain(sample.take(without)).filter(is_wanted).collect();
+    let (with, without): (Vec<&TensorProgram>, Vec<_>) =
+        programs().iter().partition(|program| has_threads(program));
+    let chosen = with.into_iter().chain(sample.take(without)).filter(|program| is_wanted(program));
+    let chosen: Vec<TensorProgram> = chosen.cloned().collect();
     let bound = scheduled(&chosen, LIMITS, Order::Kept);
     let free = scheduled(&chosen, LIMITS, Order::Free);
     // In another order a program is held against the scheduled one, which says which order that is.
