@@ -1,6 +1,7 @@
 //! The contents of a model file: operator sets, inputs and outputs, nodes by operator, weights. Nothing is imported, so a
 //! model that cannot be imported has contents too.
 
+use crate::aten;
 use crate::elements;
 use crate::model::decoded;
 use crate::operators::is_known;
@@ -64,6 +65,9 @@ pub struct WeightInfo {
 /// # Errors
 /// When it is damaged.
 pub fn contents(bytes: Bytes) -> Result<Contents, ImportError> {
+    if aten::is_description(&bytes) {
+        return aten::contents(&bytes);
+    }
     let model = decoded(bytes)?;
     let producer = [&model.producer_name, &model.producer_version];
     let producer = producer.into_iter().flatten().map(|part| String::from_utf8_lossy(part));

@@ -1,9 +1,11 @@
-//! Floor 3: models of other formats become programs. [`import_onnx`] reads ONNX: dims with names stay
+//! Floor 3: models of other formats become programs. [`import_model`] reads ONNX and
+//! descriptions of ATen operators: dims with names stay
 //! symbolic, arithmetic on shapes becomes expressions over them, and operators are composed of those of
 //! the table so that they mean what the format says. [`import_tvmscript`] and [`export_tvmscript`] read and
 //! write the text of TVM's modules.
 
 mod argument;
+mod aten;
 mod bounds;
 mod builder;
 mod contents;
@@ -24,9 +26,10 @@ mod render;
 mod tvmscript;
 mod weight;
 
+pub use aten::supported_aten;
 pub use contents::{Contents, Port, WeightInfo, contents};
 pub use data::{Kind, kinds, read_value};
-pub use model::{Bound, Given, Imported, Options, Summary, import_onnx, input_names, summary};
+pub use model::{Bound, Given, Imported, Options, Summary, import_model, input_names, summary};
 pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};

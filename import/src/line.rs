@@ -26,6 +26,11 @@ pub(crate) enum Line {
         from: V,
         dims: Vec<Dim>,
     },
+    /// `assert_op`, which has an effect.
+    Assert {
+        condition: Arg,
+        message: Arg,
+    },
     /// Another name.
     Alias {
         target: V,

@@ -1,5 +1,7 @@
 //! A whole model: its bytes, what is asked of the import, and what comes of it.
 
+use crate::aten;
+use crate::builder::{Builder, V};
 use crate::graph::Importer;
 use crate::proto;
 use crate::reason::ImportError;
@@ -78,11 +80,14 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// The program that a model is.
+/// The program that a model is: ONNX, or a description of ATen operators.
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn import_onnx(bytes: Bytes, options: &Options) -> Result<Imported, ImportError> {
+pub fn import_model(bytes: Bytes, options: &Options) -> Result<Imported, ImportError> {
+    if aten::is_description(&bytes) {
+        return aten::import(&bytes, options);
+    }
     let model = decoded(bytes)?;
     let opset = opset(&model)?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("the model has no graph"))?;
@@ -91,9 +96,19 @@ pub fn import_onnx(bytes: Bytes, options: &Options) -> Result<Imported, ImportEr
     importer.refuse_unknown_bounds()?;
     let results: Vec<String> =
         graph.output.iter().map(|output| output.name.clone().unwrap_or_default()).collect();
-    let (mut builder, notes) = (importer.builder, importer.notes);
+    written(importer.builder, options, (&inputs, &outputs), &results, importer.notes)
+}
+
+/// The text of a program that is built, with notes before it.
+pub(crate) fn written(
+    mut builder: Builder,
+    options: &Options,
+    (inputs, outputs): (&[V], &[V]),
+    results: &[String],
+    notes: Vec<String>,
+) -> Result<Imported, ImportError> {
     let names = inputs.iter().map(|&v| builder.info(v).hint.clone().unwrap_or_default()).collect();
-    let rendered = render::function(&mut builder, &options.entry, (&inputs, &outputs), &results);
+    let rendered = render::function(&mut builder, &options.entry, (inputs, outputs), results);
     let mut text = String::new();
     for note in &notes {
         text += &format!("# {note}\n");
@@ -111,6 +126,9 @@ pub fn import_onnx(bytes: Bytes, options: &Options) -> Result<Imported, ImportEr
 /// # Errors
 /// When it is damaged.
 pub fn input_names(bytes: Bytes) -> Result<Vec<String>, ImportError> {
+    if aten::is_description(&bytes) {
+        return aten::input_names(&bytes);
+    }
     let graph = decoded(bytes)?.graph.unwrap_or_default();
     let own =
         |name: &String| graph.initializer.iter().all(|tensor| tensor.name.as_ref() != Some(name));

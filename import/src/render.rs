@@ -169,6 +169,10 @@ impl Renderer<'_> {
                 let target = self.named(*target);
                 format!("{target} = match_cast(tensor_to_shape({from}), Shape([{}]))", listed(dims))
             }
+            Line::Assert { condition, message } => {
+                let (condition, message) = (self.argument(condition), self.argument(message));
+                format!("assert_op({condition}, {message})")
+            }
             Line::Alias { target, from } => {
                 let from = self.value(*from);
                 format!("{} = {from}", self.named(*target))
@@ -333,7 +337,10 @@ fn shape(dims: &[Dim]) -> String {
 
 /// Whether a line can stand in a dataflow block.
 fn is_plain(line: &Line) -> bool {
-    !matches!(line, Line::If { .. } | Line::Define { .. } | Line::Apply { .. })
+    !matches!(
+        line,
+        Line::If { .. } | Line::Define { .. } | Line::Apply { .. } | Line::Assert { .. }
+    )
 }
 
 fn declaration(names: &[&str]) -> String {

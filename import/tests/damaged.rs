@@ -1,6 +1,6 @@
 //! Files that are damaged, hostile or wrong: an error or a program, never a panic.
 
-use relax_import::{Bytes, ImportError, Imported, Options, import_onnx};
+use relax_import::{Bytes, ImportError, Imported, Options, import_model};
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
@@ -78,7 +78,7 @@ fn positions() -> Vec<Vec<u8>> {
 }
 
 fn import(bytes: Vec<u8>) -> Result<Imported, ImportError> {
-    import_onnx(Bytes::from(bytes), &Options::default())
+    import_model(Bytes::from(bytes), &Options::default())
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod outputs;
 
 use ndarray::{ArrayD, IxDyn};
-use relax_import::{Bytes, Imported, Options, import_onnx};
+use relax_import::{Bytes, Imported, Options, import_model};
 use relax_program::frontend::{Program, RunOptions, parameters, run};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -19,7 +19,7 @@ fn imported(model: &str, dims: &[(&str, usize)]) -> Imported {
     let bytes = Bytes::from(std::fs::read(path).expect("the model is there"));
     let dims = dims.iter().map(|(name, extent)| ((*name).to_owned(), extent.to_string()));
     let options = Options { dims: dims.collect(), ..Options::default() };
-    import_onnx(bytes, &options).expect("the model is fine")
+    import_model(bytes, &options).expect("the model is fine")
 }
 
 /// A program, and its constants.

@@ -4,7 +4,7 @@
 mod outputs;
 
 use ndarray::{ArrayD, IxDyn};
-use relax_import::{Bytes, Given, ImportError, Imported, Options, import_onnx};
+use relax_import::{Bytes, Given, ImportError, Imported, Options, import_model};
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
@@ -16,7 +16,7 @@ use std::path::Path;
 
 fn imported(model: &str, options: &Options) -> Result<Imported, ImportError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/loops/{model}.onnx"));
-    import_onnx(Bytes::from(std::fs::read(path).expect("the model is there")), options)
+    import_model(Bytes::from(std::fs::read(path).expect("the model is there")), options)
 }
 
 /// The program of a model, without diagnostics.
@@ -206,7 +206,7 @@ fn damaged_loops_are_no_panic() {
                 let at = next() % bytes.len();
                 bytes[at] = if next() % 2 == 0 { next() as u8 } else { bytes[at] ^ 1 };
             }
-            let imported = import_onnx(Bytes::from(bytes), &Options::default());
+            let imported = import_model(Bytes::from(bytes), &Options::default());
             accepted += usize::from(imported.is_ok());
         }
     }

@@ -74,7 +74,7 @@ def _origin(source: str | os.PathLike[str], params: str | None = None) -> dict[s
 
 
 def compile(
-    source: str | os.PathLike[str],
+    source: Any,
     *,
     params: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     backend: str | None = None,
@@ -85,14 +85,30 @@ def compile(
 ) -> Module:
     """Compiles a program for all shapes that it takes.
 
-    `source` is the text of a program (a `str` of several lines), or the path of a text, an ONNX model or a module file, whose
-    source is compiled again. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
+    `source` is the text of a program (a `str` of several lines), the path of a text, an ONNX model, a description of ATen
+    operators or a module file, whose source is compiled again, or a `torch.export.ExportedProgram`. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
     `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
     and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
     Calls that a compiled program leaves to the interpreter, as of operators on tensors of unknown rank, are `FallbackWarning`s.
     """
     if backend not in (None, "cpu", "interpreter"):
         raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
+    if _is_exported(source):
+        if params is not None:
+            raise ArgumentError("params: an exported program has its own weights")
+        from .torch import save
+
+        with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
+            path = os.path.join(folder, "exported.aten.json")
+            save(source, path)
+            return compile(
+                path,
+                backend=backend,
+                exact=exact,
+                kernel_check=kernel_check,
+                threads=threads,
+                max_memory=max_memory,
+            )
     if isinstance(params, Mapping):
         with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
             path = os.path.join(folder, "params.safetensors")
@@ -117,6 +133,12 @@ def compile(
     for call in interpreted:
         warnings.warn(call, FallbackWarning, stacklevel=2)
     return module
+
+
+def _is_exported(source: Any) -> bool:
+    """Whether this is a program of `torch.export`, without an import of PyTorch."""
+    kind = type(source)
+    return kind.__name__ == "ExportedProgram" and kind.__module__.startswith("torch.export")
 
 
 def _count(name: str, value: int | None) -> int | None:

@@ -9,7 +9,7 @@ use relax_build::file_kind::{BEGIN, FileKind, encoded, refused};
 use relax_build::{Bound as Compilation, BuildError, CompileError, KernelCheck, compile as build};
 use relax_cpu::{Cache, Compiler, LIMIT};
 use relax_emit::Sums;
-use relax_import::{Bytes, Options, import_onnx};
+use relax_import::{Bytes, Imported, Options, import_model};
 use relax_lower::demands::demands;
 use relax_lower::static_failures::static_failures;
 use relax_program::externals::{constants, externals};
@@ -92,7 +92,7 @@ fn read(origin: &Origin) -> Result<(Program, Externals), Failure> {
     };
     let bytes = read_file(path, LARGEST_MODEL).map_err(named)?;
     match FileKind::of(&bytes[..bytes.len().min(BEGIN)], path) {
-        FileKind::Model => imported(path, bytes.into()),
+        FileKind::Model => of_model(path, bytes.into()),
         FileKind::Module => {
             let file =
                 ModuleFile::open(path).map_err(|error| file_error(format!("{name}: {error}")))?;
@@ -118,14 +118,31 @@ fn read(origin: &Origin) -> Result<(Program, Externals), Failure> {
     }
 }
 
-fn imported(path: &Path, bytes: Bytes) -> Result<(Program, Externals), Failure> {
+/// The text of the program that a model is, and what the import has to say.
+fn imported_text(path: &Path, bytes: Bytes) -> Result<Imported, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = Some(folder.unwrap_or(Path::new(".")).to_owned());
-    let imported = import_onnx(bytes, &Options { folder, ..Options::default() });
-    let imported = imported.map_err(|error| {
+    import_model(bytes, &Options { folder, ..Options::default() }).map_err(|error| {
         let class = if error.is_unsupported() { Class::Unsupported } else { Class::Program };
         Failure::new(class, format!("{}: {error}", path.display()))
-    })?;
+    })
+}
+
+/// The text and the notes of an import, for those who look at a program before they compile it.
+#[pyfunction]
+pub(crate) fn imported(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<String>)> {
+    let import = || {
+        let named = |error: relax_program::tensor_files::FileError| {
+            file_error(error.at(&format!("cannot read {}", path.display())))
+        };
+        let bytes = read_file(&path, LARGEST_MODEL).map_err(named)?;
+        imported_text(&path, bytes.into()).map(|imported| (imported.text, imported.notes))
+    };
+    py.detach(import).map_err(|failure| failure.raised(py))
+}
+
+fn of_model(path: &Path, bytes: Bytes) -> Result<(Program, Externals), Failure> {
+    let imported = imported_text(path, bytes)?;
     let source = Source::new(&*path.to_string_lossy(), imported.text.as_str());
     let params = imported.params.into_iter();
     let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();

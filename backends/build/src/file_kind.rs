@@ -14,7 +14,7 @@ pub const BEGIN: usize = 4096;
 pub enum FileKind {
     /// The text of a program, or anything else: reading it as a text says what it is.
     Text,
-    /// An ONNX model.
+    /// An ONNX model, or a description of ATen operators.
     Model,
     /// A module file of `relax build`.
     Module,
@@ -47,13 +47,18 @@ const ONNX: Kind = Kind {
     help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
            `relax inspect FILE` shows what is in it",
 };
+const ATEN: Kind = Kind {
+    what: "a description of ATen operators",
+    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
+           `relax inspect FILE` shows what is in it",
+};
 const MODULE: Kind = Kind {
     what: "a module file of `relax build`",
     help: "give the program that it was built from; `relax inspect FILE` shows what is in it",
 };
 const PYTORCH: Kind = Kind {
     what: "a PyTorch file",
-    help: "export the model with `torch.onnx.export(model, args, \"model.onnx\", dynamo=True)`, and import that",
+    help: "export the model with `torch.export.export`, and give that to the Python package: `relaxc.compile(exported)`",
 };
 const NPZ: Kind = Kind {
     what: "NumPy arrays (.npz)",
@@ -102,7 +107,7 @@ pub fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
 /// The kind of a program that is no text.
 fn program_kind(bytes: &[u8]) -> Option<FileKind> {
     match kind(bytes)?.what {
-        what if what == ONNX.what => Some(FileKind::Model),
+        what if what == ONNX.what || what == ATEN.what => Some(FileKind::Model),
         what if what == MODULE.what => Some(FileKind::Module),
         _ => None,
     }
@@ -114,6 +119,12 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
     let holds = |word: &[u8]| begin.windows(word.len()).any(|window| window == word);
     Some(match bytes {
         _ if starts(MODULE_MAGIC.as_slice()) => MODULE,
+        // As `relaxc.torch` writes it: the format is the first field.
+        _ if starts(b"{")
+            && begin[..begin.len().min(64)].windows(12).any(|w| w == b"\"relax-aten\"") =>
+        {
+            ATEN
+        }
         _ if starts(b"PK\x03\x04") && holds(b"data.pkl") => PYTORCH,
         _ if starts(b"PK\x03\x04") && holds(b".npy") => NPZ,
         _ if starts(b"PK\x03\x04") => ZIP,

@@ -8,7 +8,7 @@ use relax_corpus::sample::Sample;
 use relax_corpus::{files, requirement};
 use relax_cpu::{Cache, Compiler, hardware};
 use relax_emit::Sums;
-use relax_import::{Bytes, Options, import_onnx};
+use relax_import::{Bytes, Options, import_model};
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
 use relax_program::externals::constants;
@@ -74,7 +74,7 @@ fn compiled(exported: &[PathBuf]) -> Result<(), Failed> {
     let mut all = Vec::new();
     // To compile one takes seconds.
     for path in Sample::of("models without interpreted operators", 3).take(exported) {
-        let imported = import_onnx(Bytes::from(fs::read(path)?), &Options::default())?;
+        let imported = import_model(Bytes::from(fs::read(path)?), &Options::default())?;
         all.push((path.display().to_string(), loaded(&imported.text)?));
     }
     let programs = files::programs().into_iter().map(|path| (files::name(&path), path));
@@ -142,7 +142,7 @@ fn loaded(text: &str) -> Result<Program, Failed> {
 
 impl Model {
     fn exported(path: &Path, options: &Options) -> Result<Self, Failed> {
-        let imported = import_onnx(Bytes::from(fs::read(path)?), options)?;
+        let imported = import_model(Bytes::from(fs::read(path)?), options)?;
         let params = imported.params.iter();
         Ok(Self {
             program: loaded(&imported.text)?,

@@ -3,7 +3,7 @@
 use relax_build::{lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::hardware;
 use relax_emit::{Sums, print_c};
-use relax_import::{Bytes, Options, import_onnx};
+use relax_import::{Bytes, Options, import_model};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
@@ -100,7 +100,7 @@ fn text(path: &Path) -> String {
     if path.extension().is_some_and(|extension| extension == "rx") {
         return String::from_utf8(bytes).expect("it is text");
     }
-    import_onnx(Bytes::from(bytes), &Options::default()).expect("it is imported").text
+    import_model(Bytes::from(bytes), &Options::default()).expect("it is imported").text
 }
 
 /// All models of the corpus by name.

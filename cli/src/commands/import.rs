@@ -9,7 +9,7 @@ use crate::files::{read_tensor, write_tensors, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_import::{
-    Bound, Bytes, Given, ImportError, Imported, Options, Weight, import_onnx, import_tvmscript,
+    Bound, Bytes, Given, ImportError, Imported, Options, Weight, import_model, import_tvmscript,
     input_names,
 };
 use relax_program::externals::as_identifier;
@@ -55,7 +55,7 @@ pub(super) fn import(args: &ImportArgs, terminal: &mut Terminal) -> Outcome {
         options.types.insert(input(name)?, given(annotation)?);
     }
     importing(&args.file, &bytes, terminal);
-    let imported = match import_onnx(bytes, &options) {
+    let imported = match import_model(bytes, &options) {
         Ok(imported) => imported,
         Err(error) => return Err(refused(&args.file, &error)),
     };
@@ -162,7 +162,7 @@ pub(super) fn for_run(
     let mut bound = Vec::new();
     importing(&args.file, &bytes, terminal);
     let imported = loop {
-        match import_onnx(bytes.clone(), &options) {
+        match import_model(bytes.clone(), &options) {
             Ok(imported) => break imported,
             Err(ImportError::Needs(inputs)) => {
                 for name in inputs {
@@ -198,7 +198,7 @@ pub(super) fn for_build(
 ) -> Result<Option<Loaded>, Failure> {
     let bytes = read(path)?;
     importing(path, &bytes, terminal);
-    let (what, flag, names) = match import_onnx(bytes, &options(path, bounds.clone())) {
+    let (what, flag, names) = match import_model(bytes, &options(path, bounds.clone())) {
         Ok(imported) => return Ok(loaded(path, imported, phase, terminal)),
         Err(ImportError::Needs(names)) => ("decides shapes or axes", "--bind NAME=SPEC", names),
         Err(ImportError::Untyped(names)) => {

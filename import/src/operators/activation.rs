@@ -2,7 +2,7 @@
 
 use super::arithmetic::{broadcast_call, pair};
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, unsupported};
 use relax_semantics::tensor::Number;
@@ -25,18 +25,18 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 ];
 
 /// A scalar of the dtype of `x`.
-pub(super) fn like(node: &Node, x: V, value: f64) -> Arg {
+pub(crate) fn like(node: &Builder, x: V, value: f64) -> Arg {
     Arg::Scalar(node.dtype(x), Number::Float(value))
 }
 
 /// `a` where `x > limit`, else `b`.
-fn above(node: &mut Node, x: V, limit: f64, a: V, b: V) -> Done<V> {
+pub(crate) fn above(node: &mut Builder, x: V, limit: f64, a: V, b: V) -> Done<V> {
     let limit = like(node, x, limit);
     let condition = node.call("greater", &[x.into(), limit])?;
     node.call("where", &[condition.into(), a.into(), b.into()])
 }
 
-pub(super) fn scaled(node: &mut Node, x: V, by: f64) -> Done<V> {
+pub(crate) fn scaled(node: &mut Builder, x: V, by: f64) -> Done<V> {
     if by == 1.0 {
         return Ok(x);
     }
@@ -44,7 +44,7 @@ pub(super) fn scaled(node: &mut Node, x: V, by: f64) -> Done<V> {
     node.call("multiply", &[x.into(), by])
 }
 
-pub(super) fn plus(node: &mut Node, x: V, by: f64) -> Done<V> {
+pub(crate) fn plus(node: &mut Builder, x: V, by: f64) -> Done<V> {
     let by = like(node, x, by);
     node.call("add", &[x.into(), by])
 }
@@ -64,7 +64,7 @@ fn prelu(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// `exp(x * by) - 1`
-fn grown(node: &mut Node, x: V, by: f64) -> Done<V> {
+pub(crate) fn grown(node: &mut Builder, x: V, by: f64) -> Done<V> {
     let x = scaled(node, x, by)?;
     let grown = node.call("exp", &[x.into()])?;
     plus(node, grown, -1.0)
@@ -73,7 +73,8 @@ fn grown(node: &mut Node, x: V, by: f64) -> Done<V> {
 fn elu(node: &mut Node) -> Done<Vec<V>> {
     let x = node.input(0)?;
     let grown = grown(node, x, 1.0)?;
-    let low = scaled(node, grown, node.float("alpha", 1.0))?;
+    let alpha = node.float("alpha", 1.0);
+    let low = scaled(node, grown, alpha)?;
     Ok(vec![above(node, x, 0.0, x, low)?])
 }
 
@@ -102,7 +103,7 @@ fn thresholded(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// `max(0, min(1, alpha * x + beta))`
-pub(super) fn hard(node: &mut Node, x: V, alpha: f64, beta: f64) -> Done<V> {
+pub(crate) fn hard(node: &mut Builder, x: V, alpha: f64, beta: f64) -> Done<V> {
     let line = scaled(node, x, alpha)?;
     let line = plus(node, line, beta)?;
     let (zero, one) = (like(node, x, 0.0), like(node, x, 1.0));
@@ -123,7 +124,7 @@ fn hard_swish(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// `log(1 + exp(x))` for every x, without a threshold.
-pub(super) fn softplus(node: &mut Node, x: V) -> Done<V> {
+pub(crate) fn softplus(node: &mut Builder, x: V) -> Done<V> {
     let zero = like(node, x, 0.0);
     node.call("log_add_exp", &[x.into(), zero])
 }
@@ -171,7 +172,8 @@ fn shrink(node: &mut Node) -> Done<Vec<V>> {
 
 fn swish(node: &mut Node) -> Done<Vec<V>> {
     let x = node.input(0)?;
-    let steep = scaled(node, x, node.float("alpha", 1.0))?;
+    let alpha = node.float("alpha", 1.0);
+    let steep = scaled(node, x, alpha)?;
     let gate = node.call("sigmoid", &[steep.into()])?;
     Ok(vec![pair(node, "multiply", x, gate)?])
 }

@@ -2,7 +2,7 @@
 //! known as dims they compute dims.
 
 use crate::argument::Arg;
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, invalid};
 use relax_semantics::tensor::Number;
@@ -44,7 +44,7 @@ fn two(node: &mut Node, operator: &str) -> Done<Vec<V>> {
 }
 
 /// A call on two values, or its result as dims.
-pub(super) fn pair(node: &mut Node, operator: &str, x: V, y: V) -> Done<V> {
+pub(crate) fn pair(node: &mut Builder, operator: &str, x: V, y: V) -> Done<V> {
     match on_dims(node, operator, x, y) {
         Some(value) => Ok(value),
         None => broadcast_call(node, operator, &[x, y]),
@@ -52,7 +52,7 @@ pub(super) fn pair(node: &mut Node, operator: &str, x: V, y: V) -> Done<V> {
 }
 
 /// What comes of integers that are dims, where it is again an expression over dims, or decided.
-fn on_dims(node: &mut Node, operator: &str, x: V, y: V) -> Option<V> {
+fn on_dims(node: &mut Builder, operator: &str, x: V, y: V) -> Option<V> {
     if node.tensor(x).is_some() && node.tensor(y).is_some() {
         return None;
     }
@@ -81,7 +81,7 @@ fn on_dims(node: &mut Node, operator: &str, x: V, y: V) -> Option<V> {
     Some(node.constant(relax_semantics::tensor::Tensor::from_ints(DType::Bool, array)))
 }
 
-fn computed(node: &mut Node, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
+fn computed(node: &mut Builder, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
     if operator == "divide"
         && let Some(quotient) = whole_quotient(node, a, b)
     {
@@ -107,7 +107,7 @@ fn computed(node: &mut Node, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
 }
 
 /// `x` of `x * batch` and `batch`, whose other factors all cancel. So a batch of 0 divides nothing.
-fn whole_quotient(node: &mut Node, a: &Dim, b: &Dim) -> Option<Dim> {
+fn whole_quotient(node: &mut Builder, a: &Dim, b: &Dim) -> Option<Dim> {
     if b.as_int().is_some() {
         return None;
     }
@@ -118,7 +118,7 @@ fn whole_quotient(node: &mut Node, a: &Dim, b: &Dim) -> Option<Dim> {
     divisors.is_empty().then(|| node.simplified(&Dim::product(&rest)))
 }
 
-fn decided(node: &mut Node, operator: &str, a: Dim, b: Dim) -> Option<bool> {
+fn decided(node: &mut Builder, operator: &str, a: Dim, b: Dim) -> Option<bool> {
     let claim = match operator {
         "equal" => Claim::new(a, Relation::Equal, b),
         "less" => Claim::new(a, Relation::Less, b),
@@ -133,7 +133,7 @@ fn decided(node: &mut Node, operator: &str, a: Dim, b: Dim) -> Option<bool> {
 }
 
 /// A call of an operator that broadcasts. A dim that is one of two which both could be 1 gets a variable.
-pub(super) fn broadcast_call(node: &mut Node, operator: &str, args: &[V]) -> Done<V> {
+pub(crate) fn broadcast_call(node: &mut Builder, operator: &str, args: &[V]) -> Done<V> {
     let lists: Vec<Vec<Dim>> = args.iter().map(|&v| node.dims(v)).collect();
     let args: Vec<Arg> = args.iter().map(|&v| v.into()).collect();
     let before = node.lines.len();
@@ -145,7 +145,7 @@ pub(super) fn broadcast_call(node: &mut Node, operator: &str, args: &[V]) -> Don
     Ok(result)
 }
 
-fn sharpen(node: &mut Node, result: V, lists: &[Vec<Dim>]) {
+fn sharpen(node: &mut Builder, result: V, lists: &[Vec<Dim>]) {
     let rank = node.rank(result);
     for axis in 0..rank {
         let aligned: Vec<Dim> = lists
@@ -160,13 +160,13 @@ fn sharpen(node: &mut Node, result: V, lists: &[Vec<Dim>]) {
             number.cloned().or(all_same.then_some(first)).or_else(|| limit_of(node, &aligned))
         {
             let V(index) = result;
-            node.builder.values[index].dims[axis] = known;
+            node.values[index].dims[axis] = known;
         }
     }
 }
 
 /// `n` of `n` and `min(n, 64)`: where they differ and neither is 1, the broadcast is a trap. Both are 0 or neither.
-fn limit_of(node: &mut Node, dims: &[Dim]) -> Option<Dim> {
+fn limit_of(node: &mut Builder, dims: &[Dim]) -> Option<Dim> {
     let [a, b] = dims else { return None };
     let mut limits = |limited: &Dim, whole: &Dim| match limited {
         Dim::Op(DimOp::Min, operands) => [(&operands.0, &operands.1), (&operands.1, &operands.0)]

@@ -6,7 +6,7 @@ use super::linear::{Rows, centered, requantized};
 use super::shape::reshape;
 use super::slice::pad_open;
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
@@ -21,12 +21,12 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 
 /// Attributes that windows over space have.
 #[derive(Clone)]
-pub(super) struct Windows {
-    pub(super) kernel: Vec<Dim>,
-    pub(super) strides: Vec<i64>,
-    pub(super) dilations: Vec<i64>,
+pub(crate) struct Windows {
+    pub(crate) kernel: Vec<Dim>,
+    pub(crate) strides: Vec<i64>,
+    pub(crate) dilations: Vec<i64>,
     /// All before, then all after.
-    pub(super) pads: Vec<Dim>,
+    pub(crate) pads: Vec<Dim>,
 }
 
 /// Reads them, for a tensor of these spatial dims.
@@ -66,7 +66,7 @@ pub(super) fn windows(node: &mut Node, space: &[Dim], kernel: Vec<Dim>) -> Done<
 }
 
 /// x with its padding around it where that is symbolic; then the windows have none.
-pub(super) fn padded(node: &mut Node, x: V, windows: &mut Windows, value: V) -> Done<V> {
+pub(crate) fn padded(node: &mut Builder, x: V, windows: &mut Windows, value: V) -> Done<V> {
     if windows.pads.iter().all(|pad| pad.as_int().is_some()) {
         return Ok(x);
     }

@@ -2,7 +2,7 @@
 
 use super::arithmetic::broadcast_call;
 use crate::argument::Arg;
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, unsupported};
 use relax_semantics::tensor::Number;
@@ -41,7 +41,7 @@ fn identity(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// `astype` where the dtype is another one.
-pub(super) fn convert(node: &mut Node, x: V, dtype: DType) -> Done<V> {
+pub(crate) fn convert(node: &mut Builder, x: V, dtype: DType) -> Done<V> {
     if node.dtype(x) == dtype {
         return Ok(x);
     }

@@ -3,7 +3,7 @@
 
 use super::arithmetic::pair;
 use crate::argument::{Arg, key};
-use crate::builder::{Line, V};
+use crate::builder::{Builder, Line, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_semantics::tensor::Number;
@@ -21,7 +21,7 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 ];
 
 /// Indices of which negative ones count from the end.
-pub(super) fn wrapped(node: &mut Node, indices: V, extent: &Dim) -> Done<V> {
+pub(crate) fn wrapped(node: &mut Builder, indices: V, extent: &Dim) -> Done<V> {
     if let Some(tensor) = node.tensor(indices)
         && (0..tensor.len()).all(|p| tensor.number(p).as_f64() >= 0.0)
     {
@@ -39,7 +39,7 @@ pub(super) fn wrapped(node: &mut Node, indices: V, extent: &Dim) -> Done<V> {
 }
 
 /// Whether a line makes these indices so that none is negative.
-fn counts_up(node: &Node, indices: V) -> bool {
+fn counts_up(node: &Builder, indices: V) -> bool {
     let made = node.lines.iter().rev().find_map(|line| match line {
         Line::Call { targets, operator, args } if targets == &[indices] => Some((operator, args)),
         _ => None,
@@ -85,7 +85,7 @@ fn gather_elements(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// Index tuples in the last dim, wrapped by the extents that they index.
-pub(super) fn wrapped_tuples(node: &mut Node, x: V, indices: V, batch: usize) -> Done<V> {
+pub(super) fn wrapped_tuples(node: &mut Builder, x: V, indices: V, batch: usize) -> Done<V> {
     let width = node.dims(indices).last().and_then(Dim::as_int);
     let width =
         width.ok_or_else(|| Reason::Unsupported("index tuples of unknown length".to_owned()))?;

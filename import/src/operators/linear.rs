@@ -37,9 +37,11 @@ fn gemm(node: &mut Node) -> Done<Vec<V>> {
         b = node.call("permute_dims", &[b.into()])?;
     }
     let product = node.call("matmul", &[a.into(), b.into()])?;
-    let product = scaled(node, product, node.float("alpha", 1.0))?;
+    let alpha = node.float("alpha", 1.0);
+    let product = scaled(node, product, alpha)?;
     let Some(c) = node.optional(2) else { return Ok(vec![product]) };
-    let c = scaled(node, c, node.float("beta", 1.0))?;
+    let beta = node.float("beta", 1.0);
+    let c = scaled(node, c, beta)?;
     Ok(vec![pair(node, "add", product, c)?])
 }
 

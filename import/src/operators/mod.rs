@@ -1,18 +1,18 @@
 //! The operators of ONNX, by family: how each is composed of those of the language.
 
-mod activation;
-mod arithmetic;
+pub(crate) mod activation;
+pub(crate) mod arithmetic;
 mod attention;
-mod convolution;
+pub(crate) mod convolution;
 mod creation;
-mod elementwise;
+pub(crate) mod elementwise;
 mod gather;
 mod grid;
 mod linear;
 mod loss;
 mod norm;
 mod order;
-mod pooling;
+pub(crate) mod pooling;
 mod quantize;
 mod recurrent;
 mod reduce;
@@ -20,9 +20,9 @@ mod resize;
 mod resize_open;
 mod scatter;
 mod sequence;
-mod shape;
+pub(crate) mod shape;
 mod signal;
-mod slice;
+pub(crate) mod slice;
 
 use crate::control;
 use crate::node::Importer;

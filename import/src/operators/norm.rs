@@ -50,7 +50,8 @@ fn batch(node: &mut Node) -> Done<Vec<V>> {
         let varied = node.call("variance", &[x.into(), key("axis", axes)])?;
         for (old, new) in [(center, now), (spread, varied)] {
             let old = scaled(node, old, momentum)?;
-            let new = convert(node, new, node.dtype(old))?;
+            let dtype = node.dtype(old);
+            let new = convert(node, new, dtype)?;
             let new = scaled(node, new, 1.0 - momentum)?;
             results.push(pair(node, "add", old, new)?);
         }
@@ -60,7 +61,8 @@ fn batch(node: &mut Node) -> Done<Vec<V>> {
     let mut columns = Vec::new();
     for v in [node.input(1)?, node.input(2)?, center, spread] {
         let column = by_channel(node, v, rank)?;
-        columns.push(convert(node, column, node.dtype(x))?);
+        let own = node.dtype(x);
+        columns.push(convert(node, column, own)?);
     }
     let away = pair(node, "subtract", x, columns[2])?;
     let spread = plus(node, columns[3], epsilon)?;
@@ -102,7 +104,8 @@ fn layer(node: &mut Node) -> Done<Vec<V>> {
     let inverse = node.call("rsqrt", &[spread.into()])?;
     let unit = pair(node, "multiply", away, inverse)?;
     let unit = convert(node, unit, own)?;
-    let mut result = pair(node, "multiply", unit, node.input(1)?)?;
+    let scale = node.input(1)?;
+    let mut result = pair(node, "multiply", unit, scale)?;
     if let Some(bias) = node.optional(2) {
         result = pair(node, "add", result, bias)?;
     }
@@ -203,7 +206,8 @@ fn local_response(node: &mut Node) -> Done<Vec<V>> {
     let averages = reshape(node, averages, dims)?;
     let (alpha, beta) = (node.float("alpha", 1e-4), node.float("beta", 0.75));
     let grown = scaled(node, averages, alpha)?;
-    let grown = plus(node, grown, node.float("bias", 1.0))?;
+    let bias = node.float("bias", 1.0);
+    let grown = plus(node, grown, bias)?;
     let beta = Arg::Scalar(node.dtype(x), relax_semantics::tensor::Number::Float(beta));
     let divisor = node.call("power", &[grown.into(), beta])?;
     Ok(vec![pair(node, "divide", x, divisor)?])

@@ -5,7 +5,7 @@ use super::activation::scaled;
 use super::convolution::{Windows, padded, windows};
 use super::shape::reshape;
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, unsupported};
 use relax_semantics::tensor::Number;
@@ -27,7 +27,13 @@ fn window(node: &mut Node, x: V) -> Done<Windows> {
 }
 
 /// One of the pools of the language, over one or two spatial dims.
-fn pooled(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg]) -> Done<V> {
+pub(crate) fn pooled(
+    node: &mut Builder,
+    family: &str,
+    x: V,
+    windows: &Windows,
+    flags: &[Arg],
+) -> Done<V> {
     if windows.pads.iter().any(|pad| pad.as_int().is_none()) {
         return pooled_open(node, family, x, windows, flags);
     }
@@ -49,7 +55,13 @@ fn pooled(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg])
 
 /// Windows whose padding is symbolic: around x before it is pooled. Where padding does not count, averages are divided
 /// by those of ones.
-fn pooled_open(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[Arg]) -> Done<V> {
+fn pooled_open(
+    node: &mut Builder,
+    family: &str,
+    x: V,
+    windows: &Windows,
+    flags: &[Arg],
+) -> Done<V> {
     let dtype = node.dtype(x);
     if !dtype.is_float() {
         return unsupported("integers within symbolic padding");
@@ -73,7 +85,7 @@ fn pooled_open(node: &mut Node, family: &str, x: V, windows: &Windows, flags: &[
     node.call("divide", &[sums.into(), shares.into()])
 }
 
-fn pooled_in_space(node: &mut Node, family: &str, x: V, w: &Windows, flags: &[Arg]) -> Done<V> {
+fn pooled_in_space(node: &mut Builder, family: &str, x: V, w: &Windows, flags: &[Arg]) -> Done<V> {
     let dims = node.dims(x);
     let part = |axes: std::ops::Range<usize>| {
         let pads = axes.clone().map(|axis| w.pads[axis].clone());

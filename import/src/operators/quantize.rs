@@ -87,10 +87,12 @@ fn dequantize(node: &mut Node) -> Done<Vec<V>> {
     let mut wide = convert(node, x, if dtype == DType::F64 { DType::F64 } else { DType::F32 })?;
     if let Some(zero) = node.optional(2) {
         let zero = placed(node, zero, x)?;
-        let zero = convert(node, zero, node.dtype(wide))?;
+        let dtype = node.dtype(wide);
+        let zero = convert(node, zero, dtype)?;
         wide = pair(node, "subtract", wide, zero)?;
     }
-    let scale = convert(node, scale, node.dtype(wide))?;
+    let dtype = node.dtype(wide);
+    let scale = convert(node, scale, dtype)?;
     let product = pair(node, "multiply", wide, scale)?;
     Ok(vec![convert(node, product, dtype)?])
 }

@@ -3,7 +3,7 @@
 use super::arithmetic::pair;
 use super::shape::reshape;
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::Done;
 use relax_semantics::tensor::Number;
@@ -71,7 +71,7 @@ fn reduce(node: &mut Node, by: fn(&mut Node, V, &Axes) -> Done<V>) -> Done<Vec<V
     Ok(vec![by(node, x, &Axes { axes, keepdims })?])
 }
 
-fn fold(node: &mut Node, operator: &str, x: V, axes: &Axes) -> Done<V> {
+fn fold(node: &mut Builder, operator: &str, x: V, axes: &Axes) -> Done<V> {
     if axes.axes.is_empty() {
         return Ok(x);
     }
@@ -79,7 +79,7 @@ fn fold(node: &mut Node, operator: &str, x: V, axes: &Axes) -> Done<V> {
 }
 
 /// The greatest or least element; of nothing, what is beyond all others.
-fn extreme(node: &mut Node, operator: &str, x: V, axes: &Axes) -> Done<V> {
+fn extreme(node: &mut Builder, operator: &str, x: V, axes: &Axes) -> Done<V> {
     let dims = node.dims(x);
     let empty = axes.axes.iter().any(|&axis| dims[axis as usize] == Dim::Int(0));
     if !empty {

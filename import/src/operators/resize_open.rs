@@ -191,7 +191,8 @@ fn interpolated(node: &mut Node, x: V, at: V, open: &Open, manner: &Manner) -> D
     for (place, weight) in taps {
         let index = inside(node, place, &open.from)?;
         let part = node.call("take", &[x.into(), index.into(), key("axis", open.axis)])?;
-        let weight = convert(node, weight, node.dtype(x))?;
+        let dtype = node.dtype(x);
+        let weight = convert(node, weight, dtype)?;
         let weight = spread(node, weight, open.axis, node.rank(x))?;
         let part = of(node, "multiply", part, weight)?;
         all = Some(match all {
@@ -234,7 +235,8 @@ fn filtered(node: &mut Node, x: V, at: V, open: &Open, manner: &Manner) -> Done<
     let weights = kernel(node, distance, manner)?;
     let sums = node.call("sum", &[weights.into(), key("axis", 0_i64), key("keepdims", true)])?;
     let weights = of(node, "divide", weights, sums)?;
-    let weights = convert(node, weights, node.dtype(x))?;
+    let dtype = node.dtype(x);
+    let weights = convert(node, weights, dtype)?;
     let last = axis_last(node, x, open.axis)?;
     let y = of(node, "matmul", last, weights)?;
     let mut back: Vec<i64> = (0..node.rank(x) as i64 - 1).collect();

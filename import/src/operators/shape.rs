@@ -2,7 +2,7 @@
 
 use super::arithmetic::{broadcast_call, pair};
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
@@ -42,7 +42,7 @@ fn size(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// `reshape`, of integers that are dims too.
-pub(super) fn reshape(node: &mut Node, x: V, dims: Vec<Dim>) -> Done<V> {
+pub(crate) fn reshape(node: &mut Builder, x: V, dims: Vec<Dim>) -> Done<V> {
     if node.dims(x) == dims {
         return Ok(x);
     }
@@ -80,7 +80,7 @@ fn reshape_node(node: &mut Node) -> Done<Vec<V>> {
 /// dims. A shape value holds no -1, so the quotient is written also where nobody proves that it has no remainder: the
 /// reshape checks the number of elements. Factors of both sides cancel first, so that an extent of 0 among them divides
 /// nothing.
-fn left_over(node: &mut Node, own: &[Dim], dims: &[Dim]) -> Option<Vec<Dim>> {
+pub(crate) fn left_over(node: &mut Builder, own: &[Dim], dims: &[Dim]) -> Option<Vec<Dim>> {
     let open = |dim: &Dim| *dim == Dim::Int(-1);
     let at = dims.iter().position(open)?;
     let others: Vec<Dim> = dims.iter().filter(|dim| !open(dim)).cloned().collect();
@@ -240,7 +240,7 @@ fn transpose(node: &mut Node) -> Done<Vec<V>> {
     Ok(vec![permuted(node, x, &axes)?])
 }
 
-pub(super) fn permuted(node: &mut Node, x: V, axes: &[i64]) -> Done<V> {
+pub(crate) fn permuted(node: &mut Builder, x: V, axes: &[i64]) -> Done<V> {
     if axes.iter().enumerate().all(|(place, &axis)| place as i64 == axis) {
         return Ok(x);
     }
@@ -253,7 +253,7 @@ fn concat(node: &mut Node) -> Done<Vec<V>> {
     Ok(vec![concatenated(node, inputs, axis)?])
 }
 
-pub(super) fn concatenated(node: &mut Node, inputs: Vec<V>, axis: i64) -> Done<V> {
+pub(crate) fn concatenated(node: &mut Builder, inputs: Vec<V>, axis: i64) -> Done<V> {
     let Some(&first) = inputs.first() else { return invalid("there is no input") };
     let elements: Option<Vec<Vec<Dim>>> = inputs.iter().map(|&v| node.elements(v)).collect();
     let is_vector = inputs.iter().all(|&v| node.rank(v) == 1);
@@ -308,7 +308,7 @@ fn even_parts(node: &mut Node, x: V, axis: usize, count: i64) -> Done<Vec<V>> {
     parts(node, x, axis, cuts)
 }
 
-fn parts(node: &mut Node, x: V, axis: usize, cuts: Vec<Dim>) -> Done<Vec<V>> {
+pub(crate) fn parts(node: &mut Builder, x: V, axis: usize, cuts: Vec<Dim>) -> Done<Vec<V>> {
     if cuts.is_empty() {
         return Ok(vec![x]);
     }

@@ -1,7 +1,7 @@
 //! Parts of tensors by position, and what is put around them: `Slice`, `Pad`, `CenterCropPad`.
 
 use crate::argument::{Arg, key};
-use crate::builder::V;
+use crate::builder::{Builder, V};
 use crate::node::{Importer, Node};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_semantics::tensor::Number;
@@ -34,8 +34,8 @@ fn slice(node: &mut Node) -> Done<Vec<V>> {
     computed_slice(node, x, rank)
 }
 
-fn part(
-    node: &mut Node,
+pub(crate) fn part(
+    node: &mut Builder,
     x: V,
     axes: Vec<i64>,
     starts: Vec<Dim>,
@@ -146,7 +146,13 @@ fn pad(node: &mut Node) -> Done<Vec<V>> {
 }
 
 /// Widths of which some are symbolic: parts beside x, or elements of x by index, an axis after the other.
-pub(super) fn pad_open(node: &mut Node, mut x: V, widths: &[Dim], mode: &str, value: V) -> Done<V> {
+pub(crate) fn pad_open(
+    node: &mut Builder,
+    mut x: V,
+    widths: &[Dim],
+    mode: &str,
+    value: V,
+) -> Done<V> {
     for axis in 0..node.rank(x) {
         let (before, after) = (&widths[2 * axis], &widths[2 * axis + 1]);
         if *before == Dim::Int(0) && *after == Dim::Int(0) {
@@ -160,7 +166,7 @@ pub(super) fn pad_open(node: &mut Node, mut x: V, widths: &[Dim], mode: &str, va
     Ok(x)
 }
 
-fn beside(node: &mut Node, x: V, axis: usize, widths: [&Dim; 2], value: V) -> Done<V> {
+fn beside(node: &mut Builder, x: V, axis: usize, widths: [&Dim; 2], value: V) -> Done<V> {
     let mut parts = Vec::new();
     for width in widths {
         let mut dims = node.dims(x);
@@ -171,11 +177,11 @@ fn beside(node: &mut Node, x: V, axis: usize, widths: [&Dim; 2], value: V) -> Do
 }
 
 /// Positions from `-before` to the extent and `after` more, as indices into x.
-fn by_index(node: &mut Node, x: V, axis: usize, widths: [&Dim; 2], mode: &str) -> Done<V> {
+fn by_index(node: &mut Builder, x: V, axis: usize, widths: [&Dim; 2], mode: &str) -> Done<V> {
     let extent = node.dims(x)[axis].clone();
     let count = node.dim(DimOp::Add, &extent, widths[0]);
     let count = node.dim(DimOp::Add, &count, widths[1]);
-    let dim = |node: &mut Node, dim: Dim| node.integers(vec![dim], 0, DType::I64);
+    let dim = |node: &mut Builder, dim: Dim| node.integers(vec![dim], 0, DType::I64);
     let places = node.call("arange", &[count.into(), key("dtype", DType::I64)])?;
     let before = dim(node, widths[0].clone());
     let places = node.call("subtract", &[places.into(), before.into()])?;

@@ -1,7 +1,7 @@
 //! One test of ONNX: a folder with a model, inputs, and outputs.
 
 use relax_import::{
-    Bytes, Given, ImportError, Kind, Options, import_onnx, input_names, kinds, read_value,
+    Bytes, Given, ImportError, Kind, Options, import_model, input_names, kinds, read_value,
 };
 use relax_program::frontend::{Program, RunOptions, parameters, run};
 use relax_semantics::tensor::{Number, Tensor};
@@ -105,7 +105,7 @@ impl Case {
         let mut options = Options::default();
         let mut bound = Vec::new();
         let imported = loop {
-            match import_onnx(self.model.clone(), &options) {
+            match import_model(self.model.clone(), &options) {
                 Ok(imported) => break imported,
                 Err(ImportError::Needs(inputs)) => {
                     for input in inputs {

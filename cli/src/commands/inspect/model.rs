@@ -6,7 +6,7 @@ use crate::args::InspectArgs;
 use crate::commands::import::{importing, options, read, refused};
 use crate::exit::Failure;
 use crate::terminal::Terminal;
-use relax_import::{Contents, ImportError, Missing, Port, WeightInfo, contents, import_onnx};
+use relax_import::{Contents, ImportError, Missing, Port, WeightInfo, contents, import_model};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub(super) fn inspected(
     let bytes = read(&args.file)?;
     importing(&args.file, &bytes, terminal);
     let contents = contents(bytes.clone()).map_err(|error| refused(&args.file, &error))?;
-    let problem = match import_onnx(bytes, &options(&args.file, args.model.bounds()?)) {
+    let problem = match import_model(bytes, &options(&args.file, args.model.bounds()?)) {
         Ok(_) => None,
         Err(error @ ImportError::Bound(_)) => return Err(refused(&args.file, &error)),
         Err(error) => Some(error),

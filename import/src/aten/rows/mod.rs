@@ -1,0 +1,56 @@
+//! The operators of ATen, by family: how each is composed of those of the language. A row has the name of an operator, for all of
+//! its overloads, or of one overload.
+
+mod binary;
+mod conv;
+mod creation;
+mod gradient;
+mod image;
+mod index;
+mod linear;
+mod movement;
+mod norm;
+mod order;
+mod pointwise;
+mod pool;
+mod reduce;
+mod scalar;
+
+use super::call::Row;
+
+type Table = &'static [(&'static str, Row)];
+
+const FAMILIES: &[Table] = &[
+    binary::ROWS,
+    conv::ROWS,
+    creation::ROWS,
+    gradient::ROWS,
+    image::ROWS,
+    index::ROWS,
+    linear::ROWS,
+    movement::ROWS,
+    norm::ROWS,
+    order::ROWS,
+    pointwise::ROWS,
+    pool::ROWS,
+    reduce::ROWS,
+    scalar::ROWS,
+];
+
+pub(super) fn row(op: &str) -> Option<Row> {
+    let name = op.strip_prefix("aten.")?;
+    let find = |wanted: &str| {
+        let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+        rows.find(|(name, _)| *name == wanted).map(|(_, row)| *row)
+    };
+    find(name).or_else(|| find(name.rsplit_once('.')?.0))
+}
+
+/// The names of all operators that are imported, in order.
+#[must_use]
+pub fn supported() -> Vec<&'static str> {
+    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names
+}

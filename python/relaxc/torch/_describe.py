@@ -1,0 +1,388 @@
+"""The walk over an exported program. It writes down which operators are called with what; what they mean is not known here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+import operator
+import os
+from typing import Any
+
+from .. import _native
+from .._errors import UnsupportedError
+from . import _places
+from ._symbols import Inexpressible, bounds, claims, expression_of, extent
+from ._versions import torch_module
+
+#: Weights of more elements are in a file of their own.
+INLINE = 16
+
+
+def describe(program: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The description of an exported program, and its weights by name.
+
+    The description has no type of PyTorch in it: `json.dumps` writes it. `weights_file` is None.
+    """
+    torch = torch_module()
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise UnsupportedError(f"expected a torch.export.ExportedProgram, found `{type(program).__name__}`")
+    notes: list[str] = []
+    try:
+        decomposed = program.run_decompositions()
+    except Exception as error:  # what PyTorch raises there has no common class
+        decomposed = program
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        notes.append(f"PyTorch could not decompose the program ({first}): it is imported as it was exported")
+    return _Walk(torch, notes).exported(decomposed)
+
+
+def graph(module: Any) -> tuple[dict[str, Any], dict[str, Any], list[int], list[tuple[str, Any]]]:
+    """The description and weights of a graph of ATen operators, which arguments it takes, and what its results are.
+
+    A result is `("tensor", i)` or `("number", i)` for result i of the program, or `("constant", value)`.
+    """
+    torch = torch_module()
+    walk = _Walk(torch, [])
+    taken, made, outputs = [], [], []
+    for place, node in enumerate(node for node in module.graph.nodes if node.op == "placeholder"):
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            taken.append(place)
+            walk.inputs.append(walk.port(node.name, value, f"the input `{node.name}`"))
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            walk.call(node)
+        elif node.op == "get_attr":
+            tensor = functools.reduce(getattr, node.target.split("."), module)
+            if not isinstance(tensor, torch.Tensor):
+                raise UnsupportedError(f"the graph has a graph in it: {node.target}")
+            walk.weight(node.name, node.target, tensor)
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    for place, value in enumerate(output.args[0]):
+        if value is None or isinstance(value, (int, float)):
+            made.append(("constant", value))
+            continue
+        kind = "tensor" if isinstance(value.meta.get("val"), torch.Tensor) else "number"
+        made.append((kind, len(outputs)))
+        outputs.append(walk.output(place, value))
+    ranges = getattr(walk.shape_env(), "var_to_range", {})
+    return walk.description(ranges, outputs), walk.stored, taken, made
+
+
+def save(program: Any, path: str | os.PathLike[str]) -> None:
+    """Writes the description of an exported program to `path`, and its weights to a safetensors file beside it."""
+    description, weights = describe(program)
+    write(description, weights, os.fspath(path))
+
+
+def write(description: dict[str, Any], weights: dict[str, Any], path: str) -> None:
+    folder, name = os.path.split(os.path.abspath(path))
+    stem = name
+    for suffix in (".json", ".aten"):
+        stem = stem.removesuffix(suffix)
+    if weights:
+        file = f"{stem}.safetensors"
+        _native.write_params(os.path.join(folder, file), weights)
+        description = {**description, "weights_file": file}
+    text = _text(description)
+    part = os.path.join(folder, f".{stem}-{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as to:
+            to.write(text + "\n")
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
+
+
+def _text(description: dict[str, Any]) -> str:
+    """JSON with one line for each node, input and weight."""
+    fields = []
+    for key, value in description.items():
+        if isinstance(value, list) and value:
+            items = ",\n".join("  " + json.dumps(item, allow_nan=False) for item in value)
+            fields.append(f"{json.dumps(key)}: [\n{items}\n ]")
+        else:
+            fields.append(f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{" + ",\n ".join(fields) + "}"
+
+
+class _Walk:
+    """A walk in progress."""
+
+    def __init__(self, torch: Any, notes: list[str]) -> None:
+        self.torch = torch
+        self.root = os.path.dirname(os.path.abspath(torch.__file__))
+        self.dtypes = {
+            getattr(torch, long): short
+            for long, short in (
+                ("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"), ("float64", "f64"),
+                ("int8", "i8"), ("int16", "i16"), ("int32", "i32"), ("int64", "i64"),
+                ("uint8", "u8"), ("uint16", "u16"), ("uint32", "u32"), ("uint64", "u64"), ("bool", "bool"),
+            )
+        }  # fmt: skip
+        self.inputs: list[dict[str, Any]] = []
+        self.weights: list[dict[str, Any]] = []
+        self.stored: dict[str, Any] = {}
+        self.nodes: list[dict[str, Any]] = []
+        self.notes = notes
+        self.fake_mode: Any = None
+
+    def exported(self, program: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        kinds = self.torch.export.graph_signature
+        signature = program.graph_signature
+        specs = {spec.arg.name: spec for spec in signature.input_specs if hasattr(spec.arg, "name")}
+        for node in program.graph.nodes:
+            if node.op == "placeholder":
+                self.placeholder(program, node, specs.get(node.name), kinds)
+            elif node.op == "call_function":
+                self.call(node)
+        outputs = []
+        (output,) = (node for node in program.graph.nodes if node.op == "output")
+        for place, (value, spec) in enumerate(zip(output.args[0], signature.output_specs)):
+            if spec.kind != kinds.OutputKind.USER_OUTPUT:
+                what = spec.target or getattr(spec.arg, "name", "?")
+                raise UnsupportedError(
+                    f"the model writes to `{what}` ({spec.kind.name.lower()}): results are values here. Return it, or export the "
+                    "model after `model.eval()`"
+                )
+            if value is None:
+                self.notes.append(f"output {place} is None and left out")
+                continue
+            outputs.append(self.output(place, value))
+        if not outputs:
+            raise UnsupportedError("the exported program gives no tensor")
+        return self.description(program.range_constraints, outputs), self.stored
+
+    def output(self, place: int, value: Any) -> dict[str, Any]:
+        name = getattr(value, "name", f"output_{place}")
+        return {"name": name, "value": self.argument(value, f"output {place}")}
+
+    def description(self, ranges: Any, outputs: list[dict[str, Any]]) -> dict[str, Any]:
+        guards = self.guards()
+        checked = {symbol for guard in guards if guard["origin"] == "program" for symbol in _symbols(guard["claim"])}
+        symbols = []
+        used = {name for port in self.inputs for name in _symbols([None, *port["shape"]])}
+        for symbol, value_range in sorted(ranges.items(), key=lambda pair: str(pair[0])):
+            if str(symbol) not in used:
+                continue
+            lower, upper = bounds(value_range)
+            if str(symbol) in checked and self.is_of_program(symbol):
+                # The guard checks it, and says in which line.
+                lower = None
+            symbols.append({"name": str(symbol), "lower": lower, "upper": upper})
+        return {
+            "format": "relax-aten",
+            "version": 1,
+            "producer": f"torch {self.torch.__version__}",
+            "weights_file": None,
+            "symbols": symbols,
+            "guards": guards,
+            "inputs": self.inputs,
+            "weights": self.weights,
+            "nodes": self.nodes,
+            "outputs": outputs,
+            "notes": self.notes,
+        }
+
+    def is_of_program(self, symbol: Any) -> bool:
+        """Whether a line of the model narrowed the lower bound of a symbol."""
+        places = getattr(self.shape_env(), "var_to_range_sloc", {})
+        frame = getattr(getattr(places.get(symbol), "lower", None), "framework_loc", None)
+        file = getattr(frame, "filename", None)
+        return file is not None and not file.startswith(self.root)
+
+    def shape_env(self) -> Any:
+        return getattr(self.fake_mode, "shape_env", None)
+
+    def guards(self) -> list[dict[str, Any]]:
+        environment = self.shape_env()
+        found: list[dict[str, Any]] = []
+        for guard in getattr(environment, "guards", ()):
+            expression = environment.replace(guard.expr)
+            frame = getattr(guard.sloc, "maybe_user_loc", None) or getattr(guard.sloc, "framework_loc", None)
+            at = _places.frame_line(frame)
+            origin = "operator" if _places.is_of_operator(guard.sloc, self.root) else "program"
+            try:
+                parts = claims(expression)
+            except Inexpressible:
+                parts = [None]
+            for claim in parts:
+                made = {"text": str(expression), "claim": claim, "origin": origin, "at": at}
+                if made not in found:
+                    found.append(made)
+        return found
+
+    def placeholder(self, program: Any, node: Any, spec: Any, kinds: Any) -> None:
+        value = node.meta.get("val")
+        kind = spec.kind if spec is not None else kinds.InputKind.USER_INPUT
+        if kind == kinds.InputKind.USER_INPUT:
+            if not isinstance(value, self.torch.Tensor):
+                if isinstance(value, self.torch.SymInt):
+                    raise UnsupportedError(f"the input `{node.name}` is a symbolic integer: give a tensor, or its size")
+                self.notes.append(f"the input {node.name} is {value!r} in the export, and no parameter")
+                return
+            self.inputs.append(self.port(node.name, value, f"the input `{node.name}`"))
+        elif kind in (kinds.InputKind.PARAMETER, kinds.InputKind.BUFFER, kinds.InputKind.CONSTANT_TENSOR):
+            if node.users:
+                self.weight(node.name, spec.target, self.tensor_of(program, spec.target))
+        else:
+            raise UnsupportedError(f"the input `{node.name}` is of the kind {kind.name.lower()}")
+
+    @staticmethod
+    def tensor_of(program: Any, target: str) -> Any:
+        for tensors in (program.state_dict, program.constants):
+            if target in tensors:
+                return tensors[target]
+        raise UnsupportedError(f"the exported program has no value of `{target}`")
+
+    def weight(self, name: str, key: str, tensor: Any) -> None:
+        port = self.port(name, tensor, f"the weight `{key}`")
+        tensor = tensor.detach()
+        data = None
+        if tensor.numel() <= INLINE:
+            data = [_element(element) for element in tensor.reshape(-1).tolist()]
+        else:
+            self.stored[key] = tensor.contiguous()
+        self.weights.append({"name": name, "key": key, "dtype": port["dtype"], "shape": list(tensor.shape), "data": data})
+
+    def port(self, name: str, value: Any, what: str) -> dict[str, Any]:
+        torch = self.torch
+        self.fake_mode = self.fake_mode or getattr(value, "fake_mode", None)
+        if value.layout != torch.strided:
+            raise UnsupportedError(f"{what} is no dense tensor: {value.layout}")
+        if value.device.type not in ("cpu", "meta"):
+            raise UnsupportedError(f"{what} is on the device {value.device}: export the model on the CPU")
+        dtype = self.dtypes.get(value.dtype)
+        if dtype is None:
+            raise UnsupportedError(f"{what} has the dtype {value.dtype}, which relax does not have")
+        return {"name": name, "dtype": dtype, "shape": [self.size(size, what) for size in value.shape]}
+
+    def size(self, size: Any, what: str) -> Any:
+        if isinstance(size, int):
+            return size
+        try:
+            return extent(expression_of(size, what))
+        except Inexpressible as error:
+            raise UnsupportedError(f"{what} has the size {error}") from error
+
+    def call(self, node: Any) -> None:
+        value = node.meta.get("val")
+        symbolic = (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool, int, float)
+        is_operator = isinstance(node.target, self.torch._ops.OpOverload)
+        name = str(node.target) if is_operator else getattr(node.target, "__name__", str(node.target))
+        makes_symbol = name in ("aten._local_scalar_dense.default", "aten.item.default")
+        if isinstance(value, symbolic) and not makes_symbol or node.target is operator.getitem:
+            return
+        at = _places.line_of(node.meta.get("stack_trace"), self.root)
+        what = f"{name} ({at})"
+        arguments = self.arguments(node, what) if is_operator else {}
+        self.nodes.append({"op": name, "args": arguments, "outputs": self.results(node, value, what), "at": at})
+
+    def results(self, node: Any, value: Any, what: str) -> list[Any]:
+        if value is None:
+            return []
+        if isinstance(value, (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool)):
+            expression = expression_of(value, what)
+            if not isinstance(value, self.torch.SymInt) or not expression.is_Symbol:
+                raise UnsupportedError(f"{what}: a number of the kind {type(value).__name__} out of a tensor")
+            return [{"symbol": expression.name}]
+        if isinstance(value, (int, float, bool)):
+            raise UnsupportedError(f"{what}: the export made the number {value} of the elements of a tensor")
+        if not isinstance(value, (tuple, list)):
+            return [self.port(node.name, value, what)]
+        read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
+        return [
+            self.port(f"{node.name}.{place}", one, what) if place in read and one is not None else None
+            for place, one in enumerate(value)
+        ]
+
+    def arguments(self, node: Any, what: str) -> dict[str, Any]:
+        """By name, with defaults."""
+        arguments = {}
+        for place, argument in enumerate(node.target._schema.arguments):
+            if place < len(node.args) and not argument.kwarg_only:
+                value = node.args[place]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            elif argument.has_default_value():
+                value = argument.default_value
+            else:
+                raise UnsupportedError(f"{what}: the argument `{argument.name}` is missing")
+            if value is not None:
+                value = self.argument(value, what)
+            if value is not None:
+                arguments[argument.name] = value
+        return arguments
+
+    def argument(self, value: Any, what: str) -> Any:
+        torch = self.torch
+        if isinstance(value, torch.fx.Node):
+            return self.reference(value, what)
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"f": repr(value)}
+        if isinstance(value, (list, tuple)):
+            return [self.argument(item, what) for item in value]
+        if isinstance(value, torch.dtype):
+            return {"dtype": self.dtypes.get(value, str(value).removeprefix("torch."))}
+        if isinstance(value, torch.device):
+            if value.type not in ("cpu", "meta"):
+                raise UnsupportedError(f"{what} is on the device {value}: export the model on the CPU")
+            return None
+        if isinstance(value, torch.layout):
+            if value != torch.strided:
+                raise UnsupportedError(f"{what}: the layout {value}")
+            return None
+        if isinstance(value, torch.memory_format):
+            return None
+        if isinstance(value, (torch.SymInt, torch.SymBool)):
+            return self.symbolic(value, what)
+        raise UnsupportedError(f"{what}: an argument of the type `{type(value).__name__}`")
+
+    def reference(self, node: Any, what: str) -> Any:
+        value = node.meta.get("val")
+        if isinstance(value, (self.torch.SymInt, self.torch.SymBool, self.torch.SymFloat)):
+            return self.symbolic(value, what)
+        if isinstance(value, (bool, int, float)):
+            return self.argument(value, what)
+        if node.target is operator.getitem:
+            of, place = node.args
+            return {"t": f"{of.name}.{place}"}
+        return {"t": node.name}
+
+    def symbolic(self, value: Any, what: str) -> Any:
+        try:
+            expression = expression_of(value, what)
+            if isinstance(value, self.torch.SymBool):
+                return [{"claim": claim} for claim in claims(expression)] or True
+            if isinstance(value, self.torch.SymFloat):
+                raise Inexpressible(f"the float {expression}")
+            return {"d": extent(expression)}
+        except Inexpressible as error:
+            raise UnsupportedError(f"{what}: a description cannot say {error}") from error
+
+
+def _element(element: Any) -> Any:
+    if isinstance(element, float) and not math.isfinite(element):
+        return repr(element)
+    return element
+
+
+def _symbols(claim: Any) -> set[str]:
+    """The names in a claim."""
+    if claim is None:
+        return set()
+    found: set[str] = set()
+    for part in claim[1:]:
+        if isinstance(part, str):
+            found.add(part)
+        elif isinstance(part, list):
+            found |= _symbols(part)
+    return found

@@ -1,0 +1,61 @@
+"""Lines of Python, for messages and comments."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+_FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+), in [^\n]*(?:\n[ \t]+(?P<text>[^\n]*))?')
+
+
+def _inside(file: str, root: str) -> bool:
+    return file.startswith(root + os.sep) or file.startswith("torch" + os.sep)
+
+
+def line_of(trace: str | None, root: str) -> str | None:
+    """File, line and text of the innermost frame that is not PyTorch's own, out of a printed stack."""
+    frames = list(_FRAME.finditer(trace or ""))
+    own = [frame for frame in frames if not _inside(frame["file"], root)]
+    for frame in reversed(own or frames):
+        text = (frame["text"] or "").strip()
+        place = f"{os.path.basename(frame['file'])}:{frame['line']}"
+        return f"{place}: {text}" if text else place
+    return None
+
+
+def frame_line(frame: Any) -> str | None:
+    """File, line and text of a `traceback.FrameSummary`."""
+    if frame is None or isinstance(frame, str):
+        return frame
+    text = (frame.line or "").strip()
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return f"{place}: {text}" if text else place
+
+
+#: Where PyTorch checks the constraints of operators, relative to its folder.
+_CHECKS = ("_meta_registrations.py", "_subclasses", "_prims_common", "_prims", os.path.join("fx", "experimental"))
+#: Functions of `_refs` that do nothing but look at shapes.
+_SHAPES = {
+    "_reshape_view_helper",
+    "_reshape_view_helper_core_alg",
+    "_view_or_reshape",
+    "broadcast_shapes",
+    "_broadcast_shapes",
+    "_maybe_broadcast",
+    "expand",
+    "reshape",
+    "view",
+    "infer_size",
+}
+
+
+def is_of_operator(location: Any, root: str) -> bool:
+    """Whether a guard is the constraint of an operator, and no branch of the model."""
+    frame = getattr(location, "framework_loc", None)
+    if not hasattr(frame, "filename") or not _inside(frame.filename, root):
+        return False
+    relative = os.path.relpath(frame.filename, root)
+    if any(relative == part or relative.startswith(part + os.sep) for part in _CHECKS):
+        return True
+    return relative.startswith("_refs" + os.sep) and frame.name in _SHAPES
