@@ -2,6 +2,7 @@
 //! meaning for all shapes; the [`pipeline`] is the list of them, checks the module after each, and
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
+pub mod adjoints;
 pub mod blocks;
 pub mod canonical;
 mod casts;
@@ -9,6 +10,7 @@ pub mod classes;
 pub mod constraint_check;
 pub mod dims;
 pub mod fallback;
+pub mod finite_differences;
 mod guarded;
 pub mod names;
 pub mod outline;

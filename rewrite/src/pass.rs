@@ -111,6 +111,8 @@ pub struct Settings {
     pub products: Option<Arc<Tree>>,
     /// Which rules are used, and how far.
     pub saturation: crate::saturation::Options,
+    /// What is differentiated.
+    pub gradient: crate::passes::gradient::Options,
 }
 
 /// What a pass may ask, and where it counts.

@@ -19,6 +19,7 @@ pub mod fold_constant;
 pub mod fuse_ops;
 pub mod fuse_ops_by_pattern;
 pub mod fuse_tir;
+pub mod gradient;
 pub mod guard_constraints;
 pub mod guard_libraries;
 pub mod inline_buffers;

@@ -9,7 +9,7 @@ use crate::passes::{
     combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
     drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
-    fuse_ops_by_pattern, fuse_tir, guard_constraints, guard_libraries, inline_buffers,
+    fuse_ops_by_pattern, fuse_tir, gradient, guard_constraints, guard_libraries, inline_buffers,
     inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
     merge_composite_functions, name_dims, normalize, outline_blocks, rewrite_dataflow_reshape,
     round_activations, run_codegen, saturate, split_call_tir_by_pattern, stitch_products,
@@ -87,6 +87,7 @@ pub static OPTIMIZATION_FAST: Stage = Stage {
 /// Passes of this crate that no stage of it runs.
 pub static OPTIONAL: &[&Pass] = &[
     &bind_params::PASS,
+    &gradient::PASS,
     &inline_private_functions::PASS,
     &outline_blocks::PASS,
     &saturate::PASS,

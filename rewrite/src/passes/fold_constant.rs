@@ -205,7 +205,7 @@ fn atom_of(value: &Value) -> Option<Atom> {
 }
 
 /// A tensor as text writes it.
-pub(super) fn constant_of(tensor: &Tensor) -> Constant {
+pub(crate) fn constant_of(tensor: &Tensor) -> Constant {
     let data = match tensor.dtype().class() {
         // A text has one NaN.
         Class::Float => Literals::Float(

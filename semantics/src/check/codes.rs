@@ -65,6 +65,9 @@ relax_syntax::diagnostic_codes! {
     DONATED = "RX0320", "a donated name that is no tensor parameter",
         "`func_attr(\"donated\", \"keys, values\")` lists parameters, separated by commas. A caller gives up their arguments, so the function may overwrite their memory. Each name is a parameter of the function, and a tensor. Nested functions have none, since they are called where their name is not known. Where an argument is not the caller's own it is copied; its dtype must be known for that: write `match_cast`.";
 
+    GRADIENT = "RX0321", "a program that cannot be differentiated",
+        "The pass `gradient` needs a function whose result is a float tensor of rank 0, alone or as the first field of a tuple, and parameters that are float tensors. Each operator between them must have an adjoint; `docs/TRAINING.md` lists those without one, and why. The message names the call and the reason.";
+
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";
     OPERAND_KIND = "RX0502", "an operand of the wrong kind",

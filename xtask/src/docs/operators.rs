@@ -1,6 +1,7 @@
 //! `docs/OPERATORS.md`: which operators there are of those planned, then the reference.
 
 use super::GENERATED;
+use relax_rewrite::adjoints::remaining as without_adjoint;
 use relax_rewrite::kernels::remaining;
 use relax_semantics::ops::{self, reference};
 use std::fmt::Write;
@@ -32,7 +33,7 @@ pub(super) fn page(planned: &str) -> String {
         let missing = if missing.is_empty() { "none".to_owned() } else { missing.join(" ") };
         let _ = writeln!(text, "| {family} | {} | {missing} |", linked.join(" "));
     }
-    text + &remaining::table() + reference
+    text + &remaining::table() + &without_adjoint::table() + reference
 }
 
 fn status_line(planned: &str) -> String {

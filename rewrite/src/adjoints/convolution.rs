@@ -1,0 +1,199 @@
+//! Convolutions: linear in data and in kernel. That of the data of a convolution is a transposed
+//! convolution, and the other way round; that of the kernel is a convolution of the data, whose channels are
+//! then the batch, with the cotangent as kernel, strides and dilation exchanged.
+
+use super::Adjoint::Build;
+use super::movement::{slice, with_zeros};
+use super::pooling::pads;
+use super::site::Site;
+use super::tape::{Made, minus, plus, times};
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::ir::Atom;
+
+pub(super) static ROWS: super::Rows = &[
+    (&["nn.conv1d", "nn.conv2d"], Build(forward)),
+    (&["nn.conv1d_transpose", "nn.conv2d_transpose"], Build(transposed)),
+];
+
+/// From the order of letters `layout` to that of `letters`.
+pub(super) fn to_canonical(site: &mut Site, of: &Atom, layout: &str, letters: &str) -> Made<Atom> {
+    let axes = places(layout, letters)?;
+    site.tape.permute(of, &axes)
+}
+
+pub(super) fn from_canonical(
+    site: &mut Site,
+    of: &Atom,
+    layout: &str,
+    letters: &str,
+) -> Made<Atom> {
+    let axes = places(letters, layout)?;
+    site.tape.permute(of, &axes)
+}
+
+fn places(from: &str, to: &str) -> Made<Vec<usize>> {
+    let places = to.chars().map(|letter| from.find(letter));
+    places.collect::<Option<_>>().ok_or_else(|| format!("{from} is no order of {to}"))
+}
+
+/// A convolution, or the transposed one, with all in canonical layouts.
+struct Windows {
+    data: Atom,
+    kernel: Atom,
+    g: Atom,
+    strides: Vec<i64>,
+    dilation: Vec<i64>,
+    pads: Vec<(i64, i64)>,
+    groups: i64,
+    spatial: usize,
+}
+
+const DATA: [&str; 3] = ["", "NCW", "NCHW"];
+const KERNEL: [&str; 3] = ["", "OIW", "OIHW"];
+const TRANSPOSED_KERNEL: [&str; 3] = ["", "IOW", "IOHW"];
+
+impl Windows {
+    fn of(site: &mut Site, kernels: [&str; 3]) -> Made<Self> {
+        let (data, kernel, g) = (site.param("data"), site.param("weight"), site.g()?);
+        let spatial = site.tape.rank(&data)? - 2;
+        let (layout, kernel_layout) = (site.str("data_layout")?, site.str("kernel_layout")?);
+        let out = match site.param("out_layout") {
+            Atom::Str(out) => out,
+            _ => layout.clone(),
+        };
+        let dtype = site.tape.dtype(&data)?;
+        let g = site.tape.cast(&g, dtype)?;
+        let each = |name: &str| -> Made<Vec<i64>> {
+            let own = site.ints(name)?;
+            Ok(if own.len() == 1 { vec![own[0]; spatial] } else { own })
+        };
+        let (strides, dilation, groups) =
+            (each("strides")?, each("dilation")?, site.ints("groups")?[0]);
+        let pads = pads(site, spatial)?;
+        Ok(Self {
+            data: to_canonical(site, &data, &layout, DATA[spatial])?,
+            kernel: to_canonical(site, &kernel, &kernel_layout, kernels[spatial])?,
+            g: to_canonical(site, &g, &out, DATA[spatial])?,
+            strides,
+            dilation,
+            pads,
+            groups,
+            spatial,
+        })
+    }
+
+    fn padding(&self) -> Atom {
+        list(self.pads.iter().map(|pad| pad.0).chain(self.pads.iter().map(|pad| pad.1)))
+    }
+
+    /// The gradient of a kernel (o, i / groups, …) of a convolution that takes `read`, of i channels, to
+    /// `made`, of o. With the channels of `read` as (groups, i / groups), the latter is the batch, and the
+    /// groups times the batch are the channels.
+    fn kernel(&self, site: &mut Site, read: &Atom, made: &Atom, kernel: &[Dim]) -> Made<Atom> {
+        let (groups, from) = (Dim::Int(self.groups), site.tape.known_dims(read)?);
+        let own = kernel[1].clone();
+        let mut split = vec![from[0].clone(), groups.clone(), own.clone()];
+        split.extend_from_slice(&from[2..]);
+        let read = site.tape.reshape(read, split)?;
+        let mut axes = vec![2, 1, 0];
+        axes.extend(3..3 + self.spatial);
+        let read = site.tape.permute(&read, &axes)?;
+        let mut joined = vec![own, times(&groups, &from[0])];
+        joined.extend_from_slice(&from[2..]);
+        let read = site.tape.reshape(&read, joined)?;
+        let mut swapped = vec![1, 0];
+        swapped.extend(2..2 + self.spatial);
+        let made = site.tape.permute(made, &swapped)?;
+        let (strides, dilation) =
+            (list(self.strides.iter().copied()), list(self.dilation.iter().copied()));
+        let groups = Atom::Dim(groups);
+        let operator = ["", "nn.conv1d", "nn.conv2d"][self.spatial];
+        let args = [&read, &made, &dilation, &self.padding(), &strides, &groups];
+        let mut given = site.tape.call(operator, &args)?;
+        // Elements that strides skip at the end of the data make windows beyond the kernel.
+        for axis in 0..self.spatial {
+            given = slice(site, &given, axis + 2, &Dim::Int(0), &kernel[axis + 2])?;
+        }
+        site.tape.permute(&given, &swapped)
+    }
+}
+
+fn list(values: impl Iterator<Item = i64>) -> Atom {
+    Atom::List(values.map(|value| Atom::Dim(Dim::Int(value))).collect())
+}
+
+fn forward(site: &mut Site) -> Made<()> {
+    let windows = Windows::of(site, KERNEL)?;
+    let spatial = windows.spatial;
+    let (dims, kernel) =
+        (site.tape.known_dims(&windows.data)?, site.tape.known_dims(&windows.kernel)?);
+    let (strides, dilation) =
+        (list(windows.strides.iter().copied()), list(windows.dilation.iter().copied()));
+    let groups = Atom::Dim(Dim::Int(windows.groups));
+    if site.wants("data") {
+        // What the strides left over at the end.
+        let over = (0..spatial).map(|axis| {
+            let (before, after) = windows.pads[axis];
+            let reach =
+                times(&Dim::Int(windows.dilation[axis]), &minus(&kernel[axis + 2], &Dim::Int(1)));
+            let room = minus(
+                &plus(&dims[axis + 2], &Dim::Int(before + after)),
+                &plus(&reach, &Dim::Int(1)),
+            );
+            Dim::op(DimOp::FloorMod, room, Dim::Int(windows.strides[axis]))
+        });
+        let over: Vec<Dim> = over.collect();
+        let over: Vec<Dim> = over.iter().map(|dim| site.tape.facts.simplify(dim)).collect();
+        let operator = ["", "nn.conv1d_transpose", "nn.conv2d_transpose"][spatial];
+        let literal = over.iter().all(|dim| dim.as_int().is_some());
+        // The operator takes a literal `output_padding`. Else nothing is cut off at the end, zeros are joined on for what
+        // the strides left over, and the extents of data are kept of it.
+        let extra = over.iter().map(|dim| if literal { dim.clone() } else { Dim::Int(0) });
+        let extra = Atom::List(extra.map(Atom::Dim).collect());
+        let before = windows.pads.iter().map(|pad| pad.0);
+        let after = windows.pads.iter().map(|pad| if literal { pad.1 } else { 0 });
+        let padding = list(before.chain(after));
+        let args = [&windows.g, &windows.kernel, &strides, &padding, &extra, &dilation, &groups];
+        let mut given = site.tape.call(operator, &args)?;
+        if !literal {
+            let none = Dim::Int(0);
+            let mut widths = vec![(none.clone(), none.clone()); 2];
+            widths.extend(over.into_iter().map(|over| (none.clone(), over)));
+            given = with_zeros(site, &given, &widths)?;
+            for axis in 2..2 + spatial {
+                given = slice(site, &given, axis, &none, &dims[axis])?;
+            }
+        }
+        let given = from_canonical(site, &given, &site.str("data_layout")?, DATA[spatial])?;
+        site.give("data", &given)?;
+    }
+    if site.wants("weight") {
+        let given = windows.kernel(site, &windows.data, &windows.g, &kernel)?;
+        let given = from_canonical(site, &given, &site.str("kernel_layout")?, KERNEL[spatial])?;
+        site.give("weight", &given)?;
+    }
+    Ok(())
+}
+
+fn transposed(site: &mut Site) -> Made<()> {
+    let windows = Windows::of(site, TRANSPOSED_KERNEL)?;
+    let spatial = windows.spatial;
+    let kernel = site.tape.known_dims(&windows.kernel)?;
+    let (strides, dilation) =
+        (list(windows.strides.iter().copied()), list(windows.dilation.iter().copied()));
+    if site.wants("data") {
+        let operator = ["", "nn.conv1d", "nn.conv2d"][spatial];
+        let groups = Atom::Dim(Dim::Int(windows.groups));
+        let args = [&windows.g, &windows.kernel, &strides, &windows.padding(), &dilation, &groups];
+        let given = site.tape.call(operator, &args)?;
+        let given = from_canonical(site, &given, &site.str("data_layout")?, DATA[spatial])?;
+        site.give("data", &given)?;
+    }
+    if site.wants("weight") {
+        let given = windows.kernel(site, &windows.g, &windows.data, &kernel)?;
+        let given =
+            from_canonical(site, &given, &site.str("kernel_layout")?, TRANSPOSED_KERNEL[spatial])?;
+        site.give("weight", &given)?;
+    }
+    Ok(())
+}
