@@ -14,6 +14,7 @@ import json
 import math
 import pathlib
 import sys
+import warnings
 from typing import Any, Callable
 
 import torch
@@ -269,7 +270,73 @@ def check() -> int:
                     bad += 1
                     print(f"{name}, n = {size}, result {place}: {' '.join(str(error).split())}")
     print(f"{len(PROGRAMS)} programs, {bad} different results")
+    compiled_once()
+    fallbacks()
+    refusals()
     return int(bad > 0)
+
+
+def compiled_once() -> None:
+    """One compilation of `torch.compile` for seven sizes."""
+    from relaxc.torch import backend, compilations, dynamic
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3), torch.nn.Softmax(-1)).eval()
+    before = len(compilations())
+    fast = dynamic(torch.compile(model, backend=backend), {"input": 0})
+    with torch.no_grad():
+        for rows in (5, 7, 13, 64, 1, 0, 2):
+            given = finite(rows, 4)
+            torch.testing.assert_close(fast(given), model(given), rtol=1e-5, atol=1e-5)
+        made = compilations()[before:]
+        assert len(made) == 1 and made[0].fallback is None, made
+        print("torch.compile: 7 sizes, 1 compilation")
+        # PyTorch's guards distinguish layouts, so these are compiled apart.
+        strided = finite(4, 6).t()
+        torch.testing.assert_close(fast(strided), model(strided), rtol=1e-5, atol=1e-5)
+
+
+def fallbacks() -> None:
+    """A graph that relaxc lacks is run by PyTorch, with a warning that says why."""
+    import relaxc
+    from relaxc.torch import backend
+
+    def spectrum(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x).abs()
+
+    given = finite(6)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.testing.assert_close(torch.compile(spectrum, backend=backend)(given), spectrum(given))
+    said = [str(one.message) for one in caught if one.category is relaxc.FallbackWarning]
+    assert len(said) == 1 and "_fft_r2c" in said[0] and "torch_programs.py" in said[0], said
+
+
+def refusals() -> None:
+    """Bad input is an exception that says what is wrong."""
+    import relaxc
+    from relaxc.torch import backend
+
+    def refused(function: Callable[[], Any], kind: type[BaseException], part: str) -> None:
+        try:
+            function()
+        except kind as error:
+            assert part in str(error), error
+            return
+        raise AssertionError(f"no error that says {part!r}")
+
+    double = Program(lambda x: x * 2)
+    module = relaxc.compile(export(double, (finite(3, 2),)))
+    refused(lambda: module(finite(3, 2).requires_grad_()), relaxc.ArgumentError, "grad")
+    refused(lambda: module(finite(3, 2).to_sparse()), relaxc.ArgumentError, "")
+    refused(lambda: module(finite(3, 2).to(torch.complex64)), relaxc.ArgumentError, "type code 5")
+    refused(lambda: module(finite(2, 2)), relaxc.Trap, "3")
+    refused(lambda: module(finite(3, 2).double()), relaxc.Trap, "f64")
+    refused(lambda: relaxc.compile(export(double, (finite(3, 2).to(torch.complex64),))), relaxc.UnsupportedError, "complex64")
+    refused(lambda: relaxc.compile(export(Program(torch.rand_like), (finite(3),))), relaxc.UnsupportedError, "aten.rand_like")
+    linear = torch.nn.Linear(2, 2)
+    refused(lambda: torch.compile(linear, backend=backend)(finite(3, 2)), Exception, "torch.no_grad()")
+    counting = torch.nn.BatchNorm1d(2)
+    refused(lambda: relaxc.compile(export(counting, (finite(3, 2),))), relaxc.UnsupportedError, "writes to")
 
 
 if __name__ == "__main__":

@@ -37,22 +37,6 @@ FALLBACK = re.compile(r"RX0505\]: `(\w+)`")
 MOST_SECONDS = 600
 
 
-class Flat(torch.nn.Module):
-    """A model whose results are a tuple of tensors, without caches."""
-
-    def __init__(self, model, arguments):
-        super().__init__()
-        self.model = model
-        self.arguments = arguments
-
-    # One parameter for each input by name: the guards of torch.export cannot name those of `**inputs`.
-    def forward(self, input_ids=None, attention_mask=None, decoder_input_ids=None, bbox=None, pixel_values=None,
-                input_values=None, input_features=None):
-        inputs = {name: value for name, value in locals().items() if isinstance(value, torch.Tensor)}
-        results = self.model(**inputs, **self.arguments)
-        return tuple(value for value in results.values() if isinstance(value, torch.Tensor))
-
-
 @contextlib.contextmanager
 def doubles():
     """Where a model asks for f32 it gets f64, so that no step of the reference is rounded to f32."""

@@ -30,8 +30,11 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("logical_and", |call| logical(call, "logical_and")),
     ("logical_or", |call| logical(call, "logical_or")),
     ("logical_xor", |call| logical(call, "logical_xor")),
+    ("__and__", |call| bits(call, "bitwise_and")),
     ("bitwise_and", |call| bits(call, "bitwise_and")),
+    ("__or__", |call| bits(call, "bitwise_or")),
     ("bitwise_or", |call| bits(call, "bitwise_or")),
+    ("__xor__", |call| bits(call, "bitwise_xor")),
     ("bitwise_xor", |call| bits(call, "bitwise_xor")),
 ];
 

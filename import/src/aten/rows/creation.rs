@@ -21,6 +21,9 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("ones", |call| filled(call, 1)),
     ("zeros_like", |call| filled_like(call, 0)),
     ("ones_like", |call| filled_like(call, 1)),
+    ("new_zeros", |call| new_filled(call, 0)),
+    ("new_ones", |call| new_filled(call, 1)),
+    ("new_full", new_full),
     // Elements that PyTorch leaves undefined are zeros.
     ("empty.memory_format", |call| filled(call, 0)),
     ("empty_strided", |call| filled(call, 0)),
@@ -99,6 +102,22 @@ fn filled_like(call: &mut Call, value: i128) -> Done<Vec<V>> {
     let dtype = call.dtype_of("dtype")?.unwrap_or(call.dtype(x));
     let value = call.of_number(Number::Int(value), dtype);
     let dims = call.dims(x);
+    Ok(vec![stretched(call, value, dims)?])
+}
+
+fn new_filled(call: &mut Call, value: i128) -> Done<Vec<V>> {
+    let x = call.tensor("self")?;
+    let dtype = call.dtype_of("dtype")?.unwrap_or(call.dtype(x));
+    let value = call.of_number(Number::Int(value), dtype);
+    let dims = call.dims_of("size")?;
+    Ok(vec![stretched(call, value, dims)?])
+}
+
+fn new_full(call: &mut Call) -> Done<Vec<V>> {
+    let x = call.tensor("self")?;
+    let dtype = call.dtype_of("dtype")?.unwrap_or(call.dtype(x));
+    let value = call.operand("fill_value", dtype)?;
+    let dims = call.dims_of("size")?;
     Ok(vec![stretched(call, value, dims)?])
 }
 

@@ -9,7 +9,7 @@ use crate::reason::{Done, Reason, unsupported};
 use ndarray::{ArrayD, IxDyn};
 use prost::bytes::Bytes;
 use relax_semantics::tensor::Tensor;
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
 pub(super) const ROWS: &[(&str, Row)] = &[
@@ -66,6 +66,9 @@ fn resize(call: &mut Call, mode: &'static str) -> Done<Vec<V>> {
         let mut dims = call.dims(x)[..2].to_vec();
         dims.extend(call.dims_of("output_size")?);
         sizes = Some(call.integers(dims, 1, DType::I64));
+    } else if corners {
+        // ONNX keeps the fraction of a size there, PyTorch does not.
+        sizes = Some(scaled_sizes(call, x)?);
     } else {
         let mut factors = vec![1.0, 1.0];
         factors.extend(call.floats("scale_factors")?);
@@ -84,6 +87,19 @@ fn resize(call: &mut Call, mode: &'static str) -> Done<Vec<V>> {
         ("nearest_mode", Attribute::Text("floor")),
     ];
     onnx(call, "Resize", vec![Some(x), None, scales, sizes], attributes)
+}
+
+fn scaled_sizes(call: &mut Call, x: V) -> Done<V> {
+    let own = call.dims(x);
+    let mut dims = own[..2].to_vec();
+    for (dim, factor) in own[2..].iter().zip(call.floats("scale_factors")?) {
+        dims.push(match dim.as_int() {
+            Some(extent) => Dim::Int((extent as f64 * factor).floor() as i64),
+            None if factor.fract() == 0.0 => call.dim(DimOp::Mul, dim, &Dim::Int(factor as i64)),
+            None => return unsupported("a fraction of a symbolic size with align_corners"),
+        });
+    }
+    Ok(call.integers(dims, 1, DType::I64))
 }
 
 fn grid_sample(call: &mut Call) -> Done<Vec<V>> {

@@ -46,6 +46,10 @@ pub(super) const ROWS: &[(&str, Row)] = floats! {
     ("hardtanh", |call| limited(call, "min_val", "max_val", "self")),
     ("clamp", |call| limited(call, "min", "max", "min")),
     ("_to_copy", to_copy),
+    ("to.device", to_copy),
+    ("to.dtype", to_copy),
+    ("to.dtype_layout", to_copy),
+    ("dropout", plain_dropout),
     ("clone", identity),
     ("alias", identity),
     ("detach", identity),
@@ -210,6 +214,10 @@ fn to_copy(call: &mut Call) -> Done<Vec<V>> {
 
 fn identity(call: &mut Call) -> Done<Vec<V>> {
     Ok(vec![call.tensor("self")?])
+}
+
+fn plain_dropout(call: &mut Call) -> Done<Vec<V>> {
+    dropout(call).map(|results| results[..1].to_vec())
 }
 
 fn dropout(call: &mut Call) -> Done<Vec<V>> {
