@@ -40,8 +40,8 @@ def compilations() -> tuple[Compilation, ...]:
 def backend(module: Any, example_inputs: Sequence[Any], *, threads: int | None = None, exact: bool = False) -> Callable[..., Any]:
     """`torch.compile(model, backend="relaxc")` calls this for each graph."""
     torch = torch_module()
-    from torch._decomp import core_aten_decompositions
-    from torch._dynamo.backends.common import aot_autograd
+    from torch._decomp import core_aten_decompositions  # type: ignore[import-not-found, unused-ignore]
+    from torch._dynamo.backends.common import aot_autograd  # type: ignore[import-not-found, unused-ignore]
 
     tensors = [value for value in (*example_inputs, *module.parameters()) if isinstance(value, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):

@@ -45,7 +45,9 @@ def graph(module: Any) -> tuple[dict[str, Any], dict[str, Any], list[int], list[
     """
     torch = torch_module()
     walk = _Walk(torch, [])
-    taken, made, outputs = [], [], []
+    taken: list[int] = []
+    made: list[tuple[str, Any]] = []
+    outputs: list[dict[str, Any]] = []
     for place, node in enumerate(node for node in module.graph.nodes if node.op == "placeholder"):
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):

@@ -52,7 +52,7 @@ _SHAPES = {
 
 def is_of_operator(location: Any, root: str) -> bool:
     """Whether a guard is the constraint of an operator, and no branch of the model."""
-    frame = getattr(location, "framework_loc", None)
+    frame: Any = getattr(location, "framework_loc", None)
     if not hasattr(frame, "filename") or not _inside(frame.filename, root):
         return False
     relative = os.path.relpath(frame.filename, root)

@@ -16,7 +16,7 @@ class Inexpressible(Exception):
 
 def extent(expression: Any) -> Any:
     """A number, the name of a symbol, or `[operation, left, right]`."""
-    import sympy
+    import sympy  # type: ignore[import-not-found, unused-ignore]
 
     if isinstance(expression, int) and not isinstance(expression, bool):
         return expression
@@ -61,7 +61,7 @@ def _joined(operation: str, terms: Any) -> Any:
 
 def claims(expression: Any) -> list[Any]:
     """`[relation, left, right]` of each part of a conjunction."""
-    import sympy
+    import sympy  # type: ignore[import-not-found, unused-ignore]
 
     if expression is True or expression is sympy.true:
         return []
@@ -69,7 +69,7 @@ def claims(expression: Any) -> list[Any]:
         return [claim for part in expression.args for claim in claims(part)]
     if isinstance(expression, sympy.Not) and isinstance(expression.args[0], sympy.core.relational.Relational):
         return claims(expression.args[0].negated)
-    relations: dict[type, Callable[[Any, Any], Any]] = {
+    relations: dict[Any, Callable[[Any, Any], Any]] = {
         sympy.Eq: lambda a, b: ["==", a, b],
         sympy.Ne: lambda a, b: ["!=", a, b],
         sympy.Le: lambda a, b: ["<=", a, b],
@@ -95,7 +95,7 @@ def expression_of(symbolic: Any, what: str) -> Any:
 def bounds(value_range: Any) -> tuple[int | None, int | None]:
     """The finite bounds of a range. A lower bound of 2 is PyTorch's own: it specializes 0 and 1."""
 
-    import sympy
+    import sympy  # type: ignore[import-not-found, unused-ignore]
 
     def finite(bound: Any) -> int | None:
         # PyTorch has infinities of its own, which are no integers.

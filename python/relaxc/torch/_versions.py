@@ -14,7 +14,7 @@ OLDEST = (2, 15)
 def torch_module() -> Any:
     """PyTorch, where it is there and new enough."""
     try:
-        import torch
+        import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise UnsupportedError(f"PyTorch cannot be imported: {error}") from error
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
