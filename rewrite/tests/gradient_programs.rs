@@ -362,3 +362,46 @@ fn differentiated(text: &str, wrt: &[&str]) -> Result<Module, Box<Diagnostic>> {
     let ingested = apply(&program.module, &PIPELINE.to(Phase::P0))?;
     apply(&ingested, &PIPELINE.named("gradient").expect("it is a pass"))
 }
+
+/// A sign, the other of two operands that is not transposed, one row in the place of the sum over a stretched axis.
+#[test]
+fn wrong_gradients_are_found() {
+    let text = "def main(x: Tensor((\"n\", \"k\"), \"f64\"), w: Tensor((\"k\", \"k\"), \"f64\"), b: Tensor((\"k\",), \"f64\")):\n    return sum(sin(matmul(add(x, b), w)))\n";
+    let printed = print(&differentiated(text, &[]).expect("it is differentiated"));
+    let dims: Dims = [("n".into(), 3), ("k".into(), 2)].into_iter().collect();
+    let outcome = |text: &str| {
+        let program = Program::load(Source::new("edited", text));
+        assert!(!program.has_errors(), "{:?}\n{text}", program.diagnostics);
+        let function = program.module.function("main").expect("there is one");
+        let values = function.lambda.params.iter().map(|&param| {
+            let mut random = Random::new(1, &function.var(param).name);
+            random_value(function.param_annotation(param), &dims, &mut random, &(0..=3), 1 << 20)
+        });
+        let values: Vec<Value> = values.collect::<Result<_, _>>().expect("dims are bound");
+        compare(&program.module, "main", &[0, 1, 2], &values, 1)
+    };
+    assert_eq!(outcome(&printed), Ok(Outcome::Agree { gradients: 3, nonzero: 3 }));
+    let edits: [(&str, &dyn Fn(&str) -> String); 3] = [
+        ("cos(", &|value| format!("negative({value})")),
+        ("permute_dims(w", &|_| "w".to_owned()),
+        ("collapse_sum_to(", &|value| {
+            let (_, arguments) = value.split_once('(').expect("a call");
+            let (cotangent, _) = arguments.split_once(',').expect("two arguments");
+            format!("take({cotangent}, const(0, \"i64\"), axis=0)")
+        }),
+    ];
+    for (call, edit) in edits {
+        let mut found = 0;
+        let lines = printed.lines().map(|line| match line.split_once(" = ") {
+            Some((left, value)) if value.starts_with(call) => {
+                found += 1;
+                format!("{left} = {}\n", edit(value))
+            }
+            _ => format!("{line}\n"),
+        });
+        let edited: String = lines.collect();
+        assert_eq!(found, 1, "{call}\n{printed}");
+        let outcome = outcome(&edited);
+        assert!(outcome.is_err(), "{call}: {outcome:?}\n{edited}");
+    }
+}
