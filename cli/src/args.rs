@@ -8,6 +8,7 @@ mod inspecting;
 mod reference;
 mod searching;
 mod serving;
+mod training;
 mod verifying;
 
 pub(crate) use building::{
@@ -20,6 +21,7 @@ pub(crate) use inspecting::InspectArgs;
 pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};
 pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use serving::ServeArgs;
+pub(crate) use training::GradArgs;
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -94,6 +96,7 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     Fmt(FmtArgs),
     Opt(OptArgs),
+    Grad(GradArgs),
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
@@ -435,6 +438,9 @@ pub(crate) struct DiffArgs {
     /// A backend, instead of another program
     #[arg(long, value_enum, conflicts_with = "against")]
     pub(crate) backend: Option<Backend>,
+    /// Compare the gradients of a loss with differences of the function in f64, in the interpreter, instead of two routes
+    #[arg(long, conflicts_with_all = ["against", "backend", "params", "save"])]
+    pub(crate) grad: bool,
     /// Only this function
     #[arg(long)]
     pub(crate) entry: Option<String>,

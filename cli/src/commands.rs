@@ -17,6 +17,7 @@ mod fixes;
 mod fmt;
 mod fuzz;
 mod generate;
+mod grad;
 mod import;
 mod inspect;
 mod kept;
@@ -72,6 +73,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Serve(args) => serve::serve(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
+        Command::Grad(args) => grad::grad(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
         Command::Tune(args) => tune::tune(&args, terminal),

@@ -24,7 +24,7 @@ const ABSOLUTE: f64 = 1e-6;
 pub enum Outcome {
     /// So many gradients agree, of which some have an element other than 0.
     Agree {
-        /// Gradients.
+        /// Parameters whose gradient was compared.
         gradients: usize,
         /// Those that are not all 0.
         nonzero: usize,

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
     ("Run and measure", &["run", "generate", "serve", "bench", "devices", "tune", "cache"]),
-    ("Compile", &["build", "opt", "rewrite", "versions"]),
+    ("Compile", &["build", "opt", "grad", "rewrite", "versions"]),
     ("Test and prove", &["diff", "equiv", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
 ];
@@ -146,6 +146,16 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
             (
                 "Run two passes, and compare each with the interpreter",
                 "relax opt model.rx --passes legalize_ops,fuse_ops --verify",
+            ),
+        ],
+    ),
+    (
+        "grad",
+        [
+            ("Gradients of a loss by every float parameter", "relax grad model.rx"),
+            (
+                "By some parameters, compiled to tensor programs",
+                "relax grad model.rx --wrt w,b | relax opt - --to P2.1",
             ),
         ],
     ),

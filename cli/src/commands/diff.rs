@@ -5,6 +5,7 @@
 
 mod bindings;
 mod equivalence;
+mod gradients;
 mod pairs;
 mod report;
 mod reproduction;
@@ -59,6 +60,9 @@ struct Tally {
 }
 
 pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
+    if args.grad {
+        return gradients::gradients(args, terminal);
+    }
     if let Some(path) = &args.save {
         reproduction::refuse_path(path)?;
     }

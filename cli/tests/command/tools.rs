@@ -33,10 +33,12 @@ const RUNS: &[&[&str]] = &[
     &["opt", "p.rx", "--to", "P2.1", "--memory-report"],
     &["opt", "p.rx", "--to", "P2.1", "--memory-report=svg"],
     &["opt", "p.rx", "--to", "P2.3", "--emit", "c"],
+    &["grad", "loss.rx"],
     &["rewrite", "p.rx"],
     &["rewrite", "p.rx", "--explain"],
     &["versions", "p.rx"],
     &["diff", "p.rx", "--cases", "2"],
+    &["diff", "loss.rx", "--grad", "--cases", "2"],
     &["diff", "p.rx", "--against", "other.rx", "--cases", "2"],
     &["equiv", "p.rx", "p.rx", "--cases", "2"],
     &["fuzz", "--programs", "2", "--oracle", "print"],
@@ -71,6 +73,7 @@ fn every_subcommand_speaks_json() {
         "printing.rx",
         "def main(x: Tensor((\"n\",), \"f32\")):\n    print(x, format=\"{}\")\n    return x\n",
     );
+    folder.write("loss.rx", "def main(x: Tensor((\"n\",), \"f32\")):\n    return sum(square(x))\n");
     assert_eq!(folder.ended(&["build", "p.rx", "-o", "p.rxm", "--certify"]).1, Some(0));
     assert_eq!(folder.ended(&["prove", "n == n", "--certificate", "p.cert"]).1, Some(0));
     for run in RUNS {

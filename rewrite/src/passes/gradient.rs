@@ -24,7 +24,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Definition, Function, Module, VarId};
 use relax_syntax::span::Span;
 
-/// The record.
+/// Runs by name, after ingestion; which function and parameters is in `Settings::gradient`.
 pub static PASS: Pass = Pass {
     name: "gradient",
     doc: "Adds the function main_adjoint, which gives the result of main and the gradients of its loss, by reverse-mode \

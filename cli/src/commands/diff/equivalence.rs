@@ -111,6 +111,7 @@ fn as_diff(args: &EquivArgs) -> DiffArgs {
         file: args.left.clone(),
         model: args.model.clone(),
         against: Some(args.right.clone()),
+        grad: false,
         backend: None,
         entry: args.entry.clone(),
         params: args.params.clone(),
