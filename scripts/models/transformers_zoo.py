@@ -160,7 +160,7 @@ def compared(relax, name, folder):
     _, kind, arguments = zoo_models.MODELS[name]
     path = folder / f"{name}.onnx"
     try:
-        flat = Flat(zoo_models.build(name), arguments)
+        flat = zoo_models.Flat(zoo_models.build(name), arguments)
         if not path.exists():
             torch.manual_seed(1)
             export(name, flat, kind, path)
