@@ -187,6 +187,23 @@ fn rules_that_are_wrong_are_shown_at_the_least_dims() {
 }
 
 #[test]
+fn what_is_too_large_to_compare_is_no_difference() {
+    let huge = "x: Tensor((4000000000000000000, 4000000000000000000), \"f32\")";
+    let same = rule("\"exact\"", huge, &["left = relu(relu(x))", "right = relu(x)"]);
+    assert!(matches!(verdict(&same), Verdict::Proved(_)), "{:?}", verdict(&same));
+    let wide = "x: Tensor((1,), \"f32\")";
+    let lines = [
+        "left = relu(broadcast_to(x, (100000000000,)))",
+        "right = broadcast_to(relu(x), (100000000000,))",
+    ];
+    assert!(matches!(verdict(&rule("\"exact\"", wide, &lines)), Verdict::Proved(_)));
+    let params = "abcde".chars().map(|name| format!("{name}: Tensor((\"n\",), \"any.{name}\")"));
+    let params = params.collect::<Vec<_>>().join(", ");
+    let many = rule("\"exact\"", &params, &["left = relu(relu(a))", "right = relu(a)"]);
+    assert!(matches!(verdict(&many), Verdict::Refused(Refusal::TooManyTypes(4))));
+}
+
+#[test]
 fn abbreviations_end() {
     let read = |lines: &[&str]| match rules::read_rules("f", &rule("\"exact\"", MATRIX, lines)) {
         Ok(_) => String::new(),

@@ -11,6 +11,9 @@ use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use std::collections::BTreeSet;
 use std::fmt;
 
+/// Classes of dtypes that a rule may have: a proof is repeated for each choice of them.
+const MOST_TYPES: usize = 4;
+
 /// What is known of a rule of somebody else.
 #[derive(Clone, Debug)]
 pub enum Verdict {
@@ -29,6 +32,8 @@ pub enum Refusal {
     FoundEverywhere,
     /// The side that is made mentions this, which the side that is found does not determine.
     Undetermined(Name),
+    /// It ranges over more than this many classes of dtypes.
+    TooManyTypes(usize),
     /// A condition mentions this, which no operand determines.
     UndeterminedCondition(Name),
     /// The conditions contradict each other: the rule would be proved of nothing, and never be used.
@@ -79,6 +84,9 @@ fn cannot_be_used(rule: &Rule) -> Option<Refusal> {
     if !found && rule.direction == Direction::Forward {
         return Some(Refusal::FoundEverywhere);
     }
+    if rule.element_types().len() > MOST_TYPES {
+        return Some(Refusal::TooManyTypes(MOST_TYPES));
+    }
     let forward = rule.undetermined(&rule.left, &rule.right);
     let backward = rule.undetermined(&rule.right, &rule.left);
     if let Some(name) = forward
@@ -121,6 +129,9 @@ impl fmt::Display for Refusal {
                     f,
                     "its right side mentions `{name}`, which its left side does not determine"
                 )
+            }
+            Refusal::TooManyTypes(most) => {
+                write!(f, "it ranges over more than {most} classes of dtypes")
             }
             Refusal::UndeterminedCondition(name) => {
                 write!(f, "its conditions mention `{name}`, which no operand determines")

@@ -30,8 +30,10 @@ pub struct Comparison {
 const SIZES: [i64; 5] = [2, 3, 1, 0, 5];
 /// Cases a rule.
 const CASES: usize = 60;
-/// Elements a tensor may have.
+/// Elements an operand may have.
 const MAX_ELEMENTS: usize = 5_000;
+/// Bytes that a result may take.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// The sizes of dims.
 pub(super) type Sizes = BTreeMap<Name, i64>;
@@ -155,6 +157,8 @@ fn compared(
         (Err(Stop::Trap(_)), Err(Stop::Trap(_))) => Ok(Outcome::Stopped),
         (Err(Stop::Trap(trap)), Ok(_)) => Err(format!("only the left side stops: {trap}")),
         (Ok(_), Err(Stop::Trap(trap))) => Err(format!("only the right side stops: {trap}")),
+        // Too large to be compared: that is no difference.
+        (Err(Stop::Exhausted { .. }), _) | (_, Err(Stop::Exhausted { .. })) => return None,
         (Err(other), _) | (_, Err(other)) => Err(other.to_string()),
     };
     Some((inputs, outcome))
@@ -178,7 +182,8 @@ fn inputs(
             let Axis::Dim(dim) = axis else { return None };
             shape.push(usize::try_from(value_of(dim, sizes)?).ok()?);
         }
-        if shape.iter().product::<usize>() > MAX_ELEMENTS {
+        let count = shape.iter().try_fold(1, |count: usize, &extent| count.checked_mul(extent));
+        if count.is_none_or(|count| count > MAX_ELEMENTS) {
             return None;
         }
         let dtype = dtype_of(kind, types);
@@ -275,7 +280,8 @@ fn value(
                     }
                 });
             }
-            apply(call.row, args, Vec::new(), &Limits::default(), None)
+            let limits = Limits { tensor_bytes: MAX_BYTES, ..Limits::default() };
+            apply(call.row, args, Vec::new(), &limits, None)
         }
     }
 }
