@@ -153,10 +153,7 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
         "grad",
         [
             ("Gradients of a loss by every float parameter", "relax grad model.rx"),
-            (
-                "By some parameters, compiled to tensor programs",
-                "relax grad model.rx --wrt w,b | relax opt - --to P2.1",
-            ),
+            ("By some parameters, into a file", "relax grad model.rx --wrt w,b -o gradients.rx"),
         ],
     ),
     (
