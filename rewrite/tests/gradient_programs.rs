@@ -363,6 +363,9 @@ fn differentiated(text: &str, wrt: &[&str]) -> Result<Module, Box<Diagnostic>> {
     apply(&ingested, &PIPELINE.named("gradient").expect("it is a pass"))
 }
 
+/// What a call in a program begins with, and what takes its place.
+type Edit<'a> = (&'a str, &'a dyn Fn(&str) -> String);
+
 /// A sign, the other of two operands that is not transposed, one row in the place of the sum over a stretched axis.
 #[test]
 fn wrong_gradients_are_found() {
@@ -381,7 +384,7 @@ fn wrong_gradients_are_found() {
         compare(&program.module, "main", &[0, 1, 2], &values, 1)
     };
     assert_eq!(outcome(&printed), Ok(Outcome::Agree { gradients: 3, nonzero: 3 }));
-    let edits: [(&str, &dyn Fn(&str) -> String); 3] = [
+    let edits: [Edit; 3] = [
         ("cos(", &|value| format!("negative({value})")),
         ("permute_dims(w", &|_| "w".to_owned()),
         ("collapse_sum_to(", &|value| {

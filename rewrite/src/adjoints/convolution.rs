@@ -160,8 +160,8 @@ fn forward(site: &mut Site) -> Made<()> {
             let mut widths = vec![(none.clone(), none.clone()); 2];
             widths.extend(over.into_iter().map(|over| (none.clone(), over)));
             given = with_zeros(site, &given, &widths)?;
-            for axis in 2..2 + spatial {
-                given = slice(site, &given, axis, &none, &dims[axis])?;
+            for (axis, extent) in dims.iter().enumerate().skip(2) {
+                given = slice(site, &given, axis, &none, extent)?;
             }
         }
         let given = from_canonical(site, &given, &site.str("data_layout")?, DATA[spatial])?;

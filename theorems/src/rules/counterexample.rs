@@ -109,7 +109,7 @@ fn shown(
 
 /// A tensor as it is written in a program.
 fn literal(tensor: &Tensor) -> String {
-    if tensor.len() == 0 {
+    if tensor.is_empty() {
         let dims: Vec<String> = tensor.shape().iter().map(ToString::to_string).collect();
         let comma = if dims.len() == 1 { "," } else { "" };
         return format!("zeros(({}{comma}), \"{}\")", dims.join(", "), tensor.dtype());

@@ -321,8 +321,7 @@ impl Reverse<'_, '_, '_> {
             return Err(refused(span, message.to_owned())
                 .with_help("make a function of the branch, or bind them before the `if`"));
         }
-        let mut new: Renaming =
-            (0..self.tape.vars.len()).map(|at| id(at)).map(|var| (var, var)).collect();
+        let mut new: Renaming = (0..self.tape.vars.len()).map(id).map(|var| (var, var)).collect();
         let mut renamed: BTreeMap<Name, Name> = BTreeMap::new();
         for var in bound {
             let old = self.tape.vars[var.0 as usize].name.clone();
