@@ -89,6 +89,22 @@ impl DimOp {
         }
     }
 
+    /// The operation of a [`symbol`](DimOp::symbol).
+    #[must_use]
+    pub fn of_symbol(symbol: &str) -> Option<DimOp> {
+        const ALL: [DimOp; 8] = [
+            DimOp::Add,
+            DimOp::Sub,
+            DimOp::Mul,
+            DimOp::FloorDiv,
+            DimOp::FloorMod,
+            DimOp::Min,
+            DimOp::Max,
+            DimOp::CeilDiv,
+        ];
+        ALL.into_iter().find(|op| op.symbol() == symbol)
+    }
+
     /// 1 for sums, 2 for products, 3 for what is written as a call.
     fn precedence(self) -> u8 {
         match self {

@@ -15,7 +15,6 @@ use crate::contents::{Contents, Port, WeightInfo};
 use crate::model::{Imported, Options, written};
 use crate::reason::ImportError;
 use description::{Extent, read};
-use relax_syntax::dtype::DType;
 
 pub(crate) use description::is_description;
 pub use rows::supported as supported_aten;
@@ -53,7 +52,7 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, ImportError> {
     }
     for weight in description.weights {
         let dims: Vec<i64> = weight.shape.iter().map(|&extent| extent as i64).collect();
-        let size = DType::ALL.into_iter().find(|dtype| dtype.name() == weight.dtype);
+        let size = walk::dtype(&weight.dtype).ok();
         let count = weight.shape.iter().try_fold(1_u64, |n, &extent| n.checked_mul(extent as u64));
         let bytes = size.and_then(|dtype| count?.checked_mul(dtype.size() as u64));
         let (dtype, is_external) = (weight.dtype, weight.data.is_none());

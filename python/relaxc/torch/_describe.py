@@ -324,9 +324,7 @@ class _Walk:
         torch = self.torch
         if isinstance(value, torch.fx.Node):
             return self.reference(value, what)
-        if value is None or isinstance(value, (bool, str)):
-            return value
-        if isinstance(value, int):
+        if value is None or isinstance(value, (bool, str, int)):
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {"f": repr(value)}
