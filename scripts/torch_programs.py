@@ -169,6 +169,12 @@ class Images(torch.nn.Module):
         )  # fmt: skip
 
 
+def windows(x):
+    """Averages of windows, in some of which there is an infinity and a NaN."""
+    f = torch.nn.functional
+    return f.adaptive_avg_pool1d(x[:, :, 0, 0], 3), f.adaptive_avg_pool3d(x, (4, 2, 3)), f.adaptive_avg_pool2d(x[:, :, 0], (1, 2))
+
+
 def branch(x):
     return x * 2 if x.shape[0] > 3 else x - 1
 
@@ -197,6 +203,13 @@ def image(n: int) -> tuple[torch.Tensor, ...]:
     return (finite(n, 2, 7, 6),)
 
 
+def volume(n: int) -> tuple[torch.Tensor, ...]:
+    x = finite(n, 7, 3, 5, 4)
+    x[:, 2, 0, 0, 0] = math.inf
+    x[:, 3, 0, 0, 0] = math.nan
+    return (x,)
+
+
 def rows(n: int) -> tuple[torch.Tensor, ...]:
     return (finite(n, 3),)
 
@@ -211,6 +224,7 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("indexing", Program(indexing), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("linear", Linear().eval(), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("images", Images().eval(), image, 3, (1, 2, 5), (ROWS,)),
+    ("windows", Program(windows), volume, 3, (1, 2), (ROWS,)),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),
     ("checked", Program(checked), rows, 5, (0, 1, 8), (ROWS,)),

@@ -5,13 +5,11 @@ use crate::argument::{Arg, key};
 use crate::aten::call::{Argument, Call, Row};
 use crate::builder::V;
 use crate::operators::activation::scaled;
-use crate::operators::arithmetic::pair;
 use crate::operators::convolution::Windows;
 use crate::operators::pooling::pooled;
 use crate::operators::shape::reshape;
 use crate::reason::{Done, invalid, unsupported};
-use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::dtype::DType;
+use relax_syntax::dim::Dim;
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("max_pool1d", |call| max_pool(call, 1)),
@@ -116,33 +114,19 @@ fn adaptive(call: &mut Call, count: usize) -> Done<Vec<V>> {
     })
 }
 
-/// The averages of windows along one axis: differences of prefix sums.
+/// The averages of windows along one axis: those of images of one row.
 fn along(call: &mut Call, x: V, axis: usize, size: i64) -> Done<V> {
-    let extent = call.dims(x)[axis].clone();
-    let dtype = call.dtype(x);
-    let count = Dim::Int(size);
-    let wide = crate::operators::elementwise::convert(call, x, DType::F64)?;
-    let mut none = call.dims(x);
-    none[axis] = Dim::Int(1);
-    let none = call.call("zeros", &[Arg::Shape(none), DType::F64.into()])?;
-    let sums = call.call("cumsum", &[wide.into(), key("axis", axis)])?;
-    let sums = call.call("concat", &[vec![none, sums].into(), key("axis", axis)])?;
-    let (mut begins, mut ends) = (Vec::new(), Vec::new());
-    for place in 0..size {
-        let begin = call.dim(DimOp::Mul, &extent, &Dim::Int(place));
-        begins.push(call.dim(DimOp::FloorDiv, &begin, &count));
-        let end = call.dim(DimOp::Mul, &extent, &Dim::Int(place + 1));
-        ends.push(call.dim(DimOp::CeilDiv, &end, &count));
-    }
-    let (begins, ends) = (call.integers(begins, 1, DType::I64), call.integers(ends, 1, DType::I64));
-    let low = call.call("take", &[sums.into(), begins.into(), key("axis", axis)])?;
-    let high = call.call("take", &[sums.into(), ends.into(), key("axis", axis)])?;
-    let sums = pair(call, "subtract", high, low)?;
-    let counts = pair(call, "subtract", ends, begins)?;
-    let counts = crate::operators::elementwise::convert(call, counts, DType::F64)?;
-    let mut dims = vec![Dim::Int(1); call.rank(x)];
-    dims[axis] = Dim::Int(size);
-    let counts = reshape(call, counts, dims)?;
-    let averages = pair(call, "divide", sums, counts)?;
-    crate::operators::elementwise::convert(call, averages, dtype)
+    let mut dims = call.dims(x);
+    let last = dims.len() - 1;
+    let mut order: Vec<i64> = (0_i64..).take(dims.len()).collect();
+    order.swap(axis, last);
+    dims.swap(axis, last);
+    let x = call.call("permute_dims", &[x.into(), key("axes", order.clone())])?;
+    let image = vec![Dim::product(&dims[..last]), Dim::Int(1), Dim::Int(1), dims[last].clone()];
+    let image = reshape(call, x, image)?;
+    let windows = key("output_size", vec![1, size]);
+    let rows = call.call("adaptive_avg_pool2d", &[image.into(), windows])?;
+    dims[last] = Dim::Int(size);
+    let rows = reshape(call, rows, dims)?;
+    call.call("permute_dims", &[rows.into(), key("axes", order)])
 }
