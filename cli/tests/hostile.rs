@@ -214,6 +214,63 @@ fn reading_is_bounded() {
     ends_within("cases without end", &["prove", "--file", "/dev/zero"], 950_000, 2);
 }
 
+/// A field of a message of protocol buffers.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    assert!(content.len() < 1 << 14, "the length has two bytes here");
+    let length = [(content.len() & 127) as u8 | 128, (content.len() >> 7) as u8];
+    [&[number << 3 | 2], &length[..], content].concat()
+}
+
+/// A model whose result is the first of some u8 tensors of so many MiB, all of them the begin of one file.
+fn beside(file: &str, tensors: u8, mebibytes: u64) -> Vec<u8> {
+    let entry = |key: &str, value: &str| {
+        field(13, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat())
+    };
+    let count = mebibytes << 20;
+    let dims: Vec<u8> = (0..5).map(|at| (count >> (7 * at)) as u8 & 127 | 128).collect();
+    let dims = [&[1 << 3], &dims[..], &[0]].concat();
+    let tensor = |at: u8| {
+        let name = field(8, &[b'a' + at]);
+        let external = [entry("location", file), vec![14 << 3, 1]].concat();
+        field(5, &[&dims[..], &[2 << 3, 2], &name, &external].concat())
+    };
+    let shape = field(2, &field(1, &[1 << 3, 5]));
+    let kind = field(2, &field(1, &[&[1 << 3, 2][..], &shape].concat()));
+    let node = [field(1, b"a"), field(2, b"y"), field(4, b"Identity")].concat();
+    let output = field(12, &[field(1, b"y"), kind].concat());
+    let graph = [field(1, &node), (0..tensors).flat_map(tensor).collect(), output].concat();
+    [vec![1 << 3, 8], field(8, &[2 << 3, 17]), field(7, &graph)].concat()
+}
+
+/// Tensors of a model in a file beside it: the limit is for all of them together.
+#[cfg(unix)]
+#[test]
+fn external_data_of_a_model_is_bounded() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let file = std::fs::File::create(path("data")).expect("a file");
+    file.set_len(6 << 30).expect("the file system has sparse files");
+    let model = |name: &str, bytes: Vec<u8>| {
+        std::fs::write(path(name), bytes).expect("the model is written");
+        path(name)
+    };
+    let (large, several) =
+        (model("large.onnx", beside("data", 1, 4096)), model("several.onnx", beside("data", 3, 4)));
+    let run = |model: &str, limit: &str, code: i32| {
+        ends_within(limit, &["run", model, "--max-memory", limit], 950_000, code)
+    };
+    let told = run(&large, "10M", 3);
+    assert!(
+        told.contains("takes 4294967296 bytes, the limit leaves 10485760 (--max-memory)"),
+        "{told}"
+    );
+    let told = run(&several, "10M", 3);
+    assert!(told.contains("the tensor `c`: its data takes 4194304 bytes"), "{told}");
+    run(&several, "100M", 0);
+    let told = run(&large, "8G", 3);
+    assert!(told.contains("the system has no 4294967296 bytes"), "{told}");
+}
+
 /// The system has less memory than `--max-memory` allows.
 #[cfg(unix)]
 #[test]

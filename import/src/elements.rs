@@ -1,6 +1,7 @@
 //! Tensors of a model: their dtype, and their elements out of raw bytes, typed fields or a file beside
 //! the model. What the dims claim is held against the bytes that are there before anything is allocated.
 
+use crate::beside::Beside;
 use crate::proto;
 use crate::reason::{Done, Reason};
 use crate::weight::{Stored, Weight};
@@ -9,9 +10,6 @@ use ndarray::{ArrayD, IxDyn};
 use prost::bytes::Bytes;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// The value of `data_location` for data outside of the model.
@@ -60,9 +58,9 @@ fn foreign(number: i32) -> String {
     name.to_owned()
 }
 
-/// The value of a tensor message. `folder` is where the model lies.
-pub(crate) fn tensor(message: &proto::Tensor, folder: Option<&Path>) -> Done<Tensor> {
-    weight(message, folder, 0).map(|weight| match weight {
+/// The value of a tensor message.
+pub(crate) fn tensor(message: &proto::Tensor, beside: Option<Beside>) -> Done<Tensor> {
+    weight(message, beside, 0).map(|weight| match weight {
         Weight::Computed(tensor) => Arc::unwrap_or_clone(tensor),
         Weight::Stored(stored) => stored.tensor(),
     })
@@ -71,13 +69,15 @@ pub(crate) fn tensor(message: &proto::Tensor, folder: Option<&Path>) -> Done<Ten
 /// As [`tensor`], but what has more than so many elements stays as it lies in the model, where it lies there as bytes.
 pub(crate) fn weight(
     message: &proto::Tensor,
-    folder: Option<&Path>,
+    beside: Option<Beside>,
     decoded: usize,
 ) -> Done<Weight> {
     let dtype = dtype(message.data_type.unwrap_or(0))?;
     let (shape, count) = shape(message)?;
     if message.data_location == Some(EXTERNAL) {
-        let bytes = external(message, dtype, count, folder)?;
+        let beside =
+            beside.ok_or_else(|| wrong(message, "its data lies in a file beside the model"))?;
+        let bytes = beside.external(message, dtype, count)?;
         return Ok(of_model(dtype, shape, bytes.into(), decoded));
     }
     if let Some(raw) = &message.raw_data {
@@ -102,7 +102,7 @@ fn of_model(dtype: DType, shape: Vec<usize>, bytes: Bytes, decoded: usize) -> We
     Weight::Computed(Arc::new(of_bytes(dtype, &shape, &bytes)))
 }
 
-fn wrong(message: &proto::Tensor, why: impl std::fmt::Display) -> Reason {
+pub(crate) fn wrong(message: &proto::Tensor, why: impl std::fmt::Display) -> Reason {
     let name = message.name.as_deref().unwrap_or_default();
     Reason::Invalid(format!("the tensor `{name}`: {why}"))
 }
@@ -194,80 +194,4 @@ fn of_fields(message: &proto::Tensor, dtype: DType, shape: &[usize], count: usiz
         }
         _ => ints(message.int32_data.iter().map(|&value| value.into()).collect()),
     })
-}
-
-/// The bytes of a tensor that lies in a file of its own, which must be inside of the model's folder.
-fn external(
-    message: &proto::Tensor,
-    dtype: DType,
-    count: usize,
-    folder: Option<&Path>,
-) -> Done<Vec<u8>> {
-    let entry = |key: &str| {
-        let found = message.external_data.iter().find(|entry| entry.key.as_deref() == Some(key));
-        found.and_then(|entry| entry.value.as_deref())
-    };
-    let number = |key: &str| {
-        let text = entry(key).map(str::parse::<u64>).transpose();
-        text.map_err(|_| wrong(message, format!("`{key}` of its external data is no number")))
-    };
-    let location =
-        entry("location").ok_or_else(|| wrong(message, "its external data has no location"))?;
-    let folder =
-        folder.ok_or_else(|| wrong(message, "its data lies in a file beside the model"))?;
-    let path = inside(folder, location).ok_or_else(|| {
-        wrong(message, format!("`{location}` is not inside of the model's folder"))
-    })?;
-    let length = count.checked_mul(width(dtype)).and_then(|length| u64::try_from(length).ok());
-    let length = length.ok_or_else(|| wrong(message, "its dims are too large"))?;
-    if number("length")?.is_some_and(|stated| stated != length) {
-        return Err(wrong(message, "the length of its external data is not what its dims take"));
-    }
-    let offset = number("offset")?.unwrap_or(0);
-    read_part(&path, offset, length)
-        .map_err(|error| wrong(message, format!("{}: {error}", path.display())))
-}
-
-/// The path of a file in a folder; `None` when it leads out of it, by links too.
-fn inside(folder: &Path, location: &str) -> Option<std::path::PathBuf> {
-    let plain = Path::new(location).components().all(|part| matches!(part, Component::Normal(_)));
-    let root = folder.canonicalize().ok()?;
-    let path = root.join(location);
-    let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-    (plain && !location.is_empty() && real.starts_with(&root)).then_some(real)
-}
-
-fn read_part(path: &Path, offset: u64, length: u64) -> std::io::Result<Vec<u8>> {
-    let metadata = path.metadata()?;
-    // A pipe would be waited for, a device has no end.
-    if !metadata.is_file() {
-        return Err(std::io::Error::other("it is no file"));
-    }
-    let size = metadata.len();
-    if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Err(std::io::Error::other(format!("it is shorter than {offset} + {length} bytes")));
-    }
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::read_part;
-
-    /// Opening a pipe without a writer would wait for ever.
-    #[test]
-    fn external_data_is_read_from_files_only() {
-        let folder = tempfile::tempdir().expect("a folder for the test");
-        let pipe = folder.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.expect("mkfifo runs").success());
-        for path in [pipe.as_path(), folder.path(), "/dev/zero".as_ref()] {
-            let error = read_part(path, 0, 0).expect_err("it is no file");
-            assert!(error.to_string().contains("it is no file"), "{error}");
-        }
-    }
 }

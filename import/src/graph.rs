@@ -1,6 +1,7 @@
 //! From a graph of nodes to the lines of a function: inputs become parameters, nodes are imported in
 //! their order, and what cannot be imported is collected, so that all of it is told at once.
 
+use crate::beside::Beside;
 use crate::builder::{Builder, FOLDED, Line, V};
 use crate::control;
 use crate::model::Options;
@@ -9,6 +10,7 @@ use crate::operators;
 use crate::proto;
 use crate::reason::{Done, ImportError, Missing, Reason, invalid, unsupported};
 use relax_syntax::dim::Dim;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions within functions, and graphs within graphs.
@@ -23,6 +25,7 @@ pub(crate) type Scope = BTreeMap<String, Option<V>>;
 pub(crate) struct Importer<'m> {
     pub(crate) builder: Builder,
     pub(crate) options: &'m Options,
+    beside: Option<Beside<'m>>,
     functions: BTreeMap<(String, String), &'m proto::Function>,
     pub(crate) opset: i64,
     /// Nodes by operator, reason, and whether they break the format.
@@ -30,6 +33,8 @@ pub(crate) struct Importer<'m> {
     pub(crate) needs: BTreeSet<String>,
     /// Inputs of which the model does not say enough.
     untyped: BTreeSet<String>,
+    /// The first reason for which memory is missing.
+    limit: Option<String>,
     pub(crate) notes: Vec<String>,
     depth: usize,
     nodes: usize,
@@ -38,7 +43,12 @@ pub(crate) struct Importer<'m> {
 }
 
 impl<'m> Importer<'m> {
-    pub(crate) fn new(model: &'m proto::Model, options: &'m Options, opset: i64) -> Self {
+    pub(crate) fn new(
+        model: &'m proto::Model,
+        options: &'m Options,
+        left: &'m Cell<u64>,
+        opset: i64,
+    ) -> Self {
         let functions = model.functions.iter().map(|function| {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             ((text(&function.domain), text(&function.name)), function)
@@ -48,11 +58,13 @@ impl<'m> Importer<'m> {
         Self {
             builder,
             options,
+            beside: options.folder.as_deref().map(|folder| Beside { folder, left }),
             functions: functions.collect(),
             opset,
             missing: BTreeMap::new(),
             needs: BTreeSet::new(),
             untyped: BTreeSet::new(),
+            limit: None,
             notes: Vec::new(),
             depth: 0,
             nodes: 0,
@@ -69,6 +81,9 @@ impl<'m> Importer<'m> {
         let (inputs, outputs) = self
             .parts(graph, &mut scope)
             .map_err(|reason| ImportError::Malformed(message(&reason)))?;
+        if let Some(why) = self.limit.take() {
+            return Err(ImportError::Limit(why));
+        }
         if !self.missing.is_empty() {
             let missing = std::mem::take(&mut self.missing);
             let missing = missing.into_iter().map(|((operator, why, is_invalid), nodes)| Missing {
@@ -126,8 +141,8 @@ impl<'m> Importer<'m> {
         }
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
-            let folder = self.options.folder.as_deref();
-            let value = self.builder.constant_of(tensor, folder, FOLDED);
+            let beside = self.beside;
+            let value = self.builder.constant_of(tensor, beside, FOLDED);
             let value = self.noted("initializer", &name, value);
             self.hint(value, &name);
             if scope.insert(name.clone(), value).is_some() {
@@ -154,6 +169,7 @@ impl<'m> Importer<'m> {
         match reason {
             Reason::Needs(input) => drop(self.needs.insert(input)),
             Reason::Untyped(input) => drop(self.untyped.insert(input)),
+            Reason::Limit(why) => drop(self.limit.get_or_insert(why)),
             Reason::Unsupported(why) | Reason::Invalid(why) => {
                 let what = (operator.to_owned(), why, is_invalid);
                 self.missing.entry(what).or_default().push(node.to_owned());
@@ -286,7 +302,7 @@ impl<'m> Importer<'m> {
             message: node,
             inputs: inputs.to_vec(),
             opset: self.opset,
-            folder: self.options.folder.as_deref(),
+            beside: self.beside,
         };
         importer(&mut node)
     }
@@ -369,7 +385,7 @@ fn passed(attribute: &mut proto::Attribute, call: &proto::Node, function: &proto
 
 fn message(reason: &Reason) -> String {
     match reason {
-        Reason::Unsupported(why) | Reason::Invalid(why) => why.clone(),
+        Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why.clone(),
         Reason::Needs(input) => format!("the elements of `{input}` must be known"),
         Reason::Untyped(input) => format!("the type of `{input}` must be known"),
     }

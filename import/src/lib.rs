@@ -6,6 +6,7 @@
 
 mod argument;
 mod aten;
+mod beside;
 mod bounds;
 mod builder;
 mod contents;

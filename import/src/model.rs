@@ -13,6 +13,7 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::format::format_source;
 use relax_syntax::span::Source;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub types: BTreeMap<String, Given>,
     /// Where the model lies, for tensors in files of their own.
     pub folder: Option<PathBuf>,
+    /// Bytes that tensors in files of their own may take, all of them together.
+    pub max_bytes: u64,
 }
 
 /// The least and the greatest value of a dim, as far as they are given.
@@ -63,6 +66,7 @@ impl Default for Options {
             bounds: BTreeMap::new(),
             types: BTreeMap::new(),
             folder: None,
+            max_bytes: u64::MAX,
         }
     }
 }
@@ -91,7 +95,8 @@ pub fn import_model(bytes: Bytes, options: &Options) -> Result<Imported, ImportE
     let model = decoded(bytes)?;
     let opset = opset(&model)?;
     let graph = model.graph.as_ref().ok_or_else(|| malformed("the model has no graph"))?;
-    let mut importer = Importer::new(&model, options, opset);
+    let left = Cell::new(options.max_bytes);
+    let mut importer = Importer::new(&model, options, &left, opset);
     let (inputs, outputs) = importer.main(graph)?;
     importer.refuse_unknown_bounds()?;
     let results: Vec<String> =

@@ -2,6 +2,7 @@
 //! they lie in the model, two in a byte, until a node reads them. So weights are of 4 bits where they are kept.
 
 use crate::argument::{Arg, key};
+use crate::beside::Beside;
 use crate::builder::{Builder, V};
 use crate::elements;
 use crate::node::Node;
@@ -13,7 +14,6 @@ use prost::bytes::Bytes;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use std::path::Path;
 
 /// Constants with no more elements are decoded at once.
 const FEW: usize = 16;
@@ -94,21 +94,21 @@ impl Narrow {
 /// The tensor of a message: its elements, and of how many bits they are.
 pub(crate) fn tensor(
     message: &proto::Tensor,
-    folder: Option<&Path>,
+    beside: Option<Beside>,
 ) -> Done<(Tensor, Option<Narrow>)> {
     let Some(narrow) = Narrow::of(message.data_type.unwrap_or(0)) else {
-        return Ok((elements::tensor(message, folder)?, None));
+        return Ok((elements::tensor(message, beside)?, None));
     };
-    let (shape, bytes) = bytes(message, folder)?;
+    let (shape, bytes) = bytes(message, beside)?;
     Ok((decoded(narrow, &shape, &bytes), Some(narrow)))
 }
 
 /// The dims of a message, and its bytes, of which each holds two elements: the one in its lower bits comes first.
-fn bytes(message: &proto::Tensor, folder: Option<&Path>) -> Done<(Vec<usize>, Bytes)> {
+fn bytes(message: &proto::Tensor, beside: Option<Beside>) -> Done<(Vec<usize>, Bytes)> {
     let (shape, count) = elements::shape(message)?;
     let bytes = i64::try_from(count.div_ceil(2)).unwrap_or(i64::MAX);
     let unsigned = proto::Tensor { dims: vec![bytes], data_type: Some(2), ..message.clone() };
-    let bytes = match elements::weight(&unsigned, folder, 0)? {
+    let bytes = match elements::weight(&unsigned, beside, 0)? {
         Weight::Stored(stored) => stored.into_bytes(),
         Weight::Computed(tensor) => {
             let numbers = (0..tensor.len()).map(|place| tensor.number(place).as_f64() as u8);
@@ -132,13 +132,13 @@ impl Builder {
     pub(crate) fn constant_of(
         &mut self,
         message: &proto::Tensor,
-        folder: Option<&Path>,
+        beside: Option<Beside>,
         kept: usize,
     ) -> Done<V> {
         let Some(narrow) = Narrow::of(message.data_type.unwrap_or(0)) else {
-            return Ok(self.weight(elements::weight(message, folder, kept)?));
+            return Ok(self.weight(elements::weight(message, beside, kept)?));
         };
-        let (shape, bytes) = bytes(message, folder)?;
+        let (shape, bytes) = bytes(message, beside)?;
         if shape.iter().product::<usize>() <= FEW {
             let value = self.constant(decoded(narrow, &shape, &bytes));
             self.narrow.insert(value, narrow);

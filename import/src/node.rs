@@ -1,5 +1,6 @@
 //! A node of the model as its importer sees it: inputs, attributes, and the program that grows.
 
+use crate::beside::Beside;
 use crate::builder::{Builder, V};
 use crate::elements;
 use crate::narrow::{self, Narrow};
@@ -9,7 +10,6 @@ use relax_semantics::ops::normalize_axis;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dtype::DType;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
 
 /// A node.
 pub(crate) struct Node<'a> {
@@ -19,8 +19,8 @@ pub(crate) struct Node<'a> {
     pub(crate) inputs: Vec<Option<V>>,
     /// The version of its operator set.
     pub(crate) opset: i64,
-    /// Where the model lies.
-    pub(crate) folder: Option<&'a Path>,
+    /// Files beside the model.
+    pub(crate) beside: Option<Beside<'a>>,
 }
 
 /// The importer of an operator: the values of its outputs, those that are left out included.
@@ -108,7 +108,7 @@ impl Node<'_> {
 
     pub(crate) fn tensor_attribute(&self, name: &str) -> Done<Option<(Tensor, Option<Narrow>)>> {
         let tensor = self.attribute(name).and_then(|attribute| attribute.t.as_ref());
-        tensor.map(|tensor| narrow::tensor(tensor, self.folder)).transpose()
+        tensor.map(|tensor| narrow::tensor(tensor, self.beside)).transpose()
     }
 
     /// An attribute that names a dtype.

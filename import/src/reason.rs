@@ -14,6 +14,8 @@ pub(crate) enum Reason {
     Untyped(String),
     /// The model breaks the rules of ONNX.
     Invalid(String),
+    /// It takes more memory than the limit allows.
+    Limit(String),
 }
 
 pub(crate) type Done<T> = Result<T, Reason>;
@@ -56,6 +58,9 @@ pub enum ImportError {
     /// These inputs are lists, optionals, or of unknown rank: their types must be given to the import.
     #[error("the model does not say how long or of what rank {} are: give their types with --type", .0.join(", "))]
     Untyped(Vec<String>),
+    /// It takes more memory than [`Options::max_bytes`](crate::Options::max_bytes) allows, or than there is.
+    #[error("{0}")]
+    Limit(String),
     /// A bound is given of what is no symbolic dim of an input.
     #[error("{0}")]
     Bound(String),

@@ -2,6 +2,7 @@
 //! of a model comes here too.
 
 use super::loading::checked;
+use super::run::size;
 use super::unknown::unknown;
 use crate::args::{Foreign, ImportArgs, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -159,6 +160,7 @@ pub(super) fn for_run(
     let bytes = read(&args.file)?;
     let mut options = options(&args.file, args.model.bounds()?);
     options.entry.clone_from(&args.entry);
+    options.max_bytes = size("--max-memory", &args.max_memory)?;
     let mut bound = Vec::new();
     importing(&args.file, &bytes, terminal);
     let imported = loop {
@@ -238,6 +240,7 @@ pub(super) fn importing(path: &Path, bytes: &Bytes, terminal: &mut Terminal) {
 pub(super) fn refused(path: &Path, error: &ImportError) -> Failure {
     let exit = match error {
         ImportError::Bound(_) => Exit::Usage,
+        ImportError::Limit(_) => Exit::Stopped,
         error if error.is_unsupported() => Exit::Missing,
         _ => Exit::Wrong,
     };

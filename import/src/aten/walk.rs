@@ -44,6 +44,7 @@ impl<'d> Walk<'d> {
     ) -> Result<(Vec<V>, Vec<V>), ImportError> {
         let malformed = |reason: Reason| match reason {
             Reason::Unsupported(why) | Reason::Invalid(why) => ImportError::Malformed(why),
+            Reason::Limit(why) => ImportError::Limit(why),
             Reason::Needs(name) | Reason::Untyped(name) => {
                 ImportError::Malformed(format!("`{name}` must be known"))
             }
@@ -181,16 +182,8 @@ impl<'d> Walk<'d> {
             },
             Extent::Op(operation, left, right) => {
                 let (left, right) = (self.dim(left)?, self.dim(right)?);
-                let op = match operation.as_str() {
-                    "+" => DimOp::Add,
-                    "-" => DimOp::Sub,
-                    "*" => DimOp::Mul,
-                    "//" => DimOp::FloorDiv,
-                    "%" => DimOp::FloorMod,
-                    "min" => DimOp::Min,
-                    "max" => DimOp::Max,
-                    "ceildiv" => DimOp::CeilDiv,
-                    other => return invalid(format!("the operation {other:?} on dims")),
+                let Some(op) = DimOp::of_symbol(operation) else {
+                    return invalid(format!("the operation {operation:?} on dims"));
                 };
                 Ok(self.builder.dim(op, &left, &right))
             }
@@ -312,7 +305,7 @@ impl<'d> Walk<'d> {
     fn note(&mut self, node: &Node, reason: Reason) {
         let is_invalid = matches!(reason, Reason::Invalid(_));
         let why = match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) => why,
+            Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why,
             Reason::Needs(input) | Reason::Untyped(input) => {
                 format!("the elements of the input `{input}` decide a shape or an axis")
             }

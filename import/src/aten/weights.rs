@@ -5,9 +5,8 @@ use super::walk::{Walk, dtype};
 use crate::elements::of_bytes;
 use crate::reason::ImportError;
 use ndarray::{ArrayD, IxDyn};
-use relax_program::tensor_files::Weights;
+use relax_program::tensor_files::{FileError, Weights};
 use relax_semantics::tensor::Tensor;
-use relax_syntax::dtype::DType;
 use serde_json::Value;
 
 impl<'d> Walk<'d> {
@@ -25,7 +24,11 @@ impl<'d> Walk<'d> {
                     "`weights_file` must name a file in the folder of the description, found {file:?}"
                 )));
             };
-            let weights = Weights::open(&folder.join(file)).map_err(malformed)?;
+            let weights = Weights::open_within(&folder.join(file), self.options.max_bytes);
+            let weights = weights.map_err(|error| match error {
+                FileError::Wrong(why) => malformed(why),
+                FileError::Limit(why) => ImportError::Limit(why),
+            })?;
             tensors = weights.tensors(&keys).map_err(malformed)?.into_iter();
         }
         for weight in &description.weights {
@@ -54,8 +57,8 @@ impl<'d> Walk<'d> {
 }
 
 fn inline(weight: &StoredWeight, data: &[Value]) -> Result<Tensor, String> {
-    let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == weight.dtype);
-    let dtype = dtype.ok_or_else(|| format!("the dtype {} of `{}`", weight.dtype, weight.key))?;
+    let unknown = |_| format!("the dtype {} of `{}`", weight.dtype, weight.key);
+    let dtype = dtype(&weight.dtype).map_err(unknown)?;
     let count = weight.shape.iter().try_fold(1_usize, |n, &extent| n.checked_mul(extent));
     if count != Some(data.len()) {
         return Err(format!("`{}` has {} elements for its shape", weight.key, data.len()));

@@ -24,10 +24,10 @@ pub(super) const OPERATORS: &[(&str, Importer)] = &[
 ];
 
 fn constant(node: &mut Node) -> Done<Vec<V>> {
-    let (message, folder) = (node.message, node.folder);
+    let (message, beside) = (node.message, node.beside);
     let value = message.named("value");
     if let Some(tensor) = value.and_then(|attribute| attribute.t.as_ref()) {
-        return Ok(vec![node.constant_of(tensor, folder, usize::MAX)?]);
+        return Ok(vec![node.constant_of(tensor, beside, usize::MAX)?]);
     }
     let vector = |floats: Vec<f64>| ArrayD::from_shape_vec(IxDyn(&[floats.len()]), floats);
     let tensor = if let Some(value) = node.attribute("value_float") {

@@ -132,7 +132,9 @@ impl Case {
                     let why = missing.iter().map(|m| format!("{}: {}", m.operator, m.why));
                     return Outcome::Unsupported(why.collect::<Vec<_>>().join("; "));
                 }
-                Err(ImportError::Malformed(why) | ImportError::Bound(why)) => {
+                Err(
+                    ImportError::Malformed(why) | ImportError::Limit(why) | ImportError::Bound(why),
+                ) => {
                     return Outcome::Unsupported(why);
                 }
             }

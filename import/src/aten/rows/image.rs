@@ -51,7 +51,7 @@ fn onnx(
     let importer = operators::importer(&message)
         .ok_or_else(|| Reason::Unsupported(format!("ONNX's {operator}")))?;
     let mut node =
-        Node { builder: call.builder, message: &message, inputs, opset: 22, folder: None };
+        Node { builder: call.builder, message: &message, inputs, opset: 22, beside: None };
     importer(&mut node)
 }
 
