@@ -2,7 +2,7 @@
 
 use super::Adjoint::Build;
 use super::site::Site;
-use super::tape::{Made, Tape, axes_atom, dtype_atom, int, minus};
+use super::tape::{Made, Tape, axes_atom, int, minus};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Atom;
@@ -119,13 +119,9 @@ fn seen(site: &mut Site, scores: &Atom) -> Made<Option<Atom>> {
         // |s - t|
         _ => Dim::op(DimOp::Max, minus(&rows, &columns), minus(&columns, &rows)),
     };
-    let count = |site: &mut Site, extent: &Dim| {
-        let (zero, one, end) = (int(0), int(1), Atom::Dim(extent.clone()));
-        site.tape.call("arange", &[&zero, &end, &one, &dtype_atom(DType::I64)])
-    };
-    let row = count(site, &rows)?;
+    let row = site.tape.iota(&rows)?;
     let row = site.tape.reshape(&row, vec![rows, Dim::Int(1)])?;
-    let column = count(site, &columns)?;
+    let column = site.tape.iota(&columns)?;
     let offset = site.tape.scalar(&offset, DType::I64)?;
     let last = site.tape.call("add", &[&row, &offset])?;
     let mut seen = site.tape.call("less_equal", &[&column, &last])?;

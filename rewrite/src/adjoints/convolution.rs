@@ -4,7 +4,7 @@
 
 use super::Adjoint::Build;
 use super::movement::{slice, with_zeros};
-use super::pooling::pads;
+use super::pooling::{each, pads};
 use super::site::Site;
 use super::tape::{Made, minus, plus, times};
 use relax_syntax::dim::{Dim, DimOp};
@@ -63,12 +63,9 @@ impl Windows {
         };
         let dtype = site.tape.dtype(&data)?;
         let g = site.tape.cast(&g, dtype)?;
-        let each = |name: &str| -> Made<Vec<i64>> {
-            let own = site.ints(name)?;
-            Ok(if own.len() == 1 { vec![own[0]; spatial] } else { own })
-        };
-        let (strides, dilation, groups) =
-            (each("strides")?, each("dilation")?, site.ints("groups")?[0]);
+        let (strides, dilation) =
+            (each(site, "strides", spatial)?, each(site, "dilation", spatial)?);
+        let groups = site.ints("groups")?[0];
         let pads = pads(site, spatial)?;
         Ok(Self {
             data: to_canonical(site, &data, &layout, DATA[spatial])?,
@@ -118,8 +115,8 @@ impl Windows {
     }
 }
 
-fn list(values: impl Iterator<Item = i64>) -> Atom {
-    Atom::List(values.map(|value| Atom::Dim(Dim::Int(value))).collect())
+pub(super) fn list(values: impl IntoIterator<Item = i64>) -> Atom {
+    Atom::List(values.into_iter().map(|value| Atom::Dim(Dim::Int(value))).collect())
 }
 
 fn forward(site: &mut Site) -> Made<()> {

@@ -5,7 +5,7 @@ use super::Adjoint::{Build, Formulas};
 use super::movement::inverse;
 use super::selection::{by_places, numbers};
 use super::site::Site;
-use super::tape::{Made, dtype_atom, int, plus};
+use super::tape::{Made, int, plus};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Atom;
@@ -44,8 +44,7 @@ fn take(site: &mut Site) -> Made<()> {
     let mode = site.str("mode")?;
     match mode.as_str() {
         "clip" | "wrap" => {
-            let all = (int(0), Atom::Dim(extent.clone()), int(1), dtype_atom(DType::I64));
-            let all = site.tape.call("arange", &[&all.0, &all.1, &all.2, &all.3])?;
+            let all = site.tape.iota(&extent)?;
             indices = site.tape.call("take", &[&all, &indices, &int(0), &Atom::Str(mode)])?;
         }
         "nan" => {

@@ -3,7 +3,7 @@
 //! its window: the first of the greatest, as in PyTorch.
 
 use super::Adjoint::Build;
-use super::convolution::{from_canonical, to_canonical};
+use super::convolution::{from_canonical, list, to_canonical};
 use super::movement::{slice, volume};
 use super::selection::scatter_add;
 use super::site::Site;
@@ -18,14 +18,43 @@ pub(super) static ROWS: super::Rows = &[
     (&["nn.max_pool1d", "nn.max_pool2d"], Build(maximum)),
 ];
 
-/// The cotangent with its dims in the order of `layout`'s letters, which are canonical.
-fn canonical_g(site: &mut Site, letters: &str) -> Made<Atom> {
-    let g = site.g()?;
-    let layout = match site.param("out_layout") {
-        Atom::Str(layout) => layout,
-        _ => site.str("layout")?,
-    };
-    to_canonical(site, &g, &layout, letters)
+/// A pool with data and cotangent in the canonical layout.
+struct Pool {
+    data: Atom,
+    g: Atom,
+    /// Of data, and of the cotangent.
+    dims: Vec<Dim>,
+    out: Vec<Dim>,
+    dtype: DType,
+    letters: &'static str,
+}
+
+impl Pool {
+    fn of(site: &mut Site) -> Made<Self> {
+        let (data, g) = (site.param("data"), site.g()?);
+        let dtype = site.tape.dtype(&data)?;
+        let letters = if site.tape.rank(&data)? == 3 { "NCW" } else { "NCHW" };
+        let layout = site.str("layout")?;
+        let out = match site.param("out_layout") {
+            Atom::Str(out) => out,
+            _ => layout.clone(),
+        };
+        let data = to_canonical(site, &data, &layout, letters)?;
+        let g = to_canonical(site, &g, &out, letters)?;
+        let (dims, out) = (site.tape.known_dims(&data)?, site.tape.known_dims(&g)?);
+        Ok(Self { data, g, dims, out, dtype, letters })
+    }
+
+    /// `A_h^T g A_w`, with the matrices of both axes.
+    fn give_separable(&self, site: &mut Site, matrices: &[Atom]) -> Made<()> {
+        let width = &matrices[matrices.len() - 1];
+        let mut given = site.tape.call("matmul", &[&self.g, width])?;
+        if let [height, _] = matrices {
+            let height = site.tape.permute(height, &[1, 0])?;
+            given = site.tape.call("matmul", &[&height, &given])?;
+        }
+        give_data(site, &given, self.letters)
+    }
 }
 
 fn give_data(site: &mut Site, given: &Atom, letters: &str) -> Made<()> {
@@ -35,7 +64,7 @@ fn give_data(site: &mut Site, given: &Atom, letters: &str) -> Made<()> {
 }
 
 /// One entry a spatial dim.
-fn each(site: &Site, name: &str, spatial: usize) -> Made<Vec<i64>> {
+pub(super) fn each(site: &Site, name: &str, spatial: usize) -> Made<Vec<i64>> {
     let own = site.ints(name)?;
     Ok(if own.len() == 1 { vec![own[0]; spatial] } else { own })
 }
@@ -50,26 +79,6 @@ pub(super) fn pads(site: &Site, spatial: usize) -> Made<Vec<(i64, i64)>> {
     })
 }
 
-fn letters(spatial: usize) -> &'static str {
-    if spatial == 1 { "NCW" } else { "NCHW" }
-}
-
-fn list(values: &[i64]) -> Atom {
-    Atom::List(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect())
-}
-
-/// `A_h^T g A_w`, with the matrices of both axes.
-fn give_separable(site: &mut Site, matrices: &[Atom], letters: &str) -> Made<()> {
-    let mut given = canonical_g(site, letters)?;
-    let width = &matrices[matrices.len() - 1];
-    given = site.tape.call("matmul", &[&given, width])?;
-    if let [height, _] = matrices {
-        let height = site.tape.permute(height, &[1, 0])?;
-        given = site.tape.call("matmul", &[&height, &given])?;
-    }
-    give_data(site, &given, letters)
-}
-
 fn unit(site: &mut Site, extent: &Dim, dtype: DType, dims: Vec<Dim>) -> Made<Atom> {
     let extent = Atom::Dim(extent.clone());
     let unit = site.tape.call("eye", &[&extent, &Atom::None, &int(0), &dtype_atom(dtype)])?;
@@ -77,14 +86,8 @@ fn unit(site: &mut Site, extent: &Dim, dtype: DType, dims: Vec<Dim>) -> Made<Ato
 }
 
 fn average(site: &mut Site) -> Made<()> {
-    let data = site.param("data");
-    let spatial = site.tape.rank(&data)? - 2;
-    let letters = letters(spatial);
-    let dtype = site.tape.dtype(&data)?;
-    let layout = site.str("layout")?;
-    let data = to_canonical(site, &data, &layout, letters)?;
-    let g = canonical_g(site, letters)?;
-    let (dims, out) = (site.tape.known_dims(&data)?, site.tape.known_dims(&g)?);
+    let own = Pool::of(site)?;
+    let spatial = own.dims.len() - 2;
     let pads = pads(site, spatial)?;
     let [pool, strides, dilation] =
         ["pool_size", "strides", "dilation"].map(|name| each(site, name, spatial));
@@ -92,59 +95,46 @@ fn average(site: &mut Site) -> Made<()> {
     let (ceil, count) = (site.param("ceil_mode"), site.param("count_include_pad"));
     let mut matrices = Vec::new();
     for axis in 0..spatial {
-        let extent = dims[axis + 2].clone();
+        let extent = own.dims[axis + 2].clone();
         // The unit matrix as a batch of one-dimensional signals: row i is the signal that is 1 at i.
         let signals = vec![extent.clone(), Dim::Int(1), extent.clone()];
-        let signals = unit(site, &extent, dtype, signals)?;
-        let padding = list(&[pads[axis].0, pads[axis].1]);
+        let signals = unit(site, &extent, own.dtype, signals)?;
+        let padding = list([pads[axis].0, pads[axis].1]);
         let args = [
             &signals,
-            &list(&[pool[axis]]),
-            &list(&[strides[axis]]),
+            &list([pool[axis]]),
+            &list([strides[axis]]),
             &padding,
-            &list(&[dilation[axis]]),
+            &list([dilation[axis]]),
             &ceil,
             &count,
         ];
         let pooled = site.tape.call("nn.avg_pool1d", &args)?;
-        let pooled = site.tape.reshape(&pooled, vec![extent, out[axis + 2].clone()])?;
+        let pooled = site.tape.reshape(&pooled, vec![extent, own.out[axis + 2].clone()])?;
         matrices.push(site.tape.permute(&pooled, &[1, 0])?);
     }
-    give_separable(site, &matrices, letters)
+    own.give_separable(site, &matrices)
 }
 
 fn adaptive(site: &mut Site) -> Made<()> {
-    let data = site.param("data");
-    let letters = letters(2);
-    let dtype = site.tape.dtype(&data)?;
-    let layout = site.str("layout")?;
-    let data = to_canonical(site, &data, &layout, letters)?;
-    let g = canonical_g(site, letters)?;
-    let (dims, out) = (site.tape.known_dims(&data)?, site.tape.known_dims(&g)?);
+    let own = Pool::of(site)?;
     let mut matrices = Vec::new();
     for axis in 2..4 {
-        let extent = dims[axis].clone();
+        let extent = own.dims[axis].clone();
         let one = Dim::Int(1);
         let signals = vec![extent.clone(), one.clone(), one.clone(), extent.clone()];
-        let signals = unit(site, &extent, dtype, signals)?;
-        let size = Atom::List(vec![Atom::Dim(one), Atom::Dim(out[axis].clone())]);
+        let signals = unit(site, &extent, own.dtype, signals)?;
+        let size = Atom::List(vec![Atom::Dim(one), Atom::Dim(own.out[axis].clone())]);
         let pooled = site.tape.call("nn.adaptive_avg_pool2d", &[&signals, &size])?;
-        let pooled = site.tape.reshape(&pooled, vec![extent, out[axis].clone()])?;
+        let pooled = site.tape.reshape(&pooled, vec![extent, own.out[axis].clone()])?;
         matrices.push(site.tape.permute(&pooled, &[1, 0])?);
     }
-    give_separable(site, &matrices, letters)
+    own.give_separable(site, &matrices)
 }
 
 /// The windows as rows: their elements are read through a table of places, `where` tells those outside.
 fn maximum(site: &mut Site) -> Made<()> {
-    let data = site.param("data");
-    let spatial = site.tape.rank(&data)? - 2;
-    let letters = letters(spatial);
-    let dtype = site.tape.dtype(&data)?;
-    let layout = site.str("layout")?;
-    let data = to_canonical(site, &data, &layout, letters)?;
-    let g = canonical_g(site, letters)?;
-    let (dims, out) = (site.tape.known_dims(&data)?, site.tape.known_dims(&g)?);
+    let Pool { data, g, dims, out, dtype, letters } = Pool::of(site)?;
     let (places, inside) = windows(site, &dims[2..], &out[2..])?;
     let windows = site.tape.known_dims(&places)?[0].clone();
     let plane = volume(&dims[2..]);
@@ -183,8 +173,10 @@ fn windows(site: &mut Site, dims: &[Dim], out: &[Dim]) -> Made<(Atom, Atom)> {
         begins[axis] = out[axis].clone();
         let mut elements = vec![Dim::Int(1); 2 * spatial];
         elements[spatial + axis] = Dim::Int(pool[axis]);
-        let begin = counted(site, &out[axis], begins)?;
-        let element = counted(site, &Dim::Int(pool[axis]), elements)?;
+        let begin = site.tape.iota(&out[axis])?;
+        let begin = site.tape.reshape(&begin, begins)?;
+        let element = site.tape.iota(&Dim::Int(pool[axis]))?;
+        let element = site.tape.reshape(&element, elements)?;
         let whole = |value: i64| Tape::whole(value, DType::I64).expect("invariant: an i64");
         let extent = site.tape.scalar(&dims[axis], DType::I64)?;
         let begin = site.tape.call("multiply", &[&begin, &whole(strides[axis])])?;
@@ -210,10 +202,4 @@ fn windows(site: &mut Site, dims: &[Dim], out: &[Dim]) -> Made<(Atom, Atom)> {
     let columns = pool.iter().fold(Dim::Int(1), |product, &own| times(&product, &Dim::Int(own)));
     let table = vec![rows, columns];
     Ok((site.tape.reshape(&places, table.clone())?, site.tape.reshape(&inside, table)?))
-}
-
-fn counted(site: &mut Site, extent: &Dim, dims: Vec<Dim>) -> Made<Atom> {
-    let (zero, one, end) = (int(0), int(1), Atom::Dim(plus(&Dim::Int(0), extent)));
-    let numbers = site.tape.call("arange", &[&zero, &end, &one, &dtype_atom(DType::I64)])?;
-    site.tape.reshape(&numbers, dims)
 }

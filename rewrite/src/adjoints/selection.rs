@@ -23,9 +23,7 @@ pub(super) static ROWS: super::Rows = &[
 /// The numbers of the elements of a tensor, row-major, as a tensor of its shape.
 pub(super) fn numbers(site: &mut Site, of: &Atom) -> Made<Atom> {
     let dims = site.tape.known_dims(of)?;
-    let all = Atom::Dim(volume(&dims));
-    let (zero, one) = (int(0), int(1));
-    let flat = site.tape.call("arange", &[&zero, &all, &one, &dtype_atom(DType::I64)])?;
+    let flat = site.tape.iota(&volume(&dims))?;
     let shape = Atom::Shape(dims);
     site.tape.call("reshape", &[&flat, &shape])
 }

@@ -1,7 +1,7 @@
 //! A call whose adjoint is made: its operands, its result and its cotangent. Most adjoints are formulas in
 //! text: `d_x = g * cos(x)` gives the cotangent of the operand `x` from `g`, that of the result `y`.
 
-use super::tape::{Made, Tape, int};
+use super::tape::{Made, Tape, axes_atom};
 use relax_semantics::ops::{Kind, Operator, lookup, normalize_axis};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -281,8 +281,7 @@ impl Site<'_, '_> {
         if kept || axes.is_empty() {
             return Ok(value.clone());
         }
-        let axes = Atom::List(axes.iter().map(|&axis| int(axis)).collect());
-        self.tape.call("expand_dims", &[value, &axes])
+        self.tape.call("expand_dims", &[value, &axes_atom(axes)])
     }
 }
 

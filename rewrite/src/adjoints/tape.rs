@@ -54,6 +54,12 @@ impl Tape<'_> {
         var
     }
 
+    /// 0, 1, … below an extent, in i64.
+    pub(crate) fn iota(&mut self, extent: &Dim) -> Made<Atom> {
+        let end = Atom::Dim(extent.clone());
+        self.call("arange", &[&int(0), &end, &int(1), &dtype_atom(DType::I64)])
+    }
+
     pub(crate) fn call(&mut self, op: &str, args: &[&Atom]) -> Made<Atom> {
         self.call_with(op, args, Vec::new())
     }

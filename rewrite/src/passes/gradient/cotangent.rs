@@ -85,6 +85,23 @@ pub(super) fn leaves(annotation: &Annotation) -> Option<Vec<(Vec<usize>, Annotat
 }
 
 /// The part of a value at a path.
-pub(super) fn part(tape: &mut Tape, value: &Atom, path: &[usize]) -> Atom {
+fn part(tape: &mut Tape, value: &Atom, path: &[usize]) -> Atom {
     path.iter().fold(value.clone(), |value, &at| tape.field(&value, at))
+}
+
+/// The sum of what a part of a value was given; zeros where no use gave anything.
+pub(super) fn sum_or_zeros(
+    tape: &mut Tape,
+    given: Option<&Cotangent>,
+    value: &Atom,
+    path: &[usize],
+) -> Made<Atom> {
+    let own = given.and_then(|own| own.at(path)).map(|own| own.sum(tape)).transpose()?.flatten();
+    match own {
+        Some(own) => Ok(own),
+        None => {
+            let value = part(tape, value, path);
+            tape.call("zeros_like", &[&value])
+        }
+    }
 }

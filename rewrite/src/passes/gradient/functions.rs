@@ -1,6 +1,6 @@
 //! The functions that the pass makes: that of the loss and its gradients, and pullbacks of called functions.
 
-use super::cotangent::{Cotangent, leaves, part};
+use super::cotangent::{Cotangent, leaves, sum_or_zeros};
 use super::reverse::Reverse;
 use super::{adjoint_name, refused};
 use crate::adjoints::tape::{Tape, over};
@@ -208,16 +208,9 @@ impl Gradients<'_, '_> {
         let refuse = |why| refused(function.span, why);
         let mut given = Vec::new();
         for (param, (path, _)) in wanted {
-            let own = reverse.cotangents.get(param).and_then(|own| own.at(path)).cloned();
-            let tape = &mut reverse.tape;
-            let own = own.map(|own| own.sum(tape)).transpose().map_err(refuse)?.flatten();
-            given.push(match own {
-                Some(own) => own,
-                None => {
-                    let value = part(tape, &Atom::Var(*param), path);
-                    tape.call("zeros_like", &[&value]).map_err(refuse)?
-                }
-            });
+            let Reverse { tape, cotangents, .. } = &mut reverse;
+            let own = sum_or_zeros(tape, cotangents.get(param), &Atom::Var(*param), path);
+            given.push(own.map_err(refuse)?);
         }
         let Tape { vars, bindings, .. } = reverse.tape;
         made.vars = vars;

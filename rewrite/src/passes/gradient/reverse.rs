@@ -1,6 +1,6 @@
 //! The walk backwards through bindings.
 
-use super::cotangent::{Cotangent, leaves, part};
+use super::cotangent::{Cotangent, leaves, sum_or_zeros};
 use super::functions::{Pending, blocks};
 use super::refused;
 use crate::adjoints::remaining::why_not;
@@ -185,14 +185,8 @@ impl Reverse<'_, '_, '_> {
         let mut all = args.to_vec();
         let made = |why| refused(span, why);
         for (path, _) in &pullback.results {
-            let own = given.at(path).map(|part| part.sum(&mut self.tape));
-            all.push(match own.transpose().map_err(made)?.flatten() {
-                Some(own) => own,
-                None => {
-                    let value = part(&mut self.tape, &Atom::Var(var), path);
-                    self.tape.call("zeros_like", &[&value]).map_err(made)?
-                }
-            });
+            let own = sum_or_zeros(&mut self.tape, Some(given), &Atom::Var(var), path);
+            all.push(own.map_err(made)?);
         }
         // Their dims are those of the callee: none is known here before the cast below.
         let leaves = pullback.arguments.iter().map(|(_, (_, leaf))| over(leaf, &|_| false));
@@ -290,15 +284,9 @@ impl Reverse<'_, '_, '_> {
         self.body(&copy)?;
         let mut results = Vec::new();
         for (var, path, _) in wanted {
-            let own = self.cotangents.get(var).and_then(|own| own.at(path)).cloned();
-            let own = own.map(|own| own.sum(&mut self.tape)).transpose().map_err(made)?.flatten();
-            results.push(match own {
-                Some(own) => own,
-                None => {
-                    let value = part(&mut self.tape, &Atom::Var(*var), path);
-                    self.tape.call("zeros_like", &[&value]).map_err(made)?
-                }
-            });
+            let own = self.cotangents.get(var);
+            let own = sum_or_zeros(&mut self.tape, own, &Atom::Var(*var), path);
+            results.push(own.map_err(made)?);
         }
         self.cotangents = around;
         let fields = results.iter().map(|own| self.tape.annotation(own)).collect();
