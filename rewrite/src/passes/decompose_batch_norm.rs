@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Phase;
-use relax_semantics::ops::lookup;
+use relax_semantics::ops::{by_position, lookup, normalize_axis};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
@@ -36,9 +36,6 @@ pub static PASS: Pass = Pass {
     exactness: Exactness::Exact,
     run,
 };
-
-/// What `epsilon` is where it is not given.
-const EPSILON: f64 = 1e-5;
 
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
@@ -115,39 +112,36 @@ impl Walk<'_, '_> {
         let Expr::Call { callee: Callee::Operator(name), args, attrs } = &binding.expr else {
             return None;
         };
-        let is_one = lookup(name).is_some_and(|row| row.name == "nn.batch_norm");
-        if !is_one || self.kept.contains(&binding.var) {
+        let row = lookup(name).filter(|row| row.name == "nn.batch_norm")?;
+        if self.kept.contains(&binding.var) {
             return None;
         }
-        let (operands, further) = args.split_at_checked(5)?;
+        let params = by_position(row, args, attrs)?;
+        let param = |name: &str| &params[row.param(name)];
         let var = |atom: &Atom| match atom {
             Atom::Var(var) if !self.updated.contains(var) => Some(*var),
             _ => None,
         };
-        let operands: Vec<VarId> = operands.iter().map(var).collect::<Option<_>>()?;
-        let (mut axis, mut epsilon, mut inference) = (None, EPSILON, false);
-        let named = attrs.iter().map(|(key, atom)| (key.as_str(), atom));
-        for (key, atom) in further.iter().map(|atom| ("axis", atom)).chain(named) {
-            match (key, atom) {
-                ("axis", Atom::Dim(Dim::Int(value))) if axis.is_none() => axis = Some(*value),
-                ("epsilon", Atom::Float(value)) => epsilon = *value,
-                ("training", Atom::Bool(false)) => inference = true,
-                ("center" | "scale", Atom::Bool(true)) | ("momentum", Atom::Float(_)) => {}
-                _ => return None,
-            }
-        }
+        let operands: Vec<VarId> = params[..5].iter().map(var).collect::<Option<_>>()?;
+        let (Atom::Dim(Dim::Int(axis)), Atom::Float(epsilon), Atom::Float(_)) =
+            (param("axis"), param("epsilon"), param("momentum"))
+        else {
+            return None;
+        };
+        let inference = *param("training") == Atom::Bool(false);
+        let whole = ["center", "scale"].iter().all(|name| *param(name) == Atom::Bool(true));
         let Annotation::Tensor(data) = &self.annotations[operands[0].0 as usize] else {
             return None;
         };
         let rank = data.extents.rank()?;
-        let axis = axis.map(|axis| if axis < 0 { axis + rank as i64 } else { axis })?;
-        let behind = rank.checked_sub(usize::try_from(axis).ok()? + 1)?;
+        let behind = rank.checked_sub(normalize_axis(*axis, rank)? + 1)?;
         let fits = inference
+            && whole
             && data.dtype == Some(DType::F32)
             && self.traps.is_removable(self.function, binding);
         fits.then(|| Norm {
             operands: operands.try_into().expect("invariant: there are five"),
-            epsilon,
+            epsilon: *epsilon,
             behind,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::Slice;
 use crate::passes::normalize::broadcasts;
-use relax_semantics::ops::{Family, Literal, Operator, bind, lookup};
+use relax_semantics::ops::{Family, Operator, by_position, lookup, normalize_axis};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
@@ -29,7 +29,7 @@ pub(super) struct Call<'a> {
     annotations: &'a [Annotation],
     args: &'a [Atom],
     /// What each parameter is.
-    slots: Vec<Option<Atom>>,
+    slots: Vec<Atom>,
     dims: &'a [Dim],
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Narrowed {
     /// The operands of which a part is read, and along which axis.
     pub(super) operands: BTreeMap<VarId, usize>,
-    /// The shape that is told, if one is.
+    /// The shape argument, where the operator takes one.
     shape: Option<Vec<Dim>>,
 }
 
@@ -48,9 +48,7 @@ impl<'a> Call<'a> {
         };
         let row = lookup(name)?;
         let dims = dims_of(annotations, binding.var)?;
-        let given = args.iter().cloned().map(Some).collect();
-        let named = attrs.iter().map(|(key, atom)| (key.clone(), Some(atom.clone()))).collect();
-        let slots = bind(row, given, named, &default).ok()?;
+        let slots = by_position(row, args, attrs)?;
         Some(Self { row, annotations, args, slots, dims })
     }
 
@@ -74,7 +72,7 @@ impl<'a> Call<'a> {
             _ => false,
         };
         let inbound = *self.slot("assume_inbound")? == Atom::Bool(true);
-        let axis = place(*axis, self.dims.len())?;
+        let axis = normalize_axis(*axis, self.dims.len())?;
         let extent = self.dims[axis].clone();
         let (begin, end) = (begin.clone(), end.clone());
         (steps && !inbound).then_some((of, Slice { axis, begin, end, extent }))
@@ -216,7 +214,7 @@ impl<'a> Call<'a> {
     }
 
     fn slot(&self, param: &str) -> Option<&Atom> {
-        self.slots.get(self.row.params.iter().position(|it| it.name == param)?)?.as_ref()
+        self.slots.get(self.row.params.iter().position(|it| it.name == param)?)
     }
 
     fn list(&self, param: &str) -> Option<&[Atom]> {
@@ -230,7 +228,7 @@ impl<'a> Call<'a> {
     fn axes(&self, param: &str) -> Option<Vec<usize>> {
         let rank = self.dims.len();
         let one = |atom: &Atom| match atom {
-            Atom::Dim(Dim::Int(axis)) => place(*axis, rank),
+            Atom::Dim(Dim::Int(axis)) => normalize_axis(*axis, rank),
             _ => None,
         };
         match self.slot(param)? {
@@ -283,24 +281,4 @@ fn dims_of(annotations: &[Annotation], var: VarId) -> Option<&[Dim]> {
         Annotation::Tensor(tensor) => tensor.extents.dims(),
         _ => None,
     }
-}
-
-fn default(literal: Literal) -> Option<Atom> {
-    match literal {
-        Literal::None => Some(Atom::None),
-        Literal::Int(value) => Some(Atom::Dim(Dim::Int(value))),
-        Literal::Float(value) => Some(Atom::Float(value)),
-        Literal::Bool(value) => Some(Atom::Bool(value)),
-        Literal::Ints(values) => {
-            Some(Atom::List(values.iter().map(|&value| Atom::Dim(Dim::Int(value))).collect()))
-        }
-        Literal::Str(_) => None,
-    }
-}
-
-/// An axis that may be counted from the last one.
-fn place(axis: i64, rank: usize) -> Option<usize> {
-    let rank = i64::try_from(rank).ok()?;
-    let axis = if axis < 0 { axis.checked_add(rank)? } else { axis };
-    usize::try_from(axis).ok().filter(|_| axis < rank)
 }
