@@ -7,7 +7,7 @@ use crate::exit::{Exit, Outcome};
 use crate::terminal::Terminal;
 use relax_symbolic::Prover;
 use relax_theorems::rules::{self, Rule, Status, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -78,17 +78,8 @@ fn of_file(path: &Path, terminal: &mut Terminal) -> Outcome {
 
 fn verdict_line((rule, verdict): &(Rule, Verdict)) -> String {
     let why = (!matches!(verdict, Verdict::Proved(_))).then(|| own_rules::said(verdict));
-    let line = json!({
-        "type": "rule",
-        "name": rule.name.as_str(),
-        "family": rule.family.as_str(),
-        "kind": rule.kind.word(),
-        "direction": rule.direction.word(),
-        "status": verdict.word(),
-        "why": why,
-        "counterexample": own_rules::counterexample(verdict),
-        "reason": rule.reason,
-    });
+    let mut line = object(rule, verdict.word(), why.as_deref());
+    line["counterexample"] = json!(own_rules::counterexample(verdict));
     format!("{line}\n")
 }
 
@@ -142,15 +133,18 @@ fn json_line((rule, status): &(Rule, Status)) -> String {
         Status::Unproved(why) if !why.is_empty() => Some(why),
         _ => None,
     };
-    let line = json!({
+    format!("{}\n", object(rule, status.word(), why.map(String::as_str)))
+}
+
+fn object(rule: &Rule, status: &str, why: Option<&str>) -> Value {
+    json!({
         "type": "rule",
         "name": rule.name.as_str(),
         "family": rule.family.as_str(),
         "kind": rule.kind.word(),
         "direction": rule.direction.word(),
-        "status": status.word(),
+        "status": status,
         "why": why,
         "reason": rule.reason,
-    });
-    format!("{line}\n")
+    })
 }

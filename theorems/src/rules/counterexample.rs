@@ -3,7 +3,7 @@
 use super::annotate::ranks_up_to;
 use super::expression::default;
 use super::instance::{Types, dtype_of, expanded, samples, type_choices};
-use super::numeric::{Case, Data, Sizes, attribute_of, case, satisfies};
+use super::numeric::{Data, Sizes, attribute_of, compared, satisfies};
 use super::rule::{Arg, Call, Node, Operand, Rule};
 use relax_semantics::random::Random;
 use relax_semantics::show::show_number;
@@ -30,21 +30,19 @@ const DRAWS: usize = 3;
 /// The case with the least dims in which the sides of a rule differ, where one is found at all.
 pub(super) fn counterexample(rule: &Rule) -> Option<Counterexample> {
     let choices = type_choices(rule, samples);
-    let mut cases = Vec::new();
-    for ranks in ranks_up_to(rule, 2) {
-        let instance = expanded(rule, &ranks);
-        for sizes in assignments(&instance) {
-            cases.push((sizes.values().sum::<i64>(), instance.clone(), sizes));
-        }
-    }
-    cases.sort_by_key(|(sum, ..)| *sum);
+    let instances: Vec<Rule> =
+        ranks_up_to(rule, 2).iter().map(|ranks| expanded(rule, ranks)).collect();
+    let of_instance =
+        |instance| assignments(instance).into_iter().map(move |sizes| (instance, sizes));
+    let mut cases: Vec<(&Rule, Sizes)> = instances.iter().flat_map(of_instance).collect();
+    cases.sort_by_key(|(_, sizes)| sizes.values().sum::<i64>());
     let mut random = Random::new(0, &rule.name);
-    for (_, instance, sizes) in &cases {
+    for (instance, sizes) in &cases {
         for types in &choices {
             for draw in 0..2 * DRAWS {
                 let data = Data { wild: draw >= DRAWS };
-                let found = case(instance, types, sizes, &mut random, data);
-                if let Some(Case { inputs, difference: Some(why) }) = found {
+                let found = compared(instance, types, sizes, &mut random, data);
+                if let Some((inputs, Err(why))) = found {
                     return Some(shown(rule, instance, types, sizes, &inputs, &why));
                 }
             }

@@ -38,13 +38,6 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The sizes of dims.
 pub(super) type Sizes = BTreeMap<Name, i64>;
 
-/// A case that was compared.
-pub(super) struct Case {
-    pub(super) inputs: Vec<Option<Tensor>>,
-    /// How the sides differ, if they do.
-    pub(super) difference: Option<String>,
-}
-
 /// Evaluates both sides of a rule at small sizes on random data.
 #[must_use]
 pub fn evaluate(rule: &Rule) -> Comparison {
@@ -123,27 +116,17 @@ fn compare(
     }
 }
 
-/// Compares the sides on some data; `None` where there are no operands of these sizes.
-pub(super) fn case(
-    rule: &Rule,
-    types: &Types,
-    sizes: &Sizes,
-    random: &mut Random,
-    data: Data,
-) -> Option<Case> {
-    let (inputs, outcome) = compared(rule, types, sizes, random, data)?;
-    Some(Case { inputs, difference: outcome.err() })
-}
-
 /// How the sides are alike.
-enum Outcome {
+pub(super) enum Outcome {
     Equal,
     Stopped,
 }
 
+/// The operands, and how the sides are alike or differ.
 type Compared = (Vec<Option<Tensor>>, Result<Outcome, String>);
 
-fn compared(
+/// Compares the sides on some data; `None` where nothing of these sizes can be compared.
+pub(super) fn compared(
     rule: &Rule,
     types: &Types,
     sizes: &Sizes,
