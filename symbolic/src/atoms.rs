@@ -94,6 +94,11 @@ impl Atoms {
         self.list.len()
     }
 
+    /// What was created after `mark`, in this order.
+    pub(crate) fn since(&self, mark: usize) -> &[Atom] {
+        &self.list[mark..]
+    }
+
     /// Forgets what was created after `mark`.
     pub(crate) fn forget_from(&mut self, mark: usize) {
         self.inside.truncate(mark);

@@ -4,6 +4,7 @@ use crate::atoms::Atom;
 use crate::engine::Engine;
 use crate::intervals::Interval;
 use crate::journal::Event;
+use crate::lemmas::Stamp;
 use crate::polynomial::{AtomId, Mono, Poly, floor_div, gcd};
 use crate::problem::distances;
 use relax_syntax::facts::{Claim, Counterexample, Relation};
@@ -32,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) nonzero: Vec<Poly>,
     /// Whether no assignment satisfies the facts.
     pub(crate) contradiction: bool,
+    /// Which facts these are.
+    pub(crate) stamp: Stamp,
 }
 
 /// Nothing is known, and the empty assignment satisfies it.
@@ -46,6 +49,7 @@ impl Default for Context {
             zero: Vec::new(),
             nonzero: Vec::new(),
             contradiction: false,
+            stamp: Stamp::default(),
         }
     }
 }
@@ -62,9 +66,9 @@ impl Engine {
     /// Adds what `claim` says, without listing it. A claim that holds has a value, so its divisors
     /// are not 0.
     pub(crate) fn assert(&mut self, context: &mut Context, claim: &Claim) {
-        let Some((poly, divisors)) = self.claimed(context, claim) else {
-            return;
-        };
+        let claimed = self.claimed(context, claim);
+        context.stamp = Stamp::default();
+        let Some((poly, divisors)) = claimed else { return };
         for divisor in divisors {
             self.add_nonzero(context, divisor);
         }

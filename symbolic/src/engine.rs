@@ -7,6 +7,7 @@ use crate::atoms::{Atom, Atoms};
 use crate::context::Context;
 use crate::intervals::Bounds;
 use crate::journal::{Event, Journal};
+use crate::lemmas::Lemmas;
 use crate::polynomial::{AtomId, Poly};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -24,6 +25,7 @@ pub(crate) struct Engine {
     /// Steps left; at 0 everything undecided is unknown.
     pub(crate) fuel: u32,
     pub(crate) journal: Journal,
+    pub(crate) lemmas: Lemmas,
     divisors: Vec<Poly>,
 }
 

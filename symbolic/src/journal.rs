@@ -52,6 +52,13 @@ pub(crate) struct Journal {
     events: Option<Vec<Event>>,
 }
 
+impl Journal {
+    /// Whether anybody reads what is concluded.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.events.is_some()
+    }
+}
+
 impl Engine {
     /// Writes an entry, where a journal is kept.
     pub(crate) fn note(&mut self, event: impl FnOnce() -> Event) {

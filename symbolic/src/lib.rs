@@ -19,6 +19,7 @@ mod extremes;
 mod hypotheses;
 mod intervals;
 mod journal;
+mod lemmas;
 mod linear;
 mod memory;
 mod missing;

@@ -4,7 +4,7 @@
 //! how it came about, so that a proof can be written down.
 
 use crate::polynomial::{floor_div, gcd};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How many inequalities may be there at once.
 const MAX_ROWS: usize = 160;
@@ -247,18 +247,17 @@ impl System {
     }
 
     fn cheapest_column(&self) -> Option<u32> {
-        let columns: BTreeSet<u32> =
-            self.at_least_zero.iter().flat_map(|row| row.terms.iter().map(|term| term.0)).collect();
-        let cost = |column: &u32| {
-            let signs = self.at_least_zero.iter().map(|row| row.coefficient(*column).signum());
-            let (mut above, mut below) = (0_usize, 0_usize);
-            for sign in signs {
-                above += usize::from(sign > 0);
-                below += usize::from(sign < 0);
-            }
+        // Of each column, in how many rows it is above 0, and in how many below.
+        let mut signs: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+        for (column, coefficient) in self.at_least_zero.iter().flat_map(|row| &row.terms) {
+            let (above, below) = signs.entry(*column).or_default();
+            *above += usize::from(*coefficient > 0);
+            *below += usize::from(*coefficient < 0);
+        }
+        let cost = |(_, (above, below)): &(u32, (usize, usize))| {
             (above * below + 1) * 1000 / (above + below + 1)
         };
-        columns.into_iter().min_by_key(cost)
+        signs.into_iter().min_by_key(cost).map(|(column, _)| column)
     }
 }
 

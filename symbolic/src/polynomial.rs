@@ -304,6 +304,10 @@ impl Poly {
 /// The greatest common divisor, at least 0.
 pub(crate) fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    // Division of 128 bits is slow, and most coefficients are 1.
+    if a == 1 || b == 1 {
+        return 1;
+    }
     while b != 0 {
         (a, b) = (b, a % b);
     }

@@ -109,11 +109,13 @@ impl Engine {
         if context.contradiction {
             return true;
         }
-        let Some(rows) = self.infeasibility(context, &[negation], &[]) else {
-            return false;
-        };
-        self.note(|| Event::Follows(poly.clone(), Box::new(rows)));
-        true
+        self.remembered(&context.stamp, poly, |engine| {
+            let Some(rows) = engine.infeasibility(context, &[negation], &[]) else {
+                return false;
+            };
+            engine.note(|| Event::Follows(poly.clone(), Box::new(rows)));
+            true
+        })
     }
 
     /// Whether linear reasoning alone shows that the facts exclude that all of `at_least_zero` are

@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::counterexample::Effort;
 use crate::egraph;
 use crate::engine::Engine;
-use crate::memory::{Known, Memory};
+use crate::lemmas::Stamp;
+use crate::memory::{Assumed, Known, Memory};
 use crate::missing;
 use crate::solver::Trusted;
 #[cfg(feature = "z3")]
@@ -154,13 +155,13 @@ impl Prover {
             Stage::Polynomial => {
                 let mark = self.engine.atoms.mark();
                 let answer = self.answer(formula);
-                self.engine.atoms.forget_from(mark);
+                self.forget_from(mark);
                 Some(answer)
             }
             Stage::EGraph => {
                 let mark = self.engine.atoms.mark();
                 let proved = egraph::proves(&mut self.engine, &self.context, formula);
-                self.engine.atoms.forget_from(mark);
+                self.forget_from(mark);
                 Some(if proved { Answer::Proved } else { Answer::Unknown })
             }
             Stage::Solver => self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
@@ -188,6 +189,12 @@ impl Prover {
         None
     }
 
+    /// Forgets the atoms of a question, and what was shown of them.
+    pub(crate) fn forget_from(&mut self, mark: usize) {
+        self.engine.atoms.forget_from(mark);
+        self.engine.lemmas.forget_from(self.known, mark);
+    }
+
     fn answer(&mut self, formula: &Formula) -> Answer {
         let context = &self.context;
         for (fuel, effort) in [(FIRST_FUEL, Effort::Glance), (FUEL, Effort::Full)] {
@@ -205,13 +212,30 @@ impl Prover {
 
 impl Facts for Prover {
     fn assume(&mut self, claim: Claim) {
-        self.engine.fuel = FUEL;
-        self.engine.assume(&mut self.context, &claim);
-        self.known = self.memory.with(self.known, &claim);
+        let (known, mark) = (self.known, self.engine.atoms.mark());
+        let key = (known, claim);
+        match self.memory.assumed(&key, mark) {
+            Some(assumed) => {
+                assumed.atoms.iter().for_each(|atom| _ = self.engine.atoms.intern(atom.clone()));
+                self.context = assumed.context.clone();
+            }
+            None => {
+                self.engine.fuel = FUEL;
+                self.engine.assume(&mut self.context, &key.1);
+                // After other facts than this one, these numbers are those of other atoms.
+                self.engine.lemmas.forget_from(known, mark);
+                let atoms = self.engine.atoms.since(mark).to_vec();
+                let context = self.context.clone();
+                self.memory.keep_assumed(key.clone(), Assumed { context, mark, atoms });
+            }
+        }
+        self.known = self.memory.with(key);
+        self.context.stamp = Stamp(Some(self.known));
     }
 
     fn push(&mut self) {
-        self.outer.push((self.context.clone(), self.known, self.engine.atoms.mark()));
+        let outer = Context { stamp: Stamp(Some(self.known)), ..self.context.clone() };
+        self.outer.push((outer, self.known, self.engine.atoms.mark()));
     }
 
     fn pop(&mut self) {
@@ -237,7 +261,7 @@ impl Facts for Prover {
         let mark = self.engine.atoms.mark();
         self.engine.fuel = FUEL;
         let simple = self.engine.simplified(&self.context, dim);
-        self.engine.atoms.forget_from(mark);
+        self.forget_from(mark);
         let simple = simple.unwrap_or_else(|| dim.clone());
         self.memory.keep_simple(key, simple.clone());
         simple

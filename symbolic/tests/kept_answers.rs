@@ -8,7 +8,7 @@ use relax_syntax::facts::{Answer, Claim, Facts};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Facts and questions, some of which contradict each other.
-const CLAIMS: [&str; 12] = [
+const CLAIMS: [&str; 23] = [
     "n >= 0",
     "m >= 1",
     "n <= 7",
@@ -21,6 +21,17 @@ const CLAIMS: [&str; 12] = [
     "max(n, 3) == n",
     "n % m == 0",
     "n * m >= n",
+    "k < n * m",
+    "k // m < n",
+    "k // (n * m) == 0",
+    "(k + 1) // m <= n",
+    "(k // m) // n == 0",
+    "k % m < m",
+    "n >= 1",
+    "k >= 0",
+    "k < n",
+    "min(k, m) // n == 0",
+    "max(k, m) // n == 0",
 ];
 const TERMS: [&str; 4] = ["n - m + m", "(n // 4) * 4", "max(n, m)", "min(n, 7) + m * 0"];
 
@@ -59,7 +70,7 @@ fn anew(scopes: &[Vec<Claim>]) -> Prover {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn answers_are_those_of_a_new_prover(deeds in prop::collection::vec(deed(), 1..40)) {
@@ -111,6 +122,27 @@ fn an_answer_ends_with_the_facts_it_rests_on() {
     prover.push();
     prover.assume(claim(1));
     assert_eq!(prover.decide(&question), Answer::Proved);
+}
+
+/// The least and the greatest of two dims are new atoms in both questions, and the same one of the prover's numbers.
+#[test]
+fn what_is_known_of_an_atom_ends_with_it() {
+    let claim = |text: &str| match formula(text) {
+        Ok(Formula::Claim(claim)) => claim,
+        other => panic!("{text} is one relation: {other:?}"),
+    };
+    let (least, greatest) = (claim("min(k, m) // n == 0"), claim("max(k, m) // n == 0"));
+    let facts = ["n >= 1", "m >= 0", "k >= 0", "k < n"].map(claim);
+    let prover = || anew(&[facts.to_vec()]);
+    let (mut asked, mut assumed) = (prover(), prover());
+    assert_eq!(asked.decide(&least), Answer::Proved);
+    assumed.push();
+    assumed.assume(least);
+    assumed.pop();
+    for mut prover in [asked, assumed] {
+        let answer = prover.decide(&greatest);
+        assert!(matches!(answer, Answer::Refuted(_)), "{answer:?}");
+    }
 }
 
 #[test]
