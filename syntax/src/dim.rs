@@ -45,14 +45,19 @@ pub enum DimOp {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DimError {
     /// A result leaves i64.
-    #[error("`{0}` leaves the range of i64")]
-    Overflow(String),
+    #[error("`{}` leaves the range of i64", applied(*.0, *.1, *.2))]
+    Overflow(DimOp, i64, i64),
     /// A divisor is 0.
-    #[error("`{0}` divides by zero")]
-    DivisionByZero(String),
+    #[error("`{}` divides by zero", applied(*.0, *.1, *.2))]
+    DivisionByZero(DimOp, i64, i64),
     /// A variable has no value yet.
     #[error("symbolic variable `{0}` has no value here")]
     Unbound(Name),
+}
+
+/// The operation as it failed. Searches for counterexamples fail often, and show nothing.
+fn applied(op: DimOp, a: i64, b: i64) -> Dim {
+    Dim::Op(op, Box::new((Dim::Int(a), Dim::Int(b))))
 }
 
 impl DimOp {
@@ -178,12 +183,11 @@ impl Dim {
                 let a = operands.0.eval(value_of)?;
                 let b = operands.1.eval(value_of)?;
                 op.apply(a, b).ok_or_else(|| {
-                    let shown = Dim::Op(*op, Box::new((Dim::Int(a), Dim::Int(b)))).to_string();
                     let divides = matches!(op, DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv);
                     if divides && b == 0 {
-                        DimError::DivisionByZero(shown)
+                        DimError::DivisionByZero(*op, a, b)
                     } else {
-                        DimError::Overflow(shown)
+                        DimError::Overflow(*op, a, b)
                     }
                 })
             }
