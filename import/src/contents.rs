@@ -7,6 +7,7 @@ use crate::model::decoded;
 use crate::operators::is_known;
 use crate::proto;
 use crate::reason::ImportError;
+use crate::stablehlo;
 use prost::bytes::Bytes;
 use relax_syntax::dtype::DType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,9 @@ pub struct WeightInfo {
 pub fn contents(bytes: Bytes) -> Result<Contents, ImportError> {
     if aten::is_description(&bytes) {
         return aten::contents(&bytes);
+    }
+    if stablehlo::is_stablehlo(&bytes) {
+        return stablehlo::contents(&bytes);
     }
     let model = decoded(bytes)?;
     let producer = [&model.producer_name, &model.producer_version];

@@ -1,5 +1,5 @@
-//! Floor 3: models of other formats become programs. [`import_model`] reads ONNX and
-//! descriptions of ATen operators: dims with names stay
+//! Floor 3: models of other formats become programs. [`import_model`] reads ONNX,
+//! descriptions of ATen operators and StableHLO: dims with names stay
 //! symbolic, arithmetic on shapes becomes expressions over them, and operators are composed of those of
 //! the table so that they mean what the format says. [`import_tvmscript`] and [`export_tvmscript`] read and
 //! write the text of TVM's modules.
@@ -24,6 +24,7 @@ mod operators;
 mod proto;
 mod reason;
 mod render;
+mod stablehlo;
 mod tvmscript;
 mod weight;
 
@@ -34,5 +35,6 @@ pub use model::{Bound, Given, Imported, Options, Summary, import_model, input_na
 pub use operators::supported;
 pub use prost::bytes::Bytes;
 pub use reason::{ImportError, Missing};
+pub use stablehlo::supported_stablehlo;
 pub use tvmscript::{export_tvmscript, import_tvmscript};
 pub use weight::{Stored, Weight};

@@ -6,6 +6,7 @@ use crate::graph::Importer;
 use crate::proto;
 use crate::reason::ImportError;
 use crate::render;
+use crate::stablehlo;
 use crate::weight::Weight;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -84,13 +85,16 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// The program that a model is: ONNX, or a description of ATen operators.
+/// The program that a model is: ONNX, a description of ATen operators, or StableHLO text.
 ///
 /// # Errors
 /// See [`ImportError`].
 pub fn import_model(bytes: Bytes, options: &Options) -> Result<Imported, ImportError> {
     if aten::is_description(&bytes) {
         return aten::import(&bytes, options);
+    }
+    if stablehlo::is_stablehlo(&bytes) {
+        return stablehlo::import(&bytes, options);
     }
     let model = decoded(bytes)?;
     let opset = opset(&model)?;
@@ -133,6 +137,9 @@ pub(crate) fn written(
 pub fn input_names(bytes: Bytes) -> Result<Vec<String>, ImportError> {
     if aten::is_description(&bytes) {
         return aten::input_names(&bytes);
+    }
+    if stablehlo::is_stablehlo(&bytes) {
+        return stablehlo::input_names(&bytes);
     }
     let graph = decoded(bytes)?.graph.unwrap_or_default();
     let own =

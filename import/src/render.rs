@@ -292,7 +292,14 @@ impl Renderer<'_> {
         }
         let scalars: Vec<String> =
             dims.iter().map(|dim| format!("full(shape(), {dim}, \"{dtype}\")")).collect();
-        if rank == 0 { scalars.join(", ") } else { format!("stack([{}])", scalars.join(", ")) }
+        match rank {
+            0 => scalars.join(", "),
+            1 => format!("stack([{}])", scalars.join(", ")),
+            _ => {
+                let dims = self.builder.dims(v);
+                format!("reshape(stack([{}]), {})", scalars.join(", "), shape(&dims))
+            }
+        }
     }
 
     fn used_in(&mut self, dim: &Dim) {

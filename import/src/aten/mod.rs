@@ -18,6 +18,7 @@ use description::{Extent, read};
 
 pub(crate) use description::is_description;
 pub use rows::supported as supported_aten;
+pub(crate) use walk::printable;
 
 pub(crate) fn import(bytes: &[u8], options: &Options) -> Result<Imported, ImportError> {
     let description = read(bytes)?;

@@ -177,3 +177,28 @@ fn swish(node: &mut Node) -> Done<Vec<V>> {
     let gate = node.call("sigmoid", &[steep.into()])?;
     Ok(vec![pair(node, "multiply", x, gate)?])
 }
+
+/// `2 * sinh(x / 2) * exp(x / 2)`, which loses nothing near 0. Below -100 the result is -1 in every dtype.
+pub(crate) fn exp_minus_one(node: &mut Builder, x: V) -> Done<V> {
+    let low = like(node, x, -100.0);
+    let bounded = node.call("maximum", &[x.into(), low])?;
+    let half = scaled(node, bounded, 0.5)?;
+    let odd = node.call("sinh", &[half.into()])?;
+    let even = node.call("exp", &[half.into()])?;
+    let product = pair(node, "multiply", odd, even)?;
+    scaled(node, product, 2.0)
+}
+
+/// `2 * atanh(x / (x + 2))` where x is small, which loses nothing there, and `log(x + 1)` elsewhere.
+pub(crate) fn log_plus_one(node: &mut Builder, x: V) -> Done<V> {
+    let two = plus(node, x, 2.0)?;
+    let quotient = pair(node, "divide", x, two)?;
+    let near = node.call("atanh", &[quotient.into()])?;
+    let near = scaled(node, near, 2.0)?;
+    let one = plus(node, x, 1.0)?;
+    let far = node.call("log", &[one.into()])?;
+    let size = node.call("abs", &[x.into()])?;
+    let half = like(node, x, 0.5);
+    let is_small = node.call("less", &[size.into(), half])?;
+    node.call("where", &[is_small.into(), near.into(), far.into()])
+}

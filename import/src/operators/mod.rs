@@ -15,7 +15,7 @@ mod order;
 pub(crate) mod pooling;
 mod quantize;
 mod recurrent;
-mod reduce;
+pub(crate) mod reduce;
 mod resize;
 mod resize_open;
 mod scatter;

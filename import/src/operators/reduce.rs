@@ -99,7 +99,7 @@ fn extreme(node: &mut Builder, operator: &str, x: V, axes: &Axes) -> Done<V> {
 }
 
 /// The least and the greatest value of an integer dtype.
-pub(super) fn limits(dtype: DType) -> (i128, i128) {
+pub(crate) fn limits(dtype: DType) -> (i128, i128) {
     match dtype {
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),
         DType::I16 => (i16::MIN.into(), i16::MAX.into()),

@@ -4,8 +4,7 @@ use super::binary::broadcast;
 use crate::argument::key;
 use crate::aten::call::{Call, Row};
 use crate::builder::V;
-use crate::operators::activation::{like, plus, scaled};
-use crate::operators::arithmetic::pair;
+use crate::operators::activation::{exp_minus_one, like, log_plus_one, scaled};
 use crate::operators::elementwise::convert;
 use crate::reason::{Done, unsupported};
 use relax_semantics::tensor::Number;
@@ -119,35 +118,14 @@ fn reciprocal(call: &mut Call) -> Done<Vec<V>> {
     Ok(vec![call.call("divide", &[one, x.into()])?])
 }
 
-/// `2 * sinh(x / 2) * exp(x / 2)`, which loses nothing near 0. Below -100 the result is -1 in every dtype.
-fn grown(call: &mut Call, x: V) -> Done<V> {
-    let low = like(call, x, -100.0);
-    let bounded = call.call("maximum", &[x.into(), low])?;
-    let half = scaled(call, bounded, 0.5)?;
-    let odd = call.call("sinh", &[half.into()])?;
-    let even = call.call("exp", &[half.into()])?;
-    let product = pair(call, "multiply", odd, even)?;
-    scaled(call, product, 2.0)
-}
-
 fn expm1(call: &mut Call) -> Done<Vec<V>> {
     let x = call.floating("self")?;
-    Ok(vec![grown(call, x)?])
+    Ok(vec![exp_minus_one(call, x)?])
 }
 
-/// `2 * atanh(x / (x + 2))` where x is small, which loses nothing there, and `log(x + 1)` elsewhere.
 fn log1p(call: &mut Call) -> Done<Vec<V>> {
     let x = call.floating("self")?;
-    let two = plus(call, x, 2.0)?;
-    let quotient = pair(call, "divide", x, two)?;
-    let near = call.call("atanh", &[quotient.into()])?;
-    let near = scaled(call, near, 2.0)?;
-    let one = plus(call, x, 1.0)?;
-    let far = call.call("log", &[one.into()])?;
-    let size = call.call("abs", &[x.into()])?;
-    let half = like(call, x, 0.5);
-    let is_small = call.call("less", &[size.into(), half])?;
-    Ok(vec![call.call("where", &[is_small.into(), near.into(), far.into()])?])
+    Ok(vec![log_plus_one(call, x)?])
 }
 
 /// Of an infinite x the logarithm is infinite too.
@@ -181,7 +159,7 @@ fn elu(call: &mut Call) -> Done<Vec<V>> {
     let (alpha, scale) = (call.float("alpha")?, call.float("scale")?);
     let factor = call.float("input_scale")?;
     let input = scaled(call, x, factor)?;
-    let low = grown(call, input)?;
+    let low = exp_minus_one(call, input)?;
     let low = scaled(call, low, alpha * scale)?;
     let high = scaled(call, x, scale)?;
     let zero = like(call, x, 0.0);

@@ -1,0 +1,70 @@
+//! The operations of StableHLO, by family: how each is composed of operators of the language.
+
+mod contraction;
+mod control;
+mod convolution;
+mod creation;
+mod elementwise;
+mod gather;
+mod integer;
+mod movement;
+mod order;
+mod pattern;
+mod reduce;
+mod repeat;
+mod scatter;
+mod slice;
+mod window;
+
+use super::call::Row;
+
+type Table = &'static [(&'static str, Row)];
+
+const FAMILIES: &[Table] = &[
+    contraction::ROWS,
+    control::ROWS,
+    convolution::ROWS,
+    creation::ROWS,
+    elementwise::ROWS,
+    gather::ROWS,
+    integer::ROWS,
+    movement::ROWS,
+    order::ROWS,
+    reduce::ROWS,
+    scatter::ROWS,
+    slice::ROWS,
+    window::ROWS,
+];
+
+/// The row of an operation, `stablehlo.add` or `chlo.erf`.
+pub(super) fn row(name: &str) -> Option<Row> {
+    let name = name.strip_prefix("stablehlo.").or(name.starts_with("chlo.").then_some(name))?;
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    rows.find(|(own, _)| *own == name).map(|(_, row)| *row)
+}
+
+/// The row of the target of a `custom_call`.
+pub(super) fn custom(target: &str) -> Option<Row> {
+    if target.starts_with("stablehlo.dynamic_") {
+        return row(target);
+    }
+    match target {
+        "shape_assertion" => Some(super::assertions::assertion),
+        "Sharding" | "annotate_device_placement" => Some(elementwise::identity),
+        _ => None,
+    }
+}
+
+/// The row of a composite that the language has as an operator. Others are what their decomposition is.
+pub(super) fn composite(name: &str) -> Option<Row> {
+    name.starts_with("chlo.").then(|| row(name)).flatten()
+}
+
+/// The names of all operations that are imported, in order.
+#[must_use]
+pub fn supported() -> Vec<&'static str> {
+    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,219 @@
+//! StableHLO text: what programs of JAX compute is what JAX computed, sizes of 1 and primes included. `scripts/jax_programs.py`
+//! recorded both, so no JAX is needed here.
+
+mod outputs;
+mod recorded;
+
+use recorded::{Loaded, call, floats};
+use relax_import::{Bytes, ImportError, Imported, Options, import_model, supported_stablehlo};
+use relax_semantics::tensor::{Number, Tensor};
+use relax_syntax::dtype::DType;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stablehlo")
+}
+
+fn import(text: &str) -> Result<Imported, ImportError> {
+    import_model(Bytes::from(text.to_owned()), &Options::default())
+}
+
+fn loaded(text: &str) -> Loaded {
+    recorded::loaded(import(text))
+}
+
+fn program(name: &str) -> String {
+    let path = folder().join(format!("{name}.mlir"));
+    std::fs::read_to_string(path).expect("the program is there")
+}
+
+macro_rules! recorded {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            let name = stringify!($name);
+            recorded::assert_as_recorded(&loaded(&program(name)), &folder(), name, 1);
+        })*
+    };
+}
+
+recorded! {
+    mlp layer_norm attention embedding transformer conv channels_last dims relation order loops scanned elements
+    reductions indexing linear constants no_rows no_sums
+}
+
+/// JAX's assertions on the inputs are types of the parameters, whose traps name the dim.
+#[test]
+fn dims_of_inputs_are_checked() {
+    let loaded = loaded(&program("attention"));
+    let trap = |b: usize, n: usize, m: usize, other: usize| {
+        let arguments = vec![
+            floats(&[b, n, 2, 8]),
+            floats(&[other, m, 2, 8]),
+            floats(&[b, m, 2, 8]),
+            Tensor::full(DType::Bool, &[b, m], Number::Int(1)),
+        ];
+        call(&loaded, arguments).map_err(|stop| stop.to_string())
+    };
+    trap(2, 3, 4, 2).expect("dims that fit");
+    let other_batch = trap(2, 3, 4, 5).expect_err("another batch");
+    assert!(other_batch.contains("boundary/dim") && other_batch.contains("b = 2"), "{other_batch}");
+    let empty = trap(2, 0, 4, 2).expect_err("a dim that JAX takes from 1 on only");
+    assert!(empty.contains("bound/lower"), "{empty}");
+}
+
+/// Other assertions are checked where the program begins, with the message of JAX.
+#[test]
+fn assertions_keep_their_message() {
+    let dims = loaded(&program("dims"));
+    let stop = call(&dims, vec![floats(&[6, 6])]).expect_err("6 is no multiple of 4");
+    assert!(stop.to_string().contains("symbolic shape constraint"), "{stop}");
+    let relation = loaded(&program("relation"));
+    let stop = call(&relation, vec![floats(&[2, 6]), floats(&[2])]);
+    let stop = stop.expect_err("6 is not 2 * n + 1").to_string();
+    assert!(stop.contains("when computing the value of 'n'"), "{stop}");
+    let stop = call(&relation, vec![floats(&[2, 7]), floats(&[2])]);
+    let stop = stop.expect_err("two values of n").to_string();
+    assert!(stop.contains("boundary/dim"), "{stop}");
+}
+
+/// Shapes are expressions over the dims of the inputs, and names are those of the Python program.
+#[test]
+fn shapes_are_symbolic() {
+    let text = loaded(&program("dims")).text;
+    for part in ["x: Tensor((\"n\", 6), \"f32\")", "(\"n // 4\", 4, 6)", "(\"n * 2 + 1\",)"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(!text.contains("match_cast"), "{text}");
+    let text = loaded(&program("attention")).text;
+    assert!(text.contains("-> Tensor((\"b\", \"n\", 2, 8), \"f32\")"), "{text}");
+}
+
+/// All of what is not imported is named, with counts and Python lines.
+#[test]
+fn operations_that_are_missing_are_counted() {
+    let text = program("mlp")
+        .replacen("stablehlo.tanh", "stablehlo.frobnicate", 1)
+        .replace("stablehlo.dot_general", "stablehlo.frobnicate");
+    let error = import(&text).expect_err("an unknown operation");
+    assert!(error.is_unsupported());
+    let shown = error.to_string();
+    let wanted = "3 × stablehlo.frobnicate: this operation is not imported";
+    assert!(shown.contains(wanted) && shown.contains("jax_programs.py:"), "{shown}");
+}
+
+#[test]
+fn an_assertion_that_never_holds_is_an_error() {
+    let text = program("mlp").replacen("tensor<?x4xf32>", "tensor<0x4xf32>", 1);
+    let text = text.replace("(tensor<?x4xf32>) -> tensor<i32>", "(tensor<0x4xf32>) -> tensor<i32>");
+    let error = import(&text).expect_err("a dim of 0").to_string();
+    assert!(error.contains("it never holds: Input shapes do not match"), "{error}");
+}
+
+fn malformed(text: &str) -> String {
+    match import(text).expect_err("malformed text") {
+        ImportError::Malformed(why) => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn malformed_text_is_refused_with_its_place() {
+    let text = program("mlp");
+    for (from, to, what) in [
+        ("module @", "module %", "line 3, column 8 of the StableHLO text: expected"),
+        ("tensor<?x4xf32>", "tensor<?y4xf32>", "`tensor<?y4xf32>` is no type"),
+        ("func.func public @main(", "func.func public @main[", "expected `(`, found `[%arg0:`"),
+        ("%arg0: tensor", "%arg0 tensor", "expected `:`, found `tensor"),
+        ("dense<1>", "dense<1", "expected `:`, found"),
+        ("= stablehlo.tanh %", "= stablehlo.tanh %%", "expected a name"),
+        ("    return ", "    return %nothing, ", "nothing before it defines `%nothing#0`"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let found = malformed(&text.replacen(from, to, 1));
+        assert!(found.contains(what), "{found}");
+    }
+    let deep = format!("module {{\n  func.func @main() -> {}", "(".repeat(100_000));
+    assert!(malformed(&deep).contains("line 2"), "{}", malformed(&deep));
+    let attributes = format!("module attributes {{a = {}", "[".repeat(100_000));
+    assert!(malformed(&attributes).contains("levels of nesting"));
+    let recursive = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  \
+                     %0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}";
+    let error = import(recursive).expect_err("a function that calls itself").to_string();
+    assert!(error.contains("calls within calls"), "{error}");
+    let bytecode = import("ML\u{ef}R").expect_err("no text");
+    assert!(matches!(bytecode, ImportError::Malformed(_)), "{bytecode}");
+}
+
+/// Every cut and every changed character is an error or a program, no panic.
+#[test]
+fn damaged_text_does_not_panic() {
+    for name in ["mlp", "order", "loops", "indexing"] {
+        let text = program(name);
+        for cut in (1..text.len()).step_by(text.len() / 40).filter(|&at| text.is_char_boundary(at))
+        {
+            let _ = import(&text[..cut]);
+        }
+        let places: Vec<usize> =
+            text.match_indices(['%', '<', '[', '0', ',', '?']).map(|(at, _)| at).collect();
+        for (count, at) in places.iter().step_by(places.len() / 60 + 1).enumerate() {
+            let mut damaged = text.clone();
+            let by = ["7", "<", "", "\"", "?", "99999999999999999999"][count % 6];
+            damaged.replace_range(at..&(at + 1), by);
+            let _ = import(&damaged);
+        }
+    }
+}
+
+/// The generic form, which other tools print, is the same program.
+#[test]
+fn the_generic_form_is_read() {
+    let generic = r#"
+"builtin.module"() <{sym_name = "m"}> ({
+  "func.func"() <{arg_attrs = [{}], function_type = (tensor<2x3xf32>) -> tensor<2xf32>, sym_name = "main"}> ({
+  ^bb0(%arg0: tensor<2x3xf32>):
+    %0 = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+    %1 = "stablehlo.reduce"(%arg0, %0) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %3 = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%3) : (tensor<f32>) -> ()
+    }) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %2 = "stablehlo.compare"(%1, %1) <{comparison_direction = #stablehlo<comparison_direction NE>}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+    %4 = "stablehlo.select"(%2, %1, %1) : (tensor<2xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    "func.return"(%4) : (tensor<2xf32>) -> ()
+  }) : () -> ()
+}) : () -> ()
+"#;
+    let loaded = loaded(generic);
+    let found = call(&loaded, vec![floats(&[2, 3])]).expect("it runs");
+    assert_eq!(found[0].to_floats().as_slice(), Some(&[3.0, 3.0][..]));
+}
+
+/// Without a wrapper of JAX each `?` is a dim of its own, and what only the run knows is a `match_cast`.
+#[test]
+fn text_alone_has_dims() {
+    let text = r#"
+module {
+  func.func @main(%x: tensor<?x4xf32>, %n: tensor<i32>) -> tensor<?xf32> {
+    %0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %1 = stablehlo.dynamic_reshape %x, %0 : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?xf32>
+    return %1 : tensor<?xf32>
+  }
+}
+"#;
+    let loaded = loaded(text);
+    assert!(loaded.text.contains("arg0: Tensor((\"arg0_0\", 4)"), "{}", loaded.text);
+    assert!(loaded.text.contains("match_cast"), "{}", loaded.text);
+    let found =
+        call(&loaded, vec![floats(&[3, 4]), Tensor::full(DType::I32, &[], Number::Int(12))])
+            .expect("it runs");
+    assert_eq!(found[0].shape(), &[12]);
+    call(&loaded, vec![floats(&[3, 4]), Tensor::full(DType::I32, &[], Number::Int(11))])
+        .expect_err("other elements");
+}
+
+#[test]
+fn every_row_has_one_name() {
+    let names = supported_stablehlo();
+    assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+}
