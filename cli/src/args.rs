@@ -123,7 +123,7 @@ pub(crate) enum Command {
 /// are errors, those that hold for sizes of 0 alone are warnings.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Programs, models (`.onnx`) or module files, of which the source is checked; `-` is the standard input
+    /// Programs, models (`.onnx`, `.mlir`) or module files, of which the source is checked; `-` is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -219,7 +219,7 @@ impl From<Target> for relax_rewrite::pass::Target {
 /// Texts, models and weights from strangers are safe to run. A module file (`.rxm`) is machine code: run only what you trust.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
+    /// The program, a module file of `relax build`, or a model (`.onnx`, `.mlir`); `-` is the standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -288,7 +288,7 @@ pub(crate) enum Backend {
 /// call, and the time of each kernel in one call.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
+    /// The program, a module file of `relax build`, or a model (`.onnx`, `.mlir`); `-` is the standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -345,7 +345,7 @@ pub(crate) struct FmtArgs {
 /// the same as JSON lines on the standard error.
 #[derive(Debug, Args)]
 pub(crate) struct OptArgs {
-    /// The program, a model (`.onnx`), or a module file, of which the source is transformed; `-` is the standard input
+    /// The program, a model (`.onnx`, `.mlir`), or a module file, of which the source is transformed; `-` is the standard input
     #[arg(required_unless_present = "list_passes")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
@@ -428,7 +428,7 @@ pub(crate) enum MemoryFormat {
 /// difference is shown with small dims, the first binding that differs and commands that run it again. Exit code 1 is a difference, 5 is nothing compared.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// The program, a module file of `relax build`, or a model (`.onnx`); `-` is the standard input
+    /// The program, a module file of `relax build`, or a model (`.onnx`, `.mlir`); `-` is the standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod externals;
 pub mod frontend;
+pub mod mlir;
 pub mod printed;
 pub mod reals;
 pub mod replay;

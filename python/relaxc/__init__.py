@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import _compilers, _native
 from ._errors import (
@@ -86,21 +86,21 @@ def compile(
     """Compiles a program for all shapes that it takes.
 
     `source` is the text of a program (a `str` of several lines), the path of a text, an ONNX model, a description of ATen
-    operators or a module file, whose source is compiled again, or a `torch.export.ExportedProgram`. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
+    operators, StableHLO text or a module file, whose source is compiled again, a `torch.export.ExportedProgram`, or a
+    `jax.export.Exported`. `params` are values of its `param(...)` constants: a safetensors or GGUF file, or arrays by name.
     `backend` is `"cpu"`, which needs a C compiler, or `"interpreter"`; by default it is the first where there is a compiler,
     and else the second, with a `NoCompilerWarning`. With `exact`, float sums are computed as the interpreter does.
     Calls that a compiled program leaves to the interpreter, as of operators on tensors of unknown rank, are `FallbackWarning`s.
     """
     if backend not in (None, "cpu", "interpreter"):
         raise ArgumentError(f"backend: expected 'cpu' or 'interpreter', found {backend!r}")
-    if _is_exported(source):
+    exporter = _exporter(source)
+    if exporter is not None:
         if params is not None:
             raise ArgumentError("params: an exported program has its own weights")
-        from .torch import save
-
         with tempfile.TemporaryDirectory(prefix="relaxc-") as folder:
-            path = os.path.join(folder, "exported.aten.json")
-            save(source, path)
+            path = os.path.join(folder, exporter.file)
+            exporter.save(source, path)
             return compile(
                 path,
                 backend=backend,
@@ -135,10 +135,25 @@ def compile(
     return module
 
 
-def _is_exported(source: Any) -> bool:
-    """Whether this is a program of `torch.export`, without an import of PyTorch."""
+class _Exporter(NamedTuple):
+    """What writes an exported program into a file, and the name of the file."""
+
+    save: Callable[[Any, str], None]
+    file: str
+
+
+def _exporter(source: Any) -> _Exporter | None:
+    """None for what is no exported program. PyTorch and JAX are imported only where there is one of theirs."""
     kind = type(source)
-    return kind.__name__ == "ExportedProgram" and kind.__module__.startswith("torch.export")
+    if kind.__name__ == "ExportedProgram" and kind.__module__.startswith("torch.export"):
+        from . import torch
+
+        return _Exporter(torch.save, "exported.aten.json")
+    if kind.__name__ == "Exported" and kind.__module__.startswith("jax."):
+        from . import jax
+
+        return _Exporter(jax.save, "exported.mlir")
+    return None
 
 
 def _count(name: str, value: int | None) -> int | None:

@@ -1,5 +1,6 @@
 //! The kind of a file by its first bytes. Files that are no text are refused with what to do with them instead.
 
+use relax_program::mlir;
 use relax_runtime::file::MAGIC as MODULE_MAGIC;
 use relax_syntax::codes;
 use relax_syntax::diagnostic::Diagnostic;
@@ -14,7 +15,7 @@ pub const BEGIN: usize = 4096;
 pub enum FileKind {
     /// The text of a program, or anything else: reading it as a text says what it is.
     Text,
-    /// An ONNX model, or a description of ATen operators.
+    /// An ONNX model, a description of ATen operators, or StableHLO.
     Model,
     /// A module file of `relax build`.
     Module,
@@ -28,7 +29,7 @@ impl FileKind {
         match (program_kind(begin), extension) {
             (Some(kind), _) => kind,
             (None, Some("rxm")) => Self::Module,
-            (None, Some("onnx")) => Self::Model,
+            (None, Some("onnx" | "mlir" | "stablehlo")) => Self::Model,
             (None, _) => Self::Text,
         }
     }
@@ -51,6 +52,15 @@ const ATEN: Kind = Kind {
     what: "a description of ATen operators",
     help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
            `relax inspect FILE` shows what is in it",
+};
+const STABLEHLO: Kind = Kind {
+    what: "StableHLO text",
+    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
+           `relax inspect FILE` shows what is in it",
+};
+const MLIR: Kind = Kind {
+    what: "MLIR bytecode",
+    help: "text is read: write what `jax.export.export(…)(…).mlir_module()` gives into a file",
 };
 const MODULE: Kind = Kind {
     what: "a module file of `relax build`",
@@ -107,7 +117,9 @@ pub fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
 /// The kind of a program that is no text.
 fn program_kind(bytes: &[u8]) -> Option<FileKind> {
     match kind(bytes)?.what {
-        what if what == ONNX.what || what == ATEN.what => Some(FileKind::Model),
+        what if [ONNX.what, ATEN.what, STABLEHLO.what].contains(&what) => Some(FileKind::Model),
+        // The import says how to get text.
+        what if what == MLIR.what => Some(FileKind::Model),
         what if what == MODULE.what => Some(FileKind::Module),
         _ => None,
     }
@@ -125,6 +137,8 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
         {
             ATEN
         }
+        _ if starts(mlir::BYTECODE) => MLIR,
+        _ if mlir::is_text(begin) => STABLEHLO,
         _ if starts(b"PK\x03\x04") && holds(b"data.pkl") => PYTORCH,
         _ if starts(b"PK\x03\x04") && holds(b".npy") => NPZ,
         _ if starts(b"PK\x03\x04") => ZIP,

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// parameters.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// The program, a model (`.onnx`), or a module file, of which the source is built anew; `-` is the standard input
+    /// The program, a model (`.onnx`, `.mlir`), or a module file, of which the source is built anew; `-` is the standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) model: ModelArgs,

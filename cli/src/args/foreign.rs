@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// Import a model of another format
 ///
-/// Reads ONNX, operator sets 7 to 24, and the text that TVM prints (`.py`). Named dims become symbolic variables;
+/// Reads ONNX, operator sets 7 to 24, StableHLO text of JAX (`.mlir`), descriptions of `relaxc.torch` (`.aten.json`), and
+/// the text that TVM prints (`.py`). Named dims become symbolic variables;
 /// small constants stand in the program, all others go to the file of --params. Everything that is not supported is
 /// listed, and the exit code is 1.
 #[derive(Debug, Args)]
@@ -44,7 +45,7 @@ pub(crate) struct ImportArgs {
 /// What is said of a model that is imported.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Bounds of a symbolic dim of an ONNX model, both included; one may be left out: `batch=1..64`, `length=..512`
+    /// Bounds of a symbolic dim of a model, both included; one may be left out: `batch=1..64`, `length=..512`
     #[arg(long, value_name = "DIM=LOWER..UPPER", allow_hyphen_values = true)]
     bound: Vec<String>,
 }

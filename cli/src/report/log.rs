@@ -149,7 +149,7 @@ impl Log {
 
 /// Whether places are in the file of that name: those of a model are in the text that was made of it.
 fn is_of_file(source: &Source) -> bool {
-    !source.name.ends_with(".onnx")
+    ![".onnx", ".aten.json", ".mlir", ".stablehlo"].iter().any(|end| source.name.ends_with(end))
 }
 
 fn level(finding: &Finding) -> &'static str {

@@ -21,37 +21,19 @@ use crate::contents::{Contents, Port, WeightInfo};
 use crate::model::{Imported, Options, written};
 use crate::reason::ImportError;
 use call::tensor_type;
+use relax_program::mlir;
 use relax_syntax::dtype::DType;
 use syntax::{Attribute, Op, Type};
 
 pub use rows::supported as supported_stablehlo;
 
-/// The bytes that MLIR bytecode begins with, which is also what `Exported.mlir_module_serialized` has.
-const BYTECODE: &[u8] = b"ML\xefR";
-
-/// Whether a model is StableHLO: text that begins as MLIR does, or MLIR bytecode.
+/// Whether a model is StableHLO: MLIR text, or bytecode, which is refused.
 pub(crate) fn is_stablehlo(bytes: &[u8]) -> bool {
-    if bytes.starts_with(BYTECODE) {
-        return true;
-    }
-    let begin = &bytes[..bytes.len().min(4096)];
-    let begin = match std::str::from_utf8(begin) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&begin[..error.valid_up_to()]).unwrap_or_default(),
-    };
-    let lines = begin.lines().map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
-    let is_alias = |line: &str| line.starts_with('#') && line.contains("= loc(");
-    lines.next().is_some_and(|line| {
-        ["module", "func.func", "\"builtin.module\"", "\"func.func\""]
-            .iter()
-            .any(|word| line.starts_with(word))
-            || is_alias(line)
-    })
+    bytes.starts_with(mlir::BYTECODE) || mlir::is_text(bytes)
 }
 
 fn text(bytes: &[u8]) -> Result<&str, ImportError> {
-    if bytes.starts_with(BYTECODE) {
+    if bytes.starts_with(mlir::BYTECODE) {
         return Err(ImportError::Malformed(
             "this is MLIR bytecode, and text is read: write the text that \
              `jax.export.export(…)(…).mlir_module()` gives into a file"

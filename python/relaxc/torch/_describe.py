@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
@@ -12,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from .._errors import UnsupportedError
+from .._files import write_text
 from . import _places
 from ._symbols import Inexpressible, bounds, claims, expression_of, extent
 from ._versions import torch_module
@@ -88,16 +88,7 @@ def write(description: dict[str, Any], weights: dict[str, Any], path: str) -> No
         file = f"{stem}.safetensors"
         _native.write_params(os.path.join(folder, file), weights)
         description = {**description, "weights_file": file}
-    text = _text(description)
-    part = os.path.join(folder, f".{stem}-{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8") as to:
-            to.write(text + "\n")
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
+    write_text(path, _text(description) + "\n")
 
 
 def _text(description: dict[str, Any]) -> str:
