@@ -12,9 +12,14 @@ use prost::bytes::Bytes;
 use relax_syntax::dtype::DType;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The format of ONNX models, which have versions and operator sets.
+pub const ONNX: &str = "ONNX model";
+
 /// What the file of a model says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
+    /// What kind of file it is, as a noun.
+    pub format: &'static str,
     /// The version of the format.
     pub ir_version: Option<i64>,
     /// Name and version of what wrote the file.
@@ -77,6 +82,7 @@ pub fn contents(bytes: Bytes) -> Result<Contents, ImportError> {
     let producer = producer.into_iter().flatten().map(|part| String::from_utf8_lossy(part));
     let producer: Vec<_> = producer.filter(|part| !part.is_empty()).collect();
     let mut contents = Contents {
+        format: ONNX,
         ir_version: model.ir_version,
         producer: producer.join(" "),
         ..Contents::default()

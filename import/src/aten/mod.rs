@@ -36,7 +36,11 @@ pub(crate) fn input_names(bytes: &[u8]) -> Result<Vec<String>, ImportError> {
 
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, ImportError> {
     let description = read(bytes)?;
-    let mut contents = Contents { producer: description.producer, ..Contents::default() };
+    let mut contents = Contents {
+        format: "description of ATen operators",
+        producer: description.producer,
+        ..Contents::default()
+    };
     for port in description.inputs {
         let dims = port.shape.iter().map(shown).collect();
         let (name, dtype) = (port.name, Some(port.dtype));

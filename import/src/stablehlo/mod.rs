@@ -67,7 +67,7 @@ pub(crate) fn input_names(bytes: &[u8]) -> Result<Vec<String>, ImportError> {
 pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, ImportError> {
     let module = parse::parse(text(bytes)?)?;
     let main = inputs::entry(&module)?;
-    let mut contents = Contents { producer: "StableHLO text".to_owned(), ..Contents::default() };
+    let mut contents = Contents { format: "StableHLO text", ..Contents::default() };
     let known = inputs::dim_names(&module, main);
     for (place, name) in inputs::input_names(&module, main).into_iter().enumerate() {
         let (dtype, dims) = match &main.params[place].r#type {

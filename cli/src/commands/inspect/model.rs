@@ -1,4 +1,4 @@
-//! What is in an ONNX model, whether it can be imported or not.
+//! What is in a model of another format, whether it can be imported or not.
 
 use super::program::most_first;
 use super::{Inspected, counted};
@@ -6,7 +6,9 @@ use crate::args::InspectArgs;
 use crate::commands::import::{importing, options, read, refused};
 use crate::exit::Failure;
 use crate::terminal::Terminal;
-use relax_import::{Contents, ImportError, Missing, Port, WeightInfo, contents, import_model};
+use relax_import::{
+    Contents, ImportError, Missing, ONNX, Port, WeightInfo, contents, import_model,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -33,15 +35,20 @@ pub(super) fn inspected(
 fn text(name: &str, contents: &Contents, problem: Option<&ImportError>) -> String {
     let Contents { ir_version, producer, opsets, inputs, outputs, operators, weights, .. } =
         contents;
-    let mut text = format!("{name}: ONNX model\n");
-    let sets: Vec<String> =
-        opsets.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    let version = ir_version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
-    let _ = writeln!(text, "  IR version: {version}");
+    let mut text = format!("{name}: {}\n", contents.format);
+    if contents.format == ONNX {
+        let version =
+            ir_version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
+        let _ = writeln!(text, "  IR version: {version}");
+    }
     if !producer.is_empty() {
         let _ = writeln!(text, "  producer: {producer}");
     }
-    let _ = writeln!(text, "  operator sets: {}", sets.join(", "));
+    if contents.format == ONNX {
+        let sets: Vec<String> =
+            opsets.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let _ = writeln!(text, "  operator sets: {}", sets.join(", "));
+    }
     match problem {
         None => text.push_str("  import: yes\n"),
         Some(error) => {
@@ -112,6 +119,7 @@ fn object(name: &str, contents: &Contents, problem: Option<&ImportError>) -> Val
         "type": "inspect",
         "kind": "model",
         "file": name,
+        "format": contents.format,
         "ir_version": contents.ir_version,
         "producer": contents.producer,
         "opsets": contents.opsets,

@@ -251,8 +251,12 @@ fn select(call: &mut Call) -> Done<Vec<V>> {
 
 fn clamp(call: &mut Call) -> Done<Vec<V>> {
     let (least, x, greatest) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
-    let low = applied(call, "maximum", x, least)?;
-    Ok(vec![applied(call, "minimum", low, greatest)?])
+    let (above, below) = match call.dtype(x) {
+        DType::Bool => ("logical_or", "logical_and"),
+        _ => ("maximum", "minimum"),
+    };
+    let low = applied(call, above, x, least)?;
+    Ok(vec![applied(call, below, low, greatest)?])
 }
 
 /// Of f32 to the digits of bf16, or to what it has.

@@ -8,6 +8,7 @@ use super::pattern::binary;
 use super::reduce::{combined, neutral, on_elements};
 use crate::argument::{Arg, key};
 use crate::builder::V;
+use crate::operators::arithmetic::pair;
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::dim::{Dim, DimOp};
@@ -91,10 +92,7 @@ fn reduce_window(call: &mut Call, operator: &str, windows: Windows) -> Done<Vec<
     let is_neutral = call.tensor(init).is_some_and(|init| {
         init.len() == 1 && init.number(0).as_f64() == neutral.number(0).as_f64()
     });
-    if !is_neutral {
-        return unsupported("an initial value that changes the result");
-    }
-    if let Some(prefix) = prefix(call, elementwise, x, &windows)? {
+    if is_neutral && let Some(prefix) = prefix(call, elementwise, x, &windows)? {
         return Ok(vec![prefix]);
     }
     let low: Vec<Dim> = windows.padding.iter().step_by(2).cloned().collect();
@@ -105,7 +103,9 @@ fn reduce_window(call: &mut Call, operator: &str, windows: Windows) -> Done<Vec<
         .map(|dilation| call.dim(DimOp::Sub, dilation, &Dim::Int(1)))
         .collect();
     let x = padded(call, x, init, [&low, &high, &interior])?;
-    written_out(call, operator, x, &windows).map(|v| vec![v])
+    let reduced = written_out(call, operator, x, &windows)?;
+    // Each window begins with the initial value, which padding is too.
+    Ok(vec![if is_neutral { reduced } else { pair(call, elementwise, reduced, init)? }])
 }
 
 /// Along one axis: each element with all those before it, or with all those behind it.
