@@ -3,6 +3,7 @@
 
     scripts/jax_programs.py            # writes import/tests/stablehlo/
     scripts/jax_programs.py --check    # compares relaxc with JAX instead; exit code 1 where they differ
+    scripts/jax_programs.py --large FOLDER    # writes a model of the size of GPT-2, an input, and what JAX computes
 
 It needs the package jax, with --check relaxc too. Sizes are those that JAX's own assertions allow: 1 and primes, and 0 where no dim
 is symbolic.
@@ -272,11 +273,42 @@ def check() -> int:
     return wrong
 
 
+def large(tokens):
+    """12 layers of width 768, causal, with random weights: 717 MB of text."""
+    width, heads, random = 768, 12, np.random.RandomState(0)
+    weight = lambda *shape: jnp.asarray(random.standard_normal(shape).astype(np.float32) * 0.02)
+    table, length = weight(5000, width), tokens.shape[1]
+    x = table[tokens] + weight(1024, width)[:length]
+    causal = jnp.tril(jnp.ones((length, length), bool))
+    for _ in range(12):
+        q, k, v = jnp.split(norm(x, 1.0, 0.0) @ weight(width, 3 * width), 3, -1)
+        q, k, v = (t.reshape(*t.shape[:2], heads, width // heads) for t in (q, k, v))
+        scores = jnp.where(causal, jnp.einsum("bqhd,bkhd->bhqk", q, k) * 0.125, -1e9)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, -1), v)
+        x = x + mixed.reshape(x.shape) @ weight(width, width)
+        x = x + jax.nn.gelu(norm(x, 1.0, 0.0) @ weight(width, 4 * width)) @ weight(4 * width, width)
+    return norm(x, 1.0, 0.0) @ table.T
+
+
+def write_large(folder: pathlib.Path) -> None:
+    scope = export.SymbolicScope(("n <= 1024",))
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, n", scope=scope), jnp.int32)
+    (folder / "large.mlir").write_text(text_of(export.export(jax.jit(large))(spec)))
+    tokens = (np.arange(14, dtype=np.int32) * 31).reshape(2, 7)
+    np.save(folder / "tokens.npy", tokens)
+    np.save(folder / "logits.npy", np.asarray(jax.jit(large)(tokens)))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare relaxc with JAX")
-    if parser.parse_args().check:
+    parser.add_argument("--large", type=pathlib.Path, metavar="FOLDER", help="write a large model there")
+    args = parser.parse_args()
+    if args.check:
         return 1 if check() else 0
+    if args.large:
+        write_large(args.large)
+        return 0
     record()
     return 0
 

@@ -62,6 +62,14 @@ fn dims_of_inputs_are_checked() {
     assert!(empty.contains("bound/lower"), "{empty}");
 }
 
+/// A note says what became of JAX's assertions.
+#[test]
+fn assertions_that_are_types_are_noted() {
+    let notes = import(&program("attention")).expect("it is imported").notes;
+    let wanted = "shape assertions of JAX: 1 <= b; 1 <= n; dim 0 of `k` == b; 1 <= m;";
+    assert!(notes.len() == 1 && notes[0].starts_with(wanted), "{notes:?}");
+}
+
 /// Other assertions are checked where the program begins, with the message of JAX.
 #[test]
 fn assertions_keep_their_message() {
@@ -216,4 +224,72 @@ module {
 fn every_row_has_one_name() {
     let names = supported_stablehlo();
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+}
+
+/// Loops within loops are functions where they would be too long, written out.
+#[test]
+fn nested_loops_stay_short() {
+    let text = r#"
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %many = stablehlo.constant dense<60> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<2xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %many, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %1:2 = stablehlo.while(%j = %zero, %b = %a) : tensor<i32>, tensor<2xf32>
+    cond {
+      %c = stablehlo.compare LT, %j, %many, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %2 = stablehlo.add %b, %x : tensor<2xf32>
+      %3 = stablehlo.add %j, %one : tensor<i32>
+      stablehlo.return %3, %2 : tensor<i32>, tensor<2xf32>
+    }
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %1#1 : tensor<i32>, tensor<2xf32>
+  }
+  return %0#1 : tensor<2xf32>
+}
+"#;
+    let loaded = loaded(text);
+    assert!(loaded.text.lines().count() < 300, "{}", loaded.text.lines().count());
+    let found = call(&loaded, vec![floats(&[2])]).expect("it runs");
+    assert_eq!(found[0].to_floats().as_slice(), Some(&[3601.0, 3601.0][..]));
+}
+
+/// Attributes that do not fit their operation, and constants of more elements than there is memory for.
+#[test]
+fn attributes_that_do_not_fit_are_refused() {
+    for (from, to) in [
+        ("offset_dims = [1]", "offset_dims = [7]"),
+        ("start_index_map = [0]", "start_index_map = [7]"),
+        ("index_vector_dim = 1", "index_vector_dim = 9"),
+        ("collapsed_slice_dims = [0]", "operand_batching_dims = [0]"),
+        ("slice_sizes = array<i64: 1, 3>", "slice_sizes = array<i64: 1>"),
+        ("slice_sizes = array<i64: 1, 3>", "slice_sizes = array<i64: 9, 3>"),
+    ] {
+        let text = r#"
+func.func @main(%x: tensor<4x3xf32>, %i: tensor<2x1xi32>) -> tensor<2x3xf32> {
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 3>}> : (tensor<4x3xf32>, tensor<2x1xi32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+"#;
+        import(text).expect("it is imported");
+        let error = import(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains("1 × stablehlo.gather: "), "{to}: {error}");
+    }
+    for constant in ["dense<\"0x01000000\">", "dense<[1]>", "dense<\"0x0\">", "dense<1.5>"] {
+        let text = format!(
+            "func.func @main() -> tensor<99999999999xi32> {{\n  \
+             %0 = stablehlo.constant {constant} : tensor<99999999999xi32>\n  \
+             %1 = stablehlo.abs %0 : tensor<99999999999xi32>\n  \
+             return %1 : tensor<99999999999xi32>\n}}"
+        );
+        let imported = import(&text);
+        let is_one = constant == "dense<\"0x01000000\">";
+        assert_eq!(imported.is_ok(), is_one, "{constant}: {imported:?}");
+    }
 }

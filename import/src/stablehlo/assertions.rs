@@ -94,7 +94,12 @@ impl Walk<'_> {
                 Relation::AtMost => "<=",
                 _ => "<",
             };
-            self.declared.push(printable(&format!("{left} {relation} {right}")));
+            let shown = |dim: &Dim| {
+                let name = dim.to_string();
+                self.unnamed.get(&name).cloned().unwrap_or(name)
+            };
+            let text = format!("{} {relation} {}", shown(left), shown(right));
+            self.declared.push(printable(&text));
         }
         declared
     }

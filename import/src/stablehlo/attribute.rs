@@ -230,8 +230,7 @@ fn tensor(inside: &str) -> Option<Type> {
     let shape = inside.split(',').next()?.trim();
     let mut dims = Vec::new();
     let mut rest = shape;
-    loop {
-        let Some((first, after)) = rest.split_once('x') else { break };
+    while let Some((first, after)) = rest.split_once('x') {
         match first {
             "?" => dims.push(None),
             digits if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {

@@ -213,7 +213,7 @@ impl<'t> Cursor<'t> {
                 self.at += 1;
                 let _ = self.run(|c| c.is_ascii_digit());
             }
-            let rest = self.text[self.at..].as_bytes();
+            let rest = &self.text.as_bytes()[self.at..];
             if matches!(rest, [b'e' | b'E', b'+' | b'-' | b'0'..=b'9', ..]) {
                 self.at += 2;
                 let _ = self.run(|c| c.is_ascii_digit());

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Constants of more bytes are not decoded before somebody asks for their elements.
 const DECODED: usize = 4096;
 
+/// The largest constant that is made of one element.
+const SPLAT: usize = 1 << 24;
+
 /// The constant of a text between the angle brackets of `dense<…>`.
 pub(super) fn constant(text: &str, dtype: DType, shape: &[usize]) -> Result<Weight, String> {
     let count = count(shape)?;
@@ -50,7 +53,7 @@ pub(super) fn constant(text: &str, dtype: DType, shape: &[usize]) -> Result<Weig
 pub(super) fn of_digits(digits: &str, dtype: DType, shape: &[usize]) -> Result<Weight, String> {
     let count = count(shape)?;
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err("an odd number of hexadecimal digits".to_owned());
     }
     let digit = |byte: u8| (byte as char).to_digit(16);
@@ -63,6 +66,9 @@ pub(super) fn of_digits(digits: &str, dtype: DType, shape: &[usize]) -> Result<W
     }
     let width = width(dtype);
     if bytes.len() == width && count != 1 {
+        if count > SPLAT {
+            return Err(format!("one element for the shape {shape:?}"));
+        }
         let one = of_bytes(dtype, &[], &bytes);
         return Ok(Weight::Computed(Arc::new(Tensor::full(dtype, shape, one.number(0)))));
     }

@@ -160,8 +160,12 @@ impl<'m> Walk<'m> {
             Err(_) => self.builder.variable(Some(wanted), Origin::Signature),
         };
         if let Dim::Var(variable) = &dim {
-            if known.is_some() {
-                self.named.insert(variable.to_string());
+            match known {
+                Some(_) => _ = self.named.insert(variable.to_string()),
+                None => {
+                    let place = format!("dim {axis} of `{input}`");
+                    self.unnamed.insert(variable.to_string(), place);
+                }
             }
             let given = &self.options.bounds;
             let given = given.get(name).or_else(|| given.get(&**variable)).copied();

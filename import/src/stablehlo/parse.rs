@@ -113,7 +113,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// After `func.func`.
+    /// The rest of a function, from its visibility on.
     fn function(&mut self) -> Parsed<Function> {
         for visibility in ["public", "private", "nested"] {
             let _ = self.eat_word(visibility);

@@ -14,7 +14,7 @@ impl<'m> Places<'m> {
         Self { module }
     }
 
-    /// `model.py:14`
+    /// The last part of the path and the line, as `model.py:14`.
     pub(super) fn of(&self, op: &Op) -> Option<String> {
         place(self.module, op.location.as_deref()?, 0)
     }

@@ -19,7 +19,7 @@ pub(super) struct Rounded {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Towards zero.
+    /// The quotient, rounded towards zero.
     Quotient,
     /// The quotient less 1.
     Below,

@@ -54,7 +54,7 @@ pub(crate) struct Op {
     pub(crate) location: Option<String>,
 }
 
-/// `%name#index`
+/// A value that is read: result `index` of `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) name: String,

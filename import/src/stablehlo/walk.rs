@@ -48,9 +48,12 @@ pub(super) struct Walk<'m> {
     pub(super) declared: Vec<String>,
     /// Symbolic dims that the exported program has names for.
     pub(super) named: BTreeSet<String>,
+    /// What the others are dims of, for people.
+    pub(super) unnamed: BTreeMap<String, String>,
     places: Places<'m>,
     missing: BTreeMap<(String, String, bool), BTreeMap<usize, String>>,
-    count: usize,
+    /// Operations executed so far.
+    pub(super) count: usize,
     depth: usize,
 }
 
@@ -70,6 +73,7 @@ impl<'m> Walk<'m> {
             counts: BTreeMap::new(),
             declared: Vec::new(),
             named: BTreeSet::new(),
+            unnamed: BTreeMap::new(),
             places: Places::new(module),
             missing: BTreeMap::new(),
             count: 0,

@@ -11,6 +11,8 @@ pub(super) const ROWS: &[(&str, Row)] =
 
 /// Iterations that are written out. A loop of more, or of a number that only the run knows, is a function that calls itself.
 const FEW: usize = 64;
+/// Operations of a loop that is written out.
+const SHORT: usize = 4096;
 
 fn repeat(call: &mut Call) -> Done<Vec<V>> {
     let before = call.lines.len();
@@ -25,7 +27,11 @@ fn repeat(call: &mut Call) -> Done<Vec<V>> {
 fn written_out(call: &mut Call) -> Done<Option<Vec<V>>> {
     let (condition, body) = (call.region(0)?, call.region(1)?);
     let mut carried = call.args.clone();
+    let begin = call.walk.count;
     for _ in 0..=FEW {
+        if call.walk.count - begin > SHORT {
+            return Ok(None);
+        }
         let goes_on = super::repeat::goes_on(call, condition, &carried)?;
         let Some(known) = call.tensor(goes_on).filter(|known| known.len() == 1) else {
             return Ok(None);

@@ -80,14 +80,7 @@ fn layout(text: &str, rank: usize) -> Option<Layout> {
     })
 }
 
-fn convolution(call: &mut Call, pads: Vec<Dim>) -> Done<Vec<V>> {
-    let (x, w) = call.two()?;
-    let rank = call.rank(x);
-    let operator = match rank {
-        3 => "conv1d",
-        4 => "conv2d",
-        _ => return unsupported(format!("data of rank {rank}")),
-    };
+fn layout_of(call: &Call, rank: usize) -> Done<Layout> {
     let text = match (call.attribute("dim_numbers"), call.attribute("dimension_numbers")) {
         (Some(Attribute::Text(text)), _) => text,
         (_, Some(Attribute::Word(_, inner))) => match &**inner {
@@ -96,9 +89,21 @@ fn convolution(call: &mut Call, pads: Vec<Dim>) -> Done<Vec<V>> {
         },
         _ => return invalid("its dimension numbers are missing"),
     };
-    let Some(layout) = layout(text, rank).filter(|_| call.rank(w) == rank) else {
-        return invalid(format!("the dimension numbers {text}"));
+    layout(text, rank).ok_or_else(|| Reason::Invalid(format!("the dimension numbers {text}")))
+}
+
+fn convolution(call: &mut Call, pads: Vec<Dim>) -> Done<Vec<V>> {
+    let (x, w) = call.two()?;
+    let rank = call.rank(x);
+    let operator = match rank {
+        3 => "conv1d",
+        4 => "conv2d",
+        _ => return unsupported(format!("data of rank {rank}")),
     };
+    let layout = layout_of(call, rank)?;
+    if call.rank(w) != rank {
+        return invalid("its operands have different ranks");
+    }
     if call.int_or("batch_group_count", 1)? != 1 {
         return unsupported("groups of the batch");
     }
@@ -109,7 +114,8 @@ fn convolution(call: &mut Call, pads: Vec<Dim>) -> Done<Vec<V>> {
     let dilations = window(call, &["rhs_dilate", "rhs_dilation"], &ones)?;
     let reversal = window(call, &["reverse", "window_reversal"], &vec![0; space])?;
     let lists = [&strides, &spread, &dilations, &reversal];
-    if lists.iter().any(|list| list.len() != space) || pads.len() != 2 * space {
+    let is_whole = lists.iter().all(|list| list.len() == space) && pads.len() == 2 * space;
+    if !is_whole || spread.iter().any(|&by| by < 1) {
         return invalid("its window has not one entry a spatial dim");
     }
     let (_, dtype) = call.result(0)?;

@@ -5,6 +5,7 @@ use super::super::syntax::{Attribute, Elements};
 use super::super::walk::Walk;
 use crate::argument::{Arg, key};
 use crate::builder::{Content, V};
+use crate::elements::width;
 use crate::operators::shape::{permuted, reshape};
 use crate::reason::{Done, invalid};
 use relax_semantics::tensor::Tensor;
@@ -41,7 +42,9 @@ fn constant(call: &mut Call) -> Done<Vec<V>> {
     let count = dims.iter().try_fold(1_i64, |n, dim| n.checked_mul((*dim)?)).unwrap_or(i64::MAX);
     if let Attribute::Dense(Elements::Listed(range), _) = value {
         let text = call.walk.text[range.clone()].trim();
-        let is_splat = !text.is_empty() && !text.starts_with(['[', '"']);
+        // Of hexadecimal digits those of one element: quotes, `0x`, and two a byte.
+        let is_one = !text.starts_with('"') || text.len() == 4 + 2 * width(dtype);
+        let is_splat = !text.is_empty() && !text.starts_with('[') && is_one;
         if is_splat && (count > SPLAT || dtype.is_float() && count > 1) {
             let dims = dims.iter().map(|dim| Dim::Int(dim.unwrap_or(0))).collect();
             let one = super::super::dense::constant(text, dtype, &[]);

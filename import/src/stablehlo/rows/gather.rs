@@ -126,7 +126,11 @@ fn gather(call: &mut Call, sizes: Vec<Dim>) -> Done<Vec<V>> {
     let rank = own.len();
     let all = [&numbers.collapsed, &numbers.operand_batch, &numbers.map];
     let inside = all.iter().all(|axes| axes.iter().all(|&axis| axis < rank));
-    if sizes.len() != rank || !inside || numbers.vector > call.rank(indices) {
+    let single = |axis: &usize| matches!(sizes.get(*axis), Some(Dim::Int(0 | 1)));
+    let fits = inside
+        && numbers.operand_batch.len() == numbers.indices_batch.len()
+        && numbers.collapsed.iter().chain(&numbers.operand_batch).all(single);
+    if sizes.len() != rank || !fits || numbers.vector > call.rank(indices) {
         return invalid("its dimension numbers do not fit its operands");
     }
     let indices = convert(call, indices, DType::I64)?;
@@ -134,7 +138,8 @@ fn gather(call: &mut Call, sizes: Vec<Dim>) -> Done<Vec<V>> {
     if numbers.vector < batch.len() {
         batch.remove(numbers.vector);
     }
-    if numbers.indices_batch.iter().any(|&dim| dim >= call.rank(indices)) {
+    let is_batch = |dim: &usize| *dim < call.rank(indices) && *dim != numbers.vector;
+    if !numbers.indices_batch.iter().all(is_batch) {
         return invalid("its dimension numbers do not fit its operands");
     }
     let dropped =
@@ -179,14 +184,24 @@ fn gather(call: &mut Call, sizes: Vec<Dim>) -> Done<Vec<V>> {
     let shape: Vec<Dim> =
         batch.iter().cloned().chain(windows.iter().map(|&axis| sizes[axis].clone())).collect();
     let taken = read(call, x, &indexed, columns, &shape)?;
-    let whole: Vec<usize> = (0..rank).filter(|axis| !indexed.contains(axis)).collect();
-    // Now batch, windows, whole dims: those of the operand go to the offsets in their order.
-    let mut kept: Vec<(usize, usize)> =
-        windows.iter().chain(&whole).copied().zip(batch.len()..).collect();
+    let axes = result_order(&numbers.offset, batch.len(), &windows, &indexed, rank)?;
+    Ok(vec![permuted(call, taken, &axes)?])
+}
+
+/// From batch, windows and whole dims to the order of the result, where those of the operand are the offsets in their order.
+fn result_order(
+    offset: &[usize],
+    batch: usize,
+    windows: &[usize],
+    indexed: &[usize],
+    rank: usize,
+) -> Done<Vec<i64>> {
+    let whole = (0..rank).filter(|axis| !indexed.contains(axis));
+    let mut kept: Vec<(usize, usize)> = windows.iter().copied().chain(whole).zip(batch..).collect();
     kept.sort_unstable();
-    let (mut axes, mut offsets, mut batches) = (Vec::new(), kept.iter(), 0..batch.len());
-    for place in 0..batch.len() + kept.len() {
-        let from = match numbers.offset.contains(&place) {
+    let (mut axes, mut offsets, mut batches) = (Vec::new(), kept.iter(), 0..batch);
+    for place in 0..batch + kept.len() {
+        let from = match offset.contains(&place) {
             true => offsets.next().map(|(_, at)| *at),
             false => batches.next(),
         };
@@ -195,7 +210,7 @@ fn gather(call: &mut Call, sizes: Vec<Dim>) -> Done<Vec<V>> {
             None => return invalid("its offset dims do not fit its result"),
         }
     }
-    Ok(vec![permuted(call, taken, &axes)?])
+    Ok(axes)
 }
 
 /// Elements at indices of some dims, which are all of one shape; the dims that are left come behind.

@@ -125,9 +125,9 @@ pub(super) fn padded(
     value: V,
     [low, high, interior]: [&[Dim]; 3],
 ) -> Done<V> {
-    for axis in 0..call.rank(x) {
-        if interior[axis] != Dim::Int(0) {
-            x = spaced(call, x, value, axis, &interior[axis])?;
+    for (axis, between) in interior.iter().enumerate() {
+        if *between != Dim::Int(0) {
+            x = spaced(call, x, value, axis, between)?;
         }
     }
     let (mut axes, mut starts, mut ends, mut widths) = (vec![], vec![], vec![], vec![]);

@@ -27,7 +27,7 @@ struct Loop {
     /// Before an iteration. What no iteration changes is the value itself, and no parameter.
     before: Vec<V>,
     changes: Vec<bool>,
-    /// After it.
+    /// Those values after it.
     after: Vec<V>,
     more_after: V,
     /// Those of the iteration.

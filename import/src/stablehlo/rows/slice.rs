@@ -20,7 +20,7 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("dynamic_update_slice", dynamic_update_slice),
 ];
 
-/// `0:4, 0:6:2`
+/// Starts, ends and steps of `0:4, 0:6:2`.
 fn ranges(text: &str) -> Option<[Vec<i64>; 3]> {
     let (mut starts, mut ends, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for range in text.split(',').map(str::trim).filter(|range| !range.is_empty()) {
@@ -109,9 +109,9 @@ fn dynamic_slice(call: &mut Call) -> Done<Vec<V>> {
     if sizes.len() != rank || call.args.len() != rank + 1 {
         return invalid("it has not one start and one size an axis");
     }
-    for axis in 0..rank {
+    for (axis, &size) in sizes.iter().enumerate() {
         let given = call.arg(axis + 1)?;
-        x = taken(call, x, axis, given, &Dim::Int(sizes[axis]))?;
+        x = taken(call, x, axis, given, &Dim::Int(size))?;
     }
     Ok(vec![x])
 }

@@ -155,7 +155,11 @@ fn written_out(call: &mut Call, operator: &str, x: V, windows: &Windows) -> Done
         return unsupported("a window whose size depends on dims");
     };
     let count = size.iter().try_fold(1_i64, |n, &extent| n.checked_mul(extent.max(0)));
-    if count.is_none_or(|count| !(1..=MOST).contains(&count)) || strides.iter().any(|&s| s < 1) {
+    let is_step = |step: &i64| (1..=i64::from(i32::MAX)).contains(step);
+    if !strides.iter().chain(&dilations).all(is_step) {
+        return invalid("strides and dilations must be at least 1");
+    }
+    if count.is_none_or(|count| !(1..=MOST).contains(&count)) {
         return unsupported(format!("a window of more than {MOST} elements"));
     }
     let own = call.dims(x);
