@@ -12,8 +12,9 @@ Kernels are timed by the device's own events, as torch's are: the sum over the k
 `relax bench` shows it. "call" is the whole call with a copy of the result to the host. Bytes are those of inputs and results, each
 read or written once; they are compared with a copy of as many bytes by torch. The table is printed as Markdown.
 
-Rows are summed in any order, as torch sums them. Products are measured twice: with sums in f64 (`relax bench --exact`), and as a
-library computes them.
+Rows are summed in any order, as torch sums them. Columns: "own" are kernels of relax with default numerics and no library
+(`RELAX_CUBLAS=0`); "cuBLASLt" is what a user with that library gets of products; "exact" are products with sums in f64, in the order
+of the text (`relax bench --exact`).
 
 With --tiny everything is as small as can be, without the corpus: to see that the script and the command go through, as the tests
 do on an emulated driver. Its figures say nothing.
@@ -69,11 +70,12 @@ def function(case):
     return "\n".join(lines)
 
 
-def ours(relax, path, case, sizes, options, seconds):
-    """The time of the kernels of a call, and of a whole call, in ms."""
+def ours(relax, path, case, sizes, options, seconds, library="0"):
+    """The time of the kernels of a call, and of a whole call, in ms; with a library if `library` is 1."""
     syms = [word for name, value in zip("nm", sizes) for word in ("--sym", f"{name}={value}")]
     command = [relax, "bench", path, "--backend", "cuda", "--entry", f"{case}_case", "--seconds", seconds, "--format", "json", *syms, *options]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    env = {**os.environ, "RELAX_CUBLAS": library}
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
     lines = [json.loads(line) for line in shown.splitlines()]
     kernels = [line["microseconds"] for line in lines if line["type"] == "kernel"]
     whole, = (line["least_ms"] for line in lines if line["type"] == "bench")
@@ -173,18 +175,21 @@ def table(relax, folder, cases, tiny, seconds):
     else:
         print("\nsmall sizes: these are no measurements\n" if tiny else "\nno torch that sees the device: no peers\n")
     seconds = TINY_SECONDS if tiny else seconds
-    print("| case | n x m | ours, us | with libraries | call | copy | torch | torch.compile | copy / ours | torch / ours | torch / with libraries | compile / ours |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| case | n x m | own, us | cuBLASLt | exact | call | copy | torch | torch.compile | copy / own | torch / own | torch / cuBLASLt | compile / own |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case in cases:
         path = file_of(folder, case)
         for sizes in TINY if tiny else CASES[case][3]:
-            is_product = CASES[case][4]
-            own, call = ours(relax, path, case, sizes, ["--exact"] if is_product else [], seconds)
-            fast, call = ours(relax, path, case, sizes, [], seconds) if is_product else (None, call)
+            def times(options=(), library="0"):
+                return ours(relax, path, case, sizes, options, seconds, library)
+            own, call = times()
+            by_library, exact = None, None
+            if CASES[case][4]:
+                (by_library, call), (exact, _) = times(library="1"), times(["--exact"])
             copy, plain, compiled = peers(torch, case, sizes) if torch else (None, None, None)
-            ratios = over(copy, own), over(plain, own), over(plain, fast), over(compiled, own)
-            times = map(shown, (own, fast, call, copy, plain, compiled))
-            print(f"| {case} | {sizes[0]} x {sizes[1]} | " + " | ".join([*times, *ratios]) + " |", flush=True)
+            ratios = over(copy, own), over(plain, own), over(plain, by_library), over(compiled, own)
+            cells = map(shown, (own, by_library, exact, call, copy, plain, compiled))
+            print(f"| {case} | {sizes[0]} x {sizes[1]} | " + " | ".join([*cells, *ratios]) + " |", flush=True)
 
 
 def main():
@@ -211,7 +216,9 @@ def main():
             with open(file_of(folder, case), "w") as file:
                 file.write(function(case))
             few = ["--cases", "3"] if args.tiny else []
-            subprocess.run([relax, "diff", file.name, "--backend", "cuda", *few], check=True)
+            for library in "01":
+                env = {**os.environ, "RELAX_CUBLAS": library}
+                subprocess.run([relax, "diff", file.name, "--backend", "cuda", *few], check=True, env=env)
         table(relax, folder, cases, args.tiny, args.seconds)
 
 

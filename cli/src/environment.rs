@@ -11,9 +11,12 @@ const THREADS: &str = "RELAX_THREADS";
 /// The key that requests to `relax serve` need.
 pub(crate) const API_KEY: &str = "RELAX_API_KEY";
 
+/// Whether cuBLASLt may be used where it is installed.
+const CUBLAS: &str = "RELAX_CUBLAS";
+
 /// What the command reads. Sizes of the cache and the key are checked where they are used.
-const KNOWN: [&str; 5] =
-    [THREADS, "RELAX_CACHE_SIZE", "RELAX_MODEL_CACHE_SIZE", "RELAX_NVRTC", API_KEY];
+const KNOWN: [&str; 6] =
+    [THREADS, "RELAX_CACHE_SIZE", "RELAX_MODEL_CACHE_SIZE", "RELAX_NVRTC", CUBLAS, API_KEY];
 
 /// What tests and scripts of the project read; they run the command, too.
 const OF_TESTS: [&str; 14] = [
@@ -51,6 +54,11 @@ fn check_one(name: &str, value: &str) -> Result<(), Failure> {
             _ => Err(Failure::usage(format!("{THREADS} is a number of threads, found `{value}`"))),
         };
     }
+    if name == CUBLAS && !matches!(value, "0" | "1") {
+        return Err(Failure::usage(format!(
+            "{CUBLAS} is 0 (kernels of relax only) or 1 (cuBLASLt where it is installed), found `{value}`"
+        )));
+    }
     if KNOWN.contains(&name) || OF_TESTS.contains(&name) || name.starts_with("RELAX_REQUIRE_") {
         return Ok(());
     }
@@ -86,10 +94,13 @@ mod tests {
         let far = message("RELAX_LEVEL", "3").expect("an unknown name");
         assert!(
             far.ends_with(
-                "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_NVRTC, RELAX_API_KEY"
+                "; relax reads RELAX_THREADS, RELAX_CACHE_SIZE, RELAX_MODEL_CACHE_SIZE, RELAX_NVRTC, \
+                 RELAX_CUBLAS, RELAX_API_KEY"
             ),
             "{far}"
         );
+        let text = message(CUBLAS, "off").expect("neither 0 nor 1");
+        assert!(text.starts_with("RELAX_CUBLAS is 0 ") && text.ends_with("found `off`"), "{text}");
         for value in ["0", "-1", "two", "1.5"] {
             let text = message(THREADS, value).expect("no number of threads");
             assert_eq!(text, format!("RELAX_THREADS is a number of threads, found `{value}`"));
@@ -104,6 +115,8 @@ mod tests {
             ("RELAX_LEVEL", ""),
             ("RELAX_CACHE_SIZE", "1G"),
             ("RELAX_MODEL_CACHE_SIZE", "1G"),
+            (CUBLAS, "0"),
+            (CUBLAS, "1"),
             (API_KEY, "secret"),
             ("RELAX_REQUIRE_CC", "1"),
             ("RELAXED", "1"),

@@ -153,6 +153,19 @@ fn without_a_device_or_a_compiler_it_says_so() {
     }
 }
 
+#[test]
+fn a_library_that_is_not_wanted_is_not_used() {
+    let Some(folder) = Folder::new() else { return };
+    let line = "diff p.rx --entry dense --backend cuda --cases 3";
+    let (_, with) = folder.fine(line);
+    assert!(with.count("products") > 0, "{with:?}");
+    let (output, without) = folder.watch(folder.command(line).env("RELAX_CUBLAS", "0"));
+    assert!(output.status.success() && without.lines.is_empty(), "{output:?}{without:?}");
+    assert_eq!(counts(&without, ["products"]), [0]);
+    assert!(without.count("launches") > with.count("launches"), "{without:?}");
+    folder.stops(folder.command(line).env("RELAX_CUBLAS", "no"), 2, "RELAX_CUBLAS is 0 ");
+}
+
 /// The script that measures devices goes through. Its figures are of no device, and are not looked at.
 #[test]
 fn the_measurements_go_through() {

@@ -4,7 +4,8 @@
 //! The text is a plain nest, in which each thread adds to elements of its own, so the interpreter runs it like any other. Which
 //! elements those are is what makes it a product for tensor cores (PTX ISA, `mma.m16n8k16`): of a block of 16 rows and 8 columns
 //! thread `t` of 32 has the rows `t // 4` and `t // 4 + 8`, and the columns `t % 4 * 2` and the next one. Both factors lie in shared
-//! memory, in segments of eight terms: a row of a segment is 16 bytes, and eight rows of it are all banks.
+//! memory, in segments of eight terms of a line, or of a term of eight lines, whichever lie side by side where the factor comes from: a
+//! segment is 16 bytes, and eight of them that follow each other are all banks.
 
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -32,6 +33,8 @@ pub struct WarpProduct {
     pub sums: BufferId,
     /// What is multiplied: `[term // 8, row, term % 8]`, and the same of columns.
     pub tiles: [BufferId; 2],
+    /// Of which it is `[row // 8, term, row % 8]`.
+    pub turned: [bool; 2],
     /// The first row of a block in the left tile, and its first column in the right one.
     pub firsts: [TExpr; 2],
     /// The loops over blocks, with how many there are.
@@ -76,14 +79,17 @@ impl WarpProduct {
     pub fn written(&self, span: Span) -> Stmt {
         let (p, terms) = self.along;
         let [row, column] = self.element();
-        let factor = |buffer: BufferId, index: TExpr| {
-            let [segment, term] =
-                [BinOp::FloorDiv, BinOp::Mod].map(|op| by(op, scalar(p), SEGMENT));
-            let load = TExpr::Load { buffer, indices: vec![segment, index, term] };
-            TExpr::Cast(DType::F32, Box::new(load))
+        let factor = |at: usize, line: TExpr| {
+            let (across, along) = match self.turned[at] {
+                true => (line, scalar(p)),
+                false => (scalar(p), line),
+            };
+            let [segment, within] =
+                [BinOp::FloorDiv, BinOp::Mod].map(|op| by(op, across.clone(), SEGMENT));
+            let indices = vec![segment, along, within];
+            TExpr::Cast(DType::F32, Box::new(TExpr::Load { buffer: self.tiles[at], indices }))
         };
-        let [a, b] = self.tiles;
-        let value = TExpr::binary(BinOp::Mul, factor(a, row), factor(b, column));
+        let value = TExpr::binary(BinOp::Mul, factor(0, row), factor(1, column));
         let (buffer, indices, update) = (self.sums, self.indices(), Some(BinOp::Add));
         let adds = Stmt { kind: StmtKind::Store { buffer, indices, update, value }, span };
         let [r, c] = self.own.map(|var| (var, 2));
@@ -103,14 +109,15 @@ impl WarpProduct {
         let [m, n, (r, _), (c, _), along] = loops[..] else { return None };
         let StmtKind::Store { buffer: sums, value, .. } = &inner.kind else { return None };
         let TExpr::Binary(BinOp::Mul, factors) = value else { return None };
-        let (a, row) = factor(&factors.0)?;
-        let (b, column) = factor(&factors.1)?;
+        let (a, (row, left)) = factor(&factors.0, along.0)?;
+        let (b, (column, right)) = factor(&factors.1, along.0)?;
         let ((row, of_lane), (column, _)) = (sum(row)?, sum(column)?);
         let TExpr::Binary(BinOp::FloorDiv, quotient) = of_lane else { return None };
         let TExpr::Scalar(lane) = quotient.0 else { return None };
         let firsts = [sum(row)?.0.clone(), sum(column)?.0.clone()];
         let (sums, tiles, blocks, own) = (*sums, [a, b], [m, n], [r, c]);
-        let found = Self { sums, tiles, firsts, blocks, own, along, lane };
+        let turned = [left, right];
+        let found = Self { sums, tiles, turned, firsts, blocks, own, along, lane };
         (found.written(stmt.span) == *stmt && found.is_held(program)).then_some(found)
     }
 
@@ -118,17 +125,34 @@ impl WarpProduct {
     fn is_held(&self, program: &TensorProgram) -> bool {
         let [a, b] = self.tiles.map(|tile| program.buffer(tile));
         let (sums, (_, terms)) = (program.buffer(self.sums), self.along);
-        let is_tile = |shape: &[Dim]| {
-            let ends = [terms / SEGMENT, SEGMENT].map(Dim::Int);
-            matches!(shape, [first, Dim::Int(_), last] if [first, last] == [&ends[0], &ends[1]])
+        let is_tile = |at: usize, shape: &[Dim]| match (shape, self.turned[at]) {
+            ([Dim::Int(segments), Dim::Int(_), Dim::Int(SEGMENT)], false) => {
+                *segments == terms / SEGMENT
+            }
+            ([Dim::Int(_), Dim::Int(along), Dim::Int(SEGMENT)], true) => {
+                *along >= terms && is_multiple(&self.firsts[at])
+            }
+            _ => false,
         };
         let [(_, m), (_, n)] = self.blocks;
         terms % TERMS == 0
             && a.dtype == b.dtype
             && matches!(a.dtype, DType::F16 | DType::BF16)
-            && [a, b].iter().all(|tile| tile.scope == Scope::Shared && is_tile(&tile.shape))
+            && [a, b].iter().all(|tile| tile.scope == Scope::Shared)
+            && is_tile(0, &a.shape)
+            && is_tile(1, &b.shape)
             && (sums.dtype, sums.scope) == (DType::F32, Scope::Local)
             && sums.shape == [m, n, 2, 2].map(Dim::Int)
+    }
+}
+
+/// Whether a number is one of whole segments, as it is written.
+fn is_multiple(number: &TExpr) -> bool {
+    match number {
+        TExpr::Int(number) => number % SEGMENT == 0,
+        TExpr::Binary(BinOp::Add, both) => is_multiple(&both.0) && is_multiple(&both.1),
+        TExpr::Binary(BinOp::Mul, both) => is_multiple(&both.0) || is_multiple(&both.1),
+        _ => false,
     }
 }
 
@@ -145,12 +169,16 @@ fn counted(stmt: &Stmt) -> (Vec<(ScalarId, i64)>, &Stmt) {
     (loops, stmt)
 }
 
-/// `f32(T[_, index, _])`
-fn factor(value: &TExpr) -> Option<(BufferId, &TExpr)> {
+/// `f32(T[_, line, _])`, or `f32(T[line // 8, term, _])`: then it is turned.
+fn factor(value: &TExpr, term: ScalarId) -> Option<(BufferId, (&TExpr, bool))> {
     let TExpr::Cast(_, load) = value else { return None };
     let TExpr::Load { buffer, indices } = load.as_ref() else { return None };
-    let [_, index, _] = indices.as_slice() else { return None };
-    Some((*buffer, index))
+    let [segment, along, _] = indices.as_slice() else { return None };
+    if *along != TExpr::Scalar(term) {
+        return Some((*buffer, (along, false)));
+    }
+    let TExpr::Binary(BinOp::FloorDiv, line) = segment else { return None };
+    Some((*buffer, (&line.0, true)))
 }
 
 fn sum(value: &TExpr) -> Option<(&TExpr, &TExpr)> {

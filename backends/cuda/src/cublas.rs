@@ -74,8 +74,11 @@ fn said(error: CublasError) -> Error {
 }
 
 impl Cublas {
-    /// None where it is not installed, or does not start. The context is the thread's.
+    /// None where it is not installed, does not start, or is not to be used (`RELAX_CUBLAS=0`). The context is the thread's.
     pub(crate) fn find() -> Option<Self> {
+        if std::env::var_os("RELAX_CUBLAS").is_some_and(|value| value == "0") {
+            return None;
+        }
         // SAFETY: the library starts nothing when it is loaded. To call it without is a panic.
         unsafe { sys::is_culib_present() }.then_some(())?;
         let handle = lt::create_handle().ok()?;

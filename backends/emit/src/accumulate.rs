@@ -84,10 +84,18 @@ impl Printer<'_, '_> {
             let var = self.scalars[&item.var].clone();
             return self.block_sum((&var, &bounds.0, &bounds.1), &element, &Terms::Each(value));
         }
-        let value = self.expr(found.value, dtype);
         let sum = self.names.fresh("sum");
-        let (a, b) = if found.first { (&value, &sum) } else { (&sum, &value) };
-        let next = self.operation(found.op, dtype, a, b);
+        let next = match self.contracted(Some(found.op), dtype, found.value) {
+            Some(factors) => {
+                let [a, b] = factors.map(|factor| self.expr(factor, dtype));
+                format!("fmaf({a}, {b}, {sum})")
+            }
+            None => {
+                let value = self.expr(found.value, dtype);
+                let (a, b) = if found.first { (&value, &sum) } else { (&sum, &value) };
+                self.operation(found.op, dtype, a, b)
+            }
+        };
         let var = self.scalars[&item.var].clone();
         let mut lines = vec![format!("{} {sum} = {element};", held(dtype))];
         if let Some(name) = self.lanes(found.op, dtype).filter(|_| !self.is_cuda()) {

@@ -89,7 +89,10 @@ impl Printer<'_, '_> {
                 self.branch(condition, then, otherwise);
             }
             StmtKind::Alloc(buffer) => self.alloc(*buffer),
-            StmtKind::Barrier if self.is_cuda() => self.line("__syncthreads();"),
+            StmtKind::Barrier if self.is_cuda() => {
+                self.wait_for_copies();
+                self.line("__syncthreads();");
+            }
             StmtKind::Barrier => unreachable!("invariant: programs with barriers are left out"),
             StmtKind::Check(check) => {
                 let holds = self.expr(&check.condition, DType::Bool);
@@ -104,6 +107,14 @@ impl Printer<'_, '_> {
     fn store(&mut self, buffer: BufferId, indices: &[TExpr], update: Option<BinOp>, value: &TExpr) {
         let dtype = self.program.buffer(buffer).dtype;
         let values = self.indices(indices);
+        if let Some(factors) = self.contracted(update, dtype, value) {
+            let [a, b] = factors.map(|factor| self.expr(factor, dtype));
+            let at = self.element(buffer, indices, values);
+            let old = self.load(buffer, &at);
+            let name = self.buffers[&buffer].clone();
+            self.line(&format!("{name}[{at}] = fmaf({a}, {b}, {old});"));
+            return;
+        }
         let mut text = self.expr(value, dtype);
         let at = self.element(buffer, indices, values);
         if self.forwarded.contains(&buffer) {
@@ -122,11 +133,27 @@ impl Printer<'_, '_> {
             self.line(&format!("{lane} = {text};"));
             return;
         }
+        if self.is_copied(buffer) {
+            // A copy to the same element may be under way.
+            self.wait_for_copies();
+        }
         let name = self.buffers[&buffer].clone();
         self.line(&format!("{name}[{at}] = {text};"));
         if let Some(map) = self.watched.get(&buffer).cloned() {
             self.line(&format!("{map}[{at}] = 1;"));
         }
+    }
+
+    /// The factors of a term of an f32 sum that a device adds with one rounding, where sums may be rounded otherwise.
+    pub(crate) fn contracted<'e>(
+        &self,
+        update: Option<BinOp>,
+        dtype: DType,
+        value: &'e TExpr,
+    ) -> Option<[&'e TExpr; 2]> {
+        let TExpr::Binary(BinOp::Mul, both) = value else { return None };
+        let is_free = self.cuda.as_ref().is_some_and(|cuda| cuda.contracts);
+        (is_free && update == Some(BinOp::Add) && dtype == DType::F32).then_some([&both.0, &both.1])
     }
 
     fn branch(&mut self, condition: &TExpr, then: &[Stmt], otherwise: &[Stmt]) {

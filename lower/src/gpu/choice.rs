@@ -47,7 +47,7 @@ pub(super) fn versions(
     let has_cores = choices.order == Order::Cores
         && Warps::of(choices.limits).is_some()
         && warps::is_possible(writer, product);
-    let has_squares = register_tiles::is_possible(product);
+    let has_squares = register_tiles::is_possible(writer, product, size);
     if let Some(tree) = choices.products {
         let nearest = |class| match class {
             Class::Cores if has_cores => Class::Cores,
@@ -61,7 +61,7 @@ pub(super) fn versions(
     if let Some(times) = cores {
         return Version::either(Class::Cores, times, Class::Tiles);
     }
-    let squares = if has_squares { register_tiles::chosen(product, size) } else { None };
+    let squares = if has_squares { register_tiles::chosen(writer, product, size) } else { None };
     match squares {
         Some(times) => Version::either(Class::Squares, times, Class::Tiles),
         None => Version::always(Class::Tiles),

@@ -13,8 +13,8 @@ pub(super) fn add(a: TExpr, b: TExpr) -> TExpr {
 
 pub(super) fn multiply(a: TExpr, b: TExpr) -> TExpr {
     match (&a, &b) {
-        (TExpr::Int(1), _) => b,
-        (_, TExpr::Int(1)) => a,
+        (TExpr::Int(1), _) | (_, TExpr::Int(0)) => b,
+        (_, TExpr::Int(1)) | (TExpr::Int(0), _) => a,
         (TExpr::Int(x), TExpr::Int(y)) => {
             x.checked_mul(*y).map_or_else(|| TExpr::binary(BinOp::Mul, a, b), TExpr::Int)
         }

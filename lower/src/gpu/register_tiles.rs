@@ -1,70 +1,87 @@
 //! Register tiles (register blocking): in sums of products each thread owns a small square of elements: of each row of it and each column it loads one number from
 //! shared memory for as many products as the square is wide.
 //!
-//! The elements of a thread lie as far apart as the block has threads, so that neighbouring threads meet neighbouring elements.
-//! Beyond the edges tiles hold 0, and what comes of it is not stored. Every sum is formed in the order of the text: the same bits.
+//! Rows and columns of a thread lie side by side in groups, which it loads at once. While a block multiplies a tile its threads load
+//! the next one into registers. Beyond the edges tiles hold 0, and what comes of it is not stored. Every sum is formed in the order
+//! of the text: the same bits.
 
 use super::Limits;
 use super::expressions::{add, ceil_divide, extent, multiply};
 use super::scope_promotion::Nearer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
 use crate::writer::Writer;
-use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, statements};
+use relax_semantics::tir::walk::{Place, Rewrite, expr, statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Rows and columns of the square of a thread.
-const PER: i64 = 4;
+/// Rows and columns of the square of a thread, where its sums fit into registers: 64 of 32 bits.
+const PER: i64 = 8;
+/// The same where sums are wider, or there are not so many.
+const FEW: i64 = 4;
+/// Rows and columns of a square that lie side by side: a thread loads 16 bytes of f32 at once.
+const GROUP: i64 = 4;
+/// Terms of a tile.
+const DEPTH: i64 = 8;
+/// Elements that a row of a tile has more of: threads that store terms of neighbouring lines meet different banks.
+const PADDING: i64 = 4;
 
 /// Elements that are wider take more shared memory than every device has.
 const WIDEST: usize = 4;
 
-/// Rows and columns of the tile of a block.
-pub(super) fn width(size: i64) -> i64 {
-    size * PER
+/// Rows and columns of the square of a thread; fewer where the extent has no more.
+fn per(writer: &Writer, product: &Product, size: i64) -> [i64; 2] {
+    let is_wide = writer.program.buffer(product.sum.buffer).dtype.size() > WIDEST;
+    [&product.i, &product.j].map(|item| match extent(item) {
+        TExpr::Int(count) if count < size * PER => FEW,
+        _ if is_wide => FEW,
+        _ => PER,
+    })
 }
 
-/// Whether threads can own squares.
-pub(super) fn is_possible(product: &Product) -> bool {
-    let vars: BTreeSet<ScalarId> =
-        product.batch.iter().chain([&product.i, &product.j]).map(|item| item.var).collect();
-    let begins =
-        matches!(&product.first.kind, StmtKind::Store { value, .. } if !mentions(value, &vars));
-    begins && product.factors.iter().all(|factor| factor.dtype.size() <= WIDEST)
+/// Whether threads can own squares. Sums begin with 0: terms beyond the edge, which are 0, change no bit of them.
+pub(super) fn is_possible(writer: &Writer, product: &Product, size: i64) -> bool {
+    let has_turns = |per: i64| size <= per * DEPTH && per * DEPTH % size == 0;
+    product.begins_with_zero()
+        && per(writer, product, size).into_iter().all(has_turns)
+        && product.factors.iter().all(|factor| factor.dtype.size() <= WIDEST)
 }
 
-/// 1 where both extents have a whole tile, else 0: the host chooses by it. None where one has not, or two would have to be asked.
-pub(super) fn chosen(product: &Product, size: i64) -> Option<TExpr> {
-    let reach = |item: &Loop| match extent(item) {
-        TExpr::Int(count) => TExpr::Int(i64::from(count >= width(size))),
-        count => {
-            let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(width(size)));
-            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
-        }
+/// 1 where both extents have a whole tile, else 0: the host chooses by it. None where one never has, or the host does not find out.
+pub(super) fn chosen(writer: &Writer, product: &Product, size: i64) -> Option<TExpr> {
+    let width = per(writer, product, size).map(|per| size * per);
+    let (least, width) = match [&product.i, &product.j].map(extent) {
+        [TExpr::Int(count), _] if count < width[0] => return None,
+        [_, TExpr::Int(count)] if count < width[1] => return None,
+        [TExpr::Int(_), TExpr::Int(_)] => return Some(TExpr::Int(1)),
+        [TExpr::Int(_), other] => (other, width[1]),
+        [other, TExpr::Int(_)] => (other, width[0]),
+        [rows, columns] if rows == columns => (rows, width[0]),
+        // One choice at the host is enough: with two, every index is a sum of four cases, and what is proved of a kernel takes
+        // twenty times as long. Of a batch even the lesser of two is too much for the prover, and indices would be checked.
+        _ if !product.batch.is_empty() => return None,
+        [rows, columns] => (TExpr::binary(BinOp::Min, rows, columns), width[0]),
     };
-    // One choice at the host is enough: with two, every index is a sum of four cases, and what is proved of a kernel takes
-    // twenty times as long.
-    match (reach(&product.i), reach(&product.j)) {
-        (TExpr::Int(0), _) | (_, TExpr::Int(0)) => None,
-        (TExpr::Int(_), other) | (other, TExpr::Int(_)) => Some(other),
-        _ => None,
-    }
+    let whole = TExpr::binary(BinOp::FloorDiv, least, TExpr::Int(width));
+    Some(TExpr::binary(BinOp::Min, whole, TExpr::Int(1)))
 }
 
 /// Scalars and buffers of the kernel.
 struct Square<'p> {
     product: &'p Product,
+    /// Threads along an axis of a block, and rows and columns of the square of each.
     size: i64,
+    per: [i64; 2],
     threads: [ScalarId; 2],
     /// The numbers of the tile.
     blocks: [ScalarId; 2],
-    /// The first row and the first column of the thread.
-    firsts: [ScalarId; 2],
+    /// By term and line.
     tiles: [BufferId; 2],
+    /// What a thread loads of the tiles that come next.
+    next: [BufferId; 2],
     /// What a thread holds of a row of products: of its rows, and of its columns.
     held: [BufferId; 2],
     sums: Nearer,
@@ -78,30 +95,33 @@ pub(super) fn written(
     times: &TExpr,
     limits: Limits,
 ) -> Vec<Stmt> {
+    let per = per(writer, product, size);
     let product = &product.renamed(writer);
     let span = product.span;
     let [tx, ty, ti, tj] =
         ["tx", "ty", "ti", "tj"].map(|base| writer.scalar(base, Some(DType::I64), span));
-    let firsts = ["i", "j"].map(|base| writer.scalar(base, None, span));
     let mut array = |shape: &[i64], dtype: DType, scope: Scope, name: &str| {
         let shape = shape.iter().map(|extent| Dim::Int(*extent)).collect();
         writer.buffer(name, BufferInfo { name: name.into(), shape, dtype, scope, span })
     };
-    let [a, b] = product.factors.each_ref().map(|factor| factor.dtype);
-    let tiles = [
-        array(&[width(size), size], a, Scope::Shared, "tile"),
-        array(&[size, width(size)], b, Scope::Shared, "tile"),
-    ];
-    let held = [a, b].map(|dtype| array(&[PER], dtype, Scope::Local, "held"));
-    let sums = Nearer::array(writer, product.sum.buffer, &[PER, PER]);
+    let dtypes = product.factors.each_ref().map(|factor| factor.dtype);
+    let mut both = |shape: &dyn Fn(i64) -> Vec<i64>, scope: Scope, name: &str| {
+        [0, 1].map(|at: usize| array(&shape(per[at]), dtypes[at], scope, name))
+    };
+    let tiles = both(&|per| vec![DEPTH, size * per + PADDING], Scope::Shared, "tile");
+    let next = both(&|per| vec![per * DEPTH / size], Scope::Local, "next");
+    let held = both(&|per| vec![per], Scope::Local, "held");
+    let sums = Nearer::array(writer, product.sum.buffer, &per);
     let threads = [ty, tx];
-    let mut square = Square { product, size, threads, blocks: [ti, tj], firsts, tiles, held, sums };
+    let blocks = [ti, tj];
+    let mut square = Square { product, size, per, threads, blocks, tiles, next, held, sums };
     let body = square.body(writer, is_own);
-    let tiles = |item: &Loop, var: ScalarId, times: &TExpr| {
-        let stop = multiply(ceil_divide(extent(item), width(size)), times.clone());
+    let tiles = |item: &Loop, var: ScalarId, (per, times): (i64, &TExpr)| {
+        let stop = multiply(ceil_divide(extent(item), size * per), times.clone());
         Loop { var, start: TExpr::Int(0), stop }
     };
-    let over = vec![tiles(&product.i, ti, times), tiles(&product.j, tj, &TExpr::Int(1))];
+    let rows = tiles(&product.i, ti, (per[0], times));
+    let over = vec![rows, tiles(&product.j, tj, (per[1], &TExpr::Int(1)))];
     let blocks = [product.batch.clone(), over].concat();
     let tiled =
         Tiled { shared: square.tiles.to_vec(), threads: threads.map(|var| (var, size)), span };
@@ -148,108 +168,139 @@ impl Square<'_> {
         self.stmt(StmtKind::Store { buffer, indices, update: None, value })
     }
 
-    /// `for` loops of as many iterations as the square has rows; the text has one for each variable but for a grid.
-    fn over(&self, vars: &[ScalarId], kind: LoopKind, body: Vec<Stmt>) -> Stmt {
-        let of = |var: &ScalarId| Loop { var: *var, start: TExpr::Int(0), stop: TExpr::Int(PER) };
-        match vars {
-            [first, rest @ ..] if !rest.is_empty() && kind != LoopKind::Grid => {
-                let body = vec![self.over(rest, kind.clone(), body)];
-                self.stmt(StmtKind::For { loops: vec![of(first)], kind, body })
-            }
-            _ => self.stmt(StmtKind::For { loops: vars.iter().map(of).collect(), kind, body }),
-        }
+    /// Loops one in the other, without jumps, so that what they index stays in registers.
+    fn over(&self, vars: &[(ScalarId, i64)], body: Vec<Stmt>) -> Vec<Stmt> {
+        vars.iter().rev().fold(body, |body, (var, count)| {
+            let loops = vec![Loop { var: *var, start: TExpr::Int(0), stop: TExpr::Int(*count) }];
+            vec![self.stmt(StmtKind::For { loops, kind: LoopKind::Unroll, body })]
+        })
     }
 
-    /// A row or a column of the square: of the whole result, or of the tile.
-    fn apart(&self, first: ScalarId, number: TExpr) -> TExpr {
-        add(TExpr::Scalar(first), multiply(number, TExpr::Int(self.size)))
+    /// A line of the tile that is one of the square's.
+    fn line(&self, at: usize, number: ScalarId) -> TExpr {
+        let part = |op: BinOp| TExpr::binary(op, TExpr::Scalar(number), TExpr::Int(GROUP));
+        let before = multiply(part(BinOp::FloorDiv), TExpr::Int(self.size * GROUP));
+        let group = multiply(TExpr::Scalar(self.threads[at]), TExpr::Int(GROUP));
+        add(add(before, group), part(BinOp::Mod))
+    }
+
+    /// The line of the whole result.
+    fn place(&self, at: usize, line: TExpr) -> TExpr {
+        add(multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(self.size * self.per[at])), line)
     }
 
     fn body(&mut self, writer: &mut Writer, is_own: bool) -> Vec<Stmt> {
-        let mut body = Vec::new();
-        for at in 0..2 {
-            let before = multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(width(self.size)));
-            body.push(self.bind(self.firsts[at], add(before, TExpr::Scalar(self.threads[at]))));
-        }
-        body.extend(self.sums.allocations(self.product.span));
-        body.extend(self.held.map(|buffer| self.stmt(StmtKind::Alloc(buffer))));
+        let mut body = self.sums.allocations(self.product.span);
+        let arrays = [self.next, self.held].concat();
+        body.extend(arrays.into_iter().map(|buffer| self.stmt(StmtKind::Alloc(buffer))));
         let vars = self.pair(writer);
-        self.sums.at(vars.map(TExpr::Scalar).to_vec());
+        self.sums.at(vars.map(|(var, _)| TExpr::Scalar(var)).to_vec());
         let first = self.sums.statements(std::slice::from_ref(&self.product.first));
-        body.push(self.over(&vars, LoopKind::Grid, first));
+        body.extend(self.over(&vars, first));
+        for at in 0..2 {
+            body.extend(self.load(writer, at, &TExpr::Int(0)));
+        }
         body.push(self.sum(writer));
-        body.push(self.results(writer, is_own));
+        body.extend(self.results(writer, is_own));
         body
     }
 
-    fn pair(&self, writer: &mut Writer) -> [ScalarId; 2] {
-        ["r", "c"].map(|base| writer.scalar(base, Some(DType::I64), self.product.span))
+    fn pair(&self, writer: &mut Writer) -> [(ScalarId, i64); 2] {
+        let [r, c] = ["r", "c"].map(|base| self.number(writer, base));
+        [(r, self.per[0]), (c, self.per[1])]
     }
 
-    /// Tile by tile along the sum: both are loaded, then multiplied.
+    fn number(&self, writer: &mut Writer, base: &str) -> ScalarId {
+        writer.scalar(base, Some(DType::I64), self.product.span)
+    }
+
+    /// Tile by tile along the sum: what was loaded of both is shared, and while it is multiplied the next ones are loaded.
     fn sum(&mut self, writer: &mut Writer) -> Stmt {
-        let step = writer.scalar("step", Some(DType::I64), self.product.span);
-        let before = multiply(TExpr::Scalar(step), TExpr::Int(self.size));
-        let mut body = self.load(writer, 0, &before);
-        body.extend(self.load(writer, 1, &before));
+        let step = self.number(writer, "step");
+        let after = add(TExpr::Scalar(step), TExpr::Int(1));
+        let after = multiply(after, TExpr::Int(DEPTH));
+        let mut body = Vec::new();
+        for at in 0..2 {
+            body.extend(self.share(writer, at));
+        }
         body.push(self.stmt(StmtKind::Barrier));
-        body.push(self.products(writer, before));
-        body.push(self.stmt(StmtKind::Barrier));
-        let stop = ceil_divide(extent(&self.product.k), self.size);
+        for at in 0..2 {
+            body.extend(self.load(writer, at, &after));
+        }
+        body.extend(self.products(writer));
+        let stop = ceil_divide(extent(&self.product.k), DEPTH);
+        if !matches!(stop, TExpr::Int(..=1)) {
+            body.push(self.stmt(StmtKind::Barrier));
+        }
         let loops = vec![Loop { var: step, start: TExpr::Int(0), stop }];
         self.stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
     }
 
-    /// The thread's part of the tile of a factor; neighbouring threads load along what its last index runs along.
+    /// The term and the line of an element of a tile that a thread loads; neighbouring threads load along what the last index of the
+    /// factor runs along.
+    fn element(&self, at: usize, turn: ScalarId) -> [TExpr; 2] {
+        let [ty, tx] = self.threads.map(TExpr::Scalar);
+        let thread = add(multiply(ty, TExpr::Int(self.size)), tx);
+        let all = self.size * self.size;
+        let number = add(multiply(TExpr::Scalar(turn), TExpr::Int(all)), thread);
+        let part = |op: BinOp, by: i64| TExpr::binary(op, number.clone(), TExpr::Int(by));
+        let k = TExpr::Scalar(self.product.k.var);
+        let k_is_last = matches!(&self.product.factors[at].core, TExpr::Load { indices, .. }
+            if indices.last() == Some(&k));
+        if k_is_last {
+            return [part(BinOp::Mod, DEPTH), part(BinOp::FloorDiv, DEPTH)];
+        }
+        let width = self.size * self.per[at];
+        [part(BinOp::FloorDiv, width), part(BinOp::Mod, width)]
+    }
+
+    fn turns(&self, at: usize) -> i64 {
+        self.per[at] * DEPTH / self.size
+    }
+
+    /// The thread's part of the tile of a factor, from the term `before` on.
     fn load(&self, writer: &mut Writer, at: usize, before: &TExpr) -> Vec<Stmt> {
         let (product, span) = (self.product, self.product.span);
         let own = [&product.i, &product.j][at];
-        let core = &product.factors[at].core;
-        let k_is_last = matches!(core, TExpr::Load { indices, .. }
-            if indices.last() == Some(&TExpr::Scalar(product.k.var)));
-        let [ty, tx] = self.threads;
-        let (along, across) = if k_is_last { (tx, ty) } else { (ty, tx) };
-        let k = writer.scalar("k", None, span);
-        let mut body = vec![self.bind(k, add(before.clone(), TExpr::Scalar(along)))];
-        let before_tile = multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(width(self.size)));
-        for number in 0..PER {
-            let place = add(TExpr::Scalar(across), TExpr::Int(number * self.size));
-            let row = writer.scalar(["i", "j"][at], None, span);
-            body.push(self.bind(row, add(before_tile.clone(), place.clone())));
-            let less = |var: ScalarId, item: &Loop| {
-                TExpr::binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone())
-            };
-            let is_there = TExpr::binary(BinOp::And, less(row, own), less(k, &product.k));
-            let mut names = Names(BTreeMap::from([(own.var, row), (product.k.var, k)]));
-            let value = expr(core, &mut names, Place::Value);
-            let value = TExpr::Select(Box::new((is_there, value, product.factors[at].nothing())));
-            let indices = match at {
-                0 => vec![place, TExpr::Scalar(along)],
-                _ => vec![TExpr::Scalar(along), place],
-            };
-            body.push(self.store(self.tiles[at], indices, value));
-        }
-        body
+        let turn = self.number(writer, "u");
+        let [k, row] = ["k", ["i", "j"][at]].map(|base| writer.scalar(base, None, span));
+        let [term, line] = self.element(at, turn);
+        let less = |var: ScalarId, item: &Loop| {
+            TExpr::binary(BinOp::Less, TExpr::Scalar(var), item.stop.clone())
+        };
+        let is_there = TExpr::binary(BinOp::And, less(row, own), less(k, &product.k));
+        let mut names = Names(BTreeMap::from([(own.var, row), (product.k.var, k)]));
+        let value = expr(&product.factors[at].core, &mut names, Place::Value);
+        let value = TExpr::Select(Box::new((is_there, value, product.factors[at].nothing())));
+        let body = vec![
+            self.bind(k, add(before.clone(), term)),
+            self.bind(row, self.place(at, line)),
+            self.store(self.next[at], vec![TExpr::Scalar(turn)], value),
+        ];
+        self.over(&[(turn, self.turns(at))], body)
+    }
+
+    /// What a thread loaded is there for others.
+    fn share(&self, writer: &mut Writer, at: usize) -> Vec<Stmt> {
+        let turn = self.number(writer, "u");
+        let value = TExpr::Load { buffer: self.next[at], indices: vec![TExpr::Scalar(turn)] };
+        let shared = self.store(self.tiles[at], self.element(at, turn).to_vec(), value);
+        self.over(&[(turn, self.turns(at))], vec![shared])
     }
 
     /// What a tile adds to the square, in order.
-    fn products(&mut self, writer: &mut Writer, before: TExpr) -> Stmt {
-        let span = self.product.span;
-        let index = |writer: &mut Writer, base: &str| writer.scalar(base, Some(DType::I64), span);
-        let [p, r, c] = ["p", "r", "c"].map(|base| index(writer, base));
-        let [ty, tx] = self.threads;
-        let load = |buffer: BufferId, indices: Vec<TExpr>| TExpr::Load { buffer, indices };
-        let row = vec![self.apart(ty, TExpr::Scalar(r)), TExpr::Scalar(p)];
-        let column = vec![TExpr::Scalar(p), self.apart(tx, TExpr::Scalar(c))];
+    fn products(&mut self, writer: &mut Writer) -> Vec<Stmt> {
+        let [p, r, c] = ["p", "r", "c"].map(|base| self.number(writer, base));
         let mut body = Vec::new();
-        for (at, (var, from)) in [(r, row), (c, column)].into_iter().enumerate() {
-            let value = load(self.tiles[at], from);
+        for (at, var) in [r, c].into_iter().enumerate() {
+            let indices = vec![TExpr::Scalar(p), self.line(at, var)];
+            let value = TExpr::Load { buffer: self.tiles[at], indices };
             let kept = self.store(self.held[at], vec![TExpr::Scalar(var)], value);
-            body.push(self.over(&[var], LoopKind::Unroll, vec![kept]));
+            body.extend(self.over(&[(var, self.per[at])], vec![kept]));
         }
         let vars = self.pair(writer);
         let [a, b] = [0, 1].map(|at: usize| {
-            self.product.factors[at].in_tile(self.held[at], vec![TExpr::Scalar(vars[at])])
+            self.product.factors[at].in_tile(self.held[at], vec![TExpr::Scalar(vars[at].0)])
         });
         let value = match self.product.swapped {
             true => TExpr::binary(BinOp::Mul, b, a),
@@ -257,26 +308,24 @@ impl Square<'_> {
         };
         let buffer = self.sums.element(self.product.sum.buffer);
         let buffer = buffer.expect("invariant: it was asked for");
-        let (indices, update) = (vars.map(TExpr::Scalar).to_vec(), Some(BinOp::Add));
-        let adds = self.stmt(StmtKind::Store { buffer, indices, update, value });
-        body.push(self.over(&vars, LoopKind::Unroll, vec![adds]));
-        let left = TExpr::binary(BinOp::Sub, self.product.k.stop.clone(), before);
-        let stop = TExpr::binary(BinOp::Min, left, TExpr::Int(self.size));
-        let loops = vec![Loop { var: p, start: TExpr::Int(0), stop }];
-        self.stmt(StmtKind::For { loops, kind: LoopKind::Serial, body })
+        let indices = vars.map(|(var, _)| TExpr::Scalar(var)).to_vec();
+        let adds = StmtKind::Store { buffer, indices, update: Some(BinOp::Add), value };
+        body.extend(self.over(&vars, vec![self.stmt(adds)]));
+        self.over(&[(p, DEPTH)], body)
     }
 
     /// The elements that are there, and what is done with them.
-    fn results(&mut self, writer: &mut Writer, is_own: bool) -> Stmt {
+    fn results(&mut self, writer: &mut Writer, is_own: bool) -> Vec<Stmt> {
         let product = self.product;
         let vars = self.pair(writer);
-        self.sums.at(vars.map(TExpr::Scalar).to_vec());
+        let own = vars.map(|(var, _)| TExpr::Scalar(var)).to_vec();
+        self.sums.at(own.clone());
         let mut last = self.sums.statements(&product.last);
         if !is_own {
             let indices = product.sum.indices.clone();
             let buffer = self.sums.element(product.sum.buffer);
             let buffer = buffer.expect("invariant: it was asked for");
-            let value = TExpr::Load { buffer, indices: vars.map(TExpr::Scalar).to_vec() };
+            let value = TExpr::Load { buffer, indices: own };
             last = [vec![self.store(product.sum.buffer, indices, value)], product.last.clone()]
                 .concat();
         }
@@ -284,13 +333,13 @@ impl Square<'_> {
         let mut conditions = Vec::new();
         for (at, item) in [&product.i, &product.j].into_iter().enumerate() {
             writer.is_bound(item.var);
-            body.push(self.bind(item.var, self.apart(self.firsts[at], TExpr::Scalar(vars[at]))));
+            body.push(self.bind(item.var, self.place(at, self.line(at, vars[at].0))));
             conditions.push(TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
         }
         let condition = conditions.into_iter().reduce(|a, b| TExpr::binary(BinOp::And, a, b));
         let condition = condition.expect("invariant: there are two of them");
         body.push(self.stmt(StmtKind::If { condition, then: last, otherwise: Vec::new() }));
-        self.over(&vars, LoopKind::Grid, body)
+        self.over(&vars, body)
     }
 }
 

@@ -51,6 +51,17 @@ pub(super) struct Product {
     pub(super) span: Span,
 }
 
+impl Product {
+    /// Whether sums begin with a positive 0: then terms that are 0 change no bit of them.
+    pub(super) fn begins_with_zero(&self) -> bool {
+        let is_zero = |value: &TExpr| match value {
+            TExpr::Float(value) => value.to_bits() == 0,
+            value => *value == TExpr::Int(0),
+        };
+        matches!(&self.first.kind, StmtKind::Store { value, .. } if is_zero(value))
+    }
+}
+
 /// A factor: what is loaded, and the conversions of it.
 #[derive(Clone)]
 pub(super) struct Factor {

@@ -13,7 +13,9 @@ use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, visit};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
-use relax_syntax::ir::tensor::{BinOp, BufferInfo, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{
+    BinOp, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
+};
 use relax_syntax::span::Span;
 use relax_tir::analysis::dependence::loops::independent_loops;
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,59 +101,76 @@ impl Rewrite for FromTile<'_> {
     }
 }
 
+/// Threads of a block along both axes, and the elements of each: four where there are threads enough, so that several loads are under
+/// way at once.
+fn sizes(limits: Limits) -> ([i64; 2], i64) {
+    let side = 1_i64 << (limits.threads.max(1).ilog2() / 2);
+    match side {
+        1 => ([1, 1], 1),
+        _ => ([side / 2, side * 2], 4),
+    }
+}
+
 fn written(writer: &mut Writer, turned: &Turned, limits: Limits) -> Vec<Stmt> {
     let span = turned.span;
-    let size = 1_i64 << (limits.threads.max(1).ilog2() / 2);
+    let ([high, size], turns) = sizes(limits);
     let [tx, ty, tr, tw] =
         ["tx", "ty", "tr", "tw"].map(|base| writer.scalar(base, Some(DType::I64), span));
     // One more column: elements of a column lie in different banks.
     let (shape, dtype) = (vec![Dim::Int(size), Dim::Int(size + 1)], turned.dtype);
     let info = BufferInfo { name: "tile".into(), shape, dtype, scope: Scope::Shared, span };
     let tile = writer.buffer("tile", info);
+    let turn = [(); 2].map(|()| writer.scalar("u", Some(DType::I64), span));
+    // A row of the tile, and a place in it: neighbouring threads have neighbouring places.
+    let row =
+        |turn: ScalarId| add(multiply(TExpr::Scalar(turn), TExpr::Int(high)), TExpr::Scalar(ty));
+    let column = TExpr::Scalar(tx);
+    let over = |turn: ScalarId, body: Vec<Stmt>| {
+        let loops = vec![Loop { var: turn, start: TExpr::Int(0), stop: TExpr::Int(turns) }];
+        Stmt { kind: StmtKind::For { loops, kind: LoopKind::Unroll, body }, span }
+    };
     let [r, w] = ["r", "w"].map(|base| writer.scalar(base, None, span));
-    let own = Renamed(BTreeMap::from([(turned.read.var, r), (turned.write.var, w)]));
-    let mut names = own;
+    let mut names = Renamed(BTreeMap::from([(turned.read.var, r), (turned.write.var, w)]));
     let value = expr(&turned.load, &mut names, Place::Value);
     let extents = [&turned.read.stop, &turned.write.stop];
     // Beyond the edges there is 0, so that every element that a thread may read is there.
     let value = TExpr::Select(Box::new((are_there([r, w], extents), value, nothing(dtype))));
-    let indices = [ty, tx].map(TExpr::Scalar).to_vec();
+    let indices = vec![row(turn[0]), column.clone()];
     let loaded = StmtKind::Store { buffer: tile, indices, update: None, value };
-    let indices = [tx, ty].map(TExpr::Scalar).to_vec();
-    let from = TExpr::Load { buffer: tile, indices };
+    let from = TExpr::Load { buffer: tile, indices: vec![column.clone(), row(turn[1])] };
     let mut from = FromTile { load: &turned.load, tile: from };
     let then =
         relax_semantics::tir::walk::statements(std::slice::from_ref(&turned.store), &mut from);
     let tiles = [(tr, size), (tw, size)];
-    let mut body = places([r, w], tiles, [tx, ty], span);
-    body.push(Stmt { kind: loaded, span });
-    body.push(Stmt { kind: StmtKind::Barrier, span });
+    let mut load = places([r, w], tiles, [column.clone(), row(turn[0])], span);
+    load.push(Stmt { kind: loaded, span });
     let own = [turned.read.var, turned.write.var];
-    body.extend(places(own, tiles, [ty, tx], span));
+    let mut store = places(own, tiles, [row(turn[1]), column], span);
     let condition = are_there(own, extents);
-    body.push(Stmt { kind: StmtKind::If { condition, then, otherwise: Vec::new() }, span });
+    store.push(Stmt { kind: StmtKind::If { condition, then, otherwise: Vec::new() }, span });
     own.into_iter().for_each(|var| writer.is_bound(var));
+    let barrier = Stmt { kind: StmtKind::Barrier, span };
+    let body = vec![over(turn[0], load), barrier, over(turn[1], store)];
     let over = |item: &Loop, var: ScalarId| {
         let stop = ceil_divide(extent(item), size);
         Loop { var, start: TExpr::Int(0), stop }
     };
     let blocks = [over(&turned.read, tr), over(&turned.write, tw)];
     let blocks = [turned.batch.clone(), blocks.to_vec()].concat();
-    let tiled = Tiled { shared: vec![tile], threads: [(ty, size), (tx, size)], span };
+    let tiled = Tiled { shared: vec![tile], threads: [(ty, high), (tx, size)], span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
-/// The place of a thread in a tile.
+/// The places of a thread in a tile.
 fn places(
     vars: [ScalarId; 2],
     tiles: [(ScalarId, i64); 2],
-    threads: [ScalarId; 2],
+    threads: [TExpr; 2],
     span: Span,
 ) -> Vec<Stmt> {
     let places = vars.into_iter().zip(tiles).zip(threads).map(|((var, (tile, size)), thread)| {
         let first = multiply(TExpr::Scalar(tile), TExpr::Int(size));
-        let value = add(first, TExpr::Scalar(thread));
-        Stmt { kind: StmtKind::Let { var, value }, span }
+        Stmt { kind: StmtKind::Let { var, value: add(first, thread) }, span }
     });
     places.collect()
 }

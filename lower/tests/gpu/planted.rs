@@ -9,11 +9,13 @@ use relax_corpus::files;
 use relax_lower::gpu::{Limits, Order, schedule_in};
 use relax_program::compare::Relation;
 use relax_program::frontend::Program;
-use relax_semantics::tir::walk::{Place, Rewrite, statements};
+use relax_semantics::tir::walk::{Place, Rewrite, mentions, statements, visit_statements};
 use relax_symbolic::Prover;
 use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
+use relax_tir::launches::thread_axis;
+use std::collections::BTreeSet;
 
 /// Programs, in each of which threads of a block share memory once scheduled.
 const TEXT: &str = include_str!("planted.rx");
@@ -179,8 +181,7 @@ fn in_place_of_neighbour(program: &TensorProgram, body: &[Stmt], left: &mut usiz
         let mut stmt = inside(stmt, &mut |body| in_place_of_neighbour(program, body, left));
         if let StmtKind::Store { buffer, indices, update: None, value } = &mut stmt.kind
             && program.buffer(*buffer).scope == Scope::Shared
-            && let Some(index @ (TExpr::Scalar(_) | TExpr::Binary(BinOp::Mod, _))) =
-                indices.last_mut()
+            && let Some(index) = indices.iter_mut().rev().find(|index| is_of_thread(program, index))
             && !matches!(value, TExpr::Binary(BinOp::Max | BinOp::Min, _))
         {
             if *left == 0 {
@@ -191,6 +192,21 @@ fn in_place_of_neighbour(program: &TensorProgram, body: &[Stmt], left: &mut usiz
         result.push(stmt);
     }
     result
+}
+
+/// Whether an index is a part of a thread's number.
+fn is_of_thread(program: &TensorProgram, index: &TExpr) -> bool {
+    let mut threads = BTreeSet::new();
+    visit_statements(program.body.as_deref().unwrap_or(&[]), &mut |stmt| {
+        if let StmtKind::For { loops, kind, .. } = &stmt.kind
+            && thread_axis(kind).is_some()
+        {
+            threads.extend(loops.iter().map(|item| item.var));
+        }
+    });
+    let is_part =
+        matches!(index, TExpr::Scalar(_) | TExpr::Binary(BinOp::Mod | BinOp::FloorDiv, _));
+    is_part && mentions(index, &threads)
 }
 
 /// With one mistake each: a condition holds always, or an index of shared memory is another one wherever it is read so.

@@ -80,6 +80,8 @@ pub(super) struct DefiniteWrites {
     pub(super) elements: Vec<(BufferId, Vec<TExpr>)>,
     /// The first threads along an axis stored to these, and no others did: nobody may read one before all have met.
     pub(super) by_first: Vec<(BufferId, Vec<TExpr>)>,
+    /// Both branches of conditions stored to these, and nobody may read one before all have met.
+    pub(super) either: BTreeMap<BufferId, BTreeSet<Vec<i64>>>,
     /// All of these are.
     pub(super) slices: Vec<(BufferId, Slice)>,
     /// Buffers whose allocation is separated from here by loops with fixed bounds only.
@@ -212,6 +214,7 @@ impl InitAnalysis<'_> {
                 self.body(otherwise);
                 self.known.straight = straight;
                 self.first_wrote(condition, then);
+                self.either_wrote(condition, [then, otherwise], &[]);
             }
             StmtKind::Alloc(buffer) => self.fresh(*buffer),
             StmtKind::Barrier => self.meet(),
@@ -229,6 +232,7 @@ impl InitAnalysis<'_> {
         self.known.met.remove(&buffer);
         self.known.elements.retain(|(other, _)| *other != buffer);
         self.known.by_first.retain(|(other, _)| *other != buffer);
+        self.known.either.remove(&buffer);
         self.known.slices.retain(|(other, _)| *other != buffer);
         self.known.chosen.retain(|(other, _)| *other != buffer);
     }

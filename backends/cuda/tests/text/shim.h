@@ -7,11 +7,12 @@
 #include <ucontext.h>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(most)
+#define __launch_bounds__(...)
 
 struct shim_place {
     unsigned x, y, z;
@@ -156,6 +157,46 @@ static inline void rx_mma_f16(float *sums, const uint32_t *left, const uint32_t 
 }
 static inline void rx_mma_bf16(float *sums, const uint32_t *left, const uint32_t *right) {
     shim_mma(sums, left, right, shim_bf16);
+}
+
+// Segments that lanes name, as the PTX ISA says of ldmatrix: the rows of matrices of 8 x 8, of which each lane gets two elements.
+static const uint16_t *shim_segments[1024];
+template <unsigned count, bool turned> static void shim_matrices(uint32_t *held, const uint16_t *segment) {
+    const unsigned own = shim_now - shim_fibers, first = own / 32 * 32, lane = own % 32;
+    shim_segments[own] = segment;
+    __syncthreads();
+    for (unsigned i = 0; i < count; i++) {
+        held[i] = 0;
+        for (unsigned half = 0; half < 2; half++) {
+            const unsigned row = lane / 4, column = lane % 4 * 2 + half;
+            const uint16_t *from = shim_segments[first + i * 8 + (turned ? column : row)];
+            held[i] |= (uint32_t)from[turned ? row : column] << half * 16;
+        }
+    }
+    __syncthreads();
+}
+static inline void rx_four(uint32_t *held, const uint16_t *segment) { shim_matrices<4, false>(held, segment); }
+static inline void rx_two(uint32_t *held, const uint16_t *segment) { shim_matrices<2, false>(held, segment); }
+static inline void rx_four_turned(uint32_t *held, const uint16_t *segment) { shim_matrices<4, true>(held, segment); }
+static inline void rx_two_turned(uint32_t *held, const uint16_t *segment) { shim_matrices<2, true>(held, segment); }
+
+// Copies are made as late as they may be: when the thread waits for them.
+struct shim_copy {
+    void *to;
+    const void *from;
+    bool is_there;
+};
+static std::vector<shim_copy> shim_copies[1024];
+static inline std::vector<shim_copy> &shim_own_copies() { return shim_copies[shim_now ? shim_now - shim_fibers : 0]; }
+static inline void rx_copy(void *to, const void *from, bool is_there) { shim_own_copies().push_back({to, from, is_there}); }
+static inline void rx_copied() {
+    for (const shim_copy &copy : shim_own_copies()) {
+        if ((uintptr_t)copy.to % 16) abort();
+        if (!copy.is_there) memset(copy.to, 0, 16);
+        else if ((uintptr_t)copy.from % 16) abort();
+        else memcpy(copy.to, copy.from, 16);
+    }
+    shim_own_copies().clear();
 }
 
 template <class T> static T shim_argument(uint64_t bits) {

@@ -128,15 +128,15 @@ fn the_host_chooses_products_as_a_tree_says() {
     let weights = |source: &CudaSource, n: i64| {
         blocks(kernel(source, "weights"), &[&[n, 768], &[768, 384], &[n, 384]])
     };
-    // Squares of 64 rows and columns, and 256 elements.
+    // Squares of 128 rows and columns, and 256 elements.
     assert_eq!(weights(&source, 19), [0, 29]);
-    assert_eq!(weights(&source, 20), [6, 0]);
+    assert_eq!(weights(&source, 20), [3, 0]);
     assert_eq!(weights(&source, 0), [0, 0]);
     let product = |source: &CudaSource, [n, m, p]: [i64; 3]| {
         blocks(kernel(source, "product"), &[&[n, m], &[m, p], &[n, p]])
     };
     assert_eq!(product(&source, [19, 5, 100]), [0, 8]);
-    assert_eq!(product(&source, [20, 5, 100]), [2, 0]);
+    assert_eq!(product(&source, [20, 5, 100]), [1, 0]);
     // 768 * 384 * 4 is 1179648.
     let source = learned("if m*n*k < 1179648\ntiles\nelse\nelements\n");
     assert_eq!(weights(&source, 3), [0, 24]);
@@ -145,10 +145,10 @@ fn the_host_chooses_products_as_a_tree_says() {
     let source = learned("if m < 2\nelements\nelse\nif m < 64\ntiles\nelse\nsquares\n");
     assert_eq!(weights(&source, 1), [0, 24]);
     assert_eq!(weights(&source, 63), [0, 96]);
-    assert_eq!(weights(&source, 64), [6, 0]);
+    assert_eq!(weights(&source, 64), [3, 0]);
     // Where one is for all, there is no other.
-    assert_eq!(weights(&learned("squares\n"), 1), [6]);
+    assert_eq!(weights(&learned("squares\n"), 1), [3]);
     assert_eq!(weights(&learned("if n < 400\nelements\nelse\ntiles\n"), 1), [2]);
     // Where there are no tensor cores, squares stand for them.
-    assert_eq!(weights(&learned("cores\n"), 64), [6]);
+    assert_eq!(weights(&learned("cores\n"), 64), [3]);
 }

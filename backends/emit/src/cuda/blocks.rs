@@ -3,6 +3,7 @@
 //! one statement has ended before the next one begins.
 
 use super::Place;
+use super::copies::loaded_by_warps;
 use super::cores::Warp;
 use super::groups::Group;
 use super::meetings::parted;
@@ -28,7 +29,7 @@ impl Printer<'_, '_> {
         for (axis, item) in &group.launch.blocks {
             let (first, step) =
                 (format!("blockIdx.{}", AXES[*axis]), format!("gridDim.{}", AXES[*axis]));
-            self.shared_loop(item, &first, &step);
+            self.shared_loop(item, &first, Some(&step));
         }
         let body = &group.launch.body;
         let statements: Vec<Stmt> = body.iter().map(|stmt| (*stmt).clone()).collect();
@@ -50,14 +51,23 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// A loop whose iterations are dealt out; it is closed by whoever opened it.
-    fn shared_loop(&mut self, item: &Loop, first: &str, step: &str) {
+    /// A loop whose iterations are dealt out, without a step as many as there are to get one; it is closed by whoever opened it.
+    fn shared_loop(&mut self, item: &Loop, first: &str, step: Option<&str>) {
         let (start, stop) = (self.bound(&item.start, "start"), self.bound(&item.stop, "stop"));
         let var = self.scalars[&item.var].clone();
         let from =
             if start == "0" { first.to_owned() } else { format!("{start} + (int64_t){first}") };
-        self.line(&format!("for (int64_t {var} = {from}; {var} < {stop}; {var} += {step}) {{"));
+        let opened = match step {
+            Some(step) => {
+                format!("for (int64_t {var} = {from}; {var} < {stop}; {var} += {step}) {{")
+            }
+            None => "{".to_owned(),
+        };
+        self.line(&opened);
         self.indent += 1;
+        if step.is_none() {
+            self.line(&format!("const int64_t {var} = {from};"));
+        }
         self.facts.push();
         self.ranges.enter(self.facts, item);
         self.learn_few(item);
@@ -99,6 +109,7 @@ impl Printer<'_, '_> {
             (DimOp::FloorDiv, a, Dim::Int(1..)) => self.most_of(a),
             (DimOp::FloorMod, _, Dim::Int(divisor @ 1..)) => Some(Dim::Int(divisor - 1)),
             (DimOp::Min, a, Dim::Int(most @ 0..)) => self.most_of(a).map(|_| Dim::Int(*most)),
+            (DimOp::Min, a, b) => self.most_of(b).and_then(|_| self.most_of(a)),
             // Of a number that is 0 or 1.
             (DimOp::Sub, Dim::Int(1), of) => self.most_of(of).filter(|most| *most == Dim::Int(1)),
             (DimOp::Sub, Dim::Int(0), Dim::Op(DimOp::FloorDiv, ceiling)) => {
@@ -233,16 +244,23 @@ impl Printer<'_, '_> {
         for (axis, item) in &nest.loops {
             let (first, step) =
                 (format!("threadIdx.{}", AXES[*axis]), format!("blockDim.{}", AXES[*axis]));
-            self.shared_loop(item, &first, &step);
+            // Threads that wait for each other are as many as there are iterations, and one where there are none.
+            let is_sure =
+                nest.waits && matches!((&item.start, &item.stop), (TExpr::Int(0), TExpr::Int(1..)));
+            self.shared_loop(item, &first, Some(step.as_str()).filter(|_| !is_sure));
         }
         self.others_rest(&nest.loops);
         self.cuda().place = Place::Thread;
-        self.cuda().warp = Warp::of(self.program, &nest);
+        let warp = Warp::of(self.program, &nest);
+        self.cuda().copies = loaded_by_warps(self.program, nest.body, warp.as_ref());
+        self.cuda().warp = warp;
         let parts = match self.cuda().is_only_nest {
             true => parted(self.program, &nest),
             false => vec![nest.body],
         };
         self.parts(&parts, "__syncwarp();");
+        self.wait_for_copies();
+        self.cuda().copies.clear();
         self.cuda().warp = None;
         self.cuda().place = Place::Block;
         for _ in &nest.loops {

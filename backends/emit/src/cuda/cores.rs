@@ -37,14 +37,15 @@ impl Warp {
                 _ => _ = others.insert(item.var),
             }
         }
-        let found = Self { lane: lane.filter(|_| nest.waits)?, others };
+        let lane = lane.filter(|_| nest.waits)?;
         let waiting = with_barriers(program, nest.body);
         let all = nest.loops.iter().map(|(_, item)| item.var);
-        (waiting != nest.body && are_met(&waiting, all).is_ok()).then_some(found)
+        let is_met = waiting != nest.body && are_met(&waiting, all).is_ok();
+        is_met.then_some(Self { lane, others })
     }
 
     /// Whether a product is that of the whole warp.
-    fn forms(&self, product: &WarpProduct) -> bool {
+    pub(super) fn forms(&self, product: &WarpProduct) -> bool {
         let is_alike = |(first, (block, _)): (&TExpr, (ScalarId, i64))| {
             let mut alike = true;
             visit(first, &mut |part| match part {
@@ -86,8 +87,9 @@ impl Printer<'_, '_> {
         let Some(warp) = self.cuda.as_ref().and_then(|cuda| cuda.warp.clone()) else {
             return false;
         };
-        let Some(product) =
-            WarpProduct::of(self.program, stmt).filter(|product| warp.forms(product))
+        let is_shared = |tile| self.cuda.as_ref().is_some_and(|cuda| cuda.is_shared(tile));
+        let Some(product) = WarpProduct::of(self.program, stmt)
+            .filter(|product| warp.forms(product) && product.tiles.into_iter().all(is_shared))
         else {
             return false;
         };
@@ -95,7 +97,12 @@ impl Printer<'_, '_> {
         self.line(IF_CORES);
         self.fragments(&product);
         self.line("#else");
+        let first = self.lines.len();
         self.for_loop(loops, kind, body);
+        // Sums of each element are loops, or compilers take seconds for it.
+        let along = format!("for (int64_t {} = 0", self.scalars[&product.along.0]);
+        let text = self.lines.split_off(first);
+        self.lines.push_str(&text.replace(&along, &format!("_Pragma(\"unroll 1\") {along}")));
         self.line("#endif");
         true
     }
@@ -114,15 +121,20 @@ impl Printer<'_, '_> {
         for (at, routine) in ["rx_left", "rx_right"].into_iter().enumerate() {
             let (var, (block, count)) = (product.blocks[at].0, &blocks[at]);
             let tile = self.buffers[&product.tiles[at]].clone();
-            let rows = self.extent_names(product.tiles[at])[1].clone();
+            let extents = self.extent_names(product.tiles[at]);
+            let lines = extents[1].clone();
             self.turns(block, *count, 1);
             self.facts.push();
             let item = Loop { var, start: TExpr::Int(0), stop: TExpr::Int(*count) };
             self.ranges.enter(self.facts, &item);
             let first = self.index(&product.firsts[at]);
+            let (turned, segment, line) = match product.turned[at] {
+                true => ("_turned", &first, &p),
+                false => ("", &p, &first),
+            };
             self.line(&format!(
-                "{routine}({}[{block}], &{tile}[({p} / {SEGMENT} * {rows} + {first}) * {SEGMENT}], \
-                 {rows} * {SEGMENT}, {lane});",
+                "{routine}{turned}({}[{block}], &{tile}[({segment} / {SEGMENT} * {lines} + {line}) * {SEGMENT}], \
+                 {lines} * {SEGMENT}, {lane});",
                 held[at]
             ));
             self.facts.pop();

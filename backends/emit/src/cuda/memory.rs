@@ -53,10 +53,8 @@ impl Printer<'_, '_> {
         if let Some(bytes) = bytes {
             if place == Place::Block && self.cuda().shared + bytes <= SHARED {
                 self.cuda().shared += bytes;
-                // Pairs of numbers of 16 bits are loaded at once.
-                let aligned =
-                    if size == 2 { format!("alignas({ALIGNED}) ") } else { String::new() };
-                self.declared.push(format!("{aligned}__shared__ {of} {name}[{count}];"));
+                // Neighbouring elements may be loaded at once.
+                self.declared.push(format!("alignas({ALIGNED}) __shared__ {of} {name}[{count}];"));
                 return;
             }
             if place == Place::Thread && self.stack + bytes <= LOCAL {

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod call;
+mod copies;
 mod cores;
 mod groups;
 mod launch;
@@ -43,6 +44,9 @@ use std::fmt::Write;
 
 /// Bytes that a thread loads or stores at once at most: each buffer of a kernel begins at a multiple of that.
 pub const ALIGNED: i64 = 16;
+
+/// Threads of a multiprocessor that are there at once, whatever a kernel does: each then has 128 registers.
+const RESIDENT: i64 = 512;
 
 /// Parameters of a kernel: 4 KiB on every device.
 const PARAMETERS: usize = 500;
@@ -117,8 +121,19 @@ pub(crate) struct Cuda {
     pub(crate) lanes: BTreeMap<BufferId, String>,
     /// Threads of the nest at hand that form products together.
     warp: Option<cores::Warp>,
+    /// Memory that vectors are copied into while its threads go on.
+    copies: BTreeSet<BufferId>,
+    /// Whether a product and a sum of f32 may be rounded once.
+    pub(crate) contracts: bool,
     /// How often a thread of this function may stop.
     pub(crate) stops: usize,
+}
+
+impl Cuda {
+    /// Whether memory of a block is shared memory, and none that the host finds.
+    fn is_shared(&self, buffer: BufferId) -> bool {
+        self.workspaces.iter().all(|other| other.buffer != buffer)
+    }
 }
 
 /// Who runs the statement at hand.
@@ -151,7 +166,8 @@ pub fn print_cuda(
         let Definition::Tensor(program) = definition else { continue };
         let symbol = symbols.fresh(&format!("relax_{}", program.name));
         let mut print = |symbol: &str, has_maps| {
-            let (text, kernel) = print_program(program, symbol, facts, (source, has_maps))?;
+            let how = How { source, has_maps, sums };
+            let (text, kernel) = print_program(program, symbol, facts, how)?;
             printed.text.push_str(&text);
             Ok(kernel)
         };
@@ -172,8 +188,14 @@ pub fn print_cuda(
 
 type Printed = Result<(String, CudaKernel), String>;
 
-/// Of which source lines are named, and whether there is a map of each tensor.
-type How<'s> = (Option<&'s Source>, bool);
+#[derive(Clone, Copy)]
+struct How<'s> {
+    /// Of which lines are named.
+    source: Option<&'s Source>,
+    /// Whether there is a map of each tensor.
+    has_maps: bool,
+    sums: Sums,
+}
 
 /// With threads, else by one.
 fn print_program(
@@ -202,7 +224,7 @@ fn print_launches(
     symbol: &str,
     (body, launches): (&[Stmt], Launches<'_>),
     facts: &mut dyn Facts,
-    (source, has_maps): How<'_>,
+    How { source, has_maps, sums }: How<'_>,
 ) -> Printed {
     let memory = launches.memory.clone();
     let groups = groups(launches)?;
@@ -216,7 +238,10 @@ fn print_launches(
     let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
         .map_err(|found| first_message(&found))
         .map(|printer| printer.watching(watched))
-        .and_then(|printer| printer.cuda_program(body, (&memory, &groups), source));
+        .and_then(|mut printer| {
+            printer.cuda = Some(Cuda { contracts: sums == Sums::AnyOrder, ..Cuda::default() });
+            printer.cuda_program(body, (&memory, &groups), source)
+        });
     facts.pop();
     printed
 }
@@ -237,7 +262,6 @@ impl Printer<'_, '_> {
         (memory, groups): (&[BufferId], &[Group<'_>]),
         source: Option<&Source>,
     ) -> Printed {
-        self.cuda = Some(Cuda::default());
         // What one thread stores another one may load.
         self.forwarded = BTreeSet::new();
         self.handed_on(memory);
@@ -357,8 +381,13 @@ impl Printer<'_, '_> {
 fn function(launch: &Launch, parameters: &[(String, String)], body: &str) -> String {
     let (symbol, most) = (&launch.symbol, launch.most_threads());
     let list: Vec<String> = parameters.iter().map(|(of, name)| format!("{of} {name}")).collect();
+    // With so few registers that several blocks run at once: while the threads of one wait, others compute.
+    let bounds = match RESIDENT / most {
+        blocks @ 2..=4 => format!("{most}, {blocks}"),
+        _ => most.to_string(),
+    };
     format!(
-        "extern \"C\" __global__ void __launch_bounds__({most}) {symbol}(\n    {}\n) {{\n{body}}}\n",
+        "extern \"C\" __global__ void __launch_bounds__({bounds}) {symbol}(\n    {}\n) {{\n{body}}}\n",
         list.join(",\n    ")
     )
 }

@@ -13,10 +13,10 @@ use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop over the elements of vectors.
-struct Lanes<'s> {
-    item: &'s Loop,
-    width: i64,
-    body: &'s [Stmt],
+pub(super) struct Lanes<'s> {
+    pub(super) item: &'s Loop,
+    pub(super) width: i64,
+    pub(super) body: &'s [Stmt],
     /// Scalars that may differ between elements.
     names: BTreeSet<ScalarId>,
     /// What of them is bound to a value.
@@ -24,11 +24,11 @@ struct Lanes<'s> {
 }
 
 /// Elements of a buffer, one for each iteration.
-struct Vector<'s> {
-    buffer: BufferId,
+pub(super) struct Vector<'s> {
+    pub(super) buffer: BufferId,
     indices: &'s [TExpr],
     /// Those of the first one.
-    first: Vec<TExpr>,
+    pub(super) first: Vec<TExpr>,
     is_stored: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'s> Lanes<'s> {
         (*kind == LoopKind::Vectorized && is_apart).then_some(lanes)
     }
 
-    fn varies(&self, expr: &TExpr) -> bool {
+    pub(super) fn varies(&self, expr: &TExpr) -> bool {
         mentions(expr, &self.names)
     }
 
@@ -77,7 +77,10 @@ impl<'s> Lanes<'s> {
     }
 
     /// Elements that lie side by side.
-    fn of_access(&self, (buffer, indices): (BufferId, &'s [TExpr])) -> Option<Vector<'s>> {
+    pub(super) fn of_access(
+        &self,
+        (buffer, indices): (BufferId, &'s [TExpr]),
+    ) -> Option<Vector<'s>> {
         let (last, before) = indices.split_last()?;
         let first = self.vector(last).filter(|_| !before.iter().any(|index| self.varies(index)))?;
         let first = before.iter().cloned().chain([first]).collect();
@@ -115,6 +118,9 @@ impl Printer<'_, '_> {
     pub(crate) fn vector_loop(&mut self, kind: &LoopKind, loops: &[Loop], body: &[Stmt]) -> bool {
         let is_thread = self.cuda.as_ref().is_some_and(|cuda| cuda.place == Place::Thread);
         let Some(lanes) = Lanes::of(kind, loops, body).filter(|_| is_thread) else { return false };
+        if self.copy(&lanes) {
+            return true;
+        }
         let Some(mut vectors) = lanes.vectors() else { return false };
         let fits: Vec<bool> =
             vectors.iter().map(|vector| self.are_side_by_side(&lanes, vector)).collect();
@@ -129,7 +135,7 @@ impl Printer<'_, '_> {
     }
 
     /// Whether all elements of a vector are there, behind an address where one may begin.
-    fn are_side_by_side(&mut self, lanes: &Lanes<'_>, vector: &Vector<'_>) -> bool {
+    pub(super) fn are_side_by_side(&mut self, lanes: &Lanes<'_>, vector: &Vector<'_>) -> bool {
         let info = self.program.buffer(vector.buffer);
         let shape = info.shape.clone();
         let is_param = self.program.is_param(vector.buffer);

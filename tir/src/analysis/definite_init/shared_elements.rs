@@ -1,9 +1,9 @@
 //! Definite initialization of shared memory at barriers: the elements that the threads of a block stored are
 //! enumerated one by one, up to a limit.
 
-use super::{InitAnalysis, mentions};
-use crate::launches::reads;
-use relax_semantics::tir::walk::{Place, Rewrite, expr};
+use super::{InitAnalysis, count, mentions};
+use crate::launches::{reads, thread_axis};
+use relax_semantics::tir::walk::{Place, Rewrite, expr, visit};
 use relax_syntax::dim::{Dim, floor_div, floor_mod};
 use relax_syntax::ir::tensor::{BinOp, BufferId, ScalarId, Scope, Stmt, StmtKind, TExpr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,26 +54,40 @@ impl InitAnalysis<'_> {
                 found.extend(inside.then(|| values.to_vec()));
             });
         }
+        found.extend(self.known.either.get(&buffer).into_iter().flatten().cloned());
         Some((found, all))
     }
 
-    /// Whether each thread reads what some thread wrote before they met.
+    /// Whether each thread reads what some thread wrote before they met, in all iterations of the loops around.
     pub(super) fn is_met(&self, buffer: BufferId, indices: &[TExpr]) -> bool {
         let Some(met) = self.known.met.get(&buffer) else { return false };
+        let around = self.known.loops.iter().filter_map(|(var, stop)| match stop {
+            TExpr::Int(count) => Some((*var, *count)),
+            _ => None,
+        });
+        let around: Vec<(ScalarId, i64)> =
+            around.filter(|(var, _)| !self.known.threads.contains_key(var)).collect();
         let mut all_met = true;
-        self.each_thread(indices, &mut |values| all_met &= met.contains(values)) && all_met
+        let mut seen = |values: &[i64]| all_met &= met.contains(values);
+        self.each_value(indices, &around, &mut seen) && all_met
     }
 
     /// The values of indices for each thread; false where something else decides them.
     fn each_thread(&self, indices: &[TExpr], seen: &mut dyn FnMut(&[i64])) -> bool {
+        self.each_value(indices, &[], seen)
+    }
+
+    /// The same for each value of further variables.
+    fn each_value(
+        &self,
+        indices: &[TExpr],
+        more: &[(ScalarId, i64)],
+        seen: &mut dyn FnMut(&[i64]),
+    ) -> bool {
         let is_used = |var: &ScalarId| indices.iter().any(|at| mentions(at, &TExpr::Scalar(*var)));
-        let used: Vec<(ScalarId, i64)> = self
-            .known
-            .threads
-            .iter()
-            .map(|(var, count)| (*var, *count))
-            .filter(|(var, _)| is_used(var))
-            .collect();
+        let threads = self.known.threads.iter().map(|(var, count)| (*var, *count));
+        let used: Vec<(ScalarId, i64)> =
+            threads.chain(more.iter().copied()).filter(|(var, _)| is_used(var)).collect();
         let all = used.iter().try_fold(1_i64, |all, (_, count)| all.checked_mul(*count));
         let Some(all) = all.filter(|all| *all <= COUNTED) else { return false };
         for mut number in 0..all {
@@ -110,16 +124,84 @@ impl InitAnalysis<'_> {
     /// A loop ran for all values of its variables: what each iteration stored to shared memory is there.
     pub(super) fn ran(&mut self, all: impl Iterator<Item = (ScalarId, i64)>, body: &[Stmt]) {
         let known = self.known.elements.len();
+        let mut vars: Vec<(ScalarId, i64)> = all.collect();
+        if vars.iter().any(|(_, count)| *count <= 0) {
+            return;
+        }
+        self.stored_by_all(body, &mut vars);
+        if self.known.elements.len() > known {
+            self.known.threads.extend(vars);
+        }
+    }
+
+    /// Notes what statements store that each iteration comes to, and the loops that they stand in.
+    fn stored_by_all(&mut self, body: &[Stmt], vars: &mut Vec<(ScalarId, i64)>) {
         for stmt in body {
-            if let StmtKind::Store { buffer, indices, .. } = &stmt.kind
-                && self.program.buffer(*buffer).scope == Scope::Shared
-            {
-                self.wrote(*buffer, indices);
+            match &stmt.kind {
+                StmtKind::Store { buffer, indices, .. }
+                    if self.program.buffer(*buffer).scope == Scope::Shared =>
+                {
+                    self.wrote(*buffer, indices);
+                }
+                StmtKind::For { loops, kind, body } if thread_axis(kind).is_none() => {
+                    let counts: Option<Vec<i64>> = loops.iter().map(count).collect();
+                    let Some(counts) = counts else { continue };
+                    if counts.iter().all(|count| *count > 0) {
+                        vars.extend(loops.iter().map(|item| item.var).zip(counts));
+                        self.stored_by_all(body, vars);
+                    }
+                }
+                StmtKind::If { condition, then, otherwise } => {
+                    self.either_wrote(condition, [then, otherwise], vars);
+                }
+                _ => {}
             }
         }
-        if self.known.elements.len() > known {
-            self.known.threads.extend(all);
+    }
+
+    /// What both branches store of shared memory, for all values of some variables, is there once all have met, where all threads take
+    /// the same one.
+    pub(super) fn either_wrote(
+        &mut self,
+        condition: &TExpr,
+        branches: [&[Stmt]; 2],
+        vars: &[(ScalarId, i64)],
+    ) {
+        let mut is_alike = true;
+        visit(condition, &mut |part| {
+            is_alike &= !matches!(part, TExpr::Load { .. } | TExpr::Scalar(_));
+        });
+        if !is_alike || branches.iter().any(|body| body.is_empty()) {
+            return;
         }
+        let [a, b] = branches.map(|body| self.elements_of(body, vars));
+        for (buffer, found) in a {
+            let Some(other) = b.get(&buffer) else { continue };
+            let both = found.intersection(other).cloned();
+            self.known.either.entry(buffer).or_default().extend(both);
+        }
+    }
+
+    /// The elements of shared memory that all threads together store in statements.
+    fn elements_of(
+        &mut self,
+        body: &[Stmt],
+        vars: &[(ScalarId, i64)],
+    ) -> BTreeMap<BufferId, BTreeSet<Vec<i64>>> {
+        let outer = self.known.clone();
+        self.known.elements.clear();
+        self.known.by_first.clear();
+        self.known.either.clear();
+        self.known.threads.extend(vars.iter().copied());
+        self.ran(std::iter::empty(), body);
+        let buffers: BTreeSet<BufferId> =
+            self.known.elements.iter().map(|(buffer, _)| *buffer).collect();
+        let found = buffers
+            .into_iter()
+            .filter_map(|buffer| Some((buffer, self.stored(buffer, |_| true)?.0)))
+            .collect();
+        self.known = outer;
+        found
     }
 }
 

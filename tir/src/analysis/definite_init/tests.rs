@@ -19,7 +19,7 @@ fn watched(body: &str) -> Vec<String> {
     let lines: String = body.lines().map(|line| format!("            {line}\n")).collect();
     let text = format!(
         "@tensorir_function\n\
-         def f(X: Buffer((8,), \"f32\"), Y: Buffer((8,), \"f32\")):\n    \
+         def f(X: Buffer((8,), \"f32\"), Y: Buffer((8,), \"f32\"), Z: Buffer((\"n\",), \"f32\")):\n    \
              for b in thread_binding(1, \"blockIdx.x\"):\n        \
                  S = alloc_buffer((8,), \"f32\", \"shared\")\n        \
                  for t in thread_binding(4, \"threadIdx.x\"):\n{lines}"
@@ -139,6 +139,10 @@ fn what_threads_read_of_a_part_that_all_stored_is_there() {
     assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[3 - t]\n"), [""; 0]);
     assert_eq!(watched("S[t] = X[t]\nbarrier()\nY[t] = S[t + 1]\n"), ["S"]);
     assert_eq!(watched("S[t] = X[t]\nY[t] = S[3 - t]\n"), ["S"]);
+    let turns = "S[t] = X[t]\nbarrier()\nfor i in grid(2):\n    Y[t] = S[t // 2 + i * 2]\n";
+    assert_eq!(watched(turns), [""; 0]);
+    assert_eq!(watched(&turns.replace("grid(2)", "grid(3)")), ["S"]);
+    assert_eq!(watched(&turns.replace("grid(2)", "range(t)")), ["S"]);
 }
 
 #[test]
@@ -165,8 +169,35 @@ fn what_the_first_thread_stored_is_there_at_a_barrier() {
 fn what_only_some_iterations_store_is_not() {
     let some = "for i in grid(4):\n    S[t * 2] = X[t]\n    S[t * 2 + 1] = X[t]\n    barrier()\n";
     assert_eq!(watched(&format!("{some}Y[t] = S[7 - t]\n")), [""; 0]);
+    let never = "for i in grid(0):\n    S[t] = X[t]\nbarrier()\nY[t] = S[3 - t]\n";
+    assert_eq!(watched(never), ["S"]);
     let none = some.replace("grid(4)", "range(t)");
     assert_eq!(watched(&format!("{none}Y[t] = S[7 - t]\n")), ["S"]);
     let behind = "if t < 2:\n    S[t] = X[t]\n    S[t + 4] = X[t]\nbarrier()\nY[t] = S[t]\n";
     assert_eq!(watched(behind), ["S"]);
+}
+
+#[test]
+fn what_either_branch_stores_is_there_where_all_threads_take_the_same() {
+    let both = "if n % 2 == 0:\n    for i in grid(2):\n        S[t * 2 + i] = X[t]\nelse:\n    for i in unroll(2):\n        for j in grid(1):\n            S[i * 4 + t + j] = X[t]\n";
+    let read = "barrier()\nY[t] = S[7 - t]\n";
+    assert_eq!(watched(&format!("{both}{read}")), [""; 0]);
+    assert_eq!(watched(&format!("{both}Y[t] = S[7 - t]\n")), ["S"]);
+    for (from, to) in [
+        ("n % 2 == 0", "t % 2 == 0"),
+        ("n % 2 == 0", "X[0] < 1.0"),
+        ("S[t * 2 + i]", "S[t * 2]"),
+        ("S[i * 4 + t + j]", "S[t + j]"),
+        ("grid(1)", "grid(0)"),
+        ("grid(1)", "range(t)"),
+    ] {
+        let other = both.replace(from, to);
+        assert_ne!(other, both);
+        assert_eq!(watched(&format!("{other}{read}")), ["S"], "{to}");
+    }
+    let inside = "for i in unroll(2):\n    if n == 3:\n        S[t * 2 + i] = X[t]\n    else:\n        S[i * 4 + t] = X[t]\n";
+    assert_eq!(watched(&format!("{inside}{read}")), [""; 0]);
+    for (from, to) in [("unroll(2)", "unroll(1)"), ("n == 3", "i == 0"), ("n == 3", "t == 0")] {
+        assert_eq!(watched(&format!("{}{read}", inside.replace(from, to))), ["S"], "{to}");
+    }
 }
