@@ -17,7 +17,8 @@ impl InitAnalysis<'_> {
         let shared = |id: &&BufferId| self.program.buffer(**id).scope == Scope::Shared;
         let shared: Vec<BufferId> = self.known.allocated.iter().filter(shared).copied().collect();
         for buffer in shared {
-            let Some((found, all)) = self.stored(buffer, |_| true) else { continue };
+            let Some((mut found, all)) = self.stored(buffer, |_| true) else { continue };
+            found.extend(self.known.either.get(&buffer).into_iter().flatten().cloned());
             if i64::try_from(found.len()) == Ok(all) {
                 self.known.whole.insert(buffer);
             }
@@ -54,7 +55,6 @@ impl InitAnalysis<'_> {
                 found.extend(inside.then(|| values.to_vec()));
             });
         }
-        found.extend(self.known.either.get(&buffer).into_iter().flatten().cloned());
         Some((found, all))
     }
 
