@@ -49,15 +49,23 @@ const NATIVE: &str =
 const COMPOSITE: &str = "cuda/lift_lambdas,normalize,guard_libraries,fuse_ops_by_pattern,merge_composite_functions,\
                          run_codegen";
 
+/// All routes but [`SATURATED`].
+const ROUTES: [&str; 11] =
+    ["P0", "P1", NAMED, FUSION, LEGAL, FUSED, LIBRARY, NATIVE, COMPOSITE, "P2.3", "cuda/P2.3"];
+
 fn main() {
     let arguments = Arguments::from_args();
     let files = files::programs();
     let all = files.clone();
     let ratchet = Trial::test("calls_that_stay_operators", move || legalized(&all));
     let saturated = saturated(&files);
+    let rotating = rotating(&files);
     let trial = |path: PathBuf| {
-        let is_saturated = saturated.contains(&path);
-        trial(path, is_saturated)
+        let mut routes = rotating.get(&path).cloned().unwrap_or_else(|| ROUTES.to_vec());
+        if saturated.contains(&path) {
+            routes.push(SATURATED);
+        }
+        trial(path, routes)
     };
     let trials = files.into_iter().map(trial).chain([ratchet]).collect();
     libtest_mimic::run(&arguments, trials).exit();
@@ -113,11 +121,10 @@ fn count(module: &Module, counts: &mut BTreeMap<&'static str, usize>) {
     bodies.for_each(|body| of_body(body, counts));
 }
 
-fn trial(path: PathBuf, is_saturated: bool) -> Trial {
+fn trial(path: PathBuf, routes: Vec<&'static str>) -> Trial {
     Trial::test(files::name(&path), move || {
-        let thread = std::thread::Builder::new()
-            .stack_size(STACK)
-            .spawn(move || hold(&path, is_saturated))?;
+        let thread =
+            std::thread::Builder::new().stack_size(STACK).spawn(move || hold(&path, &routes))?;
         thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
     })
 }
@@ -125,38 +132,44 @@ fn trial(path: PathBuf, is_saturated: bool) -> Trial {
 /// Saturation takes longer than all other routes together: of operators' files and models it is tried on one in so many.
 const SATURATED_STRIDE: usize = 4;
 
+/// Of operators' files, of which each has the same functions for many dtypes, and of models, which take the longest, one
+/// in so many routes is taken.
+const ROUTES_STRIDE: usize = 2;
+
+fn is_slow(path: &Path) -> bool {
+    let name = files::name(path);
+    name.starts_with("suite/ops/") || name.starts_with("models/")
+}
+
+/// The routes of files of which not all are taken: neighbors take different ones.
+fn rotating(files: &[PathBuf]) -> BTreeMap<PathBuf, Vec<&'static str>> {
+    let slow: Vec<&PathBuf> = files.iter().filter(|path| is_slow(path)).collect();
+    let pairs = slow.iter().enumerate().flat_map(|(at, path)| {
+        let turned = ROUTES.iter().cycle().skip(at).take(ROUTES.len());
+        turned.map(move |route| ((*path).clone(), *route))
+    });
+    let mut taken = BTreeMap::new();
+    for (path, route) in
+        Sample::of("routes of operators' files and models", ROUTES_STRIDE).take(pairs)
+    {
+        taken.entry(path).or_insert_with(Vec::new).push(route);
+    }
+    taken
+}
+
 /// The files on which saturation is tried.
 fn saturated(files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let is_slow = |path: &&PathBuf| {
-        let name = files::name(path);
-        name.starts_with("suite/ops/") || name.starts_with("models/")
-    };
-    let (slow, quick): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(is_slow);
+    let (slow, quick): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        files.iter().partition(|path| is_slow(path));
     let slow = Sample::of("programs on which saturation is tried", SATURATED_STRIDE).take(slow);
     slow.chain(quick).cloned().collect()
 }
 
-fn hold(path: &Path, is_saturated: bool) -> Result<(), Failed> {
+fn hold(path: &Path, routes: &[&'static str]) -> Result<(), Failed> {
     let bytes = std::fs::read(path)?;
-    let mut routes = vec![
-        "P0",
-        "P1",
-        NAMED,
-        FUSION,
-        LEGAL,
-        FUSED,
-        LIBRARY,
-        NATIVE,
-        COMPOSITE,
-        "P2.3",
-        "cuda/P2.3",
-    ];
-    if is_saturated {
-        routes.push(SATURATED);
-    }
     let known = RefCell::default();
     let apply = |module: &Module, list: &str| rewritten(module, list, &mut known.borrow_mut());
-    let rewrites = Rewrites { routes: &routes, apply: &apply };
+    let rewrites = Rewrites { routes, apply: &apply };
     let outcome = run_file_with(&path.display().to_string(), &bytes, Mode::Hold, Some(&rewrites));
     if outcome.failures.is_empty() {
         return Ok(());

@@ -64,8 +64,6 @@ pub(super) struct Kernel<'w> {
     body: Vec<Stmt>,
     /// Partial results, by their dtype.
     parts: BTreeMap<&'static str, BufferId>,
-    /// The same of a thread on its own.
-    own: BTreeMap<&'static str, BufferId>,
     /// Shared memory that holds something for each place of the block, also where no row is left for it.
     begun: BTreeSet<BufferId>,
     /// Since the last barrier: what some thread wrote, and read.
@@ -140,7 +138,6 @@ impl<'w> Kernel<'w> {
             shared: Vec::new(),
             body: Vec::new(),
             parts: BTreeMap::new(),
-            own: BTreeMap::new(),
             begun: BTreeSet::new(),
             wrote: BTreeSet::new(),
             read: BTreeSet::new(),
@@ -351,25 +348,17 @@ impl<'w> Kernel<'w> {
         let Reduction { op, buffer, indices, value } = found;
         let dtype = self.writer.program.buffer(buffer).dtype;
         let part = self.part(dtype);
-        let sum = self.own_sum(dtype);
+        let own = self.element(TExpr::Scalar(self.thread));
         let begins = self.begins(op, dtype, (buffer, &indices));
-        let begins = kept(sum, Vec::new(), begins, self.span);
-        let next = combined(op, sum, Vec::new(), value, self.span);
+        let begins = kept(part, own.clone(), begins, self.span);
+        let next = combined(op, part, own, value, self.span);
         let body = [lets, std::slice::from_ref(&next)].concat();
         let mut reads = loaded(&[std::slice::from_ref(&begins), &body].concat());
-        reads.remove(&sum);
+        reads.remove(&part);
         self.wait_for(&reads, &BTreeSet::from([part]), false);
-        let value = TExpr::Load { buffer: sum, indices: Vec::new() };
-        let shared = kept(part, self.element(TExpr::Scalar(self.thread)), value, self.span);
-        // Also where no row is left, before what the threads of rows store.
-        let first = self.together.is_some().then(|| self.begins_for_all(&shared));
-        self.body.extend(first.flatten());
-        let own = [vec![begins], self.strided(&step.loops, body), vec![shared]].concat();
-        let own = match self.together {
-            None => own,
-            Some(_) => self.where_there(own).into_iter().collect(),
-        };
-        self.body.extend(own);
+        let nest = self.strided(&step.loops, body);
+        let nest = self.for_all([vec![begins], nest].concat());
+        self.body.extend(nest);
         self.tree(op, part);
         // All threads are past what they read; the first goes on with its own element.
         self.read = BTreeSet::from([part]);
@@ -408,19 +397,6 @@ impl<'w> Kernel<'w> {
         self.parts.insert(dtype.name(), part);
         self.emit_shared(part);
         part
-    }
-
-    /// What a thread comes to on its own: it stays in a register.
-    fn own_sum(&mut self, dtype: DType) -> BufferId {
-        if let Some(sum) = self.own.get(dtype.name()) {
-            return *sum;
-        }
-        let (shape, scope, span) = (Vec::new(), Scope::Local, self.span);
-        let info = BufferInfo { name: "own".into(), shape, dtype, scope, span };
-        let sum = self.writer.buffer("own", info);
-        self.own.insert(dtype.name(), sum);
-        self.emit(StmtKind::Alloc(sum));
-        sum
     }
 
     /// Halves, quarters, …: after it the first element is the whole.
