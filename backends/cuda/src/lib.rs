@@ -5,7 +5,7 @@
 //! Tensors stay on the device ([`resident`]), and launches that the machine calls a graph are recorded and replayed
 //! ([`queue`]). Where a thread stops, or a call does not fit the program, the interpreter runs the same call to tell what that
 //! means. All that decides something is generic over [`Device`] and tested on the processor; `driver.rs` and `cublas.rs`, which only
-//! pass on what they are asked for, are run on an emulated driver (`tests/emulator/`), and never were on a device: none was at hand.
+//! pass on what they are asked for, are run on an emulated driver (`tests/emulator/`), and by `bench/gpu/run.py` on a device.
 
 mod blocks;
 mod build;
