@@ -70,11 +70,5 @@ fn list(message: &proto::Sequence) -> Result<Value, String> {
 }
 
 fn tensor(message: &proto::Tensor) -> Result<Tensor, String> {
-    narrow::tensor(message, None).map(|(tensor, _)| tensor).map_err(|reason| match reason {
-        Reason::Unsupported(why)
-        | Reason::Invalid(why)
-        | Reason::Limit(why)
-        | Reason::Needs(why)
-        | Reason::Untyped(why) => why,
-    })
+    narrow::tensor(message, None).map(|(tensor, _)| tensor).map_err(Reason::text)
 }

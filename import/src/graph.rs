@@ -78,9 +78,7 @@ impl<'m> Importer<'m> {
         graph: &'m proto::Graph,
     ) -> Result<(Vec<V>, Vec<V>), ImportError> {
         let mut scope = Scope::new();
-        let (inputs, outputs) = self
-            .parts(graph, &mut scope)
-            .map_err(|reason| ImportError::Malformed(message(&reason)))?;
+        let (inputs, outputs) = self.parts(graph, &mut scope)?;
         if let Some(why) = self.limit.take() {
             return Err(ImportError::Limit(why));
         }
@@ -380,14 +378,6 @@ fn passed(attribute: &mut proto::Attribute, call: &proto::Node, function: &proto
         for inner in graph.node.iter_mut().flat_map(|node| &mut node.attribute) {
             passed(inner, call, function);
         }
-    }
-}
-
-fn message(reason: &Reason) -> String {
-    match reason {
-        Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why.clone(),
-        Reason::Needs(input) => format!("the elements of `{input}` must be known"),
-        Reason::Untyped(input) => format!("the type of `{input}` must be known"),
     }
 }
 

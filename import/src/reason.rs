@@ -18,6 +18,27 @@ pub(crate) enum Reason {
     Limit(String),
 }
 
+impl Reason {
+    /// The sentence.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why,
+            Reason::Needs(input) => format!("the elements of `{input}` must be known"),
+            Reason::Untyped(input) => format!("the type of `{input}` must be known"),
+        }
+    }
+}
+
+/// Of a whole model, outside of its nodes.
+impl From<Reason> for ImportError {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Limit(why) => ImportError::Limit(why),
+            other => ImportError::Malformed(other.text()),
+        }
+    }
+}
+
 pub(crate) type Done<T> = Result<T, Reason>;
 
 /// `Err(unsupported("…"))`

@@ -42,28 +42,21 @@ impl<'d> Walk<'d> {
         &mut self,
         description: &'d Description,
     ) -> Result<(Vec<V>, Vec<V>), ImportError> {
-        let malformed = |reason: Reason| match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) => ImportError::Malformed(why),
-            Reason::Limit(why) => ImportError::Limit(why),
-            Reason::Needs(name) | Reason::Untyped(name) => {
-                ImportError::Malformed(format!("`{name}` must be known"))
-            }
-        };
         self.bare_symbols(description);
         let mut inputs = Vec::new();
         for port in &description.inputs {
-            let value = self.input(port).map_err(malformed)?;
+            let value = self.input(port)?;
             inputs.extend(value);
         }
         self.refuse_unknown_bounds()?;
         self.weights(description)?;
-        self.guards(&description.guards).map_err(malformed)?;
+        self.guards(&description.guards)?;
         for node in &description.nodes {
-            self.node(node).map_err(malformed)?;
+            self.node(node)?;
         }
         let mut outputs = Vec::new();
         for output in &description.outputs {
-            match self.argument(&output.value).map_err(malformed)? {
+            match self.argument(&output.value)? {
                 Some(Argument::Tensor(v)) => outputs.push(v),
                 Some(Argument::Dim(dim)) => {
                     outputs.push(self.builder.integers(vec![dim], 0, DType::I64));

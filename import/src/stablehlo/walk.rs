@@ -83,17 +83,11 @@ impl<'m> Walk<'m> {
 
     /// The parameters and results of the program.
     pub(super) fn main(&mut self, main: &'m Function) -> Result<(Vec<V>, Vec<V>), ImportError> {
-        let malformed = ImportError::Malformed;
-        let why = |reason: Reason| match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) => why,
-            Reason::Needs(name) | Reason::Untyped(name) => format!("`{name}` must be known"),
-        };
-        let values = self.inputs(main).map_err(|reason| malformed(why(reason)))?;
+        let values = self.inputs(main)?;
         self.refuse_unknown_bounds()?;
         let mut scope = Scope::default();
-        let outputs = self
-            .block(&mut scope, names(&main.params), &main.ops, values.iter().map(|&v| Some(v)))
-            .map_err(|reason| malformed(why(reason)))?;
+        let given = values.iter().map(|&v| Some(v));
+        let outputs = self.block(&mut scope, names(&main.params), &main.ops, given)?;
         if !self.missing.is_empty() {
             let missing = std::mem::take(&mut self.missing).into_iter();
             let missing = missing.map(|((operator, why, is_invalid), nodes)| Missing {
@@ -106,7 +100,7 @@ impl<'m> Walk<'m> {
         }
         let outputs: Vec<V> = outputs.into_iter().flatten().collect();
         if outputs.is_empty() {
-            return Err(malformed("the program has no output".to_owned()));
+            return Err(ImportError::Malformed("the program has no output".to_owned()));
         }
         let is_input = |v: &V| matches!(self.builder.info(*v).content, Content::Input(_));
         Ok((values.into_iter().filter(is_input).collect(), outputs))
@@ -216,7 +210,7 @@ impl<'m> Walk<'m> {
     fn note(&mut self, op: &Op, reason: Reason) {
         let is_invalid = matches!(reason, Reason::Invalid(_));
         let why = match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) => why,
+            Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why,
             Reason::Needs(input) | Reason::Untyped(input) => {
                 format!("the elements of the input `{input}` decide a shape or an axis")
             }
