@@ -232,9 +232,11 @@ impl<'t> Cursor<'t> {
         text.parse().or_else(|_| self.error(format!("`{text}` is no integer that fits")))
     }
 
-    /// Passes over what stands between an opening bracket, which is next, and its closing one.
+    /// Passes over what stands between an opening bracket and its closing one.
     pub(super) fn balanced(&mut self) -> Parsed<&'t str> {
-        self.space();
+        if !matches!(self.peek(), Some('(' | '[' | '{' | '<')) {
+            return self.expected("a bracket");
+        }
         let begin = self.at;
         let bytes = self.text.as_bytes();
         let mut depth = 0_usize;
