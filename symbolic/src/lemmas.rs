@@ -20,10 +20,13 @@ impl Clone for Stamp {
 }
 
 /// Whether facts imply that a polynomial is at least 0, and the steps that the answer took.
+type Answers = HashMap<Poly, (bool, u32)>;
+
+/// What was answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lemmas {
     /// By facts, and by the last atom of the polynomial.
-    shown: HashMap<Known, BTreeMap<AtomId, HashMap<Poly, (bool, u32)>>>,
+    shown: HashMap<Known, BTreeMap<AtomId, Answers>>,
     count: usize,
 }
 
