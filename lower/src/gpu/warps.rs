@@ -272,8 +272,8 @@ impl Cores<'_> {
         let turn = self.scalar(writer, "u");
         let [segment, across, of_factor, place] = self.segment(at, turn, step);
         let base = if self.is_turned[at] { "k" } else { ["i", "j"][at] };
-        let (vector, other) =
-            (self.scalar(writer, "vector"), writer.scalar(base, None, self.product.span));
+        let [vector, other] =
+            ["vector", base].map(|base| writer.scalar(base, None, self.product.span));
         let place_of = Segment { tile, indices: [segment, across], vector, other };
         let mut body = vec![self.bind(other, place), self.bind(vector, of_factor)];
         let left = |row: &TExpr| TExpr::binary(BinOp::Mod, row.clone(), TExpr::Int(SEGMENT));
