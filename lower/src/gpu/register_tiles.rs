@@ -184,6 +184,22 @@ impl Square<'_> {
         add(add(before, group), part(BinOp::Mod))
     }
 
+    /// Loops over the lines of a thread, the number of a line among them, and the line of the square: without quotients, so
+    /// that it is proved that all threads together store all of a result.
+    fn lines(&self, writer: &mut Writer, at: usize) -> (Vec<(ScalarId, i64)>, TExpr, TExpr) {
+        let own = self.number(writer, ["r", "c"][at]);
+        let begin = multiply(TExpr::Scalar(self.threads[at]), TExpr::Int(GROUP));
+        let line = add(begin, TExpr::Scalar(own));
+        if self.per[at] == GROUP {
+            return (vec![(own, GROUP)], TExpr::Scalar(own), line);
+        }
+        let group = self.number(writer, "g");
+        let times = |count: i64| multiply(TExpr::Scalar(group), TExpr::Int(count));
+        let number = add(times(GROUP), TExpr::Scalar(own));
+        let line = add(times(self.size * GROUP), line);
+        (vec![(group, self.per[at] / GROUP), (own, GROUP)], number, line)
+    }
+
     /// The line of the whole result.
     fn place(&self, at: usize, line: TExpr) -> TExpr {
         add(multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(self.size * self.per[at])), line)
@@ -317,8 +333,8 @@ impl Square<'_> {
     /// The elements that are there, and what is done with them.
     fn results(&mut self, writer: &mut Writer, is_own: bool) -> Vec<Stmt> {
         let product = self.product;
-        let vars = self.pair(writer);
-        let own = vars.map(|(var, _)| TExpr::Scalar(var)).to_vec();
+        let [rows, columns] = [0, 1].map(|at| self.lines(writer, at));
+        let own = vec![rows.1, columns.1];
         self.sums.at(own.clone());
         let mut last = self.sums.statements(&product.last);
         if !is_own {
@@ -331,15 +347,17 @@ impl Square<'_> {
         }
         let mut body = Vec::new();
         let mut conditions = Vec::new();
-        for (at, item) in [&product.i, &product.j].into_iter().enumerate() {
+        for (at, (item, line)) in
+            [(&product.i, rows.2), (&product.j, columns.2)].into_iter().enumerate()
+        {
             writer.is_bound(item.var);
-            body.push(self.bind(item.var, self.place(at, self.line(at, vars[at].0))));
+            body.push(self.bind(item.var, self.place(at, line)));
             conditions.push(TExpr::binary(BinOp::Less, TExpr::Scalar(item.var), item.stop.clone()));
         }
         let condition = conditions.into_iter().reduce(|a, b| TExpr::binary(BinOp::And, a, b));
         let condition = condition.expect("invariant: there are two of them");
         body.push(self.stmt(StmtKind::If { condition, then: last, otherwise: Vec::new() }));
-        self.over(&vars, body)
+        self.over(&[rows.0, columns.0].concat(), body)
     }
 }
 
