@@ -63,18 +63,9 @@ fn dim() -> impl Strategy<Value = Dim> {
         4 => (0..NAMES.len()).prop_map(|index| Dim::var(NAMES[index])),
         3 => (-3_i64..=8).prop_map(Dim::Int),
     ];
-    let ops = [
-        DimOp::Add,
-        DimOp::Sub,
-        DimOp::Mul,
-        DimOp::FloorDiv,
-        DimOp::FloorMod,
-        DimOp::Min,
-        DimOp::Max,
-        DimOp::CeilDiv,
-    ];
     leaf.prop_recursive(3, 10, 2, move |inner| {
-        (0..ops.len(), inner.clone(), inner).prop_map(move |(op, a, b)| Dim::op(ops[op], a, b))
+        (prop::sample::select(DimOp::ALL.to_vec()), inner.clone(), inner)
+            .prop_map(|(op, a, b)| Dim::op(op, a, b))
     })
 }
 

@@ -6,16 +6,6 @@ use relax_symbolic::statement::{formula, term};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
 
-const OPS: [DimOp; 8] = [
-    DimOp::Add,
-    DimOp::Sub,
-    DimOp::Mul,
-    DimOp::FloorDiv,
-    DimOp::FloorMod,
-    DimOp::Min,
-    DimOp::Max,
-    DimOp::CeilDiv,
-];
 const RELATIONS: [Relation; 5] =
     [Relation::Equal, Relation::NotEqual, Relation::AtMost, Relation::Less, Relation::Divides];
 
@@ -26,7 +16,7 @@ fn arb_dim() -> impl Strategy<Value = Dim> {
         prop_oneof![Just("n"), Just("m_1"), Just("x")].prop_map(Dim::var),
     ];
     leaf.prop_recursive(4, 16, 2, |inner| {
-        (prop::sample::select(OPS.to_vec()), inner.clone(), inner)
+        (prop::sample::select(DimOp::ALL.to_vec()), inner.clone(), inner)
             .prop_map(|(op, a, b)| Dim::Op(op, Box::new((a, b))))
     })
 }

@@ -61,6 +61,18 @@ fn applied(op: DimOp, a: i64, b: i64) -> Dim {
 }
 
 impl DimOp {
+    /// Every operation.
+    pub const ALL: [DimOp; 8] = [
+        DimOp::Add,
+        DimOp::Sub,
+        DimOp::Mul,
+        DimOp::FloorDiv,
+        DimOp::FloorMod,
+        DimOp::Min,
+        DimOp::Max,
+        DimOp::CeilDiv,
+    ];
+
     /// Applies the operation; `None` when the result leaves i64 or the divisor is 0.
     #[must_use]
     pub fn apply(self, a: i64, b: i64) -> Option<i64> {
@@ -97,17 +109,7 @@ impl DimOp {
     /// The operation of a [`symbol`](DimOp::symbol).
     #[must_use]
     pub fn of_symbol(symbol: &str) -> Option<DimOp> {
-        const ALL: [DimOp; 8] = [
-            DimOp::Add,
-            DimOp::Sub,
-            DimOp::Mul,
-            DimOp::FloorDiv,
-            DimOp::FloorMod,
-            DimOp::Min,
-            DimOp::Max,
-            DimOp::CeilDiv,
-        ];
-        ALL.into_iter().find(|op| op.symbol() == symbol)
+        Self::ALL.into_iter().find(|op| op.symbol() == symbol)
     }
 
     /// 1 for sums, 2 for products, 3 for what is written as a call.

@@ -28,17 +28,6 @@ pub(super) fn write(text: &mut String, answers: &Answers) -> std::fmt::Result {
     Ok(())
 }
 
-const OPERATIONS: [DimOp; 8] = [
-    DimOp::Add,
-    DimOp::Sub,
-    DimOp::Mul,
-    DimOp::FloorDiv,
-    DimOp::FloorMod,
-    DimOp::Min,
-    DimOp::Max,
-    DimOp::CeilDiv,
-];
-
 fn dim_value(dim: &Dim) -> Value {
     match dim {
         Dim::Int(value) => json!(value),
@@ -56,7 +45,7 @@ pub(super) fn read_dim(value: &Value) -> Option<Dim> {
         Value::String(name) => Some(Dim::Var(Name::new(name))),
         Value::Array(parts) => {
             let [Value::String(symbol), a, b] = parts.as_slice() else { return None };
-            let op = OPERATIONS.into_iter().find(|op| op.symbol() == symbol)?;
+            let op = DimOp::of_symbol(symbol)?;
             Some(Dim::Op(op, Box::new((read_dim(a)?, read_dim(b)?))))
         }
         _ => None,

@@ -14,20 +14,9 @@ pub(super) fn eval_alloc(eval: &Eval) -> Result<Value, Stop> {
     Ok(Value::Heap(ShapeHeap::new(size[0])))
 }
 
-const OPERATIONS: [DimOp; 8] = [
-    DimOp::Add,
-    DimOp::Sub,
-    DimOp::Mul,
-    DimOp::FloorDiv,
-    DimOp::FloorMod,
-    DimOp::Min,
-    DimOp::Max,
-    DimOp::CeilDiv,
-];
-
 pub(super) fn eval_compute(eval: &Eval) -> Result<Value, Stop> {
     let symbol = eval.str("op");
-    let Some(op) = OPERATIONS.into_iter().find(|op| op.symbol() == symbol.as_str()) else {
+    let Some(op) = DimOp::of_symbol(symbol.as_str()) else {
         return Err(eval.trap("C2", format!("there is no operation `{symbol}` on dims")));
     };
     let failed = |why: String| {
