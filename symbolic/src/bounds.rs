@@ -72,7 +72,7 @@ impl Prover {
         self.engine.fuel = 5000;
         let canonical = self.engine.canonical(&self.context, dim);
         let interval = canonical.map(|(poly, _)| self.engine.bounds(&self.context).of(&poly));
-        self.forget_from(mark);
+        self.engine.forget_from(&self.context, mark);
         let value = match end {
             End::Least => interval?.low?,
             End::Greatest => interval?.high?,

@@ -129,7 +129,7 @@ impl Engine {
         if !others.is_empty() {
             let mark = self.atoms.mark();
             let found = self.witness(context, &others, Effort::Full);
-            self.atoms.forget_from(mark);
+            self.forget_from(context, mark);
             values.extend(found.or_else(|| rest(&others))?);
         }
         let holds = context.claims.iter().all(|claim| claim.holds(&values) == Some(true));
@@ -163,7 +163,7 @@ impl Engine {
         let mark = self.atoms.mark();
         let none = Counterexample::new();
         let found = self.search(context, &names, &own, target, Effort::Full, none);
-        self.atoms.forget_from(mark);
+        self.forget_from(context, mark);
         Arc::make_mut(&mut model).extend(found?);
         Some(model)
     }

@@ -1,6 +1,7 @@
 //! What linear reasoning showed from the same facts before: quotients of one question, and of those after it, are often
 //! the same, and each is looked at with its own system of inequalities.
 
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Known;
 use crate::polynomial::{AtomId, Poly};
@@ -59,6 +60,14 @@ fn last_atom(poly: &Poly) -> AtomId {
 }
 
 impl Engine {
+    /// Forgets the atoms that were created after `mark` for a question on a context, and what was shown of them.
+    pub(crate) fn forget_from(&mut self, context: &Context, mark: usize) {
+        self.atoms.forget_from(mark);
+        if let Some(known) = context.stamp.0 {
+            self.lemmas.forget_from(known, mark);
+        }
+    }
+
     /// What `show` answers, or did for the same polynomial and facts, for as many steps. Where a journal is kept, the
     /// steps themselves are wanted.
     pub(crate) fn remembered(

@@ -100,7 +100,7 @@ impl Prover {
         };
         let mark = self.engine.atoms.mark();
         let values = self.engine.extreme_example(&self.context, &formula, &WIDE, &leaves);
-        self.forget_from(mark);
+        self.engine.forget_from(&self.context, mark);
         let values = values?;
         let (operation, result) = evaluated(dim, &values).err()?;
         Some(Escape { operation: operation.clone(), result, values })

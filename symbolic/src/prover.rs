@@ -155,13 +155,13 @@ impl Prover {
             Stage::Polynomial => {
                 let mark = self.engine.atoms.mark();
                 let answer = self.answer(formula);
-                self.forget_from(mark);
+                self.engine.forget_from(&self.context, mark);
                 Some(answer)
             }
             Stage::EGraph => {
                 let mark = self.engine.atoms.mark();
                 let proved = egraph::proves(&mut self.engine, &self.context, formula);
-                self.forget_from(mark);
+                self.engine.forget_from(&self.context, mark);
                 Some(if proved { Answer::Proved } else { Answer::Unknown })
             }
             Stage::Solver => self.solver.and_then(|rlimit| self.solve(formula, rlimit)),
@@ -187,12 +187,6 @@ impl Prover {
     #[cfg(not(feature = "z3"))]
     fn solve(&mut self, _: &Formula, _: u32) -> Option<Answer> {
         None
-    }
-
-    /// Forgets the atoms of a question, and what was shown of them.
-    pub(crate) fn forget_from(&mut self, mark: usize) {
-        self.engine.atoms.forget_from(mark);
-        self.engine.lemmas.forget_from(self.known, mark);
     }
 
     fn answer(&mut self, formula: &Formula) -> Answer {
@@ -234,13 +228,13 @@ impl Facts for Prover {
     }
 
     fn push(&mut self) {
-        let outer = Context { stamp: Stamp(Some(self.known)), ..self.context.clone() };
-        self.outer.push((outer, self.known, self.engine.atoms.mark()));
+        self.outer.push((self.context.clone(), self.known, self.engine.atoms.mark()));
     }
 
     fn pop(&mut self) {
         if let Some((context, known, mark)) = self.outer.pop() {
             (self.context, self.known) = (context, known);
+            self.context.stamp = Stamp(Some(known));
             self.engine.atoms.forget_from(mark);
         }
     }
@@ -261,7 +255,7 @@ impl Facts for Prover {
         let mark = self.engine.atoms.mark();
         self.engine.fuel = FUEL;
         let simple = self.engine.simplified(&self.context, dim);
-        self.forget_from(mark);
+        self.engine.forget_from(&self.context, mark);
         let simple = simple.unwrap_or_else(|| dim.clone());
         self.memory.keep_simple(key, simple.clone());
         simple

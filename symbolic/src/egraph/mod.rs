@@ -208,7 +208,7 @@ impl<'a> Question<'a> {
         engine.fuel = PROOF_FUEL;
         let context = evidence.facts(engine);
         let proved = engine.proves_formula(&context, self.formula);
-        engine.atoms.forget_from(mark);
+        engine.forget_from(&context, mark);
         proved
     }
 }
