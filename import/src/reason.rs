@@ -27,6 +27,16 @@ impl Reason {
             Reason::Untyped(input) => format!("the type of `{input}` must be known"),
         }
     }
+
+    /// The sentence about a node of a program whose shapes are known from the start.
+    pub(crate) fn text_of_node(self) -> String {
+        match self {
+            Reason::Needs(input) | Reason::Untyped(input) => {
+                format!("the elements of the input `{input}` decide a shape or an axis")
+            }
+            other => other.text(),
+        }
+    }
 }
 
 /// Of a whole model, outside of its nodes.

@@ -297,12 +297,7 @@ impl<'d> Walk<'d> {
 
     fn note(&mut self, node: &Node, reason: Reason) {
         let is_invalid = matches!(reason, Reason::Invalid(_));
-        let why = match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why,
-            Reason::Needs(input) | Reason::Untyped(input) => {
-                format!("the elements of the input `{input}` decide a shape or an axis")
-            }
-        };
+        let why = reason.text_of_node();
         let at = node.at.as_deref().unwrap_or("of unknown place");
         self.missing.entry((node.op.clone(), why, is_invalid)).or_default().push(printable(at));
     }

@@ -209,12 +209,7 @@ impl<'m> Walk<'m> {
 
     fn note(&mut self, op: &Op, reason: Reason) {
         let is_invalid = matches!(reason, Reason::Invalid(_));
-        let why = match reason {
-            Reason::Unsupported(why) | Reason::Invalid(why) | Reason::Limit(why) => why,
-            Reason::Needs(input) | Reason::Untyped(input) => {
-                format!("the elements of the input `{input}` decide a shape or an axis")
-            }
-        };
+        let why = reason.text_of_node();
         let name = op.name.as_str();
         let name = match (&op.symbol, name) {
             (Some(symbol), "stablehlo.custom_call" | "stablehlo.composite") => {
