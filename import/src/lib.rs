@@ -24,6 +24,7 @@ mod operators;
 mod proto;
 mod reason;
 mod render;
+mod rows;
 mod stablehlo;
 mod tvmscript;
 mod weight;

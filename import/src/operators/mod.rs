@@ -28,12 +28,11 @@ use crate::control;
 use crate::node::Importer;
 use crate::proto;
 use crate::reason::Reason;
+use crate::rows::{Table, find, names};
 
 pub(crate) use recurrent::MOST_STEPS;
 
-type Table = &'static [(&'static str, Importer)];
-
-const FAMILIES: &[Table] = &[
+const FAMILIES: &[Table<Importer>] = &[
     arithmetic::OPERATORS,
     attention::OPERATORS,
     activation::OPERATORS,
@@ -64,8 +63,7 @@ pub(crate) fn importer(node: &proto::Node) -> Option<Importer> {
         return None;
     }
     let wanted = node.op_type.as_deref()?;
-    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-    rows.find(|(name, _)| *name == wanted).map(|(_, importer)| *importer)
+    find(FAMILIES, wanted)
 }
 
 /// The least and the greatest rank of inputs, for operators that look at single dims of them.
@@ -105,8 +103,8 @@ pub(crate) fn is_known(node: &proto::Node) -> bool {
 /// The names of all operators that are imported, in order.
 #[must_use]
 pub fn supported() -> Vec<&'static str> {
-    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
-    let mut names: Vec<&str> = names.chain(control::NAMES.iter().copied()).collect();
+    let mut names = names(FAMILIES);
+    names.extend(control::NAMES);
     names.sort_unstable();
     names
 }

@@ -17,10 +17,9 @@ mod reduce;
 mod scalar;
 
 use super::call::Row;
+use crate::rows::{Table, find, names};
 
-type Table = &'static [(&'static str, Row)];
-
-const FAMILIES: &[Table] = &[
+const FAMILIES: &[Table<Row>] = &[
     binary::ROWS,
     conv::ROWS,
     creation::ROWS,
@@ -39,18 +38,11 @@ const FAMILIES: &[Table] = &[
 
 pub(super) fn row(op: &str) -> Option<Row> {
     let name = op.strip_prefix("aten.")?;
-    let find = |wanted: &str| {
-        let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-        rows.find(|(name, _)| *name == wanted).map(|(_, row)| *row)
-    };
-    find(name).or_else(|| find(name.rsplit_once('.')?.0))
+    find(FAMILIES, name).or_else(|| find(FAMILIES, name.rsplit_once('.')?.0))
 }
 
 /// The names of all operators that are imported, in order.
 #[must_use]
 pub fn supported() -> Vec<&'static str> {
-    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
-    let mut names: Vec<&str> = names.collect();
-    names.sort_unstable();
-    names
+    names(FAMILIES)
 }
