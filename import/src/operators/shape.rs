@@ -240,6 +240,15 @@ fn transpose(node: &mut Node) -> Done<Vec<V>> {
     Ok(vec![permuted(node, x, &axes)?])
 }
 
+/// The order of axes that undoes another one.
+pub(crate) fn inverse(order: &[i64]) -> Vec<i64> {
+    let mut inverse = vec![0; order.len()];
+    for (place, &axis) in order.iter().enumerate() {
+        inverse[axis as usize] = place as i64;
+    }
+    inverse
+}
+
 pub(crate) fn permuted(node: &mut Builder, x: V, axes: &[i64]) -> Done<V> {
     if axes.iter().enumerate().all(|(place, &axis)| place as i64 == axis) {
         return Ok(x);

@@ -80,8 +80,7 @@ impl<'m> Call<'_, 'm> {
 
     /// The first of these names that there is: the pretty and the generic form differ.
     pub(super) fn ints_named(&self, names: &[&str]) -> Done<Vec<i64>> {
-        let name = names.iter().find(|name| self.attribute(name).is_some()).unwrap_or(&names[0]);
-        self.ints(name)
+        self.ints(self.named(names))
     }
 
     /// Axes of a tensor.
@@ -97,8 +96,13 @@ impl<'m> Call<'_, 'm> {
         Ok(axes)
     }
 
-    pub(super) fn axis(&self, name: &str, rank: usize) -> Done<usize> {
-        axis_of(self.int(name)?, rank)
+    /// An axis by the first of these names that there is.
+    pub(super) fn axis(&self, names: &[&str], rank: usize) -> Done<usize> {
+        axis_of(self.int(self.named(names))?, rank)
+    }
+
+    fn named<'n>(&self, names: &[&'n str]) -> &'n str {
+        names.iter().find(|name| self.attribute(name).is_some()).unwrap_or(&names[0])
     }
 
     pub(super) fn region(&self, index: usize) -> Done<&'m Region> {

@@ -7,7 +7,7 @@ use crate::aten::call::{Argument, Call, Row};
 use crate::builder::V;
 use crate::operators::arithmetic::broadcast_call;
 use crate::operators::elementwise::convert;
-use crate::operators::shape::{permuted, reshape};
+use crate::operators::shape::{inverse, permuted, reshape};
 use crate::reason::{Done, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -155,14 +155,6 @@ fn index_put(call: &mut Call) -> Done<Vec<V>> {
     }
     let result = call.call("index_put", &args)?;
     Ok(vec![permuted(call, result, &inverse(&order))?])
-}
-
-fn inverse(order: &[i64]) -> Vec<i64> {
-    let mut inverse = vec![0; order.len()];
-    for (place, &axis) in order.iter().enumerate() {
-        inverse[axis as usize] = place as i64;
-    }
-    inverse
 }
 
 /// Tensors of rank 0 count as vectors of one element.

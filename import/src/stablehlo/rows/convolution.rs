@@ -6,7 +6,7 @@ use super::movement::padded;
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::elementwise::convert;
-use crate::operators::shape::permuted;
+use crate::operators::shape::{inverse, permuted};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_syntax::dim::Dim;
 
@@ -153,9 +153,5 @@ fn convolution(call: &mut Call, pads: Vec<Dim>) -> Done<Vec<V>> {
     ];
     let result = call.call(operator, &args)?;
     // From batch, features and space to the order of the result.
-    let mut back = vec![0; rank];
-    for (at, &axis) in layout.result.iter().enumerate() {
-        back[axis as usize] = at as i64;
-    }
-    Ok(vec![permuted(call, result, &back)?])
+    Ok(vec![permuted(call, result, &inverse(&layout.result))?])
 }

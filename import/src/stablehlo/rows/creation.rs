@@ -68,8 +68,7 @@ pub(super) fn fixed(call: &Call) -> Done<Vec<Dim>> {
 }
 
 fn iota_axis(call: &Call, rank: usize) -> Done<usize> {
-    let name = if call.attribute("dim").is_some() { "dim" } else { "iota_dimension" };
-    call.axis(name, rank)
+    call.axis(&["dim", "iota_dimension"], rank)
 }
 
 fn iota(call: &mut Call, dims: Vec<Dim>, axis: usize) -> Done<V> {

@@ -60,8 +60,7 @@ pub(super) const ROWS: &[(&str, Row)] = unary! {
     ("reduce_precision", reduce_precision),
     ("get_dimension_size", |call| {
         let x = call.arg(0)?;
-        let name = if call.attribute("dim").is_some() { "dim" } else { "dimension" };
-        let axis = call.axis(name, call.rank(x))?;
+        let axis = call.axis(&["dim", "dimension"], call.rank(x))?;
         let dim = call.dims(x)[axis].clone();
         Ok(vec![call.integers(vec![dim], 0, DType::I32)])
     }),

@@ -82,14 +82,18 @@ pub(super) fn count(call: &mut Call, extent: &Dim, axis: usize, rank: usize) -> 
     reshape(call, count, dims)
 }
 
-/// Integers limited to `0..=extent - size`.
-fn limited(call: &mut Call, v: V, extent: &Dim, size: &Dim) -> Done<V> {
-    let last = call.dim(DimOp::Sub, extent, size);
+/// Whether integers are known to be within `0..=last`.
+pub(super) fn are_inside(call: &Call, v: V, last: &Dim) -> bool {
     let known = call.tensor(v).zip(last.as_int());
-    let is_inside = known.is_some_and(|(tensor, last)| {
+    known.is_some_and(|(tensor, last)| {
         tensor.to_ints().iter().all(|value| (0..=i128::from(last)).contains(value))
-    });
-    if is_inside {
+    })
+}
+
+/// Integers limited to `0..=extent - size`.
+pub(super) fn limited(call: &mut Call, v: V, extent: &Dim, size: &Dim) -> Done<V> {
+    let last = call.dim(DimOp::Sub, extent, size);
+    if are_inside(call, v, &last) {
         return Ok(v);
     }
     let last = call.integers(vec![last], 0, DType::I64);

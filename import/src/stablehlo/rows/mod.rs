@@ -17,10 +17,9 @@ mod slice;
 mod window;
 
 use super::call::Row;
+use crate::rows::{Table, find, names};
 
-type Table = &'static [(&'static str, Row)];
-
-const FAMILIES: &[Table] = &[
+const FAMILIES: &[Table<Row>] = &[
     contraction::ROWS,
     control::ROWS,
     convolution::ROWS,
@@ -39,8 +38,7 @@ const FAMILIES: &[Table] = &[
 /// The row of an operation, `stablehlo.add` or `chlo.erf`.
 pub(super) fn row(name: &str) -> Option<Row> {
     let name = name.strip_prefix("stablehlo.").or(name.starts_with("chlo.").then_some(name))?;
-    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-    rows.find(|(own, _)| *own == name).map(|(_, row)| *row)
+    find(FAMILIES, name)
 }
 
 /// The row of the target of a `custom_call`.
@@ -63,8 +61,5 @@ pub(super) fn composite(name: &str) -> Option<Row> {
 /// The names of all operations that are imported, in order.
 #[must_use]
 pub fn supported() -> Vec<&'static str> {
-    let names = FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name));
-    let mut names: Vec<&str> = names.collect();
-    names.sort_unstable();
-    names
+    names(FAMILIES)
 }

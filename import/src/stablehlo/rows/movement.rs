@@ -89,8 +89,7 @@ fn reverse(call: &mut Call) -> Done<Vec<V>> {
 
 fn concatenate(call: &mut Call) -> Done<Vec<V>> {
     let first = call.arg(0)?;
-    let name = if call.attribute("dim").is_some() { "dim" } else { "dimension" };
-    let axis = call.axis(name, call.rank(first))?;
+    let axis = call.axis(&["dim", "dimension"], call.rank(first))?;
     let inputs = call.args.clone();
     if call.rank(first) == 2 && axis == 0 {
         let grids: Option<Vec<Vec<Dim>>> = inputs.iter().map(|&v| grid(call.walk, v)).collect();

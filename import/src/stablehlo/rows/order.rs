@@ -52,23 +52,25 @@ fn key_of(region: &Region, ops: &[Op], name: &str) -> Option<usize> {
 fn sort(call: &mut Call) -> Done<Vec<V>> {
     let region = call.region(0)?;
     let Some((by, descending)) = order(region).filter(|(by, _)| *by < call.args.len()) else {
-        return unsupported(format!("its region: {}", summary(call, region)));
+        return unsupported(format!("its region: {}", summary(region)));
     };
     let keys = call.args[by];
+    let axis = call.axis(&["dimension"], call.rank(keys))?;
     if descending && call.dtype(keys).is_float() {
-        let axis = call.axis("dimension", call.rank(keys))?;
-        let (order, _) = descending_order(call, keys, axis)?;
+        let order = descending_order(call, keys, axis)?;
         return gathered(call, order, axis);
     }
-    let axis = call.axis("dimension", call.rank(keys))?;
     if call.args.len() == 1 && !descending {
         return Ok(vec![call.call("sort", &[keys.into(), key("axis", axis)])?]);
     }
     let wide = if call.dtype(keys) == DType::Bool { convert(call, keys, DType::I8)? } else { keys };
-    let args =
-        [wide.into(), key("axis", axis), key("descending", descending), key("dtype", DType::I64)];
-    let order = call.call("argsort", &args)?;
+    let order = argsort(call, wide, axis, descending)?;
     gathered(call, order, axis)
+}
+
+fn argsort(call: &mut Call, x: V, axis: usize, descending: bool) -> Done<V> {
+    let dtype = key("dtype", DType::I64);
+    call.call("argsort", &[x.into(), key("axis", axis), key("descending", descending), dtype])
 }
 
 fn gathered(call: &mut Call, order: V, axis: usize) -> Done<Vec<V>> {
@@ -81,17 +83,13 @@ fn gathered(call: &mut Call, order: V, axis: usize) -> Done<Vec<V>> {
 
 /// Places of the elements in descending order. NaNs come first in StableHLO and last in `argsort`: what is sorted is whether an
 /// element is a number, after a sort by value.
-fn descending_order(call: &mut Call, x: V, axis: usize) -> Done<(V, V)> {
-    let args = [x.into(), key("axis", axis), key("descending", true), key("dtype", DType::I64)];
-    let order = call.call("argsort", &args)?;
+fn descending_order(call: &mut Call, x: V, axis: usize) -> Done<V> {
+    let order = argsort(call, x, axis, true)?;
     let sorted = call.call("gather_elements", &[x.into(), order.into(), key("axis", axis)])?;
     let unknown = call.call("isnan", &[sorted.into()])?;
     let unknown = convert(call, unknown, DType::I8)?;
-    let args =
-        [unknown.into(), key("axis", axis), key("descending", true), key("dtype", DType::I64)];
-    let again = call.call("argsort", &args)?;
-    let order = call.call("gather_elements", &[order.into(), again.into(), key("axis", axis)])?;
-    Ok((order, sorted))
+    let again = argsort(call, unknown, axis, true)?;
+    call.call("gather_elements", &[order.into(), again.into(), key("axis", axis)])
 }
 
 /// The `k` greatest elements along the last axis and their places.
@@ -110,10 +108,9 @@ fn top_k(call: &mut Call) -> Done<Vec<V>> {
     }
     let (_, dtype) = call.result(1)?;
     let order = if call.dtype(x).is_float() {
-        descending_order(call, x, axis)?.0
+        descending_order(call, x, axis)?
     } else {
-        let args = [x.into(), key("axis", axis), key("descending", true), key("dtype", DType::I64)];
-        call.call("argsort", &args)?
+        argsort(call, x, axis, true)?
     };
     let args =
         [order.into(), Arg::from(vec![axis as i64]), Arg::from(vec![0_i64]), Arg::from(vec![k])];

@@ -1,13 +1,12 @@
 //! What the region of a reduction, a scatter or a sort computes, where it is one of the forms that JAX writes.
 
-use super::super::call::Call;
 use super::super::syntax::{Op, Region};
 use crate::reason::{Done, unsupported};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The operator of a region that applies one to its two parameters, `stablehlo.add` as `add`.
-pub(super) fn binary(call: &Call, region: &Region) -> Done<String> {
+pub(super) fn binary(region: &Region) -> Done<String> {
     if let [op, end] = region.ops.as_slice()
         && end.name.ends_with(".return")
         && region.params.len() == 2
@@ -20,11 +19,11 @@ pub(super) fn binary(call: &Call, region: &Region) -> Done<String> {
             return Ok(op.name.trim_start_matches("stablehlo.").to_owned());
         }
     }
-    unsupported(format!("its region: {}", summary(call, region)))
+    unsupported(format!("its region: {}", summary(region)))
 }
 
 /// Names of the operations of a region.
-pub(super) fn summary(_: &Call, region: &Region) -> String {
+pub(super) fn summary(region: &Region) -> String {
     let names = region.ops.iter().map(|op| op.name.trim_start_matches("stablehlo."));
     names.filter(|name| *name != "return").collect::<Vec<_>>().join(", ")
 }

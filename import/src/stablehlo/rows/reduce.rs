@@ -33,7 +33,7 @@ fn reduce(call: &mut Call) -> Done<Vec<V>> {
 /// What it reduces by: `applies stablehlo.add`, or the operation of its region.
 fn operator(call: &Call) -> Done<String> {
     match call.op.regions.first() {
-        Some(region) => binary(call, region),
+        Some(region) => binary(region),
         None => {
             let word = call.op.words.iter().find_map(|word| word.strip_prefix("stablehlo."));
             match word {
@@ -58,7 +58,7 @@ pub(super) fn on_elements(operator: &str, dtype: DType) -> Done<&'static str> {
 }
 
 /// What changes nothing where it is combined with an element.
-pub(super) fn neutral(operator: &str, dtype: DType) -> Number {
+fn neutral(operator: &str, dtype: DType) -> Number {
     let (least, greatest) = match dtype.is_float() {
         true => (Number::Float(f64::NEG_INFINITY), Number::Float(f64::INFINITY)),
         false => {
@@ -75,6 +75,12 @@ pub(super) fn neutral(operator: &str, dtype: DType) -> Number {
     }
 }
 
+/// Whether an initial value is known to be the neutral one.
+pub(super) fn is_neutral(call: &Call, init: V, operator: &str, dtype: DType) -> bool {
+    let wanted = neutral(operator, dtype).as_f64();
+    call.tensor(init).is_some_and(|init| init.len() == 1 && init.number(0).as_f64() == wanted)
+}
+
 fn fold(call: &mut Call, name: &str, x: V, init: V, axes: &[usize]) -> Done<V> {
     let dtype = call.dtype(x);
     let elementwise = on_elements(name, dtype)?;
@@ -84,20 +90,16 @@ fn fold(call: &mut Call, name: &str, x: V, init: V, axes: &[usize]) -> Done<V> {
         "maximum" | "logical_or" => "max",
         _ => "min",
     };
-    let neutral = Tensor::scalar(dtype, neutral(elementwise, dtype));
-    let is_neutral = call.tensor(init).is_some_and(|init| {
-        init.len() == 1 && init.number(0).as_f64() == neutral.number(0).as_f64()
-    });
     let mut reduced = x;
     if !axes.is_empty() {
-        let neutral = call.constant(neutral);
+        let neutral = call.constant(Tensor::scalar(dtype, neutral(elementwise, dtype)));
         let x = never_empty(call, operator, x, neutral, axes)?;
         let axes: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
         reduced = call.call(operator, &[x.into(), key("axis", axes)])?;
         let (_, wanted) = call.result(0)?;
         reduced = convert(call, reduced, wanted)?;
     }
-    if is_neutral {
+    if is_neutral(call, init, elementwise, dtype) {
         return Ok(reduced);
     }
     pair(call, elementwise, reduced, init)
@@ -146,12 +148,8 @@ fn places(call: &mut Call, axes: &[usize]) -> Done<Vec<V>> {
         return unsupported("two results by another region than that of argmax or argmin");
     };
     let dtype = call.dtype(x);
-    let worst = neutral(if value_of == "max" { "maximum" } else { "minimum" }, dtype);
-    let worst = Tensor::scalar(dtype, worst);
-    let starts = call
-        .tensor(init)
-        .is_some_and(|init| init.len() == 1 && init.number(0).as_f64() == worst.number(0).as_f64());
-    if !starts {
+    let by = if value_of == "max" { "maximum" } else { "minimum" };
+    if !is_neutral(call, init, by, dtype) {
         return unsupported("an initial value that may be the result");
     }
     let wide = if dtype == DType::Bool { convert(call, x, DType::I8)? } else { x };

@@ -2,12 +2,12 @@
 //! StableHLO says: they go to a row behind the others, which is cut off.
 
 use super::super::call::{Call, Row};
-use super::gather::{column, count, fields, list, vector_dim};
+use super::gather::{are_inside, column, count, fields, list, vector_dim};
 use super::pattern::{binary, summary};
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::elementwise::convert;
-use crate::operators::shape::{permuted, reshape};
+use crate::operators::shape::{inverse, permuted, reshape};
 use crate::reason::{Done, invalid, unsupported};
 use relax_semantics::tensor::Number;
 use relax_syntax::dim::{Dim, DimOp};
@@ -45,10 +45,10 @@ fn reduction(call: &Call) -> Done<&'static str> {
     {
         return match end.operands[0].name == region.params[1].name {
             true => Ok("update"),
-            false => unsupported(format!("its region: {}", summary(call, region))),
+            false => unsupported(format!("its region: {}", summary(region))),
         };
     }
-    Ok(match binary(call, region)?.as_str() {
+    Ok(match binary(region)?.as_str() {
         "add" => "add",
         "multiply" => "mul",
         "maximum" => "max",
@@ -191,11 +191,7 @@ fn columns(
 /// Whether a window begins before the first place or ends behind the last one; none where it is known that it does not.
 fn is_outside(call: &mut Call, start: V, extent: &Dim, size: &Dim) -> Done<Option<V>> {
     let last = call.dim(DimOp::Sub, extent, size);
-    let known = call.tensor(start).zip(last.as_int());
-    let is_inside = known.is_some_and(|(tensor, last)| {
-        tensor.to_ints().iter().all(|value| (0..=i128::from(last)).contains(value))
-    });
-    if is_inside {
+    if are_inside(call, start, &last) {
         return Ok(None);
     }
     let last = call.integers(vec![last], 0, DType::I64);
@@ -258,9 +254,5 @@ fn write(
         let args = [result.into(), Arg::from(vec![0_i64]), Arg::Dims(begin), Arg::Dims(end)];
         result = call.call("strided_slice", &args)?;
     }
-    let mut back = vec![0_i64; rank];
-    for (at, &axis) in order.iter().enumerate() {
-        back[axis as usize] = at as i64;
-    }
-    permuted(call, result, &back)
+    permuted(call, result, &inverse(&order))
 }

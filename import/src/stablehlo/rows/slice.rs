@@ -3,11 +3,11 @@
 
 use super::super::call::{Call, Row};
 use super::super::syntax::Attribute;
-use super::elementwise::scalar;
+use super::gather::limited;
 use crate::argument::key;
 use crate::builder::V;
 use crate::operators::elementwise::convert;
-use crate::operators::shape::{permuted, reshape};
+use crate::operators::shape::{inverse, permuted, reshape};
 use crate::operators::slice::part;
 use crate::reason::{Done, Reason, invalid};
 use relax_syntax::dim::{Dim, DimOp};
@@ -84,16 +84,13 @@ fn sliced(
 
 /// Where a part of `size` of an axis of `extent` begins: an integer of rank 0 that is inside.
 fn start(call: &mut Call, given: V, extent: &Dim, size: &Dim) -> Done<Result<Dim, V>> {
-    let last = call.dim(DimOp::Sub, extent, size);
     if let Some([dim]) = call.elements(given).as_deref() {
+        let last = call.dim(DimOp::Sub, extent, size);
         let dim = call.dim(DimOp::Min, dim, &last);
         return Ok(Ok(call.dim(DimOp::Max, &dim, &Dim::Int(0))));
     }
     let wide = convert(call, given, DType::I64)?;
-    let last = call.integers(vec![last], 0, DType::I64);
-    let low = call.call("minimum", &[wide.into(), last.into()])?;
-    let zero = scalar(call, wide, 0);
-    Ok(Err(call.call("maximum", &[low.into(), zero])?))
+    limited(call, wide, extent, size).map(Err)
 }
 
 /// The places from a computed start on, `size` of them.
@@ -182,9 +179,7 @@ fn updated(call: &mut Call, x: V, update: V, axis: usize) -> Done<V> {
             let update = permuted(call, update, &axes)?;
             let args = [front.into(), column.into(), update.into()];
             let front = call.call("scatter_nd", &args)?;
-            let mut back: Vec<i64> = (0..own.len() as i64).collect();
-            back[..=axis].rotate_left(1);
-            permuted(call, front, &back)
+            permuted(call, front, &inverse(&axes))
         }
     }
 }

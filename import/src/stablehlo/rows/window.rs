@@ -5,18 +5,17 @@ use super::super::call::{Call, Row};
 use super::super::syntax::Attribute;
 use super::movement::padded;
 use super::pattern::binary;
-use super::reduce::{combined, neutral, on_elements};
+use super::reduce::{combined, is_neutral, on_elements};
 use crate::argument::{Arg, key};
 use crate::builder::V;
 use crate::operators::arithmetic::pair;
 use crate::reason::{Done, invalid, unsupported};
-use relax_semantics::tensor::Tensor;
 use relax_syntax::dim::{Dim, DimOp};
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("reduce_window", |call| {
         let windows = fixed(call)?;
-        let operator = binary(call, call.region(0)?)?;
+        let operator = binary(call.region(0)?)?;
         reduce_window(call, &operator, windows)
     }),
     ("dynamic_reduce_window", dynamic),
@@ -88,10 +87,7 @@ fn reduce_window(call: &mut Call, operator: &str, windows: Windows) -> Done<Vec<
         return unsupported("several operands, or windows of another rank");
     }
     let elementwise = on_elements(operator, call.dtype(x))?;
-    let neutral = Tensor::scalar(call.dtype(x), neutral(elementwise, call.dtype(x)));
-    let is_neutral = call.tensor(init).is_some_and(|init| {
-        init.len() == 1 && init.number(0).as_f64() == neutral.number(0).as_f64()
-    });
+    let is_neutral = is_neutral(call, init, elementwise, call.dtype(x));
     if is_neutral && let Some(prefix) = prefix(call, elementwise, x, &windows)? {
         return Ok(vec![prefix]);
     }
