@@ -5,6 +5,7 @@
 use crate::Sums;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
+use crate::statements::Term;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
@@ -85,13 +86,9 @@ impl Printer<'_, '_> {
             return self.block_sum((&var, &bounds.0, &bounds.1), &element, &Terms::Each(value));
         }
         let sum = self.names.fresh("sum");
-        let next = match self.contracted(Some(found.op), dtype, found.value) {
-            Some(factors) => {
-                let [a, b] = factors.map(|factor| self.expr(factor, dtype));
-                format!("fmaf({a}, {b}, {sum})")
-            }
-            None => {
-                let value = self.expr(found.value, dtype);
+        let next = match self.term(Some(found.op), dtype, found.value) {
+            Term::Product(factors) => factors.added_to(&sum),
+            Term::Value(value) => {
                 let (a, b) = if found.first { (&value, &sum) } else { (&sum, &value) };
                 self.operation(found.op, dtype, a, b)
             }

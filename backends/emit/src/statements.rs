@@ -14,6 +14,21 @@ use relax_syntax::ir::tensor::{
 };
 use relax_tir::index_bounds::{assume, assume_not};
 
+/// The text of a value, or of the factors of a product that a device adds to an f32 sum with one rounding, where sums may
+/// be rounded otherwise.
+pub(crate) enum Term {
+    Value(String),
+    Product(Factors),
+}
+
+pub(crate) struct Factors(String, String);
+
+impl Factors {
+    pub(crate) fn added_to(&self, sum: &str) -> String {
+        format!("fmaf({}, {}, {sum})", self.0, self.1)
+    }
+}
+
 impl Printer<'_, '_> {
     /// Statements of one body; what they make known is forgotten after it.
     pub(crate) fn body(&mut self, statements: &[Stmt]) {
@@ -107,25 +122,21 @@ impl Printer<'_, '_> {
     fn store(&mut self, buffer: BufferId, indices: &[TExpr], update: Option<BinOp>, value: &TExpr) {
         let dtype = self.program.buffer(buffer).dtype;
         let values = self.indices(indices);
-        if let Some(factors) = self.contracted(update, dtype, value) {
-            let [a, b] = factors.map(|factor| self.expr(factor, dtype));
-            let at = self.element(buffer, indices, values);
-            let old = self.load(buffer, &at);
-            let name = self.buffers[&buffer].clone();
-            self.line(&format!("{name}[{at}] = fmaf({a}, {b}, {old});"));
-            return;
-        }
-        let mut text = self.expr(value, dtype);
+        let term = self.term(update, dtype, value);
         let at = self.element(buffer, indices, values);
-        if self.forwarded.contains(&buffer) {
-            let name = self.temporary(held(dtype), &text);
-            self.replaced.push(TExpr::Load { buffer, indices: indices.to_vec() }, name);
-            return;
-        }
-        if let Some(op) = update {
-            let old = self.load(buffer, &at);
-            text = self.operation(op, dtype, &old, &text);
-        }
+        let mut text = match (term, update) {
+            (Term::Value(text), _) if self.forwarded.contains(&buffer) => {
+                let name = self.temporary(held(dtype), &text);
+                self.replaced.push(TExpr::Load { buffer, indices: indices.to_vec() }, name);
+                return;
+            }
+            (Term::Value(text), None) => text,
+            (Term::Value(text), Some(op)) => {
+                let old = self.load(buffer, &at);
+                self.operation(op, dtype, &old, &text)
+            }
+            (Term::Product(factors), _) => factors.added_to(&self.load(buffer, &at)),
+        };
         if is_half(dtype) {
             text = format!("rx_{dtype}_of_f32({text})");
         }
@@ -144,16 +155,18 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// The factors of a term of an f32 sum that a device adds with one rounding, where sums may be rounded otherwise.
-    pub(crate) fn contracted<'e>(
-        &self,
-        update: Option<BinOp>,
-        dtype: DType,
-        value: &'e TExpr,
-    ) -> Option<[&'e TExpr; 2]> {
-        let TExpr::Binary(BinOp::Mul, both) = value else { return None };
+    /// What is stored, or combined with what is there.
+    pub(crate) fn term(&mut self, update: Option<BinOp>, dtype: DType, value: &TExpr) -> Term {
         let is_free = self.cuda.as_ref().is_some_and(|cuda| cuda.contracts);
-        (is_free && update == Some(BinOp::Add) && dtype == DType::F32).then_some([&both.0, &both.1])
+        match value {
+            TExpr::Binary(BinOp::Mul, both)
+                if is_free && update == Some(BinOp::Add) && dtype == DType::F32 =>
+            {
+                let [a, b] = [&both.0, &both.1].map(|factor| self.expr(factor, dtype));
+                Term::Product(Factors(a, b))
+            }
+            value => Term::Value(self.expr(value, dtype)),
+        }
     }
 
     fn branch(&mut self, condition: &TExpr, then: &[Stmt], otherwise: &[Stmt]) {
