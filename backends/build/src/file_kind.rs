@@ -43,21 +43,11 @@ struct Kind {
     help: &'static str,
 }
 
-const ONNX: Kind = Kind {
-    what: "an ONNX model",
-    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
-           `relax inspect FILE` shows what is in it",
-};
-const ATEN: Kind = Kind {
-    what: "a description of ATen operators",
-    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
-           `relax inspect FILE` shows what is in it",
-};
-const STABLEHLO: Kind = Kind {
-    what: "StableHLO text",
-    help: "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
-           `relax inspect FILE` shows what is in it",
-};
+const IMPORTED: &str = "`relax import FILE -o model.rx --params model.safetensors` makes a text of it; \
+                        `relax inspect FILE` shows what is in it";
+const ONNX: Kind = Kind { what: "an ONNX model", help: IMPORTED };
+const ATEN: Kind = Kind { what: "a description of ATen operators", help: IMPORTED };
+const STABLEHLO: Kind = Kind { what: "StableHLO text", help: IMPORTED };
 const MLIR: Kind = Kind {
     what: "MLIR bytecode",
     help: "text is read: write what `jax.export.export(…)(…).mlir_module()` gives into a file",
@@ -117,9 +107,10 @@ pub fn encoded(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
 /// The kind of a program that is no text.
 fn program_kind(bytes: &[u8]) -> Option<FileKind> {
     match kind(bytes)?.what {
-        what if [ONNX.what, ATEN.what, STABLEHLO.what].contains(&what) => Some(FileKind::Model),
-        // The import says how to get text.
-        what if what == MLIR.what => Some(FileKind::Model),
+        // Of bytecode the import says how to get text.
+        what if [ONNX.what, ATEN.what, STABLEHLO.what, MLIR.what].contains(&what) => {
+            Some(FileKind::Model)
+        }
         what if what == MODULE.what => Some(FileKind::Module),
         _ => None,
     }
