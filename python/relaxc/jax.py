@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 from ._errors import ArgumentError, UnsupportedError
 from ._files import write_text
+from ._versions import required
 
 __all__ = ["save", "text"]
 
@@ -23,25 +23,13 @@ __all__ = ["save", "text"]
 OLDEST = (0, 10)
 
 
-def _checked() -> None:
-    """Refuses a JAX that is not there or too old: other versions print other operations."""
-    try:
-        import jax  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as error:
-        raise UnsupportedError(f"JAX cannot be imported: {error}") from error
-    found = re.match(r"(\d+)\.(\d+)", jax.__version__)
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
-    if version < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise UnsupportedError(f"JAX {jax.__version__} is too old: {oldest} or later is needed")
-
-
 def text(exported: Any) -> str:
     """The StableHLO text of a `jax.export.Exported`, which the command reads from a file `.mlir` too.
 
     `UnsupportedError` where the program is for several devices or needs more than its arguments.
     """
-    _checked()
+    # Other versions print other operations.
+    required("jax", "JAX", OLDEST)
     if not hasattr(exported, "mlir_module"):
         raise ArgumentError(f"expected a `jax.export.Exported`, found `{type(exported).__name__}`")
     if exported.nr_devices != 1:
