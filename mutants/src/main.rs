@@ -18,7 +18,7 @@ mod trials;
 use crate::hunt::Hunt;
 use crate::options::{Options, Stage};
 use crate::process::Job;
-use crate::table::{Table, part};
+use crate::table::Table;
 use crate::tree::Tree;
 use crate::trials::Thinned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,9 @@ fn build(options: &Options) -> Result<(), String> {
         tree.refuse_again(&known, &refused);
     }
     forget(options, &tree);
+    if options.sample.is_some() {
+        tree.keep(options.drawn(&tree.mutants));
+    }
     let built = tree.build(&options.cargo);
     record::write(&options.folder, &tree.mutants, &tree.refused)?;
     record::write_binaries(&options.folder, &built?)?;
@@ -104,10 +107,9 @@ fn hunt(options: &Options) -> Result<(), String> {
         .filter(|outcome| !options.again || !table::is_left(outcome.verdict))
         .map(|outcome| outcome.number)
         .collect();
-    let numbers: Vec<u32> = mutants
-        .iter()
-        .filter(|mutant| options.wants(mutant.number, part(mutant)))
-        .map(|mutant| mutant.number)
+    let numbers: Vec<u32> = options
+        .drawn(&mutants)
+        .into_iter()
         .filter(|number| !refused.contains(number) && !done.contains(number))
         .collect();
     eprintln!("{} mutants to try", numbers.len());

@@ -38,6 +38,18 @@ pub(crate) const PARTS: &[Part] = &[
         begin: &["theorems/src/validation/", "validation/src/"],
         except: &["validation/src/bin"],
     },
+    Part { name: "runtime", begin: &["runtime/src/"], except: &["runtime/src/workers/tests.rs"] },
+    Part { name: "importers", begin: &["import/src/"], except: &[] },
+    Part {
+        name: "code generation",
+        begin: &["backends/emit/src/", "backends/webgpu/src/"],
+        except: &[],
+    },
+    Part {
+        name: "devices",
+        begin: &["backends/build/src/", "backends/cpu/src/", "backends/cuda/src/"],
+        except: &[],
+    },
 ];
 
 /// The part that a source belongs to.

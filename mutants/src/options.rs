@@ -1,8 +1,11 @@
 //! The arguments of the command.
 
+use crate::sites::Mutant;
+use crate::table::{SEEDED, part};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const USAGE: &str = "usage: relax-mutants FOLDER [list] [build] [record] [run] [table] [--stride N] [--seed N] [--part NAME]...
+const USAGE: &str = "usage: relax-mutants FOLDER [list] [build] [record] [run] [table] [--stride N] [--sample N] [--seed N] [--part NAME]...
   [--only N,N] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--patience N] [--again] [-- ARGUMENTS OF CARGO TEST]";
 
 /// What is done; all of it when nothing is named.
@@ -26,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) stages: Vec<Stage>,
     /// One of so many mutants is tried.
     pub(crate) stride: u64,
+    /// Of each part so many mutants are drawn, and only those are compiled.
+    pub(crate) sample: Option<usize>,
     /// Which ones.
     pub(crate) seed: u64,
     /// Parts that are tried; all when there is none.
@@ -58,6 +63,7 @@ impl Options {
             folder: PathBuf::new(),
             stages: Vec::new(),
             stride: 1,
+            sample: None,
             seed: 1,
             parts: Vec::new(),
             only: Vec::new(),
@@ -104,6 +110,9 @@ impl Options {
             "table" => self.stages.push(Stage::Table),
             "--again" => self.again = true,
             "--stride" => self.stride = number(value()?)?.max(1),
+            "--sample" => {
+                self.sample = Some(usize::try_from(number(value()?)?.max(1)).unwrap_or(usize::MAX));
+            }
             "--thin" => self.thin = number(value()?)?.max(1),
             "--seed" => self.seed = number(value()?)?,
             "--budget" => self.budget = number(value()?)?,
@@ -125,13 +134,32 @@ impl Options {
         Ok(())
     }
 
-    /// Is a mutant tried? The same seed draws the same ones.
-    pub(crate) fn wants(&self, mutant: u32, part: &str) -> bool {
+    /// The mutants that are tried, by number; every seeded bug of a sample is. The same seed draws the same ones.
+    pub(crate) fn drawn(&self, mutants: &[Mutant]) -> BTreeSet<u32> {
         if !self.only.is_empty() {
-            return self.only.contains(&mutant);
+            return self.only.iter().copied().collect();
         }
-        let of_part = self.parts.is_empty() || self.parts.iter().any(|name| name == part);
-        of_part && mixed(self.seed, mutant).is_multiple_of(self.stride)
+        let is_wanted =
+            |name: &str| self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == name);
+        let mut parts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for mutant in mutants.iter().filter(|mutant| is_wanted(part(mutant))) {
+            parts.entry(part(mutant)).or_default().push(mutant.number);
+        }
+        let mut drawn = BTreeSet::new();
+        for (name, mut numbers) in parts {
+            match self.sample {
+                Some(_) if name == SEEDED => {}
+                Some(sample) => {
+                    numbers.sort_by_key(|&number| mixed(self.seed, number));
+                    numbers.truncate(sample);
+                }
+                None => {
+                    numbers.retain(|&number| mixed(self.seed, number).is_multiple_of(self.stride));
+                }
+            }
+            drawn.extend(numbers);
+        }
+        drawn
     }
 }
 
@@ -151,4 +179,46 @@ pub(crate) fn mixed(seed: u64, number: u32) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mutants() -> Vec<Mutant> {
+        let files = [("semantics/src/check/a.rs", 0), ("runtime/src/a.rs", 100)];
+        let bugs = ("runtime/src/a.rs", crate::tree::BUGS);
+        let of = |(file, first): (&str, u32)| {
+            let mutant = move |at: u32| Mutant {
+                number: first + at,
+                file: file.to_owned(),
+                line: 1,
+                function: String::new(),
+                edit: String::new(),
+                text: String::new(),
+            };
+            (0..40).map(mutant).collect::<Vec<_>>()
+        };
+        files.into_iter().chain([bugs]).flat_map(of).collect()
+    }
+
+    fn drawn(arguments: &[&str]) -> Vec<u32> {
+        let folder = std::env::temp_dir();
+        let arguments: Vec<String> = std::iter::once(folder.to_string_lossy().into_owned())
+            .chain(arguments.iter().map(|text| (*text).to_owned()))
+            .collect();
+        let options = Options::parse(&arguments).expect("the arguments are right");
+        options.drawn(&mutants()).into_iter().collect()
+    }
+
+    #[test]
+    fn a_sample_has_so_many_of_each_part_and_all_bugs() {
+        let (a, b) = (drawn(&["--sample", "7"]), drawn(&["--sample", "7", "--seed", "2"]));
+        let of =
+            |range: std::ops::Range<u32>| a.iter().filter(|number| range.contains(number)).count();
+        assert_eq!([of(0..100), of(100..1000), a.len()], [7, 7, 54]);
+        assert_ne!(a, b, "another seed draws others");
+        assert_eq!(drawn(&["--sample", "7", "--part", "runtime"]).len(), 7);
+        assert_eq!(drawn(&["--only", "3,5", "--sample", "7"]), [3, 5]);
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Table<'a> {
 }
 
 /// The name of the part of the list of bugs.
-const SEEDED: &str = "seeded bugs";
+pub(crate) const SEEDED: &str = "seeded bugs";
 
 /// The part that a mutant counts for.
 pub(crate) fn part(mutant: &Mutant) -> &'static str {

@@ -24,6 +24,8 @@ pub(crate) struct Tree {
     sources: BTreeMap<String, Source>,
     pub(crate) mutants: Vec<Mutant>,
     pub(crate) refused: BTreeSet<u32>,
+    /// Of the mutants those that are compiled, unless it is all.
+    kept: Option<BTreeSet<u32>>,
 }
 
 struct Source {
@@ -41,6 +43,7 @@ impl Tree {
             sources: BTreeMap::new(),
             mutants: Vec::new(),
             refused: BTreeSet::new(),
+            kept: None,
         };
         for (index, bug) in bugs::read(&root.join("mutants/bugs"))?.iter().enumerate() {
             tree.add_bug(BUGS + u32::try_from(index).unwrap_or(0), bug)?;
@@ -82,6 +85,11 @@ impl Tree {
             self.sources.insert(file.to_owned(), source);
         }
         self.sources.get_mut(file).ok_or_else(|| file.to_owned())
+    }
+
+    /// Compiles these mutants alone.
+    pub(crate) fn keep(&mut self, numbers: BTreeSet<u32>) {
+        self.kept = Some(numbers);
     }
 
     /// Writes the copy and builds its tests.
@@ -163,9 +171,11 @@ impl Tree {
     fn write(&mut self) -> Result<(), String> {
         let tree = self.folder.join("tree");
         for (file, source) in &mut self.sources {
-            let refused = &self.refused;
-            let (text, placed) =
-                source.edits.apply(&source.text, |mutant| !refused.contains(&mutant));
+            let is_compiled = |mutant: u32| {
+                let is_kept = self.kept.as_ref().is_none_or(|kept| kept.contains(&mutant));
+                is_kept && !self.refused.contains(&mutant)
+            };
+            let (text, placed) = source.edits.apply(&source.text, is_compiled);
             write_new(&tree.join(file), text.as_bytes())?;
             source.placed = placed;
         }
