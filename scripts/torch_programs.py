@@ -175,6 +175,22 @@ def windows(x):
     return f.adaptive_avg_pool1d(x[:, :, 0, 0], 3), f.adaptive_avg_pool3d(x, (4, 2, 3)), f.adaptive_avg_pool2d(x[:, :, 0], (1, 2))
 
 
+def distances(x, i, b):
+    f = torch.nn.functional
+    places = i.abs().reshape(-1) % 5
+    # Every second run is empty.
+    begins = torch.arange(0, places.shape[0], 4).repeat_interleave(2)
+    ends = torch.cat((begins, begins.new_full((1,), places.shape[0])))
+    table = x.new_zeros(5, 3) + torch.arange(15.0).reshape(5, 3) - 7.5
+    bag = lambda mode, offsets, **more: f.embedding_bag(places, table, offsets, mode=mode, **more)  # noqa: E731
+    return (
+        *(torch.cdist(x, x.flip(1)[1:] + 0.5, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)), torch.cdist(x.unsqueeze(0), x.unsqueeze(1), 1.0),
+        *(f.pdist(x, p) for p in (0.0, 1.0, 2.0, 2.5, math.inf)), *(bag(mode, begins) for mode in ("sum", "mean", "max")),
+        *(bag(mode, begins, padding_idx=2) for mode in ("sum", "mean", "max")), bag("mean", ends, include_last_offset=True),
+        bag("sum", begins, per_sample_weights=x.reshape(-1)),
+    )  # fmt: skip
+
+
 def branch(x):
     return x * 2 if x.shape[0] > 3 else x - 1
 
@@ -225,6 +241,7 @@ PROGRAMS: list[tuple[str, torch.nn.Module, Callable[[int], Any], int, tuple[int,
     ("linear", Linear().eval(), finite_inputs, 4, SIZES, (ROWS,) * 3),
     ("images", Images().eval(), image, 3, (1, 2, 5), (ROWS,)),
     ("windows", Program(windows), volume, 3, (1, 2), (ROWS,)),
+    ("distances", Program(distances), finite_inputs, 4, (1, 2, 5), (ROWS,) * 3),
     ("branch", Program(branch), rows, 5, (4, 9), (ROWS,)),
     ("lost_rows", Program(lost_rows), rows, 8, (4, 12), (ROWS,)),
     ("checked", Program(checked), rows, 5, (0, 1, 8), (ROWS,)),

@@ -4,6 +4,7 @@
 mod binary;
 mod conv;
 mod creation;
+mod distance;
 mod gradient;
 mod image;
 mod index;
@@ -23,6 +24,7 @@ const FAMILIES: &[Table<Row>] = &[
     binary::ROWS,
     conv::ROWS,
     creation::ROWS,
+    distance::ROWS,
     gradient::ROWS,
     image::ROWS,
     index::ROWS,

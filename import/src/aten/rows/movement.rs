@@ -3,6 +3,7 @@
 use super::reduce::difference;
 use crate::argument::{Arg, key};
 use crate::aten::call::{Argument, Call, Row};
+use crate::aten::guards::require;
 use crate::builder::V;
 use crate::operators::arithmetic::broadcast_call;
 use crate::operators::elementwise::convert;
@@ -11,6 +12,7 @@ use crate::operators::slice::{pad_open, part};
 use crate::reason::{Done, Reason, invalid, unsupported};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
+use relax_syntax::facts::{Claim, Relation};
 
 pub(super) const ROWS: &[(&str, Row)] = &[
     ("view.default", view),
@@ -36,6 +38,7 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("split.Tensor", split),
     ("repeat", repeat),
     ("flip", flip),
+    ("unfold", unfold),
     ("copy", copy),
     ("as_strided", as_strided),
     ("diagonal", diagonal),
@@ -47,6 +50,35 @@ pub(super) const ROWS: &[(&str, Row)] = &[
     ("replication_pad2d", |call| mirrored_pad(call, "replicate")),
     ("replication_pad3d", |call| mirrored_pad(call, "replicate")),
 ];
+
+/// Windows of `size` elements along an axis, every `step` elements; the elements of a window lie along a new last axis.
+fn unfold(call: &mut Call) -> Done<Vec<V>> {
+    let x = call.tensor("self")?;
+    let rank = call.rank(x);
+    let axis = call.axis_of("dimension", rank)?;
+    let (size, step) = (call.dim_of("size")?, call.int("step")?);
+    if rank == 0 || step < 1 {
+        return unsupported("windows of a scalar, or without a step");
+    }
+    let extent = call.dims(x)[axis].clone();
+    let message = format!("windows of {size} elements in an axis of {extent}");
+    require(call.builder, &Claim::new(size.clone(), Relation::AtMost, extent.clone()), &message)?;
+    let room = call.dim(DimOp::Sub, &extent, &size);
+    let steps = call.dim(DimOp::FloorDiv, &room, &Dim::Int(step));
+    let count = call.dim(DimOp::Add, &steps, &Dim::Int(1));
+    let numbers = |call: &mut Call, count: Dim| {
+        call.call("arange", &[count.into(), key("dtype", DType::I64)])
+    };
+    let (starts, within) = (numbers(call, count.clone())?, numbers(call, size)?);
+    let step = call.integers(vec![Dim::Int(step)], 0, DType::I64);
+    let starts = call.call("multiply", &[starts.into(), step.into()])?;
+    let starts = reshape(call, starts, vec![count, Dim::Int(1)])?;
+    let places = broadcast_call(call, "add", &[starts, within])?;
+    let taken = call.call("take", &[x.into(), places.into(), key("axis", axis)])?;
+    let axes = (0..=rank).filter(|&at| at != axis + 1).chain([axis + 1]);
+    let axes: Vec<i64> = axes.map(|axis| axis as i64).collect();
+    Ok(vec![permuted(call, taken, &axes)?])
+}
 
 fn view(call: &mut Call) -> Done<Vec<V>> {
     let x = call.tensor("self")?;
