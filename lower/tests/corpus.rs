@@ -134,7 +134,7 @@ const SATURATED_STRIDE: usize = 4;
 
 /// Of operators' files, of which each has the same functions for many dtypes, and of models, which take the longest, one
 /// in so many routes is taken.
-const ROUTES_STRIDE: usize = 2;
+const ROUTES_STRIDE: usize = 3;
 
 fn is_slow(path: &Path) -> bool {
     let name = files::name(path);

@@ -31,6 +31,9 @@ const STACK: usize = 256 << 20;
 /// Functions whose squares are beyond f32, so that their norms are infinite where sums are formed in f32.
 const BEYOND_F32: [&str; 2] = ["layer_norm: special", "rms_norm: special"];
 
+/// Of so many files one is run with code of the C compiler.
+const COMPILED: usize = 2;
+
 /// Of so many files one is run with sums in f32.
 const FAST: usize = 3;
 
@@ -50,12 +53,14 @@ fn main() {
     let arguments = Arguments::from_args();
     let is_whole = Device::Cpu.is_here()
         && (arguments.filter.is_none() || arguments.filter.as_deref() == Some("Cpu/"));
-    let is_whole = is_whole && arguments.skip.is_empty();
+    let compiled = Sample::of("programs by the C compiler", COMPILED);
+    let is_whole = is_whole && arguments.skip.is_empty() && compiled.is_whole();
     let files = files::programs();
     let mut devices = vec![(Device::Reference, files.clone())];
     if Device::Cpu.is_here() {
         let fast = Sample::of("programs with sums in f32", FAST).take(files.clone());
-        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, files.clone())]);
+        let exact = compiled.take(files.clone());
+        devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, exact.collect())]);
         for at in 0..others().len() {
             for sums in [Sums::Exact, Sums::AnyOrder] {
                 devices.push((Device::Other(at, sums), of_others(at, sums, &files)));
