@@ -6,6 +6,7 @@ mod recorded;
 
 use recorded::{Loaded, call, floats};
 use relax_import::{Bytes, ImportError, Imported, Options, import_model, supported_aten};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -33,10 +34,24 @@ macro_rules! recorded {
             let name = stringify!($name);
             recorded::assert_as_recorded(&loaded(name), &folder(), name, 2);
         })*
+
+        /// A program that is recorded and not listed here would be tested by nothing.
+        #[test]
+        fn every_recorded_program_is_tested() {
+            let listed: BTreeSet<String> = [$(stringify!($name).to_owned()),*].into();
+            let files = std::fs::read_dir(folder()).expect("the folder is there");
+            let names = files.filter_map(|file| {
+                let name = file.ok()?.file_name().into_string().ok()?;
+                name.strip_suffix(".cases.json").map(str::to_owned)
+            });
+            assert_eq!(names.collect::<BTreeSet<String>>(), listed);
+        }
     };
 }
 
-recorded! { unary binary reductions movement indexing linear images branch lost_rows checked }
+recorded! {
+    unary binary reductions movement indexing linear images windows distances branch lost_rows checked
+}
 
 /// `if x.shape[0] > 3` in the model: the trace took one side, so other sizes are refused with the Python line.
 #[test]
