@@ -19,12 +19,14 @@ pub(crate) use generating::{GenerateArgs, LoadingArgs, Quantize};
 pub(crate) use help::command;
 pub(crate) use inspecting::InspectArgs;
 pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};
-pub(crate) use searching::{FuzzArgs, FuzzBackend, RewriteArgs, SaturationArgs, VersionsArgs};
+pub(crate) use searching::{FuzzArgs, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use serving::ServeArgs;
 pub(crate) use training::GradArgs;
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use relax_rewrite::pass::Device;
 use std::num::NonZero;
 use std::path::PathBuf;
 
@@ -183,34 +185,6 @@ impl From<Phase> for relax_semantics::check::Phase {
     }
 }
 
-/// The target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Target {
-    Cpu,
-    Wgpu,
-    Cuda,
-}
-
-impl From<Target> for Backend {
-    fn from(target: Target) -> Self {
-        match target {
-            Target::Cpu => Self::Cpu,
-            Target::Wgpu => Self::Wgpu,
-            Target::Cuda => Self::Cuda,
-        }
-    }
-}
-
-impl From<Target> for relax_rewrite::pass::Target {
-    fn from(target: Target) -> Self {
-        match target {
-            Target::Cpu => Self::Cpu,
-            Target::Wgpu => Self::Wgpu,
-            Target::Cuda => Self::Cuda,
-        }
-    }
-}
-
 /// Run a function of a program
 ///
 /// A SPEC is a literal `[[1, 2], [3, 4]]`, `zeros(4,128)`, `ones(4)`, `full((2,3), 0.5)`,
@@ -227,8 +201,8 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
     /// The backend that runs the program
-    #[arg(long, value_enum, default_value = "interp")]
-    pub(crate) backend: Backend,
+    #[arg(long, value_parser = one_of(&RUNNERS), default_value = "interp")]
+    pub(crate) backend: Device,
     /// The value of a parameter
     #[arg(long, value_name = "NAME=SPEC")]
     pub(crate) input: Vec<String>,
@@ -270,16 +244,28 @@ pub(crate) struct RunArgs {
 }
 
 /// What can run a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// The reference interpreter
-    Interp,
-    /// Kernels compiled by the system's C compiler, on the virtual machine
-    Cpu,
-    /// A WebGPU device, on the virtual machine; needs a build with the feature `wgpu`
-    Wgpu,
-    /// An NVIDIA device; needs a build with the feature `cuda`
-    Cuda,
+const RUNNERS: [(Device, &str); 4] = [
+    (Device::Interp, "The reference interpreter"),
+    (Device::Cpu, "Kernels compiled by the system's C compiler, on the virtual machine"),
+    (
+        Device::Wgpu,
+        "A WebGPU device, on the virtual machine; needs a build with the feature `wgpu`",
+    ),
+    (Device::Cuda, "An NVIDIA device; needs a build with the feature `cuda`"),
+];
+
+/// What a program is compiled for.
+const COMPILED: [(Device, &str); 3] = [(Device::Cpu, ""), (Device::Wgpu, ""), (Device::Cuda, "")];
+
+/// The names of these devices, with what the help says of each.
+fn one_of(devices: &[(Device, &'static str)]) -> impl TypedValueParser<Value = Device> {
+    let value = |&(device, help): &(Device, &'static str)| {
+        let value = PossibleValue::new(device.name());
+        if help.is_empty() { value } else { value.help(help) }
+    };
+    let named = |name: String| Device::ALL.into_iter().find(|device| device.name() == name);
+    PossibleValuesParser::new(devices.iter().map(value))
+        .map(move |name| named(name).expect("invariant: the parser knows devices only"))
 }
 
 /// Time a function of a program, compiled
@@ -308,8 +294,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// The backend, as for `relax run`
-    #[arg(long, value_enum, default_value_t = Target::Cpu)]
-    pub(crate) backend: Target,
+    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    pub(crate) backend: Device,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
@@ -357,8 +343,8 @@ pub(crate) struct OptArgs {
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
     /// The target: which library functions exist, how memory is planned
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub(crate) target: Target,
+    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    pub(crate) target: Device,
     /// Values of external constants and of parameters of the entry function, for bind_params
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
@@ -436,8 +422,8 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
     /// A backend, instead of another program
-    #[arg(long, value_enum, conflicts_with = "against")]
-    pub(crate) backend: Option<Backend>,
+    #[arg(long, value_parser = one_of(&RUNNERS), conflicts_with = "against")]
+    pub(crate) backend: Option<Device>,
     /// Compare the gradients of a loss with differences of the function in f64, in the interpreter, instead of two routes
     #[arg(long, conflicts_with_all = ["against", "backend", "params", "save"])]
     pub(crate) grad: bool,

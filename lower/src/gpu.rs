@@ -38,6 +38,7 @@ mod warps;
 pub use program::{schedule, schedule_by, schedule_in, schedule_module};
 
 use relax_rewrite::classes::Tree;
+use relax_rewrite::pass::Exactness;
 
 /// What a grid may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +49,14 @@ pub struct Limits {
     pub blocks: i64,
 }
 
-/// Whether floats may be summed in another order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// As in the text: the same bits.
-    Kept,
-    /// In any: rows are reduced by the threads of a block.
-    Free,
-    /// In any, and products of f16 and of bf16 in f32, as tensor cores do.
-    Cores,
-}
-
 /// What decides how a program is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'t> {
     /// Of a grid.
     pub limits: Limits,
-    /// Of sums.
-    pub order: Order,
+    /// Of sums: exact ones keep the order of the text; approximate ones reduce rows by the threads of a block, in any order;
+    /// those that round to f32 do so too, and sum products of f16 and of bf16 in f32, as tensor cores do.
+    pub exactness: Exactness,
     /// Which version of a product there is for which extents, where that was measured.
     pub products: Option<&'t Tree>,
 }
@@ -73,8 +64,8 @@ pub struct Choices<'t> {
 impl Choices<'_> {
     /// Within what every device has, and as nothing was measured.
     #[must_use]
-    pub fn of(order: Order) -> Self {
-        Self { limits: Limits::default(), order, products: None }
+    pub fn of(exactness: Exactness) -> Self {
+        Self { limits: Limits::default(), exactness, products: None }
     }
 }
 

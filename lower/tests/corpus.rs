@@ -10,7 +10,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print, print_and_parse};
 use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::kernels::has_kernels;
-use relax_rewrite::pass::{Exactness, Settings, Target};
+use relax_rewrite::pass::{Device, Exactness, Settings};
 use relax_rewrite::pipeline::{Applied, Failed as Ended, Route, Unwatched, Watch, run};
 use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
@@ -185,9 +185,9 @@ fn hold(path: &Path, routes: &[&'static str]) -> Result<(), Failed> {
 /// A list may begin with a target: `cuda/lower_to_library`.
 fn rewritten(module: &Module, list: &str, known: &mut Known) -> Result<Module, String> {
     let (target, list) = match list.split_once('/') {
-        Some(("cuda", list)) => (Target::Cuda, list),
+        Some(("cuda", list)) => (Device::Cuda, list),
         Some((other, _)) => return Err(format!("`{other}` is no target that is tested here")),
-        None => (Target::Cpu, list),
+        None => (Device::Cpu, list),
     };
     let recorded = Phase::of_module(module)?;
     let route = match Phase::parse(list) {
@@ -201,7 +201,7 @@ fn rewritten(module: &Module, list: &str, known: &mut Known) -> Result<Module, S
     {
         return Ok(module.clone());
     }
-    let settings = Settings { target, ..Settings::default() };
+    let settings = Settings { device: target, ..Settings::default() };
     let known = known.0.entry(print(module)).or_default();
     run(
         module,
@@ -212,7 +212,7 @@ fn rewritten(module: &Module, list: &str, known: &mut Known) -> Result<Module, S
             input: module,
             exactness: Exactness::Exact,
             known,
-            begins: (target == Target::Cuda && Phase::parse(list).is_some()).then_some(PLAN),
+            begins: (target == Device::Cuda && Phase::parse(list).is_some()).then_some(PLAN),
         },
     )
     .map_err(|ended| match ended {

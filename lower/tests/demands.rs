@@ -9,7 +9,7 @@ use relax_lower::demands::demands;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
 use relax_program::well_formed_part::well_formed_part;
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, called_by_name, lookup};
@@ -30,8 +30,8 @@ fn read(text: &str) -> Module {
 }
 
 /// The module in each phase of P2; `None` where a pass refuses it.
-fn lowered(module: &Module, target: Target) -> Vec<(Phase, Module)> {
-    let settings = Settings { target, ..Settings::default() };
+fn lowered(module: &Module, target: Device) -> Vec<(Phase, Module)> {
+    let settings = Settings { device: target, ..Settings::default() };
     let mut module = module.clone();
     let mut found = Vec::new();
     for phase in PHASES {
@@ -70,7 +70,7 @@ fn of_file(path: &Path) -> Vec<String> {
         return Vec::new();
     }
     let mut wrong = Vec::new();
-    for target in [Target::Cpu, Target::Cuda] {
+    for target in [Device::Cpu, Device::Cuda] {
         for (phase, lowered) in lowered(&module, target) {
             let found = demands(&lowered, phase);
             for each in &found {
@@ -159,7 +159,7 @@ const BUGS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn planted_bugs_are_found() {
-    for (phase, module) in lowered(&read(CHAIN), Target::Cpu).into_iter().take(2) {
+    for (phase, module) in lowered(&read(CHAIN), Device::Cpu).into_iter().take(2) {
         let text = print(&module);
         assert_eq!(found(&text), BTreeSet::new(), "{text}");
         for (from, to, code) in BUGS {
@@ -188,7 +188,7 @@ const HEAP_BUGS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn planted_bugs_are_found_behind_heaps() {
-    let (_, module) = lowered(&read(CHAIN), Target::Cpu).pop().expect("it has a last phase");
+    let (_, module) = lowered(&read(CHAIN), Device::Cpu).pop().expect("it has a last phase");
     let text = print(&module);
     assert_eq!(found(&text), BTreeSet::new(), "{text}");
     for (from, to, code) in HEAP_BUGS {

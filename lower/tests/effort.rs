@@ -3,7 +3,7 @@
 
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::Program;
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Applied, Unwatched, Watch, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -117,11 +117,12 @@ def double(X: Buffer(("n", 2), "f32"), Y: Buffer(("n", 2), "f32")):
 "#;
 
 /// The last lines of what the passes of a list say.
-fn said(target: Target, list: &str) -> Vec<String> {
+fn said(target: Device, list: &str) -> Vec<String> {
     let program = Program::load(Source::new("counted.rx", COUNTED));
     assert!(!program.has_errors(), "{:#?}", program.diagnostics);
     let route = PIPELINE.named(list).expect("there are these passes");
-    let (settings, mut said) = (Settings { target, ..Settings::default() }, Said::default());
+    let (settings, mut said) =
+        (Settings { device: target, ..Settings::default() }, Said::default());
     run(&program.module, &route, &settings, &mut Prover::new(), &mut said)
         .unwrap_or_else(|ended| panic!("{ended:#?}"));
     said.0
@@ -129,7 +130,7 @@ fn said(target: Target, list: &str) -> Vec<String> {
 
 #[test]
 fn passes_count_what_they_did() {
-    let fused = said(Target::Cpu, "annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers");
+    let fused = said(Device::Cpu, "annotate_tir_op_pattern,fuse_ops,fuse_tir,inline_buffers");
     assert_eq!(
         fused,
         [
@@ -140,11 +141,11 @@ fn passes_count_what_they_did() {
         ]
     );
     let list = "lower_operators,to_non_dataflow,lower_call_tir,canonicalize_bindings,plan_memory";
-    let planned = said(Target::Cpu, list);
+    let planned = said(Device::Cpu, list);
     assert_eq!(
         planned.last().map(String::as_str),
         Some("plan_memory: planned 3 tensors, in 2 storages")
     );
-    let matched = said(Target::Cuda, "fuse_ops_by_pattern");
+    let matched = said(Device::Cuda, "fuse_ops_by_pattern");
     assert_eq!(matched, ["fuse_ops_by_pattern: matched 1 patterns, made 1 composite functions"]);
 }

@@ -4,7 +4,7 @@
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::canonical::{canonical_function, canonical_program};
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Route, Unwatched, run};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
@@ -90,8 +90,8 @@ fn after(name: &str, passes: &str) -> Module {
     assert!(!program.has_errors(), "{name}: {:#?}", program.diagnostics);
     // The libraries of the figures are those of NVIDIA devices, and so are graphs.
     let (target, passes) = match passes.split_once('/') {
-        Some((_, passes)) => (Target::Cpu, passes),
-        None => (Target::Cuda, passes),
+        Some((_, passes)) => (Device::Cpu, passes),
+        None => (Device::Cuda, passes),
     };
     let route = match Phase::parse(passes) {
         Some(phase) => PIPELINE.to(phase),
@@ -105,7 +105,7 @@ fn after(name: &str, passes: &str) -> Module {
         }
         route => route,
     };
-    let settings = Settings { target, ..Settings::default() };
+    let settings = Settings { device: target, ..Settings::default() };
     run(&program.module, &route, &settings, &mut Prover::new(), &mut Unwatched)
         .unwrap_or_else(|ended| panic!("{name}: {ended:#?}"))
 }

@@ -8,7 +8,6 @@ use pyo3::types::{PyDict, PyString};
 use relax_build::file_kind::{BEGIN, FileKind, encoded, refused};
 use relax_build::{Bound as Compilation, BuildError, CompileError, KernelCheck, compile as build};
 use relax_cpu::{Cache, Compiler, LIMIT};
-use relax_emit::Sums;
 use relax_import::{Bytes, Imported, Options, import_model};
 use relax_lower::demands::demands;
 use relax_lower::static_failures::static_failures;
@@ -20,6 +19,7 @@ use relax_program::tensor_files::{
 use relax_rewrite::fallback::{Fallback, Fallbacks};
 use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{LoadError, ModuleFile};
+use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits, Value};
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
@@ -196,7 +196,7 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), F
     let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
     let compiler = compiler.map_err(|error| Failure::new(Class::Compiler, error))?;
     let described = format!("{}: {}", compiler.command(), compiler.version());
-    let sums = if wishes.exact { Sums::Exact } else { Sums::AnyOrder };
+    let sums = if wishes.exact { Numerics::Exact } else { Numerics::Reassociated };
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
     let wanted = Compilation::of(Arc::new(values), sums, compiler, check);
     let mut unwatched = Unwatched;

@@ -75,9 +75,11 @@ impl fmt::Display for Exactness {
     }
 }
 
-/// What code is made for.
+/// What runs kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
+pub enum Device {
+    /// The interpreter of tensor programs.
+    Interp,
     /// The processor.
     #[default]
     Cpu,
@@ -87,13 +89,27 @@ pub enum Target {
     Cuda,
 }
 
-impl Target {
+impl Device {
+    /// All devices.
+    pub const ALL: [Self; 4] = [Self::Interp, Self::Cpu, Self::Wgpu, Self::Cuda];
+
+    /// As command lines and tables of patterns have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interp => "interp",
+            Self::Cpu => "cpu",
+            Self::Wgpu => "wgpu",
+            Self::Cuda => "cuda",
+        }
+    }
+
     /// The libraries whose functions run on it: what stands before the dot in their names.
     #[must_use]
     pub fn libraries(self) -> &'static [&'static str] {
         match self {
-            Target::Cpu | Target::Wgpu => &[],
-            Target::Cuda => &["cublas", "cutlass"],
+            Self::Interp | Self::Cpu | Self::Wgpu => &[],
+            Self::Cuda => &["cublas", "cutlass"],
         }
     }
 }
@@ -102,7 +118,7 @@ impl Target {
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// What code is made for.
-    pub target: Target,
+    pub device: Device,
     /// Values that stand for parameters and external constants, by name.
     pub params: Arc<BTreeMap<Name, Tensor>>,
     /// How many columns of a matrix lie side by side in a panel, as products of the target read them.

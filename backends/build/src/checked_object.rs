@@ -4,9 +4,10 @@
 use crate::BuildError;
 use crate::kernel_check::{Budget, Verdict, check};
 use relax_cpu::{Cache, Compiler, Object};
-use relax_emit::{Kernel, Source, Sums};
+use relax_emit::{Kernel, Source};
 use relax_runtime::check_target;
 use relax_runtime::program::KernelCheck as Results;
+use relax_runtime::program::Numerics;
 use relax_syntax::ir::Module;
 use std::fmt::Write;
 
@@ -36,7 +37,7 @@ impl Default for KernelCheck {
 pub(crate) struct Unit<'u> {
     pub(crate) module: &'u Module,
     pub(crate) source: &'u Source,
-    pub(crate) sums: Sums,
+    pub(crate) sums: Numerics,
     pub(crate) compiler: &'u Compiler,
     pub(crate) cache: &'u Cache,
 }

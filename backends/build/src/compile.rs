@@ -4,8 +4,8 @@ use crate::{
     BuildError, Digest, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu, round_products,
 };
 use relax_cpu::{Cache, Compiler};
+use relax_emit::Options;
 use relax_emit::tiles::{Isa, Table};
-use relax_emit::{Options, Sums};
 use relax_lower::constants::Evaluated;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::Around;
@@ -15,6 +15,7 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Failed, Route, Watch, run};
 use relax_runtime::file::Image;
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_semantics::tensor::Tensor;
 use relax_symbolic::Prover;
@@ -42,7 +43,7 @@ pub struct Bound {
     /// Whether parameters of the entry function that have one are constants.
     pub binds: bool,
     /// What kernels may do with sums of floats.
-    pub sums: Sums,
+    pub sums: Numerics,
     /// What products with quantized weights read.
     pub activations: Activations,
     /// What was measured of the machine that products are cut for.
@@ -58,7 +59,7 @@ impl Bound {
     #[must_use]
     pub fn of(
         params: Arc<BTreeMap<Name, Tensor>>,
-        sums: Sums,
+        sums: Numerics,
         compiler: Compiler,
         check: KernelCheck,
     ) -> Self {
@@ -149,10 +150,10 @@ fn lowered(
         Activations::Q8 => round_products(&entered, &settings, watch)?,
     };
     let lowered = match bound.sums {
-        Sums::AnyOrder => {
+        Numerics::Reassociated => {
             lower_packed_for_cpu(&entered, &settings, (isa, bound.tiles.as_ref()), watch)?
         }
-        Sums::Exact => {
+        Numerics::Exact => {
             let module = lower_for_cpu(&entered, &settings, watch)?;
             Evaluated { module, values: BTreeMap::new() }
         }

@@ -3,12 +3,12 @@
 
 use crate::{BuildError, KernelCheck, build_cpu, lower_for_cpu};
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
 use relax_reference::{to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Failed, Unwatched};
+use relax_runtime::program::Numerics;
 use relax_runtime::{Limits, Module as Machine};
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -121,7 +121,7 @@ fn machine(
         .map_err(|failed| EvaluationError::Lowering(Box::new(failed)))?;
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: &part };
-    let image = build_cpu(&lowered, &around, Sums::Exact, (compiler, cache), KernelCheck::Off)?;
+    let image = build_cpu(&lowered, &around, Numerics::Exact, (compiler, cache), KernelCheck::Off)?;
     let limits = Limits { bytes: usize::MAX, ..Limits::default() };
     Machine::load_with(&image.to_bytes(), limits).map_err(|error| {
         let (function, constants) = calls.first().expect("invariant: there are calls");

@@ -19,7 +19,8 @@ use agreement::Agreement;
 use arguments::{Arguments, Elements, Extents, arguments_at, element_count, extents_to_try};
 use call::{Fault, call};
 use relax_cpu::Library;
-use relax_emit::{Kernel, OUT_OF_MEMORY, Site, Sums};
+use relax_emit::{Kernel, OUT_OF_MEMORY, Site};
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::{Stop, Trap};
 use relax_semantics::tensor::Tensor;
@@ -77,7 +78,7 @@ pub enum Verdict {
 pub fn check(
     program: &TensorProgram,
     (kernel, library): (&Kernel, &Library),
-    sums: Sums,
+    sums: Numerics,
     budget: Budget,
 ) -> Verdict {
     let Ok(compiled) = Compiled::new(program) else {
@@ -91,7 +92,7 @@ pub fn check(
     let (mut cases, mut reason) = (0, None);
     for (extents, seed) in extents_to_try(program).into_iter().zip(1..) {
         let elements = match sums {
-            Sums::Exact if seed % 2 == 0 => Elements::Edges,
+            Numerics::Exact if seed % 2 == 0 => Elements::Edges,
             _ => Elements::Finite,
         };
         match check.case(&extents, (seed, elements)) {

@@ -19,12 +19,12 @@ pub use route::{lower_for_cpu, lower_packed_for_cpu, round_products};
 
 use checked_object::Unit;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Options, Source, Sums, print_c};
+use relax_emit::{Options, Source, print_c};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, buffer_elements, kernels, lower_program};
 use relax_runtime::Span;
 use relax_runtime::file::Image;
-use relax_runtime::program::{Numerics, Site, Watched};
+use relax_runtime::program::{Site, Watched};
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_tir::analysis::bit_exact::is_bit_exact;
@@ -80,10 +80,7 @@ pub fn build_cpu<'t>(
 ) -> Result<Image, BuildError> {
     let mut image = lower_program(module, around).map_err(BuildError::Program)?;
     let options = options.into();
-    image.metadata.numerics = match options.sums {
-        Sums::Exact => Numerics::Exact,
-        Sums::AnyOrder => Numerics::Reassociated,
-    };
+    image.metadata.numerics = options.sums;
     let rounded = kernels(module).into_iter().filter(|kernel| !is_bit_exact(kernel)).count();
     image.metadata.rounded = rounded as u64;
     if image.program.kernels.is_empty() {

@@ -3,7 +3,6 @@
 
 use relax_build::{KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler, hardware};
-use relax_emit::Sums;
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
 use relax_program::externals::externals;
@@ -12,6 +11,7 @@ use relax_reference::{to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params;
 use relax_rewrite::pipeline::{Route, Unwatched, run};
+use relax_runtime::program::Numerics;
 use relax_runtime::{Limits, Module as Machine};
 use relax_semantics::interp::{Interpreter, Options};
 use relax_semantics::tensor::{Data, Number, Tensor};
@@ -92,7 +92,7 @@ fn packed_weights_give_the_same() {
     let image = build_cpu(
         &module,
         &around,
-        Sums::AnyOrder,
+        Numerics::Reassociated,
         (&compiler, &Cache::at(folder.path())),
         KernelCheck::default(),
     );
@@ -161,8 +161,13 @@ fn bounded_functions_ask_for_memory_once() {
         let compiler = Compiler::of_system().expect("a C compiler");
         let folder = tempfile::tempdir().expect("a folder for the cache");
         let cache = Cache::at(folder.path());
-        let image =
-            build_cpu(&lowered, &around, Sums::Exact, (&compiler, &cache), KernelCheck::default());
+        let image = build_cpu(
+            &lowered,
+            &around,
+            Numerics::Exact,
+            (&compiler, &cache),
+            KernelCheck::default(),
+        );
         let bytes = image.unwrap_or_else(|error| panic!("{error}")).to_bytes();
         let machine = Machine::load(&bytes).unwrap_or_else(|error| panic!("{error}"));
         let main = machine.function("main").expect("it is there");

@@ -3,7 +3,6 @@
 
 use relax_build::{KernelCheck, build_cpu, lower_for_cpu};
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
 use relax_lower::program::Around;
 use relax_program::compare::Relation;
 use relax_program::frontend::{Program, RunOptions, run as interpret};
@@ -12,6 +11,7 @@ use relax_reference::{Printed, register, to_machine, to_semantics};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
 use relax_rewrite::verify::compare_values;
+use relax_runtime::program::Numerics;
 use relax_runtime::{Limits as MachineLimits, Module as Machine};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::Limits;
@@ -139,8 +139,13 @@ fn compiled(text: &str, module: &Module, left: &[&str]) -> Machine {
     let folder = tempfile::tempdir().expect("a folder for the cache");
     let compiler = Compiler::of_system().expect("a C compiler");
     let cache = Cache::at(folder.path());
-    let image =
-        build_cpu(&lowered, &around, Sums::AnyOrder, (&compiler, &cache), KernelCheck::default());
+    let image = build_cpu(
+        &lowered,
+        &around,
+        Numerics::Reassociated,
+        (&compiler, &cache),
+        KernelCheck::default(),
+    );
     let bytes = image.unwrap_or_else(|error| panic!("{error}\n{text}")).to_bytes();
     let mut machine =
         Machine::load_with(&bytes, MachineLimits { threads: 2, ..MachineLimits::default() })

@@ -10,10 +10,10 @@ use relax_corpus::directive::{Call, Kind, read};
 use relax_corpus::files;
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
-use relax_emit::Sums;
 use relax_program::compare::compare;
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::well_formed_part::well_formed_part;
+use relax_runtime::program::Numerics;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
 use relax_syntax::ir::Module;
@@ -62,7 +62,7 @@ fn main() {
         let exact = compiled.take(files.clone());
         devices.extend([(Device::Fast, fast.collect()), (Device::Cpu, exact.collect())]);
         for at in 0..others().len() {
-            for sums in [Sums::Exact, Sums::AnyOrder] {
+            for sums in [Numerics::Exact, Numerics::Reassociated] {
                 devices.push((Device::Other(at, sums), of_others(at, sums, &files)));
             }
         }
@@ -84,7 +84,7 @@ fn main() {
 }
 
 /// A sample for one compiler and processor; with `RELAX_WHOLE=1` each compiler takes all files, at the levels of processors in turn.
-fn of_others(at: usize, sums: Sums, files: &[PathBuf]) -> Vec<PathBuf> {
+fn of_others(at: usize, sums: Numerics, files: &[PathBuf]) -> Vec<PathBuf> {
     let sample = Sample::of(&format!("programs by other compilers, {sums:?}"), OTHER);
     let turn = if sample.is_whole() { LEVELS.len() } else { 1 };
     let some = files.iter().skip(at % turn).step_by(turn);

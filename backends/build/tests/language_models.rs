@@ -8,7 +8,6 @@ use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_cpu::{Compiler, hardware};
-use relax_emit::Sums;
 use relax_llm::{Config, Format, Stored, Tensors, text};
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
@@ -20,6 +19,7 @@ use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
@@ -99,9 +99,14 @@ impl Model {
             signatures: &self.program.module,
         };
         let place = relax_cpu::Cache::at(cache.path());
-        let image =
-            build_cpu(&lowered, &around, Sums::AnyOrder, (compiler, &place), KernelCheck::Off)
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let image = build_cpu(
+            &lowered,
+            &around,
+            Numerics::Reassociated,
+            (compiler, &place),
+            KernelCheck::Off,
+        )
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut module = Module::load(&image.to_bytes()).expect("it loads");
         register(&mut module, &Limits::default(), &Printed::default()).expect("it registers");
         module

@@ -7,7 +7,6 @@ use relax_build::{KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_corpus::sample::Sample;
 use relax_corpus::{files, requirement};
 use relax_cpu::{Cache, Compiler, hardware};
-use relax_emit::Sums;
 use relax_import::{Bytes, Options, import_model};
 use relax_lower::constants::Evaluated;
 use relax_lower::program::Around;
@@ -19,6 +18,7 @@ use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_semantics::value::Value;
@@ -243,7 +243,7 @@ fn built(model: &Model) -> Result<(), Failed> {
     let image = build_cpu(
         &lowered,
         &around,
-        Sums::AnyOrder,
+        Numerics::Reassociated,
         (&compiler, &Cache::at(cache.path())),
         KernelCheck::Off,
     )

@@ -2,13 +2,14 @@
 
 use relax_build::{lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::hardware;
-use relax_emit::{Sums, print_c};
+use relax_emit::print_c;
 use relax_import::{Bytes, Options, import_model};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Unwatched, run};
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Definition;
@@ -130,7 +131,7 @@ fn models_check_no_dims_in_innermost_loops() {
     for (name, program) in models() {
         let lowered = lower_for_cpu(&program.module, &Settings::default(), &mut Unwatched);
         let lowered = lowered.unwrap_or_else(|failed| panic!("{name}: {failed:?}"));
-        for kernel in print_c(&lowered, &mut Prover::new(), Sums::AnyOrder).kernels {
+        for kernel in print_c(&lowered, &mut Prover::new(), Numerics::Reassociated).kernels {
             if kernel.innermost.on_dims > 0 {
                 found.push(format!("{name}: {}", kernel.name));
             }
@@ -144,7 +145,7 @@ const WITHOUT_GRAPHS: [&str; 4] = ["decode_q4_mlp.rx", "layer_norm_f16.rx", "mlp
 
 #[test]
 fn models_with_bounded_dims_have_graphs() {
-    let settings = Settings { target: Target::Cuda, ..Settings::default() };
+    let settings = Settings { device: Device::Cuda, ..Settings::default() };
     let mut without = Vec::new();
     for (name, program) in models() {
         let mut module = program.module;
@@ -191,7 +192,7 @@ fn products_of_16_bit_floats_reach_the_tiled_routine() {
             &mut Unwatched,
         );
         let made = made.unwrap_or_else(|failed| panic!("{failed:?}"));
-        let text = print_c(&made.module, &mut Prover::new(), Sums::AnyOrder).text;
+        let text = print_c(&made.module, &mut Prover::new(), Numerics::Reassociated).text;
         let calls = text.matches("if (rx_product").count();
         assert_eq!(calls, kernels, "{value}: {}", print(&made.module));
     }

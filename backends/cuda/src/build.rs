@@ -1,7 +1,6 @@
 //! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
 
 use crate::{Error, Products};
-use relax_emit::Sums;
 use relax_emit::cuda::{CudaKernel, print_cuda};
 use relax_lower::maybe_uninit::maybe_uninitialized;
 use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
@@ -9,6 +8,7 @@ use relax_lower::scheduled::ScheduledModule;
 use relax_reference::ReferenceKernels;
 use relax_runtime::Span;
 use relax_runtime::file::Image;
+use relax_runtime::program::Numerics;
 use relax_runtime::program::Site;
 use relax_semantics::ops::Limits;
 use relax_symbolic::Prover;
@@ -41,8 +41,8 @@ pub fn build(
     let known = |program: &TensorProgram| summaries.on(program);
     let watched = maybe_uninitialized(module, known);
     let sums = match products {
-        Products::Own => Sums::Exact,
-        Products::Cores | Products::Library => Sums::AnyOrder,
+        Products::Own => Numerics::Exact,
+        Products::Cores | Products::Library => Numerics::Reassociated,
     };
     let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched, sums);
     watch_kernels(&mut image, module, known);

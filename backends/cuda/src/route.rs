@@ -6,7 +6,7 @@ use relax_lower::passes::{schedule_gpu, schedule_tensor_cores};
 use relax_lower::pipeline::{NARROW, PIPELINE};
 use relax_lower::route::lower_scheduled;
 use relax_lower::scheduled::ScheduledModule;
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::passes::fuse_ops::PRIMITIVE;
 use relax_rewrite::passes::fuse_ops_by_pattern::{self, COMPOSITE};
 use relax_rewrite::passes::guard_libraries;
@@ -39,7 +39,7 @@ pub fn lower_for_cuda(
     settings: &Settings,
     products: Products,
 ) -> Result<ScheduledModule, Failed> {
-    let settings = Settings { target: Target::Cuda, ..settings.clone() };
+    let settings = Settings { device: Device::Cuda, ..settings.clone() };
     let (schedule, pipeline) = match products {
         Products::Own => (&schedule_gpu::PASS, &PIPELINE),
         Products::Cores | Products::Library => (&schedule_tensor_cores::PASS, &NARROW),

@@ -2,10 +2,10 @@
 //! formed in any order, in lanes. Only where nothing in the loop may stop the kernel; else the loop is
 //! printed as it stands.
 
-use crate::Sums;
 use crate::dtypes::{held, is_half};
 use crate::printer::Printer;
 use crate::statements::Term;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, Stmt, StmtKind, TExpr};
@@ -160,7 +160,7 @@ impl Printer<'_, '_> {
     /// Values of f32 that are compared, in f32 or converted to f64 for that only.
     fn narrow_extremum<'s>(&self, found: &Accumulation<'s>, dtype: DType) -> Option<&'s TExpr> {
         let compares = matches!(found.op, BinOp::Max | BinOp::Min);
-        if !compares || self.sums != Sums::AnyOrder {
+        if !compares || self.sums != Numerics::Reassociated {
             return None;
         }
         match found.value {
@@ -216,7 +216,7 @@ impl Printer<'_, '_> {
 
     /// How lanes are combined, where they may be.
     fn lanes(&self, op: BinOp, dtype: DType) -> Option<&'static str> {
-        let any_order = self.sums == Sums::AnyOrder || dtype.is_integer();
+        let any_order = self.sums == Numerics::Reassociated || dtype.is_integer();
         match op {
             BinOp::Add if any_order => Some("+"),
             BinOp::Max if any_order && dtype.is_float() => Some("rx_most"),

@@ -102,8 +102,9 @@ impl Printer<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Sums, print_c};
+    use crate::print_c;
     use relax_program::frontend::Program;
+    use relax_runtime::program::Numerics;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 
@@ -116,7 +117,7 @@ mod tests {
                  m, n = sym_var(), sym_var()\n    for i in grid(m + n):\n        {body}\n"
         );
         let module = Program::load(Source::new("choice", text)).module;
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
         (source.kernels[0].checks.left(), source.text.contains(" = rx_select_f32("))
     }

@@ -1,12 +1,12 @@
 //! Expressions as C. What may stop the kernel becomes statements before it, in the order of evaluation;
 //! the value itself has no effect, so that it may be written where it is used.
 
-use crate::Sums;
 use crate::checks::{Elided, is_plain};
 use crate::dtypes::{self, held, is_half, suffix};
 use crate::f32_narrowing;
 use crate::message::Message;
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::Relation;
@@ -306,7 +306,7 @@ impl Printer<'_, '_> {
         }
         let name = function.name();
         let arguments = values.join(", ");
-        if self.sums == Sums::AnyOrder
+        if self.sums == Numerics::Reassociated
             && want == DType::F32
             && let Some(name) = f32_narrowing::name(function)
         {

@@ -126,8 +126,9 @@ fn reads<'t>(
 #[cfg(test)]
 mod tests {
     use super::Innermost;
-    use crate::{Sums, print_c};
+    use crate::print_c;
     use relax_program::frontend::Program;
+    use relax_runtime::program::Numerics;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 
@@ -138,7 +139,7 @@ mod tests {
                  m, n = sym_var(), sym_var()\n    {body}\n"
         );
         let module = Program::load(Source::new("loops", text)).module;
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
         let Innermost { on_dims, on_values } = source.kernels[0].innermost;
         (on_dims, on_values)

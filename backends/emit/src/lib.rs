@@ -57,6 +57,7 @@ pub use innermost::Innermost;
 pub use prelude::prelude;
 
 use prelude::Uses;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -134,34 +135,19 @@ pub struct Site {
     pub span: Span,
 }
 
-/// How sums of floats are formed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sums {
-    /// As the text says, in its order and dtypes: results are those of the interpreter, bit for bit where
-    /// no function of the C library is called.
-    #[default]
-    Exact,
-    /// In any order, and of f32 in f32: with `s` the sum of the magnitudes of `k` terms, a sum is off by at
-    /// most `(k + 2) * 2^-24 * s`; products of matrices are called as such. What is computed in f64
-    /// and ends in f32 or in a sum is computed in f32, where each operation rounds, with `exp`, `sigmoid` and `tanh`
-    /// right within 2 units in the last place; with `erf`, `erfc` or `log` in f64, those right to 2^-30. Shares of a
-    /// sum are multiplied by its inverse.
-    AnyOrder,
-}
-
 /// What decides, beside the program, which code is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'t> {
     /// What may be done with sums of floats.
-    pub sums: Sums,
+    pub sums: Numerics,
     /// What was measured on the machine that products are cut for; without it the built-in model decides.
     pub tiles: Option<&'t tiles::Table>,
     /// Programs that are printed a second time, to be called where their tensors may have elements that nothing wrote.
     pub watched: Option<&'t BTreeSet<Name>>,
 }
 
-impl From<Sums> for Options<'_> {
-    fn from(sums: Sums) -> Self {
+impl From<Numerics> for Options<'_> {
+    fn from(sums: Numerics) -> Self {
         Self { sums, ..Self::default() }
     }
 }
@@ -189,7 +175,7 @@ pub fn print_c<'t>(
         let printed = print(&symbol, (sums, false)).and_then(|mut kernel| {
             if watched.is_some_and(|names| names.contains(&program.name)) {
                 let symbol = symbols.fresh(&format!("{symbol}_watched"));
-                kernel.watched = print(&symbol, (Sums::Exact, true))?.watched;
+                kernel.watched = print(&symbol, (Numerics::Exact, true))?.watched;
             }
             Ok(kernel)
         });
@@ -206,7 +192,7 @@ fn print_program(
     program: &TensorProgram,
     symbol: &str,
     facts: &mut dyn Facts,
-    (sums, is_watched): (Sums, bool),
+    (sums, is_watched): (Numerics, bool),
 ) -> Result<(String, Kernel, Uses), String> {
     let body = program.body.as_ref().ok_or("it is external: it has no body")?;
     if has_barrier(body) {

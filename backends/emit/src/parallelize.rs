@@ -5,9 +5,9 @@
 //! stays alone: of its chunks the first one that traps reports, which is the first iteration that traps. Nests
 //! run together only where none traps.
 
-use crate::Sums;
 use crate::outline::{Shared, total};
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -137,7 +137,7 @@ impl Printer<'_, '_> {
     /// Prints a nest as parts, or a product, with as many of the statements after it as it gives.
     fn spread(&mut self, stmt: &Stmt, after: &[Stmt]) -> Option<usize> {
         let first = Plain::of(stmt)?;
-        let any_order = self.sums == Sums::AnyOrder && !self.takes_steps_within(stmt);
+        let any_order = self.sums == Numerics::Reassociated && !self.takes_steps_within(stmt);
         if any_order
             && let Some(product) = Product::of(self.program, stmt)
             && let Some(outer) = self.loops_around(&product)
@@ -355,8 +355,9 @@ impl Printer<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Sums, print_c};
+    use crate::print_c;
     use relax_program::frontend::Program;
+    use relax_runtime::program::Numerics;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 
@@ -369,7 +370,7 @@ mod tests {
                      for j in serial(m):\n            {body}\n"
         );
         let module = Program::load(Source::new("rows", text)).module;
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
         let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
         lines.collect::<Vec<_>>().join("\n")

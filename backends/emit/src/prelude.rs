@@ -1,7 +1,7 @@
 //! What every C file begins with: the calling convention, and the operations that C lacks.
 
-use crate::Sums;
 use crate::tiles::{Table, plan_text};
+use relax_runtime::program::Numerics;
 
 /// The parts, in order.
 const PARTS: &[&str] = &[
@@ -99,15 +99,15 @@ const CUDA_PARTS: &[&str] = &[
 ];
 
 /// The prelude of CUDA: without the headers and the lanes of C, each function one of the device.
-pub(crate) fn cuda_text(sums: Sums) -> String {
+pub(crate) fn cuda_text(sums: Numerics) -> String {
     let is_of_c = |line: &&str| line.starts_with("#include") || line.starts_with("#pragma omp");
     let shared = CUDA_PARTS.iter().map(|part| {
         let lines: Vec<&str> = part.lines().filter(|line| !is_of_c(line)).collect();
         lines.join("\n")
     });
     let numerics = match sums {
-        Sums::Exact => "",
-        Sums::AnyOrder => "#define RX_ANY_ORDER 1\n",
+        Numerics::Exact => "",
+        Numerics::Reassociated => "#define RX_ANY_ORDER 1\n",
     };
     let parts = std::iter::once(format!("{numerics}{}", CUDA.trim_end())).chain(shared);
     let text = parts.collect::<Vec<String>>().join("\n\n") + "\n";

@@ -8,7 +8,8 @@ use crate::innermost::{Innermost, innermost};
 use crate::names::Names;
 use crate::outline::Shared;
 use crate::prelude::Uses;
-use crate::{Kernel, Site, Sums};
+use crate::{Kernel, Site};
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::ranges::Ranges;
 use relax_semantics::tir::walk::stored;
 use relax_semantics::tir::{Sources, Typing};
@@ -57,7 +58,7 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) checks: Checks,
     pub(crate) may_stop: bool,
     /// Whether sums of floats may be formed in another order and in f32.
-    pub(crate) sums: Sums,
+    pub(crate) sums: Numerics,
     /// Whether values of f64 may be computed in f32: with reassociation, where the program has no tensors of f64.
     pub(crate) narrows: bool,
     /// Whether the prelude's product is called.
@@ -110,7 +111,7 @@ impl<'p, 'f> Printer<'p, 'f> {
         program: &'p TensorProgram,
         (symbol, body): (&'p str, &[Stmt]),
         facts: &'f mut dyn Facts,
-        sums: Sums,
+        sums: Numerics,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut printer = Self {
             program,
@@ -135,7 +136,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             checks: Checks::default(),
             may_stop: false,
             sums,
-            narrows: sums == Sums::AnyOrder && !has_f64_tensors(program),
+            narrows: sums == Numerics::Reassociated && !has_f64_tensors(program),
             multiplies: false,
             block_formats: BTreeSet::new(),
             rows: false,
@@ -306,9 +307,9 @@ impl<'p, 'f> Printer<'p, 'f> {
 }
 
 /// The interpreter stores to workspaces too, so they are forwarded only where its results are not kept bit for bit.
-fn workspaces_with(sums: Sums) -> Workspaces {
+fn workspaces_with(sums: Numerics) -> Workspaces {
     match sums {
-        Sums::Exact => Workspaces::Kept,
-        Sums::AnyOrder => Workspaces::Forwarded,
+        Numerics::Exact => Workspaces::Kept,
+        Numerics::Reassociated => Workspaces::Forwarded,
     }
 }

@@ -1,8 +1,8 @@
 //! Reciprocals: a divisor that is invariant in an innermost loop is inverted once before it, where reassociation is allowed. A
 //! product takes a fraction of the time of a quotient.
 
-use crate::Sums;
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::walk::{stored, visit, visit_own};
 use relax_syntax::ir::tensor::{BinOp, Loop, Stmt, StmtKind, TExpr};
 use relax_tir::products::mentions;
@@ -12,7 +12,7 @@ impl Printer<'_, '_> {
     /// asked, to what it was before.
     pub(crate) fn name_divisors(&mut self, item: &Loop, body: &[Stmt]) {
         let is_straight = body.iter().all(|stmt| matches!(stmt.kind, StmtKind::Store { .. }));
-        if !is_straight || self.sums != Sums::AnyOrder || self.is_cuda() {
+        if !is_straight || self.sums != Numerics::Reassociated || self.is_cuda() {
             return;
         }
         for divisor in self.divisors_of(item, body) {

@@ -1,8 +1,8 @@
 //! Rows of f32 that routines of the prelude read as a whole, where sums may be formed in any order: the greatest of one,
 //! and the exponentials of one with their sum, as in softmax.
 
-use crate::Sums;
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, Loop, ScalarId, TExpr};
 use relax_tir::products::mentions;
@@ -15,7 +15,7 @@ impl Printer<'_, '_> {
         let (last, before) = indices.split_last()?;
         let dtype = self.program.buffer(*buffer).dtype;
         let fits = dtype == DType::F32 && *last == TExpr::Scalar(var) && !mentions(before, var);
-        if !fits || self.is_cuda() || self.sums != Sums::AnyOrder {
+        if !fits || self.is_cuda() || self.sums != Numerics::Reassociated {
             return None;
         }
         let text = self.expr(value, DType::F32);

@@ -1,9 +1,9 @@
 //! Epilogue of softmax: `T += f(k)` for all `k`, then `Y[k] = f(k) / T`. Where reassociation is allowed, `f` is computed once,
 //! kept where the quotient goes, and multiplied by the reciprocal of the sum.
 
-use crate::Sums;
 use crate::accumulate::Terms;
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::walk::{Place, Rewrite, expr};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
@@ -32,7 +32,7 @@ impl Rewrite for Renamed {
 impl Printer<'_, '_> {
     /// Prints both loops as one sum with shares, if they are that and nothing in them may stop the kernel.
     pub(crate) fn shares(&mut self, first: &Stmt, second: &Stmt) -> bool {
-        if self.sums != Sums::AnyOrder {
+        if self.sums != Numerics::Reassociated {
             return false;
         }
         let Some(found) = self.find_shares(first, second) else { return false };

@@ -1,10 +1,10 @@
 //! Statements as C, in the order of the text.
 
-use crate::Sums;
 use crate::checks::Elided;
 use crate::dtypes::{held, is_half};
 use crate::message::Message;
 use crate::printer::Printer;
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::reductions;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -81,7 +81,7 @@ impl Printer<'_, '_> {
     fn print_stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::For { .. }
-                if self.sums == Sums::AnyOrder
+                if self.sums == Numerics::Reassociated
                     && !self.takes_steps_within(stmt)
                     && (self.multiply(stmt) || self.rounded(stmt) || self.fill(stmt)) => {}
             StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}

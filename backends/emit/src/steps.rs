@@ -219,8 +219,9 @@ impl Printer<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Sums, print_c};
+    use crate::print_c;
     use relax_program::frontend::Program;
+    use relax_runtime::program::Numerics;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 
@@ -232,7 +233,7 @@ mod tests {
              {body}"
         );
         let module = Program::load(Source::new("steps", text)).module;
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
         let (_, code) = source.text.split_once("def f(").expect("the program as a comment");
         let lines = code.lines().filter_map(|line| line.trim().strip_prefix("if (rx_spend("));

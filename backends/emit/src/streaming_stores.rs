@@ -109,8 +109,9 @@ fn reads_beside(value: &TExpr, buffer: BufferId, at: &[TExpr]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Sums, print_c};
+    use crate::print_c;
     use relax_program::frontend::Program;
+    use relax_runtime::program::Numerics;
     use relax_symbolic::Prover;
     use relax_syntax::span::Source;
 
@@ -122,7 +123,7 @@ mod tests {
                  for i, j in grid(n, 8):\n        Y[i, j] = 0.0\n    for i, j in grid(n, 8):\n        {body}\n"
         );
         let module = Program::load(Source::new("rows", text)).module;
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         assert_eq!(source.kernels.len(), 1, "{:?}", source.left_out);
         source.text.matches("if (rx_is_past(").count()
     }

@@ -1,13 +1,13 @@
 //! From a module to the one that kernels are printed from: the pipeline, and the loops of the tensor programs bound to blocks
 //! and threads.
 
-use relax_emit::Sums;
 use relax_lower::passes::{schedule_gpu, schedule_gpu_freely};
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::route::lower_scheduled;
 use relax_lower::scheduled::ScheduledModule;
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_tir::analysis::access_summary::AccessSummaries;
@@ -19,12 +19,12 @@ use relax_tir::analysis::access_summary::AccessSummaries;
 pub fn lower_for_webgpu(
     module: &Module,
     settings: &Settings,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<ScheduledModule, Failed> {
-    let settings = &Settings { target: Target::Wgpu, ..settings.clone() };
+    let settings = &Settings { device: Device::Wgpu, ..settings.clone() };
     let schedule = match sums {
-        Sums::Exact => &schedule_gpu::PASS,
-        Sums::AnyOrder => &schedule_gpu_freely::PASS,
+        Numerics::Exact => &schedule_gpu::PASS,
+        Numerics::Reassociated => &schedule_gpu_freely::PASS,
     };
     let mut summaries = AccessSummaries::default();
     let module =

@@ -16,10 +16,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::sample::Sample;
-use relax_emit::Sums;
 use relax_program::compare::compare;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
+use relax_runtime::program::Numerics;
 use relax_syntax::parse::read_source;
 use relax_webgpu::{Calls, Device, Doubles, Formats, Ran};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,11 +92,12 @@ fn main() {
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && sample.is_whole();
     let trials = sample.take(files::programs()).flat_map(|path| {
         let name = files::name(&path);
-        let freely = SHARED_ROWS.contains(&name.as_str()).then_some(Sums::AnyOrder);
-        let all = [Some(Sums::Exact), freely].into_iter().flatten();
+        let freely = SHARED_ROWS.contains(&name.as_str()).then_some(Numerics::Reassociated);
+        let all = [Some(Numerics::Exact), freely].into_iter().flatten();
         let all = all.map(|sums| {
             let (device, calls, path) = (Arc::clone(&device), calls.clone(), path.clone());
-            let name = format!("{}{name}", if sums == Sums::Exact { "" } else { "any order: " });
+            let name =
+                format!("{}{name}", if sums == Numerics::Exact { "" } else { "any order: " });
             Trial::test(name, move || on_stack(path, (device, sums), calls))
         });
         all.collect::<Vec<_>>()
@@ -165,7 +166,7 @@ fn bless(narrowed: bool) {
 
 fn on_stack(
     path: PathBuf,
-    (device, sums): (Arc<Device>, Sums),
+    (device, sums): (Arc<Device>, Numerics),
     calls: Calls,
 ) -> Result<(), Failed> {
     let run = move || hold(&path, (&device, sums), &calls);
@@ -173,7 +174,11 @@ fn on_stack(
     thread.join().map_err(|_| Failed::from("the run panicked: see above"))?
 }
 
-fn hold(path: &Path, (device, sums): (&Arc<Device>, Sums), calls: &Calls) -> Result<(), Failed> {
+fn hold(
+    path: &Path,
+    (device, sums): (&Arc<Device>, Numerics),
+    calls: &Calls,
+) -> Result<(), Failed> {
     let Ok(source) = read_source("corpus", &std::fs::read(path)?) else { return Ok(()) };
     let expectations = read(&source.text);
     let directives = expectations.directives.iter().filter_map(|directive| match &directive.kind {
@@ -187,7 +192,7 @@ fn hold(path: &Path, (device, sums): (&Arc<Device>, Sums), calls: &Calls) -> Res
     }
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let is_exact = device.formats().doubles == Doubles::Native && sums == Sums::Exact;
+    let is_exact = device.formats().doubles == Doubles::Native && sums == Numerics::Exact;
     let loaded = route::load(&part, (&source, &BTreeMap::new()), (device, sums), calls);
     for (directive, call) in directives {
         if part.function(&call.function).is_none() {
@@ -202,8 +207,8 @@ fn hold(path: &Path, (device, sums): (&Arc<Device>, Sums), calls: &Calls) -> Res
             }
         };
         match sums {
-            Sums::Exact => note(path, &call.text, outcome),
-            Sums::AnyOrder => outcome.map_err(|why| format!("{}: {why}", call.text))?,
+            Numerics::Exact => note(path, &call.text, outcome),
+            Numerics::Reassociated => outcome.map_err(|why| format!("{}: {why}", call.text))?,
         }
     }
     Ok(())

@@ -5,13 +5,13 @@
 #[path = "route/load.rs"]
 mod route;
 
-use relax_emit::Sums;
 use relax_program::compare::largest_difference;
 use relax_program::externals::constants;
 use relax_program::frontend::Program;
 use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{to_machine, to_semantics};
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::value::Value;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Formats, Ran};
@@ -64,8 +64,12 @@ fn compiled(weights: &Path, device: &Arc<Device>, calls: &Calls) -> Module {
     let weights = Weights::open(weights).expect("the weights are readable");
     let externals =
         constants(&program.module, &weights).expect("the weights are those of the model");
-    let module =
-        route::load(&program.module, (&program.source, &externals), (device, Sums::Exact), calls);
+    let module = route::load(
+        &program.module,
+        (&program.source, &externals),
+        (device, Numerics::Exact),
+        calls,
+    );
     module.unwrap_or_else(|why| panic!("{why}"))
 }
 

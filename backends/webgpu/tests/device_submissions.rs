@@ -9,9 +9,9 @@ mod route;
 
 use expectation::{held, perform};
 use relax_corpus::directive::{Kind, read};
-use relax_emit::Sums;
 use relax_program::compare::compare;
 use relax_program::frontend::Program;
+use relax_runtime::program::Numerics;
 use relax_syntax::span::Source;
 use relax_webgpu::{Calls, Device, Formats, Ran};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ fn a_call_is_one_submission() {
         let module = route::load(
             &program.module,
             (&source, &BTreeMap::new()),
-            (&device, Sums::Exact),
+            (&device, Numerics::Exact),
             &calls,
         )
         .unwrap_or_else(|why| panic!("{why}"));

@@ -4,10 +4,10 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use relax_corpus::files;
 use relax_corpus::par_map::par_map_chunks;
-use relax_emit::Sums;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::pass::Settings;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::parse::read_source;
 use relax_webgpu::{Doubles, Formats, Halves, Kernel, lower_for_webgpu, print_wgsl};
@@ -68,7 +68,9 @@ fn hold(path: &PathBuf, found: &mut Found) {
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
     let name = files::name(path);
-    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default(), Sums::Exact) else { return };
+    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default(), Numerics::Exact) else {
+        return;
+    };
     for (formats, label) in [(Formats::NATIVE, "native"), (Formats::default(), "portable")] {
         let printed = print_wgsl(&lowered.module, &mut Prover::new(), formats, Some(&source));
         for (kernel, reason) in &printed.left_out {

@@ -1,11 +1,12 @@
 //! Arguments of the commands that compile and that measure for it.
 
-use super::{ModelArgs, Target};
+use super::{COMPILED, ModelArgs, one_of};
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use relax_build::KernelCheck;
 use relax_cpu::Cpu;
-use relax_emit::Sums;
+use relax_rewrite::pass::Device;
+use relax_runtime::program::Numerics;
 use std::path::PathBuf;
 
 /// Compile a program into a module file
@@ -24,8 +25,8 @@ pub(crate) struct BuildArgs {
     #[arg(short, long, value_name = "FILE.rxm")]
     pub(crate) output: PathBuf,
     /// The compilation target
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub(crate) target: Target,
+    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    pub(crate) target: Device,
     /// The processor of the machine code: `native` is this one; others as `-march` or `-mcpu` of the C compiler takes them,
     /// such as x86-64-v2, x86-64-v3, x86-64-v4 or znver4
     #[arg(long, value_name = "NAME", default_value = "native")]
@@ -65,8 +66,8 @@ pub(crate) struct NumericsArgs {
 }
 
 impl NumericsArgs {
-    pub(crate) fn sums(self) -> Sums {
-        if self.exact { Sums::Exact } else { Sums::AnyOrder }
+    pub(crate) fn sums(self) -> Numerics {
+        if self.exact { Numerics::Exact } else { Numerics::Reassociated }
     }
 
     /// Refuses reassociation where nothing is compiled.
@@ -111,7 +112,7 @@ impl Activations {
     /// Refuses to round where the interpreter's bits are asked for.
     pub(crate) fn with(self, numerics: NumericsArgs) -> Result<Self, Failure> {
         match self {
-            Self::Q8 if numerics.sums() == Sums::Exact => Err(Failure::usage(
+            Self::Q8 if numerics.sums() == Numerics::Exact => Err(Failure::usage(
                 "`--activations q8` rounds, and `--exact` does not: give one of them",
             )),
             own => Ok(own),
@@ -144,8 +145,8 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     pub(crate) show: bool,
     /// What is measured
-    #[arg(long, value_enum, default_value_t = Target::Cpu)]
-    pub(crate) backend: Target,
+    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    pub(crate) backend: Device,
     /// Products that are measured on a device, instead of the built-in ones
     #[arg(long, value_name = "ROWSxTERMSxCOLUMNS", conflicts_with = "show")]
     pub(crate) over: Vec<String>,

@@ -1,7 +1,8 @@
 //! Arguments of the commands that search: for cheaper forms of a program, and for faults of the compiler.
 
-use super::ModelArgs;
-use clap::{Args, ValueEnum};
+use super::{ModelArgs, one_of};
+use clap::Args;
+use relax_rewrite::pass::Device;
 use std::path::PathBuf;
 
 /// Fuzz the compiler with generated programs
@@ -23,8 +24,8 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`
-    #[arg(long, value_enum)]
-    pub(crate) backend: Option<FuzzBackend>,
+    #[arg(long, value_parser = one_of(&FUZZED))]
+    pub(crate) backend: Option<Device>,
     /// Stop after this many findings
     #[arg(long, default_value_t = 1)]
     pub(crate) findings: usize,
@@ -41,13 +42,8 @@ pub(crate) struct FuzzArgs {
 }
 
 /// What runs kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FuzzBackend {
-    /// The interpreter of tensor programs
-    Interp,
-    /// C
-    Cpu,
-}
+const FUZZED: [(Device, &str); 2] =
+    [(Device::Interp, "The interpreter of tensor programs"), (Device::Cpu, "C")];
 
 /// Rewrite a program by proved rules and print it
 ///

@@ -9,10 +9,11 @@ use super::run::{
     Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
     refuse_module,
 };
-use crate::args::{BenchArgs, Format, RunArgs, Target};
+use crate::args::{BenchArgs, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
+use relax_rewrite::pass::Device;
 use relax_semantics::stop::Stop;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -40,8 +41,8 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
         let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
         let sums = args.numerics.sums();
         let prepared = match args.backend {
-            Target::Cpu => prepare_program(&run, &program, sums)?,
-            Target::Wgpu | Target::Cuda => prepare_device(&run, &program, sums)?,
+            Device::Cpu => prepare_program(&run, &program, sums)?,
+            _ => prepare_device(&run, &program, sums)?,
         };
         match prepared {
             Ok(prepared) => prepared,
@@ -57,7 +58,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         file: args.file.clone(),
         model: args.model.clone(),
         entry: args.entry.clone(),
-        backend: args.backend.into(),
+        backend: args.backend,
         input: args.input.clone(),
         params: args.params.clone(),
         sym: args.sym.clone(),
@@ -76,7 +77,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
 
 fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
-    if args.backend == Target::Cpu {
+    if args.backend == Device::Cpu {
         numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
     }
     terminal.doing(format!("measuring {}", args.entry));
@@ -111,7 +112,7 @@ fn measure(args: &BenchArgs, mut prepared: Prepared, terminal: &mut Terminal) ->
     let calls = fastest(&mut prepared)?;
     terminal.doing("measuring the limits of the processor".to_owned());
     let (module, source) = (&prepared.module, &prepared.source);
-    let known = Known::of(module, source, args.backend == Target::Cpu);
+    let known = Known::of(module, source, args.backend == Device::Cpu);
     match terminal.format {
         Format::Text => terminal.result(&known.table(&calls.all()))?,
         Format::Json => terminal.result(&known.lines(&calls.all()))?,

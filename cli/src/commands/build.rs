@@ -11,7 +11,7 @@ use super::numerics;
 use super::opt::failed_run;
 use super::progress::Progress;
 use super::tune::given as table_of;
-use crate::args::{BuildArgs, Format, Target};
+use crate::args::{BuildArgs, Format};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
@@ -23,6 +23,7 @@ use relax_emit::tiles::{Isa, Table};
 use relax_lower::certify::Stages;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Failed, Unwatched, Watch};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
@@ -31,7 +32,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
-    if args.target != Target::Cpu {
+    if args.target != Device::Cpu {
         return Err(Failure::missing(
             "this target is not built in this version; there is --target cpu",
         ));

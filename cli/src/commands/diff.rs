@@ -15,16 +15,16 @@ mod subject;
 pub(super) use equivalence::equiv;
 
 use super::unknown::unknown;
-use crate::args::{Backend, DiffArgs};
+use crate::args::DiffArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::terminal::Terminal;
 use pairs::pairs;
-use relax_emit::Sums;
 use relax_program::compare::Relation;
 use relax_program::externals::externals;
 use relax_program::reals::widened;
 use relax_program::rounding::{Precision, Rounding};
 use relax_program::signature::{Dims, random_value};
+use relax_rewrite::pass::Device;
 use relax_runtime as machine;
 use relax_runtime::program::{Metadata, Numerics};
 use relax_semantics::random::Random;
@@ -108,13 +108,17 @@ fn of_text(left: &Module, module: Module, relation: Relation) -> Other {
 fn of_module(
     program: &Module,
     module: machine::Module,
-    (backend, sums): (Backend, Sums),
+    (backend, sums): (Device, Numerics),
     perturbed: Arc<BTreeMap<Name, Tensor>>,
 ) -> Other {
     let rounding = match (backend, sums) {
-        (Backend::Wgpu | Backend::Cuda, Sums::Exact) => Rounding::Functions(Precision::of(program)),
-        (Backend::Wgpu | Backend::Cuda, Sums::AnyOrder) => Rounding::Sums(Precision::of(program)),
-        (Backend::Cpu | Backend::Interp, _) => rounding(program, module.metadata()),
+        (Device::Wgpu | Device::Cuda, Numerics::Exact) => {
+            Rounding::Functions(Precision::of(program))
+        }
+        (Device::Wgpu | Device::Cuda, Numerics::Reassociated) => {
+            Rounding::Sums(Precision::of(program))
+        }
+        (Device::Cpu | Device::Interp, _) => rounding(program, module.metadata()),
     };
     Other::Compiled { module: Box::new(module), rounding, perturbed }
 }

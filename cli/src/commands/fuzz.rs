@@ -3,12 +3,13 @@
 
 mod replay;
 
-use crate::args::{Format, FuzzArgs, FuzzBackend};
+use crate::args::{Format, FuzzArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::{Finding, show};
 use crate::terminal::Terminal;
-use relax_fuzz::{Backend, Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use relax_fuzz::{Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use relax_rewrite::pass::Device;
 use relax_syntax::span::Source;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -110,15 +111,9 @@ fn nanoseconds() -> u64 {
 
 fn plan(args: &FuzzArgs) -> Plan {
     let oracles = if args.oracle.is_empty() { Oracle::ALL.to_vec() } else { args.oracle.clone() };
-    let (seed, backend, findings) = (args.seed.unwrap_or(0), backend(args), args.findings.max(1));
+    let (seed, backend, findings) =
+        (args.seed.unwrap_or(0), args.backend.unwrap_or(Device::Interp), args.findings.max(1));
     Plan { seed, oracles, backend, findings }
-}
-
-fn backend(args: &FuzzArgs) -> Backend {
-    match args.backend {
-        Some(FuzzBackend::Cpu) => Backend::Cpu,
-        Some(FuzzBackend::Interp) | None => Backend::Reference,
-    }
 }
 
 /// Writes the program of a finding; gives the path.

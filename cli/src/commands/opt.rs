@@ -7,20 +7,22 @@ mod watch;
 
 use super::constants::{of_passes, open};
 use super::loading::{Given, load, refuse_params};
-use crate::args::{Language, OptArgs, Target};
+use crate::args::{Language, OptArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, write_whole};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use certify::name;
 use names::{list, passes};
-use relax_emit::{Options, Sums, print_c, print_cuda};
-use relax_lower::gpu::{Choices, Order, schedule_module};
+use relax_emit::{Options, print_c, print_cuda};
+use relax_lower::gpu::{Choices, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
+use relax_lower::passes::{schedule_gpu, schedule_gpu_freely, schedule_tensor_cores};
 use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Device, Pass, Settings};
 use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
@@ -51,7 +53,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     params.extend(externals);
     let params = Arc::new(params);
     let settings =
-        Settings { target: args.target.into(), params: Arc::clone(&params), ..Settings::default() };
+        Settings { device: args.target, params: Arc::clone(&params), ..Settings::default() };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);
     reporter.begin()?;
     let result = run(&program.module, &route, &settings, &mut Prover::new(), &mut reporter);
@@ -74,15 +76,10 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 return Ok(Exit::Fine);
             }
             let sums = args.numerics.sums();
-            let free_or_kept = |free| if sums == Sums::AnyOrder { free } else { Order::Kept };
             let text = match args.emit {
                 Some(Language::C) => c_text(&module, sums, terminal),
-                Some(Language::Cuda) => {
-                    cuda_text(&module, free_or_kept(Order::Cores), &program.source, terminal)
-                }
-                Some(Language::Wgsl) => {
-                    wgsl_text(&module, free_or_kept(Order::Free), &program.source, terminal)
-                }
+                Some(Language::Cuda) => cuda_text(&module, sums, &program.source, terminal),
+                Some(Language::Wgsl) => wgsl_text(&module, sums, &program.source, terminal),
                 None => print(&module),
             };
             match &args.output {
@@ -102,7 +99,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 }
 
 /// The tensor programs as C; what became of their checks is told with `-v`.
-fn c_text(module: &Module, sums: Sums, terminal: &mut Terminal) -> String {
+fn c_text(module: &Module, sums: Numerics, terminal: &mut Terminal) -> String {
     let watched = maybe_uninitialized(module, summary_of_parameters);
     let options = Options { watched: Some(&watched), ..sums.into() };
     let source = print_c(module, &mut Prover::new(), options);
@@ -125,14 +122,19 @@ fn maps_of(is_watched: bool) -> &'static str {
 }
 
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
-fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Terminal) -> String {
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
+fn cuda_text(
+    module: &Module,
+    numerics: Numerics,
+    file: &Source,
+    terminal: &mut Terminal,
+) -> String {
+    let (scheduled, _) = schedule_module(
+        module,
+        &mut Prover::new(),
+        &choices(numerics, &schedule_tensor_cores::PASS),
+    );
     let watched = maybe_uninitialized(module, summary_of_parameters);
-    let sums = match order {
-        Order::Kept => Sums::Exact,
-        Order::Free | Order::Cores => Sums::AnyOrder,
-    };
-    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched, sums);
+    let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched, numerics);
     for kernel in &source.kernels {
         let launches = kernel.launches.len();
         let maps = maps_of(kernel.watched.is_some());
@@ -148,8 +150,14 @@ fn cuda_text(module: &Module, order: Order, file: &Source, terminal: &mut Termin
 }
 
 /// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64 and f16.
-fn wgsl_text(module: &Module, order: Order, source: &Source, terminal: &mut Terminal) -> String {
-    let (scheduled, _) = schedule_module(module, &mut Prover::new(), &Choices::of(order));
+fn wgsl_text(
+    module: &Module,
+    numerics: Numerics,
+    source: &Source,
+    terminal: &mut Terminal,
+) -> String {
+    let (scheduled, _) =
+        schedule_module(module, &mut Prover::new(), &choices(numerics, &schedule_gpu_freely::PASS));
     let printed = print_wgsl(&scheduled, &mut Prover::new(), Formats::default(), Some(source));
     for kernel in &printed.kernels {
         let (name, launches) = (&kernel.program.name, kernel.stages.len());
@@ -162,6 +170,14 @@ fn wgsl_text(module: &Module, order: Order, source: &Source, terminal: &mut Term
     printed.kernels.iter().map(|kernel| kernel.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
+/// Of a schedule for a device, where sums may be reassociated by this pass.
+fn choices(numerics: Numerics, freely: &Pass) -> Choices<'static> {
+    Choices::of(match numerics {
+        Numerics::Exact => schedule_gpu::PASS.exactness,
+        Numerics::Reassociated => freely.exactness,
+    })
+}
+
 /// The passes that the command line names.
 fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
     let Some(names) = &args.passes else { return Ok(None) };
@@ -172,12 +188,12 @@ fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
 
 /// The way to the phase that the command line names.
 fn stages(args: &OptArgs) -> Route {
-    let is_for_cpu = args.target == Target::Cpu && matches!(args.emit, None | Some(Language::C));
+    let is_for_cpu = args.target == Device::Cpu && matches!(args.emit, None | Some(Language::C));
     let is_for_cuda =
-        args.target == Target::Cuda && matches!(args.emit, None | Some(Language::Cuda));
+        args.target == Device::Cuda && matches!(args.emit, None | Some(Language::Cuda));
     let pipeline = match args.numerics.sums() {
-        Sums::AnyOrder if is_for_cpu => &FAST,
-        Sums::AnyOrder if is_for_cuda => &NARROW,
+        Numerics::Reassociated if is_for_cpu => &FAST,
+        Numerics::Reassociated if is_for_cuda => &NARROW,
         _ => &PIPELINE,
     };
     pipeline.to(args.to.map_or(relax_semantics::check::Phase::P0, Into::into))

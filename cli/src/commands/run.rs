@@ -16,7 +16,7 @@ use super::import;
 use super::loading::load_text;
 use super::opt::failed_run;
 use super::unknown::unknown;
-use crate::args::{Backend, Format, RunArgs};
+use crate::args::{Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of};
 use crate::report::{finding_of_stop, show};
@@ -26,9 +26,10 @@ use arguments::Inputs;
 pub(super) use compared::{called, compiled, registered};
 pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program, signatures};
 pub(super) use output::collect;
-use relax_emit::Sums;
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Failed;
+use relax_runtime::program::Numerics;
 use relax_semantics::interp::Observer;
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
@@ -48,7 +49,7 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         refuse_module(args)?;
         return compiled::run_file(args, terminal);
     }
-    if args.backend == Backend::Interp {
+    if args.backend == Device::Interp {
         args.numerics.refuse_reassociation()?;
     }
     if kind == FileKind::Model {
@@ -56,17 +57,17 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     }
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
     let prepared = match args.backend {
-        Backend::Interp => {
+        Device::Interp => {
             let function = entry(&program.module, &args.entry)?;
             let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
             let constants = constants::load(&program.module, function, params, limit)?;
             return interpreted(args, &program, constants, terminal);
         }
-        Backend::Cpu => {
+        Device::Cpu => {
             terminal.doing(format!("compiling {}", args.file.display()));
             prepare_program(args, &program, args.numerics.sums())?
         }
-        Backend::Cuda | Backend::Wgpu => prepare_device(args, &program, args.numerics.sums())?,
+        Device::Cuda | Device::Wgpu => prepare_device(args, &program, args.numerics.sums())?,
     };
     finished(args, &program, prepared, terminal)
 }
@@ -93,19 +94,19 @@ pub(super) const NO_WGPU: &str = "this build has no devices of WebGPU: build it 
     `cargo build --release -p relax-cli --features wgpu`";
 
 /// Whether this command has a backend; which one, where it has not.
-pub(super) fn is_built(backend: Backend) -> Result<(), Failure> {
+pub(super) fn is_built(backend: Device) -> Result<(), Failure> {
     match backend {
-        Backend::Interp | Backend::Cpu => Ok(()),
-        Backend::Cuda if cfg!(feature = "cuda") => Ok(()),
-        Backend::Cuda => Err(Failure::missing(NO_CUDA)),
-        Backend::Wgpu if cfg!(feature = "wgpu") => Ok(()),
-        Backend::Wgpu => Err(Failure::missing(NO_WGPU)),
+        Device::Interp | Device::Cpu => Ok(()),
+        Device::Cuda if cfg!(feature = "cuda") => Ok(()),
+        Device::Cuda => Err(Failure::missing(NO_CUDA)),
+        Device::Wgpu if cfg!(feature = "wgpu") => Ok(()),
+        Device::Wgpu => Err(Failure::missing(NO_WGPU)),
     }
 }
 
 /// A module file is not run on a device beside the processor, nor with numerics that it was not built with.
 pub(super) fn refuse_module(args: &RunArgs) -> Result<(), Failure> {
-    if matches!(args.backend, Backend::Cuda | Backend::Wgpu) {
+    if matches!(args.backend, Device::Cuda | Device::Wgpu) {
         return Err(Failure::missing("a module file has code for the processor; give the program"));
     }
     args.numerics.refuse(
@@ -139,11 +140,11 @@ pub(super) fn prepare_with(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     match args.backend {
-        Backend::Interp | Backend::Cpu => compiled::prepare_with(args, program, constants, sums),
-        Backend::Cuda | Backend::Wgpu => accelerated::prepare_with(args, program, constants, sums),
+        Device::Interp | Device::Cpu => compiled::prepare_with(args, program, constants, sums),
+        Device::Cuda | Device::Wgpu => accelerated::prepare_with(args, program, constants, sums),
     }
 }
 
@@ -152,9 +153,9 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
     let Model { args, program, constants } = model;
     match args.backend {
-        Backend::Interp => return interpreted(&args, &program, constants, terminal),
-        Backend::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
-        Backend::Cuda | Backend::Wgpu => {}
+        Device::Interp => return interpreted(&args, &program, constants, terminal),
+        Device::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
+        Device::Cuda | Device::Wgpu => {}
     }
     let sums = args.numerics.sums();
     let prepared = prepare_with(&args, &program, constants, sums)?;

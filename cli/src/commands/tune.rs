@@ -3,12 +3,13 @@
 mod classes;
 
 use super::cache::{cache, of_user};
-use crate::args::{Target, TuneArgs};
+use crate::args::TuneArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
 use relax_cpu::{Compiler, hardware, measure};
 use relax_emit::tiles::{Choice, Hardware, Measured, Plan, Right, Table, Tile};
+use relax_rewrite::pass::Device;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -19,7 +20,7 @@ pub(super) use classes::Identity;
 pub(super) use classes::known;
 
 pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
-    if args.backend != Target::Cpu {
+    if args.backend != Device::Cpu {
         return classes::tune(args, terminal);
     }
     if !args.over.is_empty() {

@@ -10,7 +10,7 @@ mod times;
 
 pub use case::{Case, Finding};
 pub use coverage::Coverage;
-pub use oracles::{Backend, Oracle};
+pub use oracles::Oracle;
 pub use session::{Found, Plan, Replayed, Statistics, program_of, replay, run, try_one};
 pub use shrink::shrink;
 pub use times::Times;

@@ -2,9 +2,10 @@
 
 use crate::case::{Case, Finding};
 use crate::coverage::Coverage;
-use crate::oracles::{Backend, Oracle};
+use crate::oracles::Oracle;
 use crate::times::{Times, Work};
 use relax_generate::{bytes, module};
+use relax_rewrite::pass::Device;
 use relax_rewrite::verify::Tally;
 use relax_semantics::random::Random;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub struct Plan {
     /// What is held.
     pub oracles: Vec<Oracle>,
     /// What runs kernels.
-    pub backend: Backend,
+    pub backend: Device,
     /// Findings after which it ends.
     pub findings: usize,
 }
@@ -119,7 +120,7 @@ pub fn run(
 pub fn try_one(
     oracle: Oracle,
     case: &Case,
-    backend: Backend,
+    backend: Device,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
     match guarded(|| oracle.hold(case, backend, statistics)) {
@@ -143,7 +144,7 @@ pub enum Replayed {
 pub fn replay(
     text: &str,
     (oracle, seed): (Oracle, u64),
-    backend: Backend,
+    backend: Device,
     statistics: &mut Statistics,
 ) -> Replayed {
     let case = match guarded(|| Case::read(text, seed)) {

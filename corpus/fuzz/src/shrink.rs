@@ -2,8 +2,9 @@
 //! finding. It works on the text, so that the remaining lines stay as they were written.
 
 use crate::case::{Case, Finding};
-use crate::oracles::{Backend, Oracle};
+use crate::oracles::Oracle;
 use crate::session::{Found, Statistics, try_one};
+use relax_rewrite::pass::Device;
 use std::collections::BTreeSet;
 
 /// Programs that are tried.
@@ -11,7 +12,7 @@ const TRIES: usize = 3000;
 
 /// The smallest program that was found to show the same, with what it shows.
 #[must_use]
-pub fn shrink(found: &Found, backend: Backend) -> Found {
+pub fn shrink(found: &Found, backend: Device) -> Found {
     let mut state = State { found: found.clone(), backend, tries: 0 };
     loop {
         let before = state.found.text.len();
@@ -28,7 +29,7 @@ pub fn shrink(found: &Found, backend: Backend) -> Found {
 
 struct State {
     found: Found,
-    backend: Backend,
+    backend: Device,
     tries: usize,
 }
 
@@ -170,7 +171,7 @@ impl State {
     }
 }
 
-fn shows(oracle: Oracle, text: &str, seed: u64, backend: Backend) -> Option<Finding> {
+fn shows(oracle: Oracle, text: &str, seed: u64, backend: Device) -> Option<Finding> {
     let mut statistics = Statistics::default();
     let read = std::panic::catch_unwind(|| Case::read(text, seed));
     match read {

@@ -1,6 +1,7 @@
 //! Fuzzing in continuous integration: programs of one fixed seed, and of a fresh one, which is printed.
 
-use relax_fuzz::{Backend, Coverage, Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use relax_fuzz::{Coverage, Found, Oracle, Plan, Statistics, program_of, run, shrink};
+use relax_rewrite::pass::Device;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Programs of the fixed seed; the fresh one runs for some seconds.
@@ -10,7 +11,7 @@ const SECONDS: u64 = 15;
 const STACK: usize = 256 << 20;
 
 fn plan(seed: u64) -> Plan {
-    Plan { seed, oracles: Oracle::ALL.to_vec(), backend: Backend::Reference, findings: 1 }
+    Plan { seed, oracles: Oracle::ALL.to_vec(), backend: Device::Interp, findings: 1 }
 }
 
 fn on_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -20,7 +21,7 @@ fn on_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 
 fn nothing(found: &[Found]) {
     if let Some(found) = found.first() {
-        let small = shrink(found, Backend::Reference);
+        let small = shrink(found, Device::Interp);
         let finding = &small.finding;
         panic!(
             "{} at seed {}: {}: {}\n{}",

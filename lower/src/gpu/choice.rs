@@ -5,13 +5,14 @@
 //! is proved of a kernel takes many times as long.
 
 use super::Choices;
-use super::Order;
 use super::expressions::extent;
 use super::register_tiles;
 use super::tiles::Product;
 use super::warps::{self, Warps};
 use crate::writer::Writer;
 use relax_rewrite::classes::{Class, Sizes, Tree};
+use relax_rewrite::pass::Exactness;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Loop, TExpr};
 
 /// A version of a product.
@@ -44,7 +45,7 @@ pub(super) fn versions(
     size: i64,
     choices: &Choices<'_>,
 ) -> Vec<Version> {
-    let has_cores = choices.order == Order::Cores
+    let has_cores = choices.exactness == Exactness::Rounded(DType::F32)
         && Warps::of(choices.limits).is_some()
         && warps::is_possible(writer, product);
     let has_squares = register_tiles::is_possible(writer, product, size);

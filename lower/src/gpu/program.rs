@@ -6,8 +6,9 @@ use super::rows::stitch;
 use super::storage::{is_host_shape, keep_with_thread};
 use super::tiles::tile;
 use super::transpose_tiles::turn;
-use super::{Choices, Limits, Order};
+use super::{Choices, Limits};
 use crate::writer::Writer;
+use relax_rewrite::pass::Exactness;
 use relax_semantics::tir::walk::{loaded, stored};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
@@ -24,18 +25,18 @@ pub fn schedule(
     facts: &mut dyn Facts,
     limits: Limits,
 ) -> Option<TensorProgram> {
-    schedule_in(program, facts, limits, Order::Kept)
+    schedule_in(program, facts, limits, Exactness::Exact)
 }
 
-/// The program with every statement bound to threads, where sums may be in another order if `order` says so: see
+/// The program with every statement bound to threads, where sums may be in another order if `exactness` says so: see
 /// [`schedule_by`].
 pub fn schedule_in(
     program: &TensorProgram,
     facts: &mut dyn Facts,
     limits: Limits,
-    order: Order,
+    exactness: Exactness,
 ) -> Option<TensorProgram> {
-    schedule_by(program, facts, &Choices { limits, order, products: None })
+    schedule_by(program, facts, &Choices { limits, exactness, products: None })
 }
 
 /// The program with every statement bound to threads as `choices` say. `None` also for one that is a single block as it is
@@ -84,7 +85,7 @@ fn arrange(
     facts: &mut dyn Facts,
     choices: &Choices<'_>,
 ) -> Vec<Stmt> {
-    let (limits, order) = (choices.limits, choices.order);
+    let (limits, exactness) = (choices.limits, choices.exactness);
     let (mut done, mut serial) = (Vec::new(), Vec::new());
     let mut host = BTreeSet::new();
     let mut next = 0;
@@ -97,7 +98,7 @@ fn arrange(
         let kernel = tile(writer, stmt, &outside, &host, facts, choices)
             .or_else(|| turn(writer, stmt, &host, facts, limits))
             .map(|kernel| (1, kernel))
-            .or_else(|| stitch(writer, parts, &host, facts, (limits, order)));
+            .or_else(|| stitch(writer, parts, &host, facts, (limits, exactness)));
         if let Some((length, kernel)) = kernel {
             flush(writer, &mut serial, &mut done);
             done.extend(kernel);

@@ -7,17 +7,18 @@
 //! so memory is read along its rows, and a tall matrix of few columns has work for all. Columns of few elements are not worth
 //! that: a thread has each alone, and where only a call tells how long they are, both kernels are in the text, and the host chooses.
 //!
-//! A tree combines in another order: floats not where [`Order::Kept`] forbids it. What is combined of integers is the same in any
+//! A tree combines in another order: floats not where the exactness forbids it. What is combined of integers is the same in any
 //! order. Nothing of it may stop the program, since rows and steps change places.
 
+use super::Limits;
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
 use super::expressions::{extent, multiply};
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
-use super::{Limits, Order};
 use crate::passes::fuse_loops::never_stops;
 use crate::writer::Writer;
+use relax_rewrite::pass::Exactness;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{Rewrite, loaded, statements, stored};
 use relax_syntax::dim::Dim;
@@ -63,11 +64,11 @@ pub(super) fn stitch(
     (before, rest): (&[Stmt], &[Stmt]),
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
-    (limits, order): (Limits, Order),
+    (limits, exactness): (Limits, Exactness),
 ) -> Option<(usize, Vec<Stmt>)> {
     let mut group = [Along::Rows, Along::Columns]
         .into_iter()
-        .find_map(|along| group(writer, (rest, along), host, facts, order))?;
+        .find_map(|along| group(writer, (rest, along), host, facts, exactness))?;
     let (versions, alone) = versions(writer, &group, facts, limits)?;
     // What the kernels before bind has other kinds of names then.
     let alone = alone.map(|times| (times, writer.renamed(&rest[0])));
@@ -245,7 +246,7 @@ fn group(
     (rest, along): (&[Stmt], Along),
     host: &BTreeSet<ScalarId>,
     facts: &mut dyn Facts,
-    order: Order,
+    exactness: Exactness,
 ) -> Option<Group> {
     let first = rest.first()?;
     let (rows, body) = unwrapped(first);
@@ -253,8 +254,9 @@ fn group(
     let is_first = all.iter().any(|step| step.role == Role::Reduce);
     let (allocated, span) = (Vec::new(), first.span);
     let mut group = Group { rows, steps: all, along, length: 1, allocated, span };
-    let starts =
-        is_first && fits(writer, &group, host, order) && never_stops(&writer.program, first, facts);
+    let starts = is_first
+        && fits(writer, &group, host, exactness)
+        && never_stops(&writer.program, first, facts);
     starts.then_some(())?;
     if group.rows.is_empty() {
         // One block: what follows is for the whole grid.
@@ -270,7 +272,7 @@ fn group(
             continue;
         }
         let Some(longer) = with(&group, stmt) else { break };
-        if !fits(writer, &longer, host, order) || !never_stops(&writer.program, stmt, facts) {
+        if !fits(writer, &longer, host, exactness) || !never_stops(&writer.program, stmt, facts) {
             break;
         }
         group = Group { length: at + 1, ..longer };
@@ -325,7 +327,7 @@ fn all_begin(steps: &[Step]) -> bool {
 }
 
 /// Whether rows touch what is their own, and all steps can be shared.
-fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order) -> bool {
+fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, exactness: Exactness) -> bool {
     let known =
         |item: &Loop| is_of_host(&item.start, writer, host) && is_of_host(&item.stop, writer, host);
     let are_apart = |loops: &[Loop], body: &[Stmt]| {
@@ -345,7 +347,7 @@ fn fits(writer: &Writer, group: &Group, host: &BTreeSet<ScalarId>, order: Order)
                         let is_float = stored(&step.body)
                             .iter()
                             .any(|id| writer.program.buffer(*id).dtype.class() == Class::Float);
-                        (order != Order::Kept || !is_float)
+                        (exactness != Exactness::Exact || !is_float)
                             && is_long(&step.loops)
                             && match group.along {
                                 Along::Rows => runs_along(step),

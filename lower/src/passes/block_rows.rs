@@ -25,7 +25,7 @@ mod blocks;
 
 use crate::passes::fuse_loops::{is_plain_allocation, never_stops};
 use blocks::Blocks;
-use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
+use relax_rewrite::pass::{Device, Exactness, Pass, PassContext};
 use relax_rewrite::passes::stitch_products::BLOCK_ROWS;
 use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored, visit_statements};
@@ -57,7 +57,7 @@ pub static PASS: Pass = Pass {
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let mut result = module.clone();
-    if context.settings.target != Target::Cpu {
+    if context.settings.device != Device::Cpu {
         return Ok(result);
     }
     let (mut done, mut found) = (0, 0);

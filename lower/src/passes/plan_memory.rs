@@ -30,7 +30,7 @@ use emit::{Found, rebuild};
 use given::{calls, given};
 use groups::{Alone, groups};
 use relax_rewrite::names::Defined;
-use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
+use relax_rewrite::pass::{Device, Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
@@ -67,7 +67,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         assume_signature(function, context.facts);
         let calls = calls(module, function, &timeline);
         let scene = Scene { function, timeline: &timeline, aliases: &aliases, calls: &calls };
-        let Layout { plans, alone, sizes } = scene.planned(context.settings.target, context.facts);
+        let Layout { plans, alone, sizes } = scene.planned(context.settings.device, context.facts);
         context.facts.pop();
         tensors += plans.iter().map(|plan| plan.tensors.len()).sum::<usize>();
         storages += plans.iter().map(|plan| plan.storages.len()).sum::<usize>();
@@ -115,16 +115,16 @@ struct Layout {
 }
 
 impl Scene<'_> {
-    fn planned(self, target: Target, facts: &mut dyn Facts) -> Layout {
+    fn planned(self, target: Device, facts: &mut dyn Facts) -> Layout {
         let is_bounded = self.function.dims.iter().any(|dim| dim.upper.is_some());
         match target {
-            Target::Cuda => self.with(Sizes::AtBounds, facts),
+            Device::Cuda => self.with(Sizes::AtBounds, facts),
             // In a recursion each call has memory of its own.
-            Target::Cpu if is_bounded && self.calls.is_empty() => {
+            Device::Cpu if is_bounded && self.calls.is_empty() => {
                 let planned = self.with(Sizes::AtBounds, facts);
                 if planned.is_small() { planned } else { self.with(Sizes::Exact, facts) }
             }
-            Target::Cpu | Target::Wgpu => self.with(Sizes::Exact, facts),
+            Device::Interp | Device::Cpu | Device::Wgpu => self.with(Sizes::Exact, facts),
         }
     }
 

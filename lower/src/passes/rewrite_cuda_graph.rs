@@ -18,7 +18,7 @@ use reentrant::reentrant;
 use regions::{Region, Rewriting};
 use relax_rewrite::names::Defined;
 use relax_rewrite::outline::{Outline, outlined};
-use relax_rewrite::pass::{Exactness, Pass, PassContext, Target};
+use relax_rewrite::pass::{Device, Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::lookup;
 use relax_syntax::Name;
@@ -50,7 +50,7 @@ const RUN_OR_CAPTURE: &str = "builtin.cuda_graph_run_or_capture";
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    if context.settings.target != Target::Cuda {
+    if context.settings.device != Device::Cuda {
         return Ok(module.clone());
     }
     let (returns, reentrant) = (Returns::of(module), reentrant(module));

@@ -1,7 +1,7 @@
 //! Binds every nest of every tensor program to blocks and threads (`gpu.rs`), so that people can look at scheduled programs,
 //! and every expectation of the corpus holds them.
 
-use crate::gpu::{Choices, Order, schedule_module};
+use crate::gpu::{Choices, schedule_module};
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -20,7 +20,7 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    schedule_all(module, context, Order::Kept)
+    schedule_all(module, context, PASS.exactness)
 }
 
 /// All tensor programs of a module.
@@ -29,12 +29,12 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
 pub(super) fn schedule_all(
     module: &Module,
     context: &mut PassContext,
-    order: Order,
+    exactness: Exactness,
 ) -> Result<Module, Diagnostic> {
     let is_program = |definition: &&Definition| matches!(definition, Definition::Tensor(_));
     let found = module.definitions.iter().filter(is_program).count();
     let products = context.settings.products.as_deref();
-    let choices = Choices { products, ..Choices::of(order) };
+    let choices = Choices { products, ..Choices::of(exactness) };
     let (result, done) = schedule_module(module, context.facts, &choices);
     context.count_of("scheduled", done, found, "tensor programs");
     Ok(result)

@@ -1,7 +1,6 @@
 //! As `schedule_gpu`, where rows may be summed in another order: by the threads of a block, in a tree (`gpu/rows.rs`).
 
 use super::schedule_gpu::schedule_all;
-use crate::gpu::Order;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -20,5 +19,5 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    schedule_all(module, context, Order::Free)
+    schedule_all(module, context, PASS.exactness)
 }

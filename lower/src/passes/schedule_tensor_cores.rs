@@ -2,7 +2,6 @@
 //! (`gpu/warps.rs`).
 
 use super::schedule_gpu::schedule_all;
-use crate::gpu::Order;
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
@@ -22,5 +21,5 @@ pub static PASS: Pass = Pass {
 };
 
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    schedule_all(module, context, Order::Cores)
+    schedule_all(module, context, PASS.exactness)
 }

@@ -9,9 +9,10 @@ mod programs;
 use libtest_mimic::{Arguments, Failed, Trial};
 use programs::programs_of;
 use relax_corpus::files;
-use relax_lower::gpu::{Choices, Limits, Order, schedule_by, schedule_in};
+use relax_lower::gpu::{Choices, Limits, schedule_by, schedule_in};
 use relax_program::compare::Relation;
 use relax_rewrite::classes::Tree;
+use relax_rewrite::pass::Exactness;
 use relax_symbolic::Prover;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -47,8 +48,10 @@ fn trial(path: PathBuf) -> Trial {
 fn hold(path: &Path) -> Result<(), Failed> {
     for program in programs_of(path)? {
         for limits in LIMITS {
-            let schedule = |order| schedule_in(&program, &mut Prover::new(), limits, order);
-            let (Some(kept), Some(free)) = (schedule(Order::Kept), schedule(Order::Free)) else {
+            let schedule = |exactness| schedule_in(&program, &mut Prover::new(), limits, exactness);
+            let (Some(kept), Some(free)) =
+                (schedule(Exactness::Exact), schedule(Exactness::Approximate))
+            else {
                 continue;
             };
             launch::agrees(&program, &kept, Relation::Equal)?;
@@ -75,7 +78,7 @@ fn hold_learned(
 ) -> Result<(), Failed> {
     for text in TREES {
         let tree = Tree::parse(&text.lines().collect::<Vec<_>>(), 1)?;
-        let choices = Choices { limits, order: Order::Kept, products: Some(&tree) };
+        let choices = Choices { limits, exactness: Exactness::Exact, products: Some(&tree) };
         if let Some(learned) = schedule_by(program, &mut Prover::new(), &choices)
             && learned != *kept
         {
@@ -88,9 +91,9 @@ fn hold_learned(
 /// Products for tensor cores, by one warp.
 fn hold_cores(program: &TensorProgram) -> Result<(), Failed> {
     let limits = Limits { threads: 32, blocks: 3 };
-    let schedule = |order| schedule_in(program, &mut Prover::new(), limits, order);
-    if let Some(cores) = schedule(Order::Cores)
-        && schedule(Order::Free).as_ref() != Some(&cores)
+    let schedule = |exactness| schedule_in(program, &mut Prover::new(), limits, exactness);
+    if let Some(cores) = schedule(Exactness::Rounded(DType::F32))
+        && schedule(Exactness::Approximate).as_ref() != Some(&cores)
     {
         launch::agrees(program, &cores, Relation::Close)?;
     }

@@ -6,11 +6,13 @@ use crate::launch::{agrees, first_stop, text};
 use crate::programs::programs_of;
 use libtest_mimic::Failed;
 use relax_corpus::files;
-use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_lower::gpu::{Limits, schedule_in};
 use relax_program::compare::Relation;
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Exactness;
 use relax_semantics::tir::walk::{Place, Rewrite, mentions, statements, visit_statements};
 use relax_symbolic::Prover;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Scope, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
@@ -59,13 +61,13 @@ pub(crate) fn all_are_found() -> Result<(), Failed> {
     let (mut kernels, mut planted) = (0, 0);
     for definition in &module.definitions {
         let Definition::Tensor(program) = definition else { continue };
-        let scheduled = schedule_in(program, &mut Prover::new(), LIMITS, Order::Free)
+        let scheduled = schedule_in(program, &mut Prover::new(), LIMITS, Exactness::Approximate)
             .ok_or_else(|| format!("`{}` is not scheduled", program.name))?;
         planted += hold(&scheduled)?;
         kernels += 1;
-        let schedule = |order| schedule_in(program, &mut Prover::new(), WARP, order);
-        if let Some(cores) = schedule(Order::Cores)
-            && schedule(Order::Free).as_ref() != Some(&cores)
+        let schedule = |exactness| schedule_in(program, &mut Prover::new(), WARP, exactness);
+        if let Some(cores) = schedule(Exactness::Rounded(DType::F32))
+            && schedule(Exactness::Approximate).as_ref() != Some(&cores)
         {
             planted += hold(&cores)?;
             kernels += 1;
@@ -84,7 +86,7 @@ pub(crate) fn all_of_places_are_found() -> Result<(), Failed> {
         if !EXACT.contains(&&*program.name) {
             continue;
         }
-        let scheduled = schedule_in(program, &mut Prover::new(), EDGES, Order::Free)
+        let scheduled = schedule_in(program, &mut Prover::new(), EDGES, Exactness::Approximate)
             .ok_or_else(|| format!("`{}` is not scheduled", program.name))?;
         agrees(program, &scheduled, Relation::Close)?;
         for (at, wrong) in wrong_places(&scheduled).into_iter().enumerate() {
@@ -107,7 +109,7 @@ pub(crate) fn all_in_the_corpus_are_found() -> Result<(), Failed> {
         let all = programs_of(&path)?;
         let program = all.iter().find(|program| &*program.name == kernel);
         let program = program.ok_or_else(|| format!("{name} has no `{kernel}`"))?;
-        let scheduled = schedule_in(program, &mut Prover::new(), LIMITS, Order::Free)
+        let scheduled = schedule_in(program, &mut Prover::new(), LIMITS, Exactness::Approximate)
             .ok_or_else(|| format!("`{kernel}` of {name} is not scheduled"))?;
         planted += hold(&scheduled)?;
     }

@@ -5,7 +5,7 @@ use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
 use relax_rewrite::canonical::canonical_program;
-use relax_rewrite::pass::{Settings, Target};
+use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -22,7 +22,7 @@ pub(crate) fn programs_of(path: &Path) -> Result<Vec<TensorProgram>, Failed> {
     let recorded = Phase::of_module(&part)?;
     if recorded < Phase::P21 {
         let route = PIPELINE.to(Phase::P21);
-        let settings = Settings { target: Target::Cuda, ..Settings::default() };
+        let settings = Settings { device: Device::Cuda, ..Settings::default() };
         // What a pass refuses has no programs.
         if let Ok(module) = run(&part, &route, &settings, &mut Prover::new(), &mut Unwatched) {
             collect(&module, &mut found);

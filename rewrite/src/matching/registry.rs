@@ -2,7 +2,7 @@
 //! those of the target.
 
 use super::text::{Rule, parse};
-use crate::pass::{Settings, Target};
+use crate::pass::{Device, Settings};
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{AttrValue, Module};
 use relax_syntax::span::Span;
@@ -28,7 +28,7 @@ pub(crate) fn registry(module: &Module, settings: &Settings) -> Result<Vec<Rule>
         };
         rules.push(parse(function, text).map_err(|why| wrong(key, &why.to_string()))?);
     }
-    rules.extend(builtin(settings.target));
+    rules.extend(builtin(settings.device));
     Ok(rules)
 }
 
@@ -38,14 +38,10 @@ fn wrong(key: &str, why: &str) -> Diagnostic {
         .with_help("write a call of operators: `relu(matmul(x, w)) where dim(x, 0) >= 2`")
 }
 
-/// Those of a target.
-fn builtin(target: Target) -> Vec<Rule> {
-    let name = match target {
-        Target::Cpu => "cpu",
-        Target::Wgpu => "wgpu",
-        Target::Cuda => "cuda",
-    };
-    let rules = section(name).into_iter().flat_map(|(function, text)| written_out(function, text));
+/// Those of a device.
+fn builtin(device: Device) -> Vec<Rule> {
+    let rules =
+        section(device.name()).into_iter().flat_map(|(function, text)| written_out(function, text));
     rules
         .map(|(function, text)| {
             parse(&function, &text).unwrap_or_else(|why| panic!("invariant: {function}: {why}"))
@@ -86,12 +82,12 @@ mod tests {
 
     #[test]
     fn every_pattern_of_a_target_has_a_library_function() {
-        for target in [Target::Cpu, Target::Wgpu, Target::Cuda] {
+        for target in [Device::Cpu, Device::Wgpu, Device::Cuda] {
             for rule in builtin(target) {
                 assert!(function(&rule.function).is_some(), "{}", rule.function);
             }
         }
-        assert!(builtin(Target::Wgpu).is_empty());
+        assert!(builtin(Device::Wgpu).is_empty());
     }
 
     /// A section in the place of a name, with the conditions of both lines.
@@ -104,12 +100,12 @@ mod tests {
             let each = ["_bias_gelu", "_bias_relu", "_bias", "_gelu", "_relu", ""];
             each.map(|epilogue| format!("{library}.matmul{epilogue}")).to_vec()
         };
-        assert_eq!(names(Target::Cpu), products("native"));
+        assert_eq!(names(Device::Cpu), products("native"));
         let norms = vec!["cutlass.rms_norm".to_owned(); 3];
         let all = [products("cublas"), products("cublas"), norms].concat();
-        assert_eq!(names(Target::Cuda), all);
+        assert_eq!(names(Device::Cuda), all);
         let conditions = |target, at: usize| builtin(target)[at].conditions.len();
-        assert_eq!([0, 2, 5].map(|at| conditions(Target::Cpu, at)), [2, 2, 0]);
-        assert_eq!([0, 5, 6].map(|at| conditions(Target::Cuda, at)), [6, 4, 7]);
+        assert_eq!([0, 2, 5].map(|at| conditions(Device::Cpu, at)), [2, 2, 0]);
+        assert_eq!([0, 5, 6].map(|at| conditions(Device::Cuda, at)), [6, 4, 7]);
     }
 }

@@ -40,7 +40,7 @@ pub static PASS: Pass = Pass {
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
     let defined = Defined::of(module);
     let (mut done, mut found, mut fallbacks) = (0, 0, Vec::new());
-    let (checked, libraries) = (context.checked, context.settings.target.libraries());
+    let (checked, libraries) = (context.checked, context.settings.device.libraries());
     let result = map_functions(module, &mut |function| {
         let mut rebuilt = function.clone();
         let facts = &mut *context.facts;

@@ -11,7 +11,7 @@
 
 use super::fuse_ops::{Graph, Group, grouped, may_be_one};
 use super::stitch_rows::{Call, Programs, calls, share_rows};
-use crate::pass::{Exactness, Pass, PassContext, Target};
+use crate::pass::{Device, Exactness, Pass, PassContext};
 use crate::tir_call::TirCall;
 use relax_semantics::check::Phase;
 use relax_semantics::tir::walk::{accesses, stored};
@@ -103,7 +103,7 @@ impl<'m> Known<'m> {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
-    if context.settings.target != Target::Cpu {
+    if context.settings.device != Device::Cpu {
         return Ok(module.clone());
     }
     let programs = Known::of(module);

@@ -1,9 +1,9 @@
 //! Comparison of a kernel's results with the interpreter's: bit for bit where the C text promises it, within a bound on
 //! rounding errors where float sums are reassociated or library functions round.
 
-use relax_emit::Sums;
 use relax_program::compare::{difference, largest_difference, largest_magnitude};
 use relax_program::rounding::{PERTURBED, Precision, bound_of_functions, bound_of_sums, is_near};
+use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Number, Tensor};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -25,10 +25,10 @@ pub(super) struct Agreement {
 }
 
 impl Agreement {
-    pub(super) fn of(program: &TensorProgram, sums: Sums) -> Self {
+    pub(super) fn of(program: &TensorProgram, sums: Numerics) -> Self {
         let is_narrower = |dtype: DType| dtype.is_float() && dtype != DType::F64;
         Self {
-            is_reassociated: sums == Sums::AnyOrder,
+            is_reassociated: sums == Numerics::Reassociated,
             is_rounded: !is_bit_exact(program),
             is_mixed: program.buffers.iter().any(|buffer| is_narrower(buffer.dtype)),
             has_f64_tensors: has_f64_tensors(program),

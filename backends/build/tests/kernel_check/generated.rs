@@ -5,11 +5,11 @@ use super::corpus::check_all;
 use super::programs::take;
 use relax_build::{lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Compiler, hardware};
-use relax_emit::Sums;
 use relax_generate::{drawn, module};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::program::Numerics;
 use relax_semantics::random::Random;
 use relax_syntax::ir::{Module, TensorProgram};
 use relax_syntax::span::Source;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 const FEW: usize = 40;
 
 /// A generated program as kernels are printed from; `None` where it is refused.
-fn lowered(seed: u64, sums: Sums) -> Option<Module> {
+fn lowered(seed: u64, sums: Numerics) -> Option<Module> {
     let bytes = drawn(&mut Random::new(seed, "kernels"), 240);
     let program = Program::load(Source::new("generated", module(&bytes)));
     if program.has_errors() {
@@ -27,8 +27,8 @@ fn lowered(seed: u64, sums: Sums) -> Option<Module> {
     }
     let (settings, module) = (Settings::default(), &program.module);
     match sums {
-        Sums::Exact => lower_for_cpu(module, &settings, &mut Unwatched).ok(),
-        Sums::AnyOrder => {
+        Numerics::Exact => lower_for_cpu(module, &settings, &mut Unwatched).ok(),
+        Numerics::Reassociated => {
             let vectors = (hardware().isa, None);
             let made = lower_packed_for_cpu(module, &settings, vectors, &mut Unwatched);
             made.ok().map(|made| made.module)
@@ -36,7 +36,7 @@ fn lowered(seed: u64, sums: Sums) -> Option<Module> {
     }
 }
 
-fn kernels(count: usize, sums: Sums) -> Vec<TensorProgram> {
+fn kernels(count: usize, sums: Numerics) -> Vec<TensorProgram> {
     let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
     let modules = (0_u64..).filter_map(|seed| lowered(seed, sums));
     for module in modules.take(count * 20) {
@@ -55,7 +55,7 @@ fn generated_kernels_agree() {
     let count = std::env::var("RELAX_GENERATED").ok().and_then(|text| text.parse().ok());
     let compiler = Compiler::of_system().expect("a C compiler");
     let mut wrong = Vec::new();
-    for sums in [Sums::Exact, Sums::AnyOrder] {
+    for sums in [Numerics::Exact, Numerics::Reassociated] {
         let tally = check_all(&kernels(count.unwrap_or(FEW), sums), sums, &compiler);
         let unchecked: usize = tally.unchecked.values().sum();
         let (agree, cases, differ) = (tally.agree, tally.cases, tally.differ.len());

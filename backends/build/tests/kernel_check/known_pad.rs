@@ -6,11 +6,12 @@ use relax_build::{Budget, BuildError, KernelCheck, Verdict, build_cpu, lower_for
 use relax_corpus::requirement::has_avx2;
 use relax_corpus::script::executable;
 use relax_cpu::{Cache, Compiler};
-use relax_emit::{Sums, print_c};
+use relax_emit::print_c;
 use relax_lower::program::Around;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::tensor::{ScalarId, ScalarInfo, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
@@ -51,7 +52,7 @@ fn a_known_miscompilation_is_found() {
         let program = &on_one_thread(program);
         let definitions = vec![Definition::Tensor(program.clone())];
         let module = Module { definitions, ..Module::default() };
-        let source = print_c(&module, &mut Prover::new(), Sums::Exact);
+        let source = print_c(&module, &mut Prover::new(), Numerics::Exact);
         let plain = source.text.replace("__asm__ volatile(\"\");", "");
         assert_ne!(plain, source.text, "the load is guarded");
         let [plain, guarded] = [&plain, &source.text]
@@ -92,7 +93,7 @@ fn miscompiled_kernels_are_compiled_again() {
     let none = BTreeMap::new();
     let around = Around { externals: &none, source: &program.source, signatures: &program.module };
     let build = |compiler: &Compiler, check| {
-        build_cpu(&lowered, &around, Sums::Exact, (compiler, &cache), check)
+        build_cpu(&lowered, &around, Numerics::Exact, (compiler, &cache), check)
     };
     let compiler = wrong_compiler(folder.path(), "-O1");
     let unchecked = build(&compiler, KernelCheck::Off).expect("it is compiled");
@@ -131,7 +132,7 @@ fn budgets_bound_the_work() {
     let compiler = Compiler::of_system().expect("a C compiler").with_flag("-O1");
     let build = |steps| {
         let check = KernelCheck::Within(Budget { steps });
-        let image = build_cpu(&lowered, &around, Sums::Exact, (&compiler, &cache), check);
+        let image = build_cpu(&lowered, &around, Numerics::Exact, (&compiler, &cache), check);
         image
             .unwrap_or_else(|error| panic!("{error}"))
             .metadata

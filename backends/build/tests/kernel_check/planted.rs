@@ -2,10 +2,11 @@
 
 use relax_build::{Budget, Verdict, check_kernel, lower_for_cpu};
 use relax_cpu::{Cache, Compiler, Text};
-use relax_emit::{Kernel, Source as CText, Sums, print_c};
+use relax_emit::{Kernel, Source as CText, print_c};
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
@@ -102,7 +103,7 @@ pub(super) fn verdict(
 ) -> Verdict {
     let library = relax_cpu::build(Text::of(text), compiler, cache);
     let library = library.unwrap_or_else(|error| panic!("{error}"));
-    check_kernel(program, (kernel, &library), Sums::Exact, Budget::default())
+    check_kernel(program, (kernel, &library), Numerics::Exact, Budget::default())
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn planted_mistakes_are_found() {
             .iter()
             .find_map(|module| module.tensor_program(edit.0).map(|program| (module, program)));
         let (module, program) = found.unwrap_or_else(|| panic!("there is no kernel {}", edit.0));
-        let CText { text, kernels, .. } = print_c(module, &mut Prover::new(), Sums::Exact);
+        let CText { text, kernels, .. } = print_c(module, &mut Prover::new(), Numerics::Exact);
         let found = verdict(program, &kernels[0], (&edited(&text, edit), &compiler, &cache));
         if !matches!(found, Verdict::Differs { .. }) {
             missed.push(format!("{edit:?}: {found:?}"));

@@ -4,12 +4,12 @@
 use super::known_pad::script;
 use relax_build::{KernelCheck, build_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler, Cpu};
-use relax_emit::Sums;
 use relax_lower::program::Around;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::file::{Image, LoadError};
+use relax_runtime::program::Numerics;
 use relax_runtime::{Module, check_target};
 use relax_syntax::span::Source;
 use std::path::Path;
@@ -32,7 +32,8 @@ fn image(compiler: &Compiler, folder: &Path) -> Image {
     let around =
         Around { externals: &made.values, source: &program.source, signatures: &program.module };
     let by = (compiler, &Cache::at(folder));
-    let image = build_cpu(&made.module, &around, Sums::AnyOrder, by, KernelCheck::default());
+    let image =
+        build_cpu(&made.module, &around, Numerics::Reassociated, by, KernelCheck::default());
     image.unwrap_or_else(|error| panic!("{error}"))
 }
 

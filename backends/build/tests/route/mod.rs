@@ -7,7 +7,6 @@ use compilers::others;
 pub(super) use expectation::{held, perform};
 use relax_build::{BuildError, KernelCheck, build_cpu, lower_for_cpu, lower_packed_for_cpu};
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
 use relax_lower::pipeline::PIPELINE;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_reference::{Printed, ReferenceKernels, register};
@@ -15,6 +14,7 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_runtime as machine;
 use relax_runtime::file::Image;
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::Limits;
 use relax_symbolic::Prover;
@@ -33,7 +33,7 @@ pub(super) enum Device {
     /// The same, as `relax build --fast` does it.
     Fast,
     /// The processor, with reassociation or without, by one of [`others`].
-    Other(usize, Sums),
+    Other(usize, Numerics),
 }
 
 /// The compiler of this system, and a cache that ends with the tests. What is tested is the code, not how
@@ -62,7 +62,7 @@ impl Device {
 
     /// Whether sums have the interpreter's bits.
     pub(super) fn is_exact(self) -> bool {
-        !matches!(self, Device::Fast | Device::Other(_, Sums::AnyOrder))
+        !matches!(self, Device::Fast | Device::Other(_, Numerics::Reassociated))
     }
 
     /// Optimized as `relax build` does it where it is another compiler than that of all tests.
@@ -87,10 +87,10 @@ pub(super) fn load(
     let mut externals = BTreeMap::new();
     let lowered = match device {
         _ if recorded == Phase::P23 => Ok(part.clone()),
-        Device::Cpu | Device::Other(_, Sums::Exact) => {
+        Device::Cpu | Device::Other(_, Numerics::Exact) => {
             lower_for_cpu(part, &settings, &mut Unwatched)
         }
-        Device::Fast | Device::Other(_, Sums::AnyOrder) => {
+        Device::Fast | Device::Other(_, Numerics::Reassociated) => {
             let isa = device.compiler()?.0.target().map_err(|error| error.to_string())?.isa();
             let vectors = (isa, None);
             lower_packed_for_cpu(part, &settings, vectors, &mut Unwatched).map(|made| {
@@ -113,7 +113,7 @@ pub(super) fn load(
             machine::Module::new(read_back(&image)?, Box::new(kernels))
         }
         Device::Cpu | Device::Fast | Device::Other(..) => {
-            let sums = if device.is_exact() { Sums::Exact } else { Sums::AnyOrder };
+            let sums = if device.is_exact() { Numerics::Exact } else { Numerics::Reassociated };
             let (compiler, cache) = &device.compiler()?;
             // Every expectation is compared with the interpreter's value.
             let image = build_cpu(&lowered, &around, sums, (compiler, cache), KernelCheck::Off);

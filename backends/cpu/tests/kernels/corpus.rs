@@ -6,8 +6,9 @@ use super::cases::{Case, cases};
 use super::native::{All, Built, build_all};
 use super::programs::programs;
 use relax_corpus::sample::Sample;
-use relax_emit::{OUT_OF_MEMORY, Sums};
+use relax_emit::OUT_OF_MEMORY;
 use relax_program::compare::{Relation, compare, largest_difference};
+use relax_runtime::program::Numerics;
 use relax_semantics::random::Random;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
@@ -35,7 +36,7 @@ pub(super) struct Tally {
 fn kernels_do_what_the_interpreter_does() {
     let sample = Sample::of("kernels by the C compiler", EXACT);
     let programs: Vec<TensorProgram> = sample.take(programs()).cloned().collect();
-    let (tally, built) = hold_all(&programs, Sums::Exact);
+    let (tally, built) = hold_all(&programs, Numerics::Exact);
     // A test that compares nothing would not find anything.
     let innermost = built.innermost;
     let text = format!(
@@ -60,11 +61,11 @@ fn kernels_in_any_order_are_near() {
     let all = programs().iter().enumerate();
     let taken = all.filter(|(at, program)| at % 5 == 0 || !unproved(program).is_empty());
     let programs: Vec<TensorProgram> = taken.map(|(_, program)| program.clone()).collect();
-    let (tally, _) = hold_all(&programs, Sums::AnyOrder);
+    let (tally, _) = hold_all(&programs, Numerics::Reassociated);
     assert!(tally.values > 4_000 && tally.traps > 5, "{tally:?}");
 }
 
-fn hold_all(programs: &[TensorProgram], sums: Sums) -> (Tally, All<'_>) {
+fn hold_all(programs: &[TensorProgram], sums: Numerics) -> (Tally, All<'_>) {
     let built = build_all(programs, sums);
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
@@ -79,7 +80,7 @@ fn hold_all(programs: &[TensorProgram], sums: Sums) -> (Tally, All<'_>) {
 pub(super) fn hold_cases(
     kernel: &Built<'_>,
     cases: Vec<Case>,
-    sums: Sums,
+    sums: Numerics,
     tally: &mut Tally,
 ) -> Option<String> {
     cases.into_iter().find_map(|case| {
@@ -88,7 +89,7 @@ pub(super) fn hold_cases(
     })
 }
 
-fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Result<(), String> {
+fn hold(kernel: &Built<'_>, case: &Case, sums: Numerics, tally: &mut Tally) -> Result<(), String> {
     let options = Options::default();
     let compiled = Compiled::new(kernel.program).map_err(|found| format!("{found:?}"))?;
     let mut steps = STEPS;
@@ -125,7 +126,7 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Sums, tally: &mut Tally) -> Resul
         || compiled.run(perturbed(&case.tensors), &case.ints, &options, &mut STEPS.clone());
     let pairs = want.into_iter().zip(got);
     pairs.enumerate().try_for_each(|(at, (want, got))| {
-        if sums == Sums::AnyOrder && want.dtype().is_float() {
+        if sums == Numerics::Reassociated && want.dtype().is_float() {
             let skipped = kernel.is_workspace(at);
             let bound = scale * (TERMS * f64::powi(2.0, -24) + half_unit(want.dtype()));
             let with_change = || {

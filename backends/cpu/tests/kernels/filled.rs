@@ -5,8 +5,9 @@ use super::cases::{case, cases, dims_of};
 use super::corpus::{Tally, hold_cases};
 use super::integers::with_all_integers;
 use super::native::{build_all, build_all_with};
-use relax_emit::{Sums, print_c};
+use relax_emit::print_c;
 use relax_program::frontend::Program;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
@@ -181,7 +182,7 @@ fn read(text: &str) -> (Vec<TensorProgram>, String) {
         Definition::Tensor(program) => Some(program.clone()),
         Definition::Graph(_) => None,
     });
-    (programs.collect(), print_c(&module, &mut Prover::new(), Sums::AnyOrder).text)
+    (programs.collect(), print_c(&module, &mut Prover::new(), Numerics::Reassociated).text)
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn computed_factors_are_packed() {
     assert_eq!(text.matches("if (rx_product_filled(").count(), count, "{text}");
     assert_eq!(text.matches("rx_product_filled(").count(), count + 2, "{text}");
 
-    let built = build_all(&programs, Sums::AnyOrder);
+    let built = build_all(&programs, Numerics::Reassociated);
     let mut tally = Tally::default();
     for kernel in &built.kernels {
         let sizes = [63, 64, 65, 130, 300, 700, 5000];
@@ -211,7 +212,7 @@ fn computed_factors_are_packed() {
         };
         let drawn = cases(kernel.program).into_iter().chain(sizes.iter().flat_map(large));
         let all = drawn.zip(1..).map(|(case, seed)| with_all_integers(case, seed)).collect();
-        assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
+        assert_eq!(hold_cases(kernel, all, Numerics::Reassociated, &mut tally), None);
     }
     assert!(tally.values > 130 && tally.traps == 0, "{tally:?}");
 }
@@ -225,7 +226,7 @@ fn functions_of_four_bits_are_read_from_tables() {
     }
     // As the processor has it, without tables, and with tables in plain C.
     for flags in [&[][..], &["-mno-avx512f"], &["-mno-avx512f", "-DRX_TABLES=1"]] {
-        let built = build_all_with(&programs, Sums::AnyOrder, flags);
+        let built = build_all_with(&programs, Numerics::Reassociated, flags);
         let mut tally = Tally::default();
         for kernel in &built.kernels {
             let terms = [1, 31, 32, 33, 64, 95, 128, 256, 300, 4224, 8300];
@@ -236,7 +237,11 @@ fn functions_of_four_bits_are_read_from_tables() {
                 case(kernel.program, &at, seed).map(|case| with_all_integers(case, seed))
             });
             let all = cases(kernel.program).into_iter().chain(drawn).collect();
-            assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None, "{flags:?}");
+            assert_eq!(
+                hold_cases(kernel, all, Numerics::Reassociated, &mut tally),
+                None,
+                "{flags:?}"
+            );
         }
         assert!(tally.values > 160 && tally.traps == 0, "{tally:?}");
     }
@@ -247,11 +252,11 @@ fn what_is_written_is_noted_where_reads_are_checked() {
     let (programs, text) = read(WATCHED);
     assert!(text.contains("P_written[") && !text.contains("if (rx_product"), "{text}");
 
-    let built = build_all(&programs, Sums::AnyOrder);
+    let built = build_all(&programs, Numerics::Reassociated);
     let mut tally = Tally::default();
     for kernel in &built.kernels {
         let all = cases(kernel.program);
-        assert_eq!(hold_cases(kernel, all, Sums::AnyOrder, &mut tally), None);
+        assert_eq!(hold_cases(kernel, all, Numerics::Reassociated, &mut tally), None);
     }
     assert!(tally.values > 10 && tally.traps == 0, "{tally:?}");
 }

@@ -3,8 +3,8 @@
 
 use super::cases::Case;
 use super::native::build_all;
-use relax_emit::Sums;
 use relax_program::frontend::Program;
+use relax_runtime::program::Numerics;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Options, run};
 use relax_syntax::dtype::DType;
@@ -52,7 +52,7 @@ fn halves_are_equal_on_every_value() {
         .collect();
     let every: Vec<f64> = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f64()).collect();
     let case = case(DType::F16, DType::F16, &every);
-    for kernel in &build_all(&programs, Sums::Exact).kernels {
+    for kernel in &build_all(&programs, Numerics::Exact).kernels {
         let want = interpreted(kernel.program, &case);
         let got = kernel.run(&case).expect("a value").remove(1);
         for (at, value) in every.iter().enumerate() {
@@ -69,14 +69,14 @@ fn singles_are_within_their_bounds() {
     let values: Vec<f64> =
         (0..u32::MAX / step).map(|at| f64::from(f32::from_bits(at * step))).collect();
     for (sums, bound, names) in [
-        (Sums::Exact, 1.0, &FUNCTIONS[..]),
-        (Sums::AnyOrder, 2.0, &["exp", "sigmoid", "tanh"][..]),
-        (Sums::AnyOrder, 1.0, &ROUGH[..]),
+        (Numerics::Exact, 1.0, &FUNCTIONS[..]),
+        (Numerics::Reassociated, 2.0, &["exp", "sigmoid", "tanh"][..]),
+        (Numerics::Reassociated, 1.0, &ROUGH[..]),
     ] {
         let of = |name: &&str| {
             let value = match sums {
-                Sums::Exact => format!("{name}(X[i])"),
-                Sums::AnyOrder => format!("f32({name}(f64(X[i])))"),
+                Numerics::Exact => format!("{name}(X[i])"),
+                Numerics::Reassociated => format!("f32({name}(f64(X[i])))"),
             };
             program(&format!("of_{name}"), "f32", "f32", &value)
         };
@@ -144,7 +144,7 @@ fn exponentials_of_rows_are_within_their_bounds() {
         of(DType::F64, &[values.len()], vec![0.0; values.len()]),
         of(DType::F32, &[values.len(), ROW], vec![0.0; rows.len()]),
     ];
-    let built = build_all(std::slice::from_ref(&program), Sums::AnyOrder);
+    let built = build_all(std::slice::from_ref(&program), Numerics::Reassociated);
     let case = Case { dims: Vec::new(), tensors, ints: Vec::new() };
     let got = built.kernels[0].run(&case).expect("a value").remove(2);
     for (at, value) in values.iter().enumerate() {

@@ -3,7 +3,8 @@
 
 use super::cases::{Case, is_workspace};
 use relax_cpu::{Cache, Compiler, Library, Part, Tensor as Argument, Threads};
-use relax_emit::{Checks, Kernel, Site, Sums, print_c};
+use relax_emit::{Checks, Kernel, Site, print_c};
+use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
@@ -29,14 +30,14 @@ pub(super) struct Built<'p> {
 }
 
 /// Compiles all programs, two compilers at a time.
-pub(super) fn build_all(programs: &[TensorProgram], sums: Sums) -> All<'_> {
+pub(super) fn build_all(programs: &[TensorProgram], sums: Numerics) -> All<'_> {
     build_all_with(programs, sums, &[])
 }
 
 /// The same with more flags.
 pub(super) fn build_all_with<'p>(
     programs: &'p [TensorProgram],
-    sums: Sums,
+    sums: Numerics,
     flags: &[&str],
 ) -> All<'p> {
     let folder = tempfile::tempdir().expect("a folder for the cache");

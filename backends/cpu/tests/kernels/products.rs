@@ -1,13 +1,14 @@
 //! Products of matrices that are called as such: every form that is found, at sizes around those of tiles,
-//! against the interpreter within the bound that `relax_emit::Sums::AnyOrder` states.
+//! against the interpreter within the bound that `relax_runtime::program::Numerics` states.
 
 use super::cases::{Case, case};
 use super::native::build_all;
-use relax_emit::{Sums, print_c};
+use relax_emit::print_c;
 use relax_lower::passes::narrow_sums;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{self, Route, Unwatched};
+use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Elements, Number, Tensor};
 use relax_semantics::tir::{Options, run};
 use relax_symbolic::Prover;
@@ -217,9 +218,9 @@ fn programs_of(module: Module) -> Vec<TensorProgram> {
 fn products_are_within_their_bound() {
     let programs = programs();
     let module = Program::load(Source::new("products", PROGRAMS)).module;
-    let text = print_c(&module, &mut Prover::new(), Sums::AnyOrder).text;
+    let text = print_c(&module, &mut Prover::new(), Numerics::Reassociated).text;
     assert_eq!(text.matches("(rx_product(").count() + text.matches("&& rx_product(").count(), 14);
-    let built = build_all(&programs, Sums::AnyOrder);
+    let built = build_all(&programs, Numerics::Reassociated);
     let mut compared = 0;
     for kernel in &built.kernels {
         for (sizes, seed) in SIZES.iter().zip(0..) {
@@ -250,7 +251,7 @@ fn narrowed_sums_are_within_the_bound() {
     let narrowed = programs_of(narrowed.expect("no program is refused"));
     let wide = programs();
     assert_eq!(narrowed.iter().zip(&wide).filter(|(a, b)| a != b).count(), NARROWED);
-    let built = build_all(&narrowed, Sums::AnyOrder);
+    let built = build_all(&narrowed, Numerics::Reassociated);
     for (kernel, wide) in built.kernels.iter().zip(&wide) {
         assert_eq!(kernel.program.name, wide.name);
         for (sizes, seed) in SIZES.iter().zip(0..).step_by(3) {

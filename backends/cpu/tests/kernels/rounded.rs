@@ -5,8 +5,9 @@ use super::cases::{Case, case};
 use super::corpus::{Tally, hold_cases};
 use super::integers::with_all_integers;
 use super::native::build_all_with;
-use relax_emit::{Sums, print_c};
+use relax_emit::print_c;
 use relax_program::frontend::Program;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::ir::{Definition, TensorProgram};
 use relax_syntax::span::Source;
@@ -117,7 +118,7 @@ fn programs() -> (Vec<TensorProgram>, String) {
         Definition::Tensor(program) => Some(program.clone()),
         Definition::Graph(_) => None,
     });
-    (programs.collect(), print_c(&module, &mut Prover::new(), Sums::AnyOrder).text)
+    (programs.collect(), print_c(&module, &mut Prover::new(), Numerics::Reassociated).text)
 }
 
 /// All integers of the dtypes occur.
@@ -146,12 +147,12 @@ fn rounded_products_are_those_of_the_interpreter() {
     // More blocks than a square of words has, and more rows than pass over weights together.
     extents.extend([[1, 5, 17], [8, 17, 17], [130, 3, 2], [5, 2, 33]]);
     for flags in [&[][..], &["-DRX_NO_VNNI"], &["-DRX_NO_VNNI", "-DRX_NO_AVX2"]] {
-        let built = build_all_with(&programs, Sums::AnyOrder, flags);
+        let built = build_all_with(&programs, Numerics::Reassociated, flags);
         let mut tally = Tally::default();
         for kernel in &built.kernels {
             let cases = extents.iter().zip(1..);
             let cases = cases.filter_map(|(extents, seed)| drawn(kernel.program, *extents, seed));
-            let found = hold_cases(kernel, cases.collect(), Sums::AnyOrder, &mut tally);
+            let found = hold_cases(kernel, cases.collect(), Numerics::Reassociated, &mut tally);
             assert_eq!(found, None, "{flags:?}");
         }
         assert!(tally.values > 200 && tally.traps == 0, "{tally:?}");

@@ -6,8 +6,10 @@ use super::{each, printed, printed_with, scheduled};
 use relax_corpus::sample::Sample;
 use relax_cuda::{Error, Nvrtc};
 use relax_emit::cuda::CudaSource;
-use relax_lower::gpu::{Limits, Order};
+use relax_lower::gpu::Limits;
+use relax_rewrite::pass::Exactness;
 use relax_semantics::concrete::Concrete;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,8 +44,9 @@ pub(super) fn nvrtc() -> Option<Nvrtc> {
 #[test]
 fn every_kernel_compiles() {
     let written = programs();
-    let [kept, free, cores] = [Order::Kept, Order::Free, Order::Cores]
-        .map(|order| scheduled(written, Limits::default(), order));
+    let [kept, free, cores] =
+        [Exactness::Exact, Exactness::Approximate, Exactness::Rounded(DType::F32)]
+            .map(|exactness| scheduled(written, Limits::default(), exactness));
     let beside = |others: &[TensorProgram], known: &[TensorProgram]| {
         let fresh = others.iter().zip(known).filter(|(other, known)| other != known);
         fresh.map(|(other, _)| other.clone()).collect::<Vec<TensorProgram>>()

@@ -9,9 +9,11 @@ use super::{printed, programs_of, scheduled};
 use relax_corpus::requirement;
 use relax_corpus::sample::Sample;
 use relax_emit::cuda::{CudaKernel, CudaSource};
-use relax_lower::gpu::{Limits, Order};
+use relax_lower::gpu::Limits;
+use relax_rewrite::pass::Exactness;
 use relax_semantics::ops;
 use relax_semantics::tir::{Compiled, Mode, Options};
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -60,7 +62,7 @@ fn meeting_early(text: &str) -> String {
 }
 
 fn programs(limits: Limits) -> Vec<TensorProgram> {
-    scheduled(&programs_of("cores", TEXT), limits, Order::Cores)
+    scheduled(&programs_of("cores", TEXT), limits, Exactness::Rounded(DType::F32))
 }
 
 /// The text for the limits of a device, which takes seconds.

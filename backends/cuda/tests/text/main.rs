@@ -12,10 +12,11 @@ mod versions;
 mod warps;
 
 use relax_corpus::par_map::par_map_chunks;
-use relax_emit::Sums;
 use relax_emit::cuda::{CudaSource, print_cuda};
-use relax_lower::gpu::{Limits, Order, schedule_in};
+use relax_lower::gpu::{Limits, schedule_in};
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Exactness;
+use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
@@ -23,9 +24,13 @@ use relax_syntax::span::Source;
 use std::collections::BTreeSet;
 
 /// Programs as they are run on a device: with loops bound to blocks and threads.
-fn scheduled(programs: &[TensorProgram], limits: Limits, order: Order) -> Vec<TensorProgram> {
+fn scheduled(
+    programs: &[TensorProgram],
+    limits: Limits,
+    exactness: Exactness,
+) -> Vec<TensorProgram> {
     let one = |program: &TensorProgram| {
-        let bound = schedule_in(program, &mut Prover::new(), limits, order);
+        let bound = schedule_in(program, &mut Prover::new(), limits, exactness);
         bound.unwrap_or_else(|| program.clone())
     };
     each(programs.iter().collect(), one)
@@ -55,7 +60,7 @@ fn printed_with(programs: &[TensorProgram], facts: &mut dyn Facts) -> CudaSource
         facts,
         None,
         &BTreeSet::new(),
-        Sums::Exact,
+        Numerics::Exact,
     )
 }
 

@@ -10,8 +10,9 @@ use relax_corpus::sample::Sample;
 use relax_cuda::Device;
 use relax_emit::Site;
 use relax_emit::cuda::{Begins, CudaKernel, Refused};
-use relax_lower::gpu::{Limits, Order};
+use relax_lower::gpu::Limits;
 use relax_program::compare::{Relation, compare};
+use relax_rewrite::pass::Exactness;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::tir::{Compiled, Mode, Options};
@@ -53,8 +54,8 @@ fn the_text_does_what_the_interpreter_does() {
         programs().iter().partition(|program| has_threads(program));
     let chosen = with.into_iter().chain(sample.take(without)).filter(|program| is_wanted(program));
     let chosen: Vec<TensorProgram> = chosen.cloned().collect();
-    let bound = scheduled(&chosen, LIMITS, Order::Kept);
-    let free = scheduled(&chosen, LIMITS, Order::Free);
+    let bound = scheduled(&chosen, LIMITS, Exactness::Exact);
+    let free = scheduled(&chosen, LIMITS, Exactness::Approximate);
     // In another order a program is held against the scheduled one, which says which order that is.
     let in_another = free.iter().zip(&bound).filter(|(free, bound)| free != bound);
     let in_another: Vec<_> = in_another.map(|(free, _)| (free, free)).collect();

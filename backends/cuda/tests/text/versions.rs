@@ -3,8 +3,9 @@
 
 use super::{each, printed, programs_of, scheduled};
 use relax_emit::cuda::{CudaKernel, CudaSource};
-use relax_lower::gpu::{Choices, Limits, Order, schedule_by};
+use relax_lower::gpu::{Choices, Limits, schedule_by};
 use relax_rewrite::classes::Tree;
+use relax_rewrite::pass::Exactness;
 use relax_symbolic::Prover;
 use relax_syntax::ir::TensorProgram;
 
@@ -15,13 +16,13 @@ fn programs() -> Vec<TensorProgram> {
 }
 
 fn source() -> CudaSource {
-    printed(&scheduled(&programs(), Limits::default(), Order::Free))
+    printed(&scheduled(&programs(), Limits::default(), Exactness::Approximate))
 }
 
 /// Products as a tree says, and nothing else.
 fn learned(text: &str) -> CudaSource {
     let tree = Tree::parse(&text.lines().collect::<Vec<_>>(), 1).expect("it is a tree");
-    let choices = Choices { products: Some(&tree), ..Choices::of(Order::Kept) };
+    let choices = Choices { products: Some(&tree), ..Choices::of(Exactness::Exact) };
     let named =
         |program: &TensorProgram| ["product", "products", "weights"].contains(&&*program.name);
     let bound = each(programs().into_iter().filter(named).collect(), |program| {

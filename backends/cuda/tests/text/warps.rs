@@ -6,7 +6,8 @@ use super::cores::{Wanted, first_difference, wanted};
 use super::shim::compiler;
 use super::{printed, programs_of, scheduled};
 use relax_corpus::requirement;
-use relax_lower::gpu::{Limits, Order};
+use relax_lower::gpu::Limits;
+use relax_rewrite::pass::Exactness;
 use relax_syntax::ir::TensorProgram;
 
 const TEXT: &str = include_str!("warps.rx");
@@ -28,7 +29,7 @@ const SIZES: [[i64; 2]; 11] = [
 ];
 
 fn programs(limits: Limits) -> Vec<TensorProgram> {
-    scheduled(&programs_of("warps", TEXT), limits, Order::Free)
+    scheduled(&programs_of("warps", TEXT), limits, Exactness::Approximate)
 }
 
 #[test]

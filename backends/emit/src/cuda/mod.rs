@@ -24,8 +24,9 @@ pub use launch::{Begins, Extent, Known, Launch, Per, Sizes, Workspace};
 use crate::checks::{Checks, Learned};
 use crate::dtypes;
 use crate::printer::Printer;
-use crate::{Site, Sums, first_message, names, prelude};
+use crate::{Site, first_message, names, prelude};
 use groups::{Group, groups};
+use relax_runtime::program::Numerics;
 use relax_semantics::tir::ranges::assume_declared;
 use relax_semantics::tir::walk::stored;
 use relax_syntax::Name;
@@ -157,7 +158,7 @@ pub fn print_cuda(
     facts: &mut dyn Facts,
     source: Option<&Source>,
     watched: &BTreeSet<Name>,
-    sums: Sums,
+    sums: Numerics,
 ) -> CudaSource {
     let text = prelude::cuda_text(sums);
     let mut printed = CudaSource { text, kernels: Vec::new(), left_out: Vec::new() };
@@ -194,7 +195,7 @@ struct How<'s> {
     source: Option<&'s Source>,
     /// Whether there is a map of each tensor.
     has_maps: bool,
-    sums: Sums,
+    sums: Numerics,
 }
 
 /// With threads, else by one.
@@ -235,11 +236,12 @@ fn print_launches(
     if has_maps {
         watched.extend(program.buffer_params().filter(|buffer| !is_workspace(program, *buffer)));
     }
-    let printed = Printer::new(program, (symbol, body), facts, Sums::Exact)
+    let printed = Printer::new(program, (symbol, body), facts, Numerics::Exact)
         .map_err(|found| first_message(&found))
         .map(|printer| printer.watching(watched))
         .and_then(|mut printer| {
-            printer.cuda = Some(Cuda { contracts: sums == Sums::AnyOrder, ..Cuda::default() });
+            printer.cuda =
+                Some(Cuda { contracts: sums == Numerics::Reassociated, ..Cuda::default() });
             printer.cuda_program(body, (&memory, &groups), source)
         });
     facts.pop();

@@ -1,12 +1,12 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
-use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_lower::scheduled::ScheduledModule;
 use relax_reference::{Printed, register};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed as NotLowered;
 use relax_runtime as machine;
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(crate) fn load(
     part: &Module,
     (source, externals): (&Source, &BTreeMap<Name, Tensor>),
-    (device, sums): (&Arc<Device>, Sums),
+    (device, sums): (&Arc<Device>, Numerics),
     calls: &Calls,
 ) -> Result<machine::Module, String> {
     let lowered = lower_for_webgpu(part, &Settings::default(), sums);

@@ -5,12 +5,12 @@
 use super::routes::{Built, Difference, Other, Routes};
 use super::subject::Known;
 use super::{Tally, of_module, of_text};
-use crate::args::{Backend, DiffArgs};
+use crate::args::DiffArgs;
 use crate::commands::run::compiled;
 use relax_build::KernelCheck;
-use relax_emit::Sums;
 use relax_program::frontend::{Program, print};
 use relax_program::rounding::perturbed_values;
+use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{binding_names, cut_after};
 use relax_runtime::program::Numerics;
 use relax_runtime::{Callee, ObservedCall, Observer};
@@ -43,8 +43,8 @@ impl Origin {
 /// How the second route makes code of a cut.
 #[derive(Clone, Copy)]
 struct Compilation {
-    backend: Backend,
-    numerics: (Sums, KernelCheck),
+    backend: Device,
+    numerics: (Numerics, KernelCheck),
 }
 
 /// A cut in which the routes differ, and the kernel that ran last in it.
@@ -188,18 +188,14 @@ impl Search<'_> {
         match &self.routes.other {
             // As the module file was built.
             Other::Compiled { module, .. } if self.is_built => {
-                let sums = match module.metadata().numerics {
-                    Numerics::Exact => Sums::Exact,
-                    Numerics::Reassociated => Sums::AnyOrder,
-                };
                 let policy = match module.metadata().kernel_check {
                     Some(_) => KernelCheck::default(),
                     None => KernelCheck::Off,
                 };
-                Compilation { backend: Backend::Cpu, numerics: (sums, policy) }
+                Compilation { backend: Device::Cpu, numerics: (module.metadata().numerics, policy) }
             }
             _ => {
-                let backend = self.args.backend.unwrap_or(Backend::Cpu);
+                let backend = self.args.backend.unwrap_or(Device::Cpu);
                 let policy = self.args.kernel_check.policy();
                 Compilation { backend, numerics: (self.args.numerics.sums(), policy) }
             }

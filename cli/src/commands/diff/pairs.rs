@@ -3,7 +3,7 @@
 use super::routes::{Built, Files, Other, Routes};
 use super::subject::{Subject, bounds_for, module_subject, text_subject};
 use super::{all_externals, functions, of_module, of_text, rounding};
-use crate::args::{Backend, DiffArgs};
+use crate::args::DiffArgs;
 use crate::commands::kernel_check;
 use crate::commands::loading::{listed, load, others};
 use crate::commands::opt::failed_run;
@@ -15,6 +15,7 @@ use relax_program::compare::Relation;
 use relax_program::externals::{as_identifier, externals};
 use relax_program::frontend::{Program, parameters, print_and_parse};
 use relax_program::rounding::{Precision, Rounding, perturbed_values};
+use relax_rewrite::pass::Device;
 use relax_rewrite::passes::bind_params::entry;
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::tensor::Tensor;
@@ -38,7 +39,7 @@ pub(super) fn pairs(
     let against = args.against.as_deref().map(|path| Ok((path, kind_of(path)?))).transpose()?;
     if is_module {
         refuse_for_module(args)?;
-    } else if args.backend.is_none_or(|backend| backend == Backend::Interp) {
+    } else if args.backend.is_none_or(|backend| backend == Device::Interp) {
         args.numerics.refuse("is for compiled code: give a --backend")?;
     }
     // What the interpreter runs: of a module file and a program, the program.
@@ -66,7 +67,7 @@ pub(super) fn pairs(
 }
 
 fn refuse_for_module(args: &DiffArgs) -> Result<(), Failure> {
-    if matches!(args.backend, Some(Backend::Cuda | Backend::Wgpu)) {
+    if matches!(args.backend, Some(Device::Cuda | Device::Wgpu)) {
         return Err(Failure::missing("a module file has code for the processor; give the program"));
     }
     args.numerics.refuse(
@@ -206,7 +207,7 @@ fn of_texts(
     terminal: &mut Terminal,
 ) -> Result<Result<Pair, Exit>, Failure> {
     let Subject { program, externals: given, known, inputs } = subject;
-    let backend = args.backend.filter(|backend| *backend != Backend::Interp);
+    let backend = args.backend.filter(|backend| *backend != Device::Interp);
     let (right, relation, own) = match right(args, &program, terminal)? {
         Ok(right) => right,
         Err(exit) => return Ok(Err(exit)),
@@ -268,7 +269,7 @@ fn right(
 fn of_backend(
     args: &DiffArgs,
     program: &Program,
-    backend: Backend,
+    backend: Device,
     externals: &Arc<BTreeMap<Name, Tensor>>,
     terminal: &mut Terminal,
 ) -> Result<Result<Other, Exit>, Failure> {

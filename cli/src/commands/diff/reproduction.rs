@@ -2,14 +2,14 @@
 
 use super::report::{LONGEST, params};
 use super::routes::{Difference, Files, Other, Routes};
-use crate::args::{Backend, DiffArgs};
+use crate::args::DiffArgs;
 use crate::commands::run::collect;
 use crate::exit::Failure;
 use crate::files::{FileKind, is_module, is_stdin, kind_of, write_whole};
 use relax_build::KernelCheck;
-use relax_emit::Sums;
 use relax_program::spec::{Typing, literal};
 use relax_program::tensor_files::{write_npz, write_safetensors};
+use relax_runtime::program::Numerics;
 use relax_semantics::stop::Stop;
 use relax_semantics::tensor::Tensor;
 use relax_semantics::value::Value;
@@ -133,12 +133,12 @@ impl Reproduction {
         if is_stdin(&args.file) {
             return Ok(());
         }
-        let command = |file: &Path, flags: &[&str]| {
+        let command = |file: &Path, flags: &[String]| {
             let mut words = vec!["relax run".to_owned(), quoted(&file.display().to_string())];
             if difference.function != "main" {
                 words.push(format!("--entry {}", difference.function));
             }
-            words.extend(flags.iter().map(|flag| (*flag).to_owned()));
+            words.extend(flags.iter().cloned());
             words.extend(specs.iter().cloned());
             let params = params.filter(|_| kind_of(file).is_ok_and(|kind| kind != FileKind::Model));
             words.extend(
@@ -161,17 +161,14 @@ impl Reproduction {
 }
 
 /// The flags of `relax run` that compile as the comparison did.
-fn flags(args: &DiffArgs) -> Vec<&'static str> {
-    let mut flags = vec![match args.backend {
-        Some(Backend::Wgpu) => "--backend wgpu",
-        Some(Backend::Cuda) => "--backend cuda",
-        _ => "--backend cpu",
-    }];
-    if args.numerics.sums() == Sums::Exact {
-        flags.push("--exact");
+fn flags(args: &DiffArgs) -> Vec<String> {
+    let backend = args.backend.unwrap_or_default();
+    let mut flags = vec![format!("--backend {}", backend.name())];
+    if args.numerics.sums() == Numerics::Exact {
+        flags.push("--exact".to_owned());
     }
     if args.kernel_check.policy() == KernelCheck::Off {
-        flags.push("--no-kernel-check");
+        flags.push("--no-kernel-check".to_owned());
     }
     flags
 }

@@ -1,12 +1,12 @@
 //! `relax fuzz --replay`: checks the program of a finding again, by the oracle that its header names.
 
-use super::backend;
 use crate::args::FuzzArgs;
 use crate::commands::loading::load_text;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
 use relax_fuzz::{Oracle, Replayed, Statistics, replay as check};
+use relax_rewrite::pass::Device;
 use serde_json::json;
 use std::path::Path;
 
@@ -22,7 +22,12 @@ pub(super) fn replay(args: &FuzzArgs, path: &Path, terminal: &mut Terminal) -> O
     for oracle in oracles {
         terminal.doing(format!("checking the oracle {oracle}"));
         let mut statistics = Statistics::default();
-        let found = match check(text, (oracle, seed), backend(args), &mut statistics) {
+        let found = match check(
+            text,
+            (oracle, seed),
+            args.backend.unwrap_or(Device::Interp),
+            &mut statistics,
+        ) {
             Replayed::Refused => return Err(refused(path)),
             Replayed::Holds => None,
             Replayed::Found(finding) => Some(finding),

@@ -7,9 +7,9 @@ use crate::commands::numerics;
 use crate::commands::run::size;
 use crate::exit::{Exit, Failure};
 use crate::terminal::Terminal;
-use relax_emit::Sums;
 use relax_llm::Quantization;
 use relax_runtime::Limits;
+use relax_runtime::program::Numerics;
 use serde_json::json;
 use std::num::NonZero;
 
@@ -90,7 +90,7 @@ fn show_quantized(
 
 /// Where weights are quantized, activations are rounded by default.
 fn activations(args: &LoadingArgs, checkpoint: &Checkpoint) -> Result<Activations, Failure> {
-    let rounds = checkpoint.is_quantized && args.numerics.sums() == Sums::AnyOrder;
+    let rounds = checkpoint.is_quantized && args.numerics.sums() == Numerics::Reassociated;
     let own = if rounds { Activations::Q8 } else { Activations::F32 };
     args.activations.unwrap_or(own).with(args.numerics)
 }

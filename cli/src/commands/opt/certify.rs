@@ -19,7 +19,7 @@ pub(super) fn certify(
     terminal: &mut Terminal,
 ) -> Outcome {
     stages.end(module);
-    let header = Header { route: route(args), target: name(&args.target), tested };
+    let header = Header { route: route(args), target: args.target.name().to_owned(), tested };
     let Some(certificate) = certificate(&stages, header, terminal)? else {
         return Ok(Exit::Wrong);
     };

@@ -10,14 +10,15 @@ use super::cuda;
 #[cfg(feature = "wgpu")]
 use super::device;
 use super::{entry, is_built, size};
-use crate::args::{Backend, RunArgs};
+use crate::args::RunArgs;
 use crate::exit::Failure;
 use relax_cuda::Products;
-use relax_emit::Sums;
 use relax_program::frontend::Program;
 use relax_rewrite::classes::Tree;
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 pub(in crate::commands) fn prepare_device(
     args: &RunArgs,
     program: &Program,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     is_built(args.backend)?;
     let function = entry(&program.module, &args.entry)?;
@@ -40,7 +41,7 @@ pub(super) fn prepare_with(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let module = match compiled(program, args.backend, externals, sums)? {
@@ -76,13 +77,13 @@ impl Versions {
 /// that of a pass.
 pub(super) fn compiled(
     program: &Program,
-    backend: Backend,
+    backend: Device,
     externals: BTreeMap<Name, Tensor>,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Module, Failed>, Failure> {
     let by = match sums {
-        Sums::Exact => Products::Own,
-        Sums::AnyOrder => Products::Library,
+        Numerics::Exact => Products::Own,
+        Numerics::Reassociated => Products::Library,
     };
     compiled_by(program, backend, externals, (by, Versions::Measured))
 }
@@ -90,7 +91,7 @@ pub(super) fn compiled(
 /// The same with versions of products as a tree says, none of them a library's.
 pub(in crate::commands) fn forced(
     program: &Program,
-    backend: Backend,
+    backend: Device,
     tree: Arc<Tree>,
 ) -> Result<Result<Module, Failed>, Failure> {
     compiled_by(program, backend, BTreeMap::new(), (Products::Cores, Versions::Given(tree)))
@@ -98,18 +99,18 @@ pub(in crate::commands) fn forced(
 
 fn compiled_by(
     program: &Program,
-    backend: Backend,
+    backend: Device,
     externals: BTreeMap<Name, Tensor>,
     (by, versions): (Products, Versions),
 ) -> Result<Result<Module, Failed>, Failure> {
     match backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => cuda::compiled(program, &externals, by, versions),
+        Device::Cuda => cuda::compiled(program, &externals, by, versions),
         #[cfg(feature = "wgpu")]
-        Backend::Wgpu => {
+        Device::Wgpu => {
             // There is no library, and versions of products are measured as they sum.
             let is_free = by == Products::Library;
-            let sums = if is_free { Sums::AnyOrder } else { Sums::Exact };
+            let sums = if is_free { Numerics::Reassociated } else { Numerics::Exact };
             device::compiled(program, externals, sums, versions)
         }
         other => {
@@ -121,12 +122,12 @@ fn compiled_by(
 }
 
 /// What the first device of a backend is known by.
-pub(in crate::commands) fn identity(backend: Backend) -> Result<Identity, Failure> {
+pub(in crate::commands) fn identity(backend: Device) -> Result<Identity, Failure> {
     match backend {
         #[cfg(feature = "cuda")]
-        Backend::Cuda => cuda::identity(),
+        Device::Cuda => cuda::identity(),
         #[cfg(feature = "wgpu")]
-        Backend::Wgpu => device::open().map(|(_, identity)| identity),
+        Device::Wgpu => device::open().map(|(_, identity)| identity),
         other => {
             is_built(other)?;
             Err(Failure::missing(NO_DEVICE))

@@ -4,14 +4,14 @@ use super::super::build::{Bound, compiler, image};
 use super::accelerated;
 use super::compiled::loaded;
 use super::is_built;
-use crate::args::Backend;
 use crate::exit::Failure;
 use relax_build::KernelCheck;
 use relax_cpu::Cpu;
-use relax_emit::Sums;
 use relax_program::frontend::Program;
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Failed, Unwatched};
+use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
@@ -24,13 +24,13 @@ use std::sync::Arc;
 /// The program for a backend, with values of its `param(...)` constants; the inner error is that of a pass.
 pub(in crate::commands) fn compiled(
     program: &Program,
-    backend: Backend,
+    backend: Device,
     externals: &Arc<BTreeMap<Name, Tensor>>,
-    (sums, check): (Sums, KernelCheck),
+    (sums, check): (Numerics, KernelCheck),
 ) -> Result<Result<machine::Module, Failed>, Failure> {
     is_built(backend)?;
     let made = match backend {
-        Backend::Cuda | Backend::Wgpu => {
+        Device::Cuda | Device::Wgpu => {
             accelerated::compiled(program, backend, (**externals).clone(), sums)?
         }
         _ => {

@@ -11,16 +11,17 @@ use super::super::numerics;
 use super::super::profile::Known;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
-use crate::args::{Backend, RunArgs};
+use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
 use relax_cpu::{Compiler, Cpu};
-use relax_emit::Sums;
 use relax_program::frontend::{Program, Ran};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{Image, LoadError};
+use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::ops;
 use relax_semantics::stop::Stop;
@@ -54,7 +55,7 @@ pub(super) fn prepare_with(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     let compiler = compiler(&Cpu::Native)?;
     let made = match compile(args, program, constants, (sums, compiler))? {
@@ -70,7 +71,7 @@ pub(super) fn prepare_with(
 pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
     // Modules of devices do not record theirs.
-    if matches!(args.backend, Backend::Interp | Backend::Cpu) {
+    if matches!(args.backend, Device::Interp | Device::Cpu) {
         numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
     }
     let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
@@ -79,7 +80,7 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
     }
     let result = prepared.call()?;
     if let Some((path, calls)) = calls {
-        let is_on_processor = matches!(args.backend, Backend::Interp | Backend::Cpu);
+        let is_on_processor = matches!(args.backend, Device::Interp | Device::Cpu);
         let known = Known::of(&prepared.module, &prepared.source, is_on_processor);
         calls.write(path, Some(&known))?;
     }
@@ -107,7 +108,7 @@ pub(in crate::commands) fn prepare_file(args: &RunArgs) -> Result<Prepared, Fail
 pub(in crate::commands) fn prepare_program(
     args: &RunArgs,
     program: &Program,
-    sums: Sums,
+    sums: Numerics,
 ) -> Result<Result<Prepared, Failed>, Failure> {
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
@@ -148,7 +149,7 @@ fn compile(
     args: &RunArgs,
     program: &Program,
     constants: Constants,
-    (sums, compiler): (Sums, Compiler),
+    (sums, compiler): (Numerics, Compiler),
 ) -> Result<Result<Made, Failed>, Failure> {
     let Constants { externals, parameters } = constants;
     let check = args.kernel_check.policy();

@@ -3,11 +3,11 @@
 use super::super::tune::Identity;
 use super::accelerated::Versions;
 use super::compiled::loaded;
-use crate::args::Backend;
 use crate::exit::Failure;
 use relax_cuda::{DeviceKernels, Driver, Products, build, devices, lower_for_cuda};
 use relax_lower::program::Around;
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Device;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
@@ -21,7 +21,7 @@ pub(super) fn identity() -> Result<Identity, Failure> {
     let found = devices().map_err(Failure::missing)?.into_iter().next();
     let found = found.ok_or_else(|| Failure::missing("there is no device of CUDA"))?;
     let driver = format!("{}, {}", found.architecture, found.driver);
-    Ok(Identity { backend: Backend::Cuda, name: found.name, driver })
+    Ok(Identity { backend: Device::Cuda, name: found.name, driver })
 }
 
 /// A program on the first device; the inner error is that of a pass.

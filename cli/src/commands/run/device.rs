@@ -2,15 +2,14 @@
 
 use super::super::tune::Identity;
 use super::accelerated::Versions;
-use crate::args::Backend;
 use crate::exit::Failure;
-use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_lower::scheduled::ScheduledModule;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Failed;
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -22,14 +21,14 @@ use std::sync::Arc;
 pub(super) fn open() -> Result<(Device, Identity), Failure> {
     let device = Device::open(Formats::NATIVE).map_err(Failure::missing)?;
     let (name, driver) = (device.name().to_owned(), device.driver());
-    Ok((device, Identity { backend: Backend::Wgpu, name, driver }))
+    Ok((device, Identity { backend: relax_rewrite::pass::Device::Wgpu, name, driver }))
 }
 
 /// A program on the first device; the inner error is that of a pass.
 pub(super) fn compiled(
     program: &Program,
     externals: BTreeMap<Name, Tensor>,
-    sums: Sums,
+    sums: Numerics,
     versions: Versions,
 ) -> Result<Result<Module, Failed>, Failure> {
     let (device, identity) = open()?;

@@ -3,7 +3,7 @@
 use super::super::cache::of_user;
 use super::super::run::{forced, identity, is_built};
 use super::lines;
-use crate::args::{Backend, Target, TuneArgs};
+use crate::args::TuneArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
@@ -12,6 +12,7 @@ use relax_program::frontend::Program;
 use relax_program::signature::random_value;
 use relax_reference::to_machine;
 use relax_rewrite::classes::{Class, Sizes, Tree};
+use relax_rewrite::pass::Device;
 use relax_runtime::{self as machine, Module};
 use relax_semantics::random::Random;
 use relax_syntax::Name;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// A device, as its table names it.
 pub(in crate::commands) struct Identity {
-    pub(in crate::commands) backend: Backend,
+    pub(in crate::commands) backend: Device,
     pub(in crate::commands) name: String,
     pub(in crate::commands) driver: String,
 }
@@ -43,7 +44,7 @@ const ENOUGH: Duration = Duration::from_millis(40);
 const LEAST_CALLS: usize = 3;
 
 pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
-    let backend = Backend::from(args.backend);
+    let backend = args.backend;
     is_built(backend)?;
     let identity = identity(backend)?;
     let path = match &args.output {
@@ -118,9 +119,8 @@ pub(in crate::commands) fn known(identity: &Identity) -> Result<Option<Arc<Tree>
 /// Where the table of a device is: beside the compiled kernels, under all that the device is known by.
 fn path(identity: &Identity) -> Result<PathBuf, Failure> {
     let Identity { backend, name, driver } = identity;
-    let backend = if *backend == Backend::Cuda { "cuda" } else { "wgpu" };
     let of = digest(&format!("{name}\n{driver}"));
-    Ok(of_user()?.folder().join(format!("products-{backend}-{of:016x}.txt")))
+    Ok(of_user()?.folder().join(format!("products-{}-{of:016x}.txt", backend.name())))
 }
 
 fn read(path: &Path, identity: &Identity) -> Result<Table, Failure> {
@@ -136,9 +136,9 @@ fn read(path: &Path, identity: &Identity) -> Result<Table, Failure> {
 }
 
 /// The versions that kernels for a device have.
-fn classes(target: Target) -> &'static [Class] {
+fn classes(target: Device) -> &'static [Class] {
     match target {
-        Target::Cuda => &Class::ALL,
+        Device::Cuda => &Class::ALL,
         _ => &[Class::Elements, Class::Tiles, Class::Squares],
     }
 }
@@ -166,11 +166,11 @@ fn products(args: &TuneArgs, bytes: i64) -> Result<Vec<Sizes>, Failure> {
 
 fn measured(
     args: &TuneArgs,
-    backend: Backend,
+    backend: Device,
     terminal: &mut Terminal,
 ) -> Result<Vec<Sample>, Failure> {
     let kinds: &[(&str, i64)] = match backend {
-        Backend::Cuda => &[("f32", 4), ("f16", 2)],
+        Device::Cuda => &[("f32", 4), ("f16", 2)],
         _ => &[("f32", 4)],
     };
     let mut samples = Vec::new();

@@ -2,12 +2,11 @@
 //! program is compiled with reassociated sums, and agrees within the bound on rounding errors.
 
 use super::inputs::{drawn, options};
-use super::{Backend, passes};
+use super::passes;
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use relax_build::{KernelCheck, build_cpu};
 use relax_cpu::{Cache, Compiler};
-use relax_emit::Sums;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_program::compare::Relation;
 use relax_program::frontend;
@@ -16,10 +15,11 @@ use relax_program::rounding::{Precision, Rounding, compare_rounded, perturbed_va
 use relax_reference::{
     Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
 };
-use relax_rewrite::pass::Target;
+use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{compare_values, relation_of_rounded};
 use relax_runtime as machine;
 use relax_runtime::file::Image;
+use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
@@ -33,14 +33,14 @@ const CALLS: usize = 4;
 
 pub(super) fn hold(
     case: &Case,
-    backend: Backend,
+    backend: Device,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
-    let way = passes::down(Target::Cpu);
+    let way = passes::down(Device::Cpu);
     let (lowered, _) = passes::transformed(&case.checked, &way, statistics)?;
     let numerics = match backend {
-        Backend::Cpu if !case.seed.is_multiple_of(2) => Sums::AnyOrder,
-        _ => Sums::Exact,
+        Device::Cpu if !case.seed.is_multiple_of(2) => Numerics::Reassociated,
+        _ => Numerics::Exact,
     };
     let loaded = load(case, &lowered, (backend, numerics));
     let module = match loaded {
@@ -54,11 +54,11 @@ pub(super) fn hold(
         }
     };
     // Functions of the C library are right within a unit, and so are the interpreter's: what comes of both is not alike.
-    let alike = backend == Backend::Reference || kernels(&lowered).into_iter().all(is_bit_exact);
+    let alike = backend == Device::Interp || kernels(&lowered).into_iter().all(is_bit_exact);
     let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
     let compared = match numerics {
-        Sums::Exact => Compared::As(relation),
-        Sums::AnyOrder => Compared::Reassociated(Precision::of(&case.checked)),
+        Numerics::Exact => Compared::As(relation),
+        Numerics::Reassociated => Compared::Reassociated(Precision::of(&case.checked)),
     };
     for function in case.checked.functions() {
         for index in 0..CALLS {
@@ -178,7 +178,7 @@ fn compiler() -> Option<&'static (Compiler, Cache)> {
 fn load(
     case: &Case,
     lowered: &Module,
-    (backend, sums): (Backend, Sums),
+    (backend, sums): (Device, Numerics),
 ) -> Result<machine::Module, Refusal> {
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source: &case.source, signatures: &case.checked };
@@ -187,7 +187,7 @@ fn load(
     let image = image.map_err(|_| Refusal::Unsupported)?;
     let broken = |why: String| Refusal::Broken(why);
     let mut module = match (backend, compiler()) {
-        (Backend::Cpu, Some((compiler, cache))) => {
+        (Device::Cpu, Some((compiler, cache))) => {
             // The oracle compares whole programs with the interpreter.
             let image = build_cpu(lowered, &around, sums, (compiler, cache), KernelCheck::Off);
             let image = image.map_err(|error| match error {

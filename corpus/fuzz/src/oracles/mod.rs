@@ -13,6 +13,7 @@ mod twins;
 
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
+use relax_rewrite::pass::Device;
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,16 +34,6 @@ pub enum Oracle {
     Twins,
     /// Dims told at compile time, and claims proved, hold in runs.
     Static,
-}
-
-/// What runs the kernels of the oracle `vm`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// The interpreter of tensor programs.
-    #[default]
-    Reference,
-    /// C that the system's compiler made.
-    Cpu,
 }
 
 impl Oracle {
@@ -78,7 +69,7 @@ impl Oracle {
     pub fn hold(
         self,
         case: &Case,
-        backend: Backend,
+        backend: Device,
         statistics: &mut Statistics,
     ) -> Result<(), Finding> {
         match self {

@@ -7,7 +7,7 @@ use crate::session::Statistics;
 use crate::times::Work;
 use relax_lower::pipeline::{FAST, PIPELINE};
 use relax_program::frontend::print_and_parse;
-use relax_rewrite::pass::{Exactness, Pass, Settings, Target};
+use relax_rewrite::pass::{Device, Exactness, Pass, Settings};
 use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
 use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
@@ -59,9 +59,9 @@ impl Way {
 }
 
 /// All the way down, for a processor or for a device with graphs.
-pub(super) fn down(target: Target) -> Way {
-    let settings = Settings { target, ..Settings::default() };
-    let name = if target == Target::Cuda { " --target cuda" } else { "" };
+pub(super) fn down(target: Device) -> Way {
+    let settings = Settings { device: target, ..Settings::default() };
+    let name = if target == Device::Cuda { " --target cuda" } else { "" };
     let command = format!("opt FILE --exact --to P2.3{name} --verify -o OUT.rx");
     Way { route: PIPELINE.to(Phase::P23), settings, command }
 }
@@ -83,11 +83,11 @@ pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Findi
     let other = usize::try_from(case.seed).unwrap_or(0) % (NAMED.len() + 2);
     let other = match NAMED.get(other) {
         Some(list) => by_name(list),
-        None if other == NAMED.len() => Some(down(Target::Cuda)),
+        None if other == NAMED.len() => Some(down(Device::Cuda)),
         None => Some(down_freely()),
     };
     let mut held = Held { case, statistics, remembered: Remembered::default() };
-    for way in [Some(down(Target::Cpu)), other].into_iter().flatten() {
+    for way in [Some(down(Device::Cpu)), other].into_iter().flatten() {
         if case.seed.is_multiple_of(CLOSELY) {
             held.closely(&way)?;
         } else if held.whole(&way).is_err() {

@@ -8,7 +8,7 @@ use crate::session::Statistics;
 use crate::times::Work;
 use relax_program::compare::Relation;
 use relax_program::frontend::{Ran, run};
-use relax_rewrite::pass::Target;
+use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{compare_printed, compare_values, relation_of};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
@@ -19,7 +19,7 @@ const KINDS: u64 = 6;
 pub(super) fn hold(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     // One in three goes down as `relax build` does.
     let freely = (case.seed / KINDS).is_multiple_of(3);
-    let way = if freely { passes::down_freely() } else { passes::down(Target::Cpu) };
+    let way = if freely { passes::down_freely() } else { passes::down(Device::Cpu) };
     let (lowered, exactness) = passes::transformed(&case.checked, &way, statistics)?;
     let relation = relation_of(exactness, &case.checked);
     let index = usize::try_from(case.seed % KINDS).unwrap_or(0);

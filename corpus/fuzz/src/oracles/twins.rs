@@ -11,7 +11,7 @@ use relax_program::compare::Relation;
 use relax_program::frontend::{Program, print, run};
 use relax_program::signature::Dims;
 use relax_program::well_formed_part::well_formed_part;
-use relax_rewrite::pass::Target;
+use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{Effort, compare_values, relation_of, verify};
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
@@ -53,7 +53,7 @@ fn renamed(case: &Case, statistics: &mut Statistics) -> Result<(), Finding> {
     if let Some(first) = program.diagnostics.first().filter(|_| program.has_errors()) {
         return Err(finding(format!("with other names: {}\n{text}", first.message)));
     }
-    let way = passes::down(Target::Cpu);
+    let way = passes::down(Device::Cpu);
     let (lowered, exactness) =
         passes::transformed(&program.module, &way, statistics).map_err(|found| {
             finding(format!("with other names: {}: {}\n{text}", found.kind, found.why))
@@ -79,7 +79,7 @@ fn in_another_order(case: &Case, statistics: &mut Statistics) -> Result<(), Find
     if let Some(first) = program.diagnostics.first().filter(|_| program.has_errors()) {
         return Err(finding(format!("in another order: {}", first.message)));
     }
-    let way = passes::down(Target::Cpu);
+    let way = passes::down(Device::Cpu);
     let (lowered, exactness) = passes::transformed(&program.module, &way, statistics)
         .map_err(|found| finding(format!("in another order: {}: {}", found.kind, found.why)))?;
     let sides =
@@ -177,7 +177,7 @@ fn specialized(
             }
         };
     }
-    let way = passes::down(Target::Cpu);
+    let way = passes::down(Device::Cpu);
     let (lowered, exactness) = match passes::transformed(&part, &way, statistics) {
         Ok(lowered) => lowered,
         Err(found) => return finding(format!("{}: {}", found.kind, found.why)),
