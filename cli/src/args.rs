@@ -26,6 +26,7 @@ pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use relax_driver::backend;
 use relax_rewrite::pass::Device;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -201,7 +202,7 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value = "main")]
     pub(crate) entry: String,
     /// The backend that runs the program
-    #[arg(long, value_parser = one_of(&RUNNERS), default_value = "interp")]
+    #[arg(long, value_parser = runners(), default_value = "interp")]
     pub(crate) backend: Device,
     /// The value of a parameter
     #[arg(long, value_name = "NAME=SPEC")]
@@ -243,28 +244,27 @@ pub(crate) struct RunArgs {
     pub(crate) kernel_check: KernelCheckArgs,
 }
 
-/// What can run a program.
-const RUNNERS: [(Device, &str); 4] = [
-    (Device::Interp, "The reference interpreter"),
-    (Device::Cpu, "Kernels compiled by the system's C compiler, on the virtual machine"),
-    (
-        Device::Wgpu,
-        "A WebGPU device, on the virtual machine; needs a build with the feature `wgpu`",
-    ),
-    (Device::Cuda, "An NVIDIA device; needs a build with the feature `cuda`"),
-];
+/// What can run a program, with a line of help for each.
+fn runners() -> impl TypedValueParser<Value = Device> {
+    one_of(Device::ALL.map(|device| (device, backend(device).about())))
+}
 
 /// What a program is compiled for.
-const COMPILED: [(Device, &str); 3] = [(Device::Cpu, ""), (Device::Wgpu, ""), (Device::Cuda, "")];
+fn compiled() -> impl TypedValueParser<Value = Device> {
+    let compiled = Device::ALL.into_iter().filter(|device| *device != Device::Interp);
+    one_of(compiled.map(|device| (device, "")))
+}
 
 /// The names of these devices, with what the help says of each.
-fn one_of(devices: &[(Device, &'static str)]) -> impl TypedValueParser<Value = Device> {
-    let value = |&(device, help): &(Device, &'static str)| {
+fn one_of(
+    devices: impl IntoIterator<Item = (Device, &'static str)>,
+) -> impl TypedValueParser<Value = Device> {
+    let value = |(device, help): (Device, &'static str)| {
         let value = PossibleValue::new(device.name());
         if help.is_empty() { value } else { value.help(help) }
     };
     let named = |name: String| Device::ALL.into_iter().find(|device| device.name() == name);
-    PossibleValuesParser::new(devices.iter().map(value))
+    PossibleValuesParser::new(devices.into_iter().map(value))
         .map(move |name| named(name).expect("invariant: the parser knows devices only"))
 }
 
@@ -294,7 +294,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// The backend, as for `relax run`
-    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    #[arg(long, value_parser = compiled(), default_value = "cpu")]
     pub(crate) backend: Device,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
@@ -343,7 +343,7 @@ pub(crate) struct OptArgs {
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
     /// The target: which library functions exist, how memory is planned
-    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    #[arg(long, value_parser = compiled(), default_value = "cpu")]
     pub(crate) target: Device,
     /// Values of external constants and of parameters of the entry function, for bind_params
     #[arg(long, value_name = "FILE")]
@@ -422,7 +422,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
     /// A backend, instead of another program
-    #[arg(long, value_parser = one_of(&RUNNERS), conflicts_with = "against")]
+    #[arg(long, value_parser = runners(), conflicts_with = "against")]
     pub(crate) backend: Option<Device>,
     /// Compare the gradients of a loss with differences of the function in f64, in the interpreter, instead of two routes
     #[arg(long, conflicts_with_all = ["against", "backend", "params", "save"])]

@@ -57,7 +57,10 @@ pub(crate) fn dispatch(command: Command, terminal: &mut Terminal) -> Outcome {
             "--format sarif and --format github are for `check` and `fuzz`",
         ));
     }
-    let outcome = perform(command, terminal);
+    let outcome = match perform(command, terminal) {
+        Err(Failure::Shown(exit)) => Ok(exit),
+        outcome => outcome,
+    };
     cache::note_fallback(terminal);
     outcome
 }

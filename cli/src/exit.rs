@@ -46,6 +46,8 @@ impl Exit {
 pub(crate) enum Failure {
     /// Whoever reads the standard output stopped reading: nobody is left to tell.
     Closed,
+    /// What is wrong was shown already.
+    Shown(Exit),
     /// A message for the user.
     Message {
         /// What the exit code says.

@@ -1,9 +1,9 @@
 //! Files in and out: programs, and where the tensors of `relax_program::tensor_files` lie.
 
 use crate::exit::Failure;
-use relax_build::file_kind;
-pub(crate) use relax_build::file_kind::FileKind;
-use relax_build::whole_file::{Content, Place, beside, keep_permissions, place, write_to};
+use relax_driver::file_kind;
+pub(crate) use relax_driver::file_kind::FileKind;
+use relax_driver::whole_file::{Content, Place, beside, keep_permissions, place, write_to};
 use relax_program::tensor_files::{
     FileError, Stored, encode_safetensors, read_file, read_npy, read_npz_within,
     write_safetensors_to,

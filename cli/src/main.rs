@@ -75,7 +75,7 @@ fn command() -> Exit {
 
 fn end(outcome: Outcome, terminal: &mut Terminal) -> Exit {
     match outcome {
-        Ok(exit) => exit,
+        Ok(exit) | Err(Failure::Shown(exit)) => exit,
         // Nobody is left to tell, and not all was written.
         Err(Failure::Closed) => Exit::Usage,
         Err(Failure::Message { exit, text }) => {

@@ -5,13 +5,12 @@ pub mod certify;
 pub mod constants;
 pub mod demands;
 pub mod gpu;
+pub mod lowered;
 pub mod maybe_uninit;
 pub mod passes;
 pub mod pipeline;
 pub mod program;
 pub mod report;
-pub mod route;
-pub mod scheduled;
 pub mod static_failures;
 
 mod fresh;

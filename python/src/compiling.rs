@@ -5,9 +5,12 @@ use crate::inputs::{Copies, array};
 use crate::modules::{Loaded, Module, Stored};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use relax_build::file_kind::{BEGIN, FileKind, encoded, refused};
-use relax_build::{Bound as Compilation, BuildError, CompileError, KernelCheck, compile as build};
 use relax_cpu::{Cache, Compiler, LIMIT};
+use relax_driver::file_kind::{BEGIN, FileKind, encoded, refused};
+use relax_driver::{
+    Artifact, Bound as Given, BuildError, CompileError, KernelCheck, Target, Toolchain,
+    compile as build,
+};
 use relax_import::{Bytes, Imported, Options, import_model};
 use relax_lower::demands::demands;
 use relax_lower::static_failures::static_failures;
@@ -17,6 +20,7 @@ use relax_program::tensor_files::{
     Stored as StoredTensor, Weights, read_file, write_safetensors_to,
 };
 use relax_rewrite::fallback::{Fallback, Fallbacks};
+use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{LoadError, ModuleFile};
 use relax_runtime::program::Numerics;
@@ -196,12 +200,14 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), F
     let compiler = Compiler::named(command).and_then(|compiler| compiler.probing(cache));
     let compiler = compiler.map_err(|error| Failure::new(Class::Compiler, error))?;
     let described = format!("{}: {}", compiler.command(), compiler.version());
-    let sums = if wishes.exact { Numerics::Exact } else { Numerics::Reassociated };
+    let numerics = if wishes.exact { Numerics::Exact } else { Numerics::Reassociated };
     let check = if wishes.kernel_check { KernelCheck::default() } else { KernelCheck::Off };
-    let wanted = Compilation::of(Arc::new(values), sums, compiler, check);
+    let toolchain = Toolchain { compiler, cache: cache.clone(), check };
+    let target = Target::of(Device::Cpu, numerics).by(toolchain);
+    let given = Given::of(Arc::new(values));
     let mut unwatched = Unwatched;
     let mut watch = Fallbacks::before(&mut unwatched);
-    let image = build(&program, &wanted, cache, &mut watch);
+    let image = build(&program, &target, &given, &mut watch).and_then(Artifact::into_file);
     let interpreted = watch.found.iter().map(|call| said(&program.source, call)).collect();
     let image = image.map_err(|error| refusal(&program, error))?;
     let mut file = tempfile::NamedTempFile::new().map_err(file_error)?;
@@ -224,12 +230,13 @@ fn said(source: &Source, call: &Fallback) -> String {
 
 fn refusal(program: &Program, error: CompileError) -> Failure {
     match error {
-        CompileError::Pass(Failed::Refused { diagnostics, .. }) => {
-            Failure::program(&program.source, &diagnostics)
-        }
-        CompileError::Pass(failed) => {
-            Failure::new(Class::Internal, format!("a pass is wrong, please report it: {failed:?}"))
-        }
+        CompileError::Pass(failed) => match *failed {
+            Failed::Refused { diagnostics, .. } => Failure::program(&program.source, &diagnostics),
+            failed => Failure::new(
+                Class::Internal,
+                format!("a pass is wrong, please report it: {failed:?}"),
+            ),
+        },
         CompileError::Build(BuildError::Program(unsupported)) => {
             let (line, _) = program.source.line_column(unsupported.span.start);
             let name = &program.source.name;
@@ -238,7 +245,10 @@ fn refusal(program: &Program, error: CompileError) -> Failure {
         CompileError::Build(error @ BuildError::Kernel { .. }) => {
             Failure::new(Class::Unsupported, error)
         }
-        CompileError::Build(error) => Failure::new(Class::Compiler, error),
+        CompileError::Load(error) => unloaded(&program.source.name, &error),
+        error @ (CompileError::Build(_) | CompileError::Device(_)) => {
+            Failure::new(Class::Compiler, error)
+        }
     }
 }
 

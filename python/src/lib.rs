@@ -1,4 +1,4 @@
-//! Floor 7: the extension module of the Python package `relaxc`. It calls the functions of the compiler and of the runtime that
+//! Floor 8: the extension module of the Python package `relaxc`. It calls the functions of the compiler and of the runtime that
 //! the command calls; what is convenient to say in Python is in `python/relaxc/`.
 #![allow(missing_docs)] // users see the stubs, `python/relaxc/_native.pyi`
 #![allow(unsafe_code)] // memory of other libraries is lent to calls, and memory of results to other libraries

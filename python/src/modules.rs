@@ -6,7 +6,7 @@ use crate::outputs::{named_tuple, object};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use relax_build::whole_file::write_to;
+use relax_driver::whole_file::write_to;
 use relax_program::frontend::{Program, RunOptions, print, run};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_runtime::{self as machine, DType, Parameter, Value};

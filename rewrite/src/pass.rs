@@ -90,7 +90,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// All devices.
+    /// The devices in the order of help texts.
     pub const ALL: [Self; 4] = [Self::Interp, Self::Cpu, Self::Wgpu, Self::Cuda];
 
     /// As command lines and tables of patterns have it.

@@ -1,10 +1,10 @@
 //! From a module of P2.3 to what a device runs: the program of the machine, the text, and which function is whose.
 
-use crate::{Error, Products};
+use crate::Error;
 use relax_emit::cuda::{CudaKernel, print_cuda};
+use relax_lower::lowered::Lowered;
 use relax_lower::maybe_uninit::maybe_uninitialized;
-use relax_lower::program::{Around, Unsupported, kernels, lower_program, watch_kernels};
-use relax_lower::scheduled::ScheduledModule;
+use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
 use relax_reference::ReferenceKernels;
 use relax_runtime::Span;
 use relax_runtime::file::Image;
@@ -26,25 +26,21 @@ pub struct Built {
     pub reference: ReferenceKernels,
 }
 
-/// Prints the kernels of a module of P2.3, which [`crate::lower_for_cuda`] made for the same `products`.
+/// Prints the kernels of a module that was lowered for CUDA with the same numerics.
 ///
 /// # Errors
-/// What the machine or the printer has no code for; the outer error is the machine's.
+/// What the machine or the printer has no code for.
 pub fn build(
-    lowered: &ScheduledModule,
+    lowered: &Lowered,
     around: &Around<'_>,
     limits: Limits,
-    products: Products,
-) -> Result<Result<Built, Error>, Unsupported> {
-    let ScheduledModule { module, summaries } = lowered;
-    let mut image = lower_program(module, around)?;
+    numerics: Numerics,
+) -> Result<Built, Error> {
+    let Lowered { module, summaries, .. } = lowered;
+    let mut image = lower_program(module, around).map_err(Error::Program)?;
     let known = |program: &TensorProgram| summaries.on(program);
     let watched = maybe_uninitialized(module, known);
-    let sums = match products {
-        Products::Own => Numerics::Exact,
-        Products::Cores | Products::Library => Numerics::Reassociated,
-    };
-    let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched, sums);
+    let source = print_cuda(module, &mut Prover::new(), Some(around.source), &watched, numerics);
     watch_kernels(&mut image, module, known);
     let mut printed = Vec::new();
     for kernel in &mut image.program.kernels {
@@ -52,7 +48,7 @@ pub fn build(
             let left_out = source.left_out.iter().find(|(name, _)| *name == kernel.name);
             let reason = left_out.map_or("it was not printed", |(_, reason)| reason.as_str());
             let (name, reason) = (kernel.name.clone(), reason.to_owned());
-            return Ok(Err(Error::Kernel { name, reason }));
+            return Err(Error::Kernel { name, reason });
         };
         let site = |site: &relax_emit::Site| Site {
             id: site.trap.to_string(),
@@ -66,10 +62,9 @@ pub fn build(
         }
         printed.push(found.clone());
     }
-    let name = || printed.first().map_or_else(String::new, |kernel| kernel.name.to_string());
-    let reference = ReferenceKernels::new(kernels(module), limits);
-    Ok(match reference {
-        Ok(reference) => Ok(Built { image, text: source.text, kernels: printed, reference }),
-        Err(reason) => Err(Error::Kernel { name: name(), reason }),
-    })
+    let reference = ReferenceKernels::new(kernels(module), limits).map_err(|reason| {
+        let name = printed.first().map_or_else(String::new, |kernel| kernel.name.to_string());
+        Error::Kernel { name, reason }
+    })?;
+    Ok(Built { image, text: source.text, kernels: printed, reference })
 }

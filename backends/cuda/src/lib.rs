@@ -9,13 +9,13 @@
 
 mod blocks;
 mod build;
+mod composites;
 mod device;
 mod kernels;
 mod nvrtc;
 mod product;
 mod queue;
 mod resident;
-mod route;
 
 #[cfg(feature = "cuda")]
 mod cublas;
@@ -25,14 +25,15 @@ mod driver;
 mod staging;
 
 pub use build::{Built, build};
+pub use composites::as_programs;
 pub use device::Device;
 #[cfg(feature = "cuda")]
 pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
 pub use product::{Activation, Element, Epilogue, Form, Product};
-pub use route::{Products, lower_for_cuda};
 
+use relax_lower::program::Unsupported;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -70,6 +71,9 @@ pub enum Error {
         /// What the system says.
         why: String,
     },
+    /// The machine has no instruction for something.
+    #[error("not supported: {0}")]
+    Program(Unsupported),
     /// A tensor program is not printed.
     #[error("not supported: the tensor program `{name}` has no code for CUDA: {reason}")]
     Kernel {

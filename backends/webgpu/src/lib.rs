@@ -49,7 +49,6 @@ mod prelude;
 mod printer;
 #[cfg(feature = "wgpu")]
 mod resident;
-mod route;
 mod stages;
 mod statements;
 mod threads;
@@ -61,7 +60,6 @@ pub use device::{Device, DeviceError, devices};
 #[cfg(feature = "wgpu")]
 pub use kernels::{Calls, Ran, WgpuKernels};
 pub use launch::{Launch, Refused};
-pub use route::lower_for_webgpu;
 
 use iterations::Threads;
 use printer::{How, print_program};

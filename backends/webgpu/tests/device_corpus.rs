@@ -4,9 +4,9 @@
 //! device is used as one without f64, and the list is `not_held_narrowed.txt`. Without a device nothing is held, and with
 //! `RELAX_REQUIRE_WGPU=1` that is a failure.
 
-#[path = "../../build/tests/route/expectation.rs"]
+#[path = "../../../driver/tests/route/expectation.rs"]
 mod expectation;
-#[path = "../../build/tests/route/near.rs"]
+#[path = "../../../driver/tests/route/near.rs"]
 mod near;
 #[path = "route/load.rs"]
 mod route;

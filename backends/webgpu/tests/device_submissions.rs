@@ -2,7 +2,7 @@
 //! whatever is brought there for them, and once more for each kernel whose status must be known before the next one. Without
 //! a device nothing is held, and with `RELAX_REQUIRE_WGPU=1` that is a failure.
 
-#[path = "../../build/tests/route/expectation.rs"]
+#[path = "../../../driver/tests/route/expectation.rs"]
 mod expectation;
 #[path = "route/load.rs"]
 mod route;

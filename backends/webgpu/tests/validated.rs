@@ -4,13 +4,15 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use relax_corpus::files;
 use relax_corpus::par_map::par_map_chunks;
+use relax_driver::{Target, lower};
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{Device, Settings};
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
 use relax_syntax::parse::read_source;
-use relax_webgpu::{Doubles, Formats, Halves, Kernel, lower_for_webgpu, print_wgsl};
+use relax_webgpu::{Doubles, Formats, Halves, Kernel, print_wgsl};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -68,9 +70,9 @@ fn hold(path: &PathBuf, found: &mut Found) {
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
     let name = files::name(path);
-    let Ok(lowered) = lower_for_webgpu(&part, &Settings::default(), Numerics::Exact) else {
-        return;
-    };
+    let target = Target::of(Device::Wgpu, Numerics::Exact);
+    let lowered = lower(&target, &part, &Settings::default(), &mut Unwatched);
+    let Ok(lowered) = lowered else { return };
     for (formats, label) in [(Formats::NATIVE, "native"), (Formats::default(), "portable")] {
         let printed = print_wgsl(&lowered.module, &mut Prover::new(), formats, Some(&source));
         for (kernel, reason) in &printed.left_out {

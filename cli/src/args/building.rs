@@ -1,10 +1,10 @@
 //! Arguments of the commands that compile and that measure for it.
 
-use super::{COMPILED, ModelArgs, one_of};
+use super::{ModelArgs, compiled};
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
-use relax_build::KernelCheck;
 use relax_cpu::Cpu;
+use relax_driver::KernelCheck;
 use relax_rewrite::pass::Device;
 use relax_runtime::program::Numerics;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct BuildArgs {
     #[arg(short, long, value_name = "FILE.rxm")]
     pub(crate) output: PathBuf,
     /// The compilation target
-    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    #[arg(long, value_parser = compiled(), default_value = "cpu")]
     pub(crate) target: Device,
     /// The processor of the machine code: `native` is this one; others as `-march` or `-mcpu` of the C compiler takes them,
     /// such as x86-64-v2, x86-64-v3, x86-64-v4 or znver4
@@ -66,7 +66,7 @@ pub(crate) struct NumericsArgs {
 }
 
 impl NumericsArgs {
-    pub(crate) fn sums(self) -> Numerics {
+    pub(crate) fn chosen(self) -> Numerics {
         if self.exact { Numerics::Exact } else { Numerics::Reassociated }
     }
 
@@ -99,7 +99,7 @@ pub(crate) enum Activations {
     Q8,
 }
 
-impl From<Activations> for relax_build::Activations {
+impl From<Activations> for relax_driver::Activations {
     fn from(own: Activations) -> Self {
         match own {
             Activations::F32 => Self::F32,
@@ -112,7 +112,7 @@ impl Activations {
     /// Refuses to round where the interpreter's bits are asked for.
     pub(crate) fn with(self, numerics: NumericsArgs) -> Result<Self, Failure> {
         match self {
-            Self::Q8 if numerics.sums() == Numerics::Exact => Err(Failure::usage(
+            Self::Q8 if numerics.chosen() == Numerics::Exact => Err(Failure::usage(
                 "`--activations q8` rounds, and `--exact` does not: give one of them",
             )),
             own => Ok(own),
@@ -145,7 +145,7 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     pub(crate) show: bool,
     /// What is measured
-    #[arg(long, value_parser = one_of(&COMPILED), default_value = "cpu")]
+    #[arg(long, value_parser = compiled(), default_value = "cpu")]
     pub(crate) backend: Device,
     /// Products that are measured on a device, instead of the built-in ones
     #[arg(long, value_name = "ROWSxTERMSxCOLUMNS", conflicts_with = "show")]

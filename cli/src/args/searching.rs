@@ -24,7 +24,7 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_delimiter = ',')]
     pub(crate) oracle: Vec<relax_fuzz::Oracle>,
     /// What runs the kernels of `vm`
-    #[arg(long, value_parser = one_of(&FUZZED))]
+    #[arg(long, value_parser = one_of(FUZZED))]
     pub(crate) backend: Option<Device>,
     /// Stop after this many findings
     #[arg(long, default_value_t = 1)]

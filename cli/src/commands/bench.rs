@@ -6,8 +6,7 @@ use super::loading::load_text;
 use super::numerics;
 use super::profile::Known;
 use super::run::{
-    Model, Prepared, model, prepare_device, prepare_file, prepare_program, prepare_with,
-    refuse_module,
+    Model, Prepared, is_built, model, prepare_file, prepare_program, prepare_with, refuse_module,
 };
 use crate::args::{BenchArgs, Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
@@ -33,21 +32,11 @@ pub(super) fn bench(args: &BenchArgs, terminal: &mut Terminal) -> Outcome {
     } else if kind == FileKind::Model {
         let Some(model) = model(&run, terminal)? else { return Ok(Exit::Wrong) };
         let Model { args: run, program, constants } = model;
-        match prepare_with(&run, &program, constants, args.numerics.sums())? {
-            Ok(prepared) => prepared,
-            Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
-        }
+        prepare_with(&run, &program, constants, terminal)?
     } else {
         let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-        let sums = args.numerics.sums();
-        let prepared = match args.backend {
-            Device::Cpu => prepare_program(&run, &program, sums)?,
-            _ => prepare_device(&run, &program, sums)?,
-        };
-        match prepared {
-            Ok(prepared) => prepared,
-            Err(failed) => return super::opt::failed_run(&failed, &program, terminal),
-        }
+        is_built(run.backend)?;
+        prepare_program(&run, &program, terminal)?
     };
     measure(args, prepared, terminal)
 }

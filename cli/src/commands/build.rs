@@ -10,21 +10,20 @@ use super::loading::{Given, load, refuse_params, weights_of};
 use super::numerics;
 use super::opt::failed_run;
 use super::progress::Progress;
+use super::run::unloadable;
 use super::tune::given as table_of;
 use crate::args::{BuildArgs, Format};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of, shown_name, write_module};
 use crate::terminal::Terminal;
-pub(super) use relax_build::Bound;
-use relax_build::{BuildError, CompileError, compile};
 use relax_cpu::{Compiler, Cpu};
-use relax_emit::Options;
+use relax_driver::{Artifact, Bound, BuildError, CompileError, Target, Toolchain, Tuning, compile};
 use relax_emit::tiles::{Isa, Table};
 use relax_lower::certify::Stages;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Device;
-use relax_rewrite::pipeline::{Failed, Unwatched, Watch};
+use relax_rewrite::pipeline::{Unwatched, Watch};
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
 use relax_validation::certificate::Header;
@@ -47,24 +46,13 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     weights_of(&shown_name(&args.file), &given.built_in, open(args.params.as_deref())?.as_ref())?;
     let program = given.program;
     load_externals(&program.module, args.params.as_deref())?;
-    let sums = args.numerics.sums();
     let activations = args.activations.with(args.numerics)?;
-    let compiler = compiler(&args.cpu)?;
-    show_compiler(&compiler, terminal)?;
-    let tiles = tiles(args, &compiler)?;
+    let target = target(args, terminal)?;
     // What is kept has no certificate.
     let kept = match args.certify {
         true => None,
-        false => {
-            let options = Options { tiles: tiles.as_ref(), ..sums.into() };
-            Kept::of(
-                &program,
-                Parameters::Bound,
-                &options,
-                (&compiler, args.kernel_check.policy()),
-            )?
-            .map(|kept| kept.with_activations(activations))
-        }
+        false => Kept::of(&program, Parameters::Bound, &target)?
+            .map(|kept| kept.with_activations(activations)),
     };
     let known = kept.as_ref().and_then(|kept| kept.find(args.params.as_deref()));
     // What is damaged there is made anew; so is what has warnings, which are not kept.
@@ -78,19 +66,8 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
-    let bound = Bound {
-        params: Arc::clone(&params),
-        binds: args.params.is_some(),
-        sums,
-        activations: activations.into(),
-        tiles,
-        compiler,
-        check: args.kernel_check.policy(),
-    };
-    let made = match made(args, &program, &bound, terminal)? {
-        Ok(made) => made,
-        Err(exit) => return Ok(exit),
-    };
+    let bound = Bound { params, binds: args.params.is_some(), activations: activations.into() };
+    let made = made(args, &program, (&target, &bound), terminal)?;
     if let Some(kept) = kept {
         kept.keep(weights.as_ref(), &made.image);
     }
@@ -99,25 +76,13 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
-    let compiler = compiler(&args.cpu)?;
-    show_compiler(&compiler, terminal)?;
-    let tiles = tiles(args, &compiler)?;
-    let sums = args.numerics.sums();
+    let target = target(args, terminal)?;
     let activations = args.activations.with(args.numerics)?;
     let Given { program, externals, .. } = model;
-    let bound = Bound {
-        params: Arc::new(externals),
-        binds: true,
-        sums,
-        activations: activations.into(),
-        tiles,
-        compiler,
-        check: args.kernel_check.policy(),
-    };
-    match made(args, &program, &bound, terminal)? {
-        Ok(made) => write(args, &made, terminal),
-        Err(exit) => Ok(exit),
-    }
+    let params = Arc::new(externals);
+    let bound = Bound { params, binds: true, activations: activations.into() };
+    let made = made(args, &program, (&target, &bound), terminal)?;
+    write(args, &made, terminal)
 }
 
 /// A module file, and how many calls in it are interpreted.
@@ -134,13 +99,13 @@ struct Size<'m> {
     target: &'m str,
 }
 
-/// The module file, with a certificate where one is asked for; the inner error is what was shown already.
+/// The module file, with a certificate where one is asked for.
 fn made(
     args: &BuildArgs,
     program: &Program,
-    bound: &Bound,
+    (target, bound): (&Target, &Bound),
     terminal: &mut Terminal,
-) -> Result<Result<Made, Exit>, Failure> {
+) -> Result<Made, Failure> {
     let mut stages = args.certify.then(|| Stages::of(&program.module));
     let watch: &mut dyn Watch = match &mut stages {
         Some(stages) => stages,
@@ -149,25 +114,23 @@ fn made(
     let mut watch = Fallbacks::before(watch);
     let file = shown_name(&args.file);
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
-    let mut image = match image(program, bound, &mut progress)? {
-        Ok(image) => image,
-        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
-    };
+    let image = compile(program, target, bound, &mut progress).and_then(Artifact::into_file);
+    let mut image = image.map_err(|error| refused(error, program, terminal))?;
     let policy = if args.deny_fallback { Policy::Deny } else { Policy::Warn };
     let fallbacks = watch.found.len();
     if show_fallbacks(&watch.found, policy, program, terminal) != Exit::Fine {
-        return Ok(Err(Exit::Wrong));
+        return Err(Failure::Shown(Exit::Wrong));
     }
     if let Some(stages) = stages {
         terminal.doing(format!("proving the compilation of {}", shown_name(&args.file)));
         let route = numerics::route(image.metadata.numerics);
         let header = Header { route: route.to_owned(), target: "cpu".to_owned(), tested: 0 };
         let Some(certificate) = certificate(&stages, header, terminal)? else {
-            return Ok(Err(Exit::Wrong));
+            return Err(Failure::Shown(Exit::Wrong));
         };
         image.certificate = certificate;
     }
-    Ok(Ok(Made { image, fallbacks }))
+    Ok(Made { image, fallbacks })
 }
 
 fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
@@ -213,6 +176,16 @@ fn written(
     Ok(Exit::Fine)
 }
 
+/// The processor that code is for, with the C compiler of the system; `-v` shows it.
+fn target(args: &BuildArgs, terminal: &mut Terminal) -> Result<Target, Failure> {
+    let compiler = compiler(&args.cpu)?;
+    show_compiler(&compiler, terminal)?;
+    let tuning = Tuning { tiles: tiles(args, &compiler)?, ..Tuning::default() };
+    let (cache, check) = (cache()?.clone(), args.kernel_check.policy());
+    let target = Target::of(args.target, args.numerics.chosen());
+    Ok(Target { tuning, ..target.by(Toolchain { compiler, cache, check }) })
+}
+
 /// The C compiler of the system, for this processor, with the flags that its probes ask for.
 pub(super) fn compiler(cpu: &Cpu) -> Result<Compiler, Failure> {
     let compiler = Compiler::of_system().map_err(Failure::missing)?;
@@ -252,18 +225,17 @@ fn tiles(args: &BuildArgs, compiler: &Compiler) -> Result<Option<Table>, Failure
     )))
 }
 
-/// The module file of a program; the inner error is that of a pass.
-pub(super) fn image(
-    program: &Program,
-    bound: &Bound,
-    watch: &mut dyn Watch,
-) -> Result<Result<Image, Failed>, Failure> {
-    let failed = match compile(program, bound, cache()?, watch) {
-        Ok(image) => return Ok(Ok(image)),
-        Err(CompileError::Pass(failed)) => return Ok(Err(failed)),
-        Err(CompileError::Build(error)) => error,
+/// What is in the way of a compilation, as the command tells it; what a pass refuses is shown.
+pub(super) fn refused(error: CompileError, program: &Program, terminal: &mut Terminal) -> Failure {
+    let error = match error {
+        CompileError::Pass(failed) => {
+            return failed_run(&failed, program, terminal).map_or_else(|told| told, Failure::Shown);
+        }
+        CompileError::Load(error) => return unloadable(error, &program.source.name),
+        CompileError::Device(why) => return Failure::missing(why),
+        CompileError::Build(error) => error,
     };
-    Err(match failed {
+    match error {
         BuildError::Program(unsupported) => {
             let (line, _) = program.source.line_column(unsupported.span.start);
             let (name, line) = (&program.source.name, line);
@@ -274,5 +246,5 @@ pub(super) fn image(
         )),
         other @ BuildError::Weight(_) => Failure::usage(other),
         other => Failure::missing(other),
-    })
+    }
 }

@@ -66,10 +66,7 @@ pub(super) fn diff(args: &DiffArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(path) = &args.save {
         reproduction::refuse_path(path)?;
     }
-    let pairs = match pairs(args, terminal)? {
-        Ok(pairs) => pairs,
-        Err(exit) => return Ok(exit),
-    };
+    let pairs = pairs(args, terminal)?;
     let mut tally = Tally::default();
     for (routes, names) in pairs {
         for name in names {

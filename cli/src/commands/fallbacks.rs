@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
-use relax_build::lower_for_cpu;
+use relax_driver::{Target, lower};
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::{Fallback, Fallbacks};
 use relax_rewrite::pass::Settings;
@@ -47,6 +47,6 @@ pub(super) fn of_build(program: &Program) -> Vec<Fallback> {
     let mut unwatched = Unwatched;
     let mut watch = Fallbacks::before(&mut unwatched);
     // `relax build` reports a program that a pass refuses.
-    let _ = lower_for_cpu(&program.module, &Settings::default(), &mut watch);
+    let _ = lower(&Target::default(), &program.module, &Settings::default(), &mut watch);
     watch.found
 }

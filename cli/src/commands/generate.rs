@@ -43,10 +43,7 @@ pub(super) fn generate(args: &GenerateArgs, terminal: &mut Terminal) -> Outcome 
         None => Some(checkpoint.tokenizer()?),
     };
     let prompt = prompt(args, &checkpoint, tokenizer.as_ref())?;
-    let compiled = match load(&args.loading, &checkpoint, terminal)? {
-        Ok(compiled) => compiled,
-        Err(exit) => return Ok(exit),
-    };
+    let compiled = load(&args.loading, &checkpoint, terminal)?;
     let mut speed = Speed::new(start.elapsed());
     let asked = Asked {
         prompt,

@@ -4,9 +4,8 @@
 use super::cache::{models, modules};
 use crate::args::Activations;
 use crate::exit::Failure;
-use relax_build::{Digest, KernelCheck, Key, Modules};
-use relax_cpu::{Compiler, probes};
-use relax_emit::Options;
+use relax_cpu::probes;
+use relax_driver::{Digest, Key, Modules, Target, Toolchain};
 use relax_emit::tiles::Table;
 use relax_program::frontend::Program;
 use relax_program::tensor_files::Weights;
@@ -35,18 +34,21 @@ impl Kept {
     pub(super) fn of(
         program: &Program,
         parameters: Parameters,
-        options: &Options<'_>,
-        (compiler, check): (&Compiler, KernelCheck),
+        target: &Target,
     ) -> Result<Option<Self>, Failure> {
-        let Some(producer) = producer() else { return Ok(None) };
+        let (Some(producer), Some(toolchain)) = (producer(), &target.toolchain) else {
+            return Ok(None);
+        };
+        let Toolchain { compiler, check, .. } = toolchain;
+        let tiles = target.tuning.tiles.as_ref();
         let source = &program.source;
         let key = Key::default()
             .with("made by", producer.as_bytes())
             .with("compiler", compiler.key().as_bytes())
             .with("probes", probes().as_bytes())
-            .with("options", format!("{parameters:?} {:?}", options.sums).as_bytes())
+            .with("options", format!("{parameters:?} {:?}", target.numerics).as_bytes())
             .with("kernel check", format!("{check:?}").as_bytes())
-            .with("tiles", options.tiles.map(Table::to_text).unwrap_or_default().as_bytes())
+            .with("tiles", tiles.map(Table::to_text).unwrap_or_default().as_bytes())
             .with("name", source.name.as_bytes())
             .with("text", source.text.as_bytes());
         Ok(modules()?.map(|modules| Self { modules, key }))
@@ -55,12 +57,11 @@ impl Kept {
     /// As [`Self::of`], of a model whose weights are constants that `identity` tells from others; it is found without reading them.
     pub(super) fn of_model(
         program: &Program,
-        options: &Options<'_>,
-        by: (&Compiler, KernelCheck),
+        target: &Target,
         identity: &str,
     ) -> Result<Option<Self>, Failure> {
         let (Some(kept), Some(modules)) =
-            (Self::of(program, Parameters::Bound, options, by)?, models()?)
+            (Self::of(program, Parameters::Bound, target)?, models()?)
         else {
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::files::{FileKind, kind_of, read_program, shown_name};
 use crate::report::{Finding, show, show_diagnostics};
 use crate::terminal::Terminal;
-use relax_build::Digest;
+use relax_driver::Digest;
 use relax_program::frontend::Program;
 use relax_program::tensor_files::Weights;
 use relax_runtime::file::{ModuleFile, Parts};

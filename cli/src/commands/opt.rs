@@ -14,13 +14,12 @@ use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use certify::name;
 use names::{list, passes};
+use relax_driver::{Target, pipeline};
 use relax_emit::{Options, print_c, print_cuda};
 use relax_lower::gpu::{Choices, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
-use relax_lower::passes::{schedule_gpu, schedule_gpu_freely, schedule_tensor_cores};
-use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::{Device, Pass, Settings};
+use relax_rewrite::pass::{Device, Exactness, Settings};
 use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
 use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
@@ -75,7 +74,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 terminal.result(&text)?;
                 return Ok(Exit::Fine);
             }
-            let sums = args.numerics.sums();
+            let sums = args.numerics.chosen();
             let text = match args.emit {
                 Some(Language::C) => c_text(&module, sums, terminal),
                 Some(Language::Cuda) => cuda_text(&module, sums, &program.source, terminal),
@@ -128,11 +127,8 @@ fn cuda_text(
     file: &Source,
     terminal: &mut Terminal,
 ) -> String {
-    let (scheduled, _) = schedule_module(
-        module,
-        &mut Prover::new(),
-        &choices(numerics, &schedule_tensor_cores::PASS),
-    );
+    let (scheduled, _) =
+        schedule_module(module, &mut Prover::new(), &choices(Device::Cuda, numerics));
     let watched = maybe_uninitialized(module, summary_of_parameters);
     let source = print_cuda(&scheduled, &mut Prover::new(), Some(file), &watched, numerics);
     for kernel in &source.kernels {
@@ -157,7 +153,7 @@ fn wgsl_text(
     terminal: &mut Terminal,
 ) -> String {
     let (scheduled, _) =
-        schedule_module(module, &mut Prover::new(), &choices(numerics, &schedule_gpu_freely::PASS));
+        schedule_module(module, &mut Prover::new(), &choices(Device::Wgpu, numerics));
     let printed = print_wgsl(&scheduled, &mut Prover::new(), Formats::default(), Some(source));
     for kernel in &printed.kernels {
         let (name, launches) = (&kernel.program.name, kernel.stages.len());
@@ -170,12 +166,11 @@ fn wgsl_text(
     printed.kernels.iter().map(|kernel| kernel.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Of a schedule for a device, where sums may be reassociated by this pass.
-fn choices(numerics: Numerics, freely: &Pass) -> Choices<'static> {
-    Choices::of(match numerics {
-        Numerics::Exact => schedule_gpu::PASS.exactness,
-        Numerics::Reassociated => freely.exactness,
-    })
+/// Of the schedule for a device.
+fn choices(device: Device, numerics: Numerics) -> Choices<'static> {
+    let passes = pipeline(&Target::of(device, numerics)).schedule.concat();
+    let exactness = passes.iter().fold(Exactness::Exact, |all, pass| all.then(pass.exactness));
+    Choices::of(exactness)
 }
 
 /// The passes that the command line names.
@@ -188,14 +183,14 @@ fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
 
 /// The way to the phase that the command line names.
 fn stages(args: &OptArgs) -> Route {
-    let is_for_cpu = args.target == Device::Cpu && matches!(args.emit, None | Some(Language::C));
-    let is_for_cuda =
-        args.target == Device::Cuda && matches!(args.emit, None | Some(Language::Cuda));
-    let pipeline = match args.numerics.sums() {
-        Numerics::Reassociated if is_for_cpu => &FAST,
-        Numerics::Reassociated if is_for_cuda => &NARROW,
-        _ => &PIPELINE,
+    let is_printed = match args.emit {
+        None => true,
+        Some(Language::C) => args.target == Device::Cpu,
+        Some(Language::Cuda) => args.target == Device::Cuda,
+        Some(Language::Wgsl) => args.target == Device::Wgpu,
     };
+    let numerics = if is_printed { args.numerics.chosen() } else { Numerics::Exact };
+    let pipeline = pipeline(&Target::of(args.target, numerics)).stages;
     pipeline.to(args.to.map_or(relax_semantics::check::Phase::P0, Into::into))
 }
 

@@ -66,7 +66,7 @@ impl<'a> Known<'a> {
         let limits = match is_on_processor {
             true => measured().map_err(|failure| match failure {
                 Failure::Message { text, .. } => text,
-                Failure::Closed => "its output is closed".to_owned(),
+                _ => "its output is closed".to_owned(),
             }),
             false => Err("the program runs on a device".to_owned()),
         };

@@ -1,35 +1,28 @@
 //! `relax run`: a function of a program on given inputs: in the reference interpreter, or compiled.
 
-mod accelerated;
 mod arguments;
-mod compared;
 mod compiled;
-#[cfg(feature = "cuda")]
-mod cuda;
-#[cfg(feature = "wgpu")]
-mod device;
 mod output;
 
 use super::calls::Calls;
 use super::constants::{self, Constants};
 use super::import;
 use super::loading::load_text;
-use super::opt::failed_run;
 use super::unknown::unknown;
 use crate::args::{Format, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::{FileKind, kind_of};
 use crate::report::{finding_of_stop, show};
 use crate::terminal::Terminal;
-pub(super) use accelerated::{forced, identity, prepare_device};
 use arguments::Inputs;
-pub(super) use compared::{called, compiled, registered};
-pub(super) use compiled::{Prepared, loaded, prepare_file, prepare_program, signatures};
+pub(super) use compiled::{
+    Prepared, called, compiled, loaded, prepare_file, prepare_program, prepare_with, registered,
+    signatures, target, toolchain, unloadable,
+};
 pub(super) use output::collect;
+use relax_driver::backend;
 use relax_program::frontend::{Program, Ran, RunOptions, run as interpret};
 use relax_rewrite::pass::Device;
-use relax_rewrite::pipeline::Failed;
-use relax_runtime::program::Numerics;
 use relax_semantics::interp::Observer;
 use relax_semantics::show::show as show_value;
 use relax_semantics::tir::Mode;
@@ -56,52 +49,23 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
         return imported(args, terminal);
     }
     let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
-    let prepared = match args.backend {
+    match args.backend {
         Device::Interp => {
             let function = entry(&program.module, &args.entry)?;
             let (params, limit) = (args.params.as_deref(), size("--max-memory", &args.max_memory)?);
             let constants = constants::load(&program.module, function, params, limit)?;
             return interpreted(args, &program, constants, terminal);
         }
-        Device::Cpu => {
-            terminal.doing(format!("compiling {}", args.file.display()));
-            prepare_program(args, &program, args.numerics.sums())?
-        }
-        Device::Cuda | Device::Wgpu => prepare_device(args, &program, args.numerics.sums())?,
-    };
-    finished(args, &program, prepared, terminal)
-}
-
-/// Runs what was compiled, or tells why it was not.
-fn finished(
-    args: &RunArgs,
-    program: &Program,
-    prepared: Result<Prepared, Failed>,
-    terminal: &mut Terminal,
-) -> Outcome {
-    match prepared {
-        Ok(prepared) => compiled::run(args, prepared, terminal),
-        Err(failed) => failed_run(&failed, program, terminal),
+        Device::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
+        _ => {}
     }
+    let prepared = prepare_program(args, &program, terminal)?;
+    compiled::run(args, prepared, terminal)
 }
-
-/// Said where this build has no devices of CUDA.
-pub(super) const NO_CUDA: &str = "this build has no devices of CUDA: build it with \
-    `cargo build --release -p relax-cli --features cuda`";
-
-/// Said where this build has no devices of WebGPU.
-pub(super) const NO_WGPU: &str = "this build has no devices of WebGPU: build it with \
-    `cargo build --release -p relax-cli --features wgpu`";
 
 /// Whether this command has a backend; which one, where it has not.
-pub(super) fn is_built(backend: Device) -> Result<(), Failure> {
-    match backend {
-        Device::Interp | Device::Cpu => Ok(()),
-        Device::Cuda if cfg!(feature = "cuda") => Ok(()),
-        Device::Cuda => Err(Failure::missing(NO_CUDA)),
-        Device::Wgpu if cfg!(feature = "wgpu") => Ok(()),
-        Device::Wgpu => Err(Failure::missing(NO_WGPU)),
-    }
+pub(super) fn is_built(device: Device) -> Result<(), Failure> {
+    backend(device).missing().map_or(Ok(()), |why| Err(Failure::missing(why)))
 }
 
 /// A module file is not run on a device beside the processor, nor with numerics that it was not built with.
@@ -135,19 +99,6 @@ pub(super) fn model(args: &RunArgs, terminal: &mut Terminal) -> Result<Option<Mo
     Ok(Some(Model { args, program, constants }))
 }
 
-/// Compiles a program whose constants are at hand and reads the arguments; the inner error is that of a pass.
-pub(super) fn prepare_with(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    sums: Numerics,
-) -> Result<Result<Prepared, Failed>, Failure> {
-    match args.backend {
-        Device::Interp | Device::Cpu => compiled::prepare_with(args, program, constants, sums),
-        Device::Cuda | Device::Wgpu => accelerated::prepare_with(args, program, constants, sums),
-    }
-}
-
 /// Imports a model and runs it.
 fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     let Some(model) = model(args, terminal)? else { return Ok(Exit::Wrong) };
@@ -155,11 +106,10 @@ fn imported(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     match args.backend {
         Device::Interp => return interpreted(&args, &program, constants, terminal),
         Device::Cpu => terminal.doing(format!("compiling {}", args.file.display())),
-        Device::Cuda | Device::Wgpu => {}
+        _ => {}
     }
-    let sums = args.numerics.sums();
-    let prepared = prepare_with(&args, &program, constants, sums)?;
-    finished(&args, &program, prepared, terminal)
+    let prepared = prepare_with(&args, &program, constants, terminal)?;
+    compiled::run(&args, prepared, terminal)
 }
 
 fn interpreted(

@@ -15,8 +15,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(super) use classes::Identity;
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
 pub(super) use classes::known;
 
 pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {

@@ -1,4 +1,4 @@
-//! Floor 6: differential testing of the whole compiler with generated programs. An oracle is a property that every
+//! Floor 7: differential testing of the whole compiler with generated programs. An oracle is a property that every
 //! program must have; a program that violates it is shrunk. Equal seeds give equal programs and findings.
 
 mod case;

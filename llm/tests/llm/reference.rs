@@ -9,7 +9,7 @@ const TOLERANCE: f64 = 1e-4;
 const FIRST: usize = 5;
 /// Rows of that cache that are never in use.
 const FREE: usize = 3;
-/// Greedy tokens that the interpreter makes; compiled code makes all of them (`backends/build`).
+/// Greedy tokens that the interpreter makes; compiled code makes all of them (`driver`).
 const GREEDY: usize = 16;
 
 fn agrees(name: &str) {

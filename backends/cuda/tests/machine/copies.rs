@@ -1,10 +1,10 @@
 //! What is copied when, what is waited for, and what is recorded and replayed: the processor runs it, and counts.
 
 use super::counted::{Counted, Event, Events};
-use super::load;
 use super::shim::{Shim, compiler};
+use super::{exact, load};
 use Event::{Begin, Copy, Download, End, Fill, Launch, Replay, Upload};
-use relax_cuda::{Built, Products};
+use relax_cuda::Built;
 use relax_program::frontend::Program;
 use relax_runtime::{Module, ObservedCall, Observer, Stop, Tensor, Value};
 use relax_syntax::span::Source;
@@ -23,14 +23,14 @@ fn counted(text: &str) -> Option<(Module, Events, tempfile::TempDir)> {
             let device = relax_cuda::Driver::new(&built.text)?;
             Ok(Counted { device, events: events.clone() })
         };
-        let module = load(&program.module, &source, &device, Products::Own);
+        let module = load(&program.module, &source, &device, &exact());
         return Some((module.expect("it is well-formed"), events, folder));
     }
     let device = |built: &Built| {
         let device = Shim::of(&built.text, &built.kernels, folder.path(), false);
         Ok(Counted { device, events: events.clone() })
     };
-    let module = load(&program.module, &source, &device, Products::Own);
+    let module = load(&program.module, &source, &device, &exact());
     Some((module.expect("it is well-formed"), events, folder))
 }
 

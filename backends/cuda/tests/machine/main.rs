@@ -11,7 +11,7 @@ mod emulated;
 mod emulator;
 mod library;
 mod products;
-#[path = "../../../build/tests/route/mod.rs"]
+#[path = "../../../../driver/tests/route/mod.rs"]
 #[allow(dead_code)] // of other devices
 mod route;
 #[path = "../text/shim.rs"]
@@ -20,14 +20,17 @@ mod shim;
 use relax_corpus::directive::{Kind, read};
 use relax_corpus::files;
 use relax_corpus::requirement;
-use relax_cuda::{Built, Device, DeviceKernels, Error, Products, build, lower_for_cuda};
+use relax_cuda::{Built, Device, DeviceKernels, Error, build};
+use relax_driver::{Target, lower};
 use relax_lower::program::Around;
 use relax_program::compare::compare;
 use relax_program::frontend::Program;
 use relax_program::well_formed_part::well_formed_part;
 use relax_reference::{Printed, register};
-use relax_rewrite::pass::Settings;
+use relax_rewrite::pass::{self, Settings};
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_semantics::ops::Limits;
 use relax_syntax::parse::read_source;
@@ -195,7 +198,7 @@ fn hold_file<D: Device + 'static>(
     }
     let program = Program::load(source.clone());
     let part = well_formed_part(&program);
-    let loaded = load(&part, &source, device, Products::Own);
+    let loaded = load(&part, &source, device, &exact());
     for (directive, call) in directives {
         if part.function(&call.function).is_none() || races.contains(&call.function) {
             continue;
@@ -216,23 +219,27 @@ fn hold_file<D: Device + 'static>(
     }
 }
 
+/// Kernels of ours, which sum in the order of the text.
+fn exact() -> Target {
+    Target::of(pass::Device::Cuda, Numerics::Exact)
+}
+
 fn load<D: Device + 'static>(
     part: &relax_syntax::ir::Module,
     source: &Source,
     device: &dyn Fn(&Built) -> Result<D, Error>,
-    products: Products,
+    target: &Target,
 ) -> Result<Module, String> {
     let lowered = if Phase::of_module(part)? == Phase::P23 {
         part.clone().into()
     } else {
-        lower_for_cuda(part, &Settings::default(), products)
+        lower(target, part, &Settings::default(), &mut Unwatched)
             .map_err(|failed| format!("{failed:?}"))?
     };
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source, signatures: part };
     let limits = Limits::default();
-    let built = build(&lowered, &around, limits.clone(), products)
-        .map_err(|unsupported| unsupported.to_string())?
+    let built = build(&lowered, &around, limits.clone(), target.numerics)
         .map_err(|error| error.to_string())?;
     let device = device(&built).map_err(|error| error.to_string())?;
     let kernels = DeviceKernels::new(device, built.kernels, built.reference);

@@ -6,8 +6,11 @@ use super::library::WithLibrary;
 use super::load;
 use super::shim::{Shim, compiler};
 use half::{bf16, f16};
-use relax_cuda::{Built, Products};
+use relax_cuda::Built;
+use relax_driver::Target;
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Device;
+use relax_runtime::program::Numerics;
 use relax_runtime::{DType, Module, Tensor, Value};
 use relax_syntax::span::Source;
 use std::path::Path;
@@ -24,22 +27,23 @@ fn loaded(text: &str, with: With, folder: &Path, events: &Events) -> Module {
     let program = Program::load(source.clone());
     let shim = |built: &Built| Shim::of(&built.text, &built.kernels, folder, false);
     let events = || events.clone();
+    let target = Target::of(Device::Cuda, Numerics::Reassociated);
     let module = match with {
         #[cfg(feature = "cuda")]
         With::Library if super::is_on_driver() => {
             let device = |built: &Built| {
                 Ok(Counted { device: relax_cuda::Driver::new(&built.text)?, events: events() })
             };
-            load(&program.module, &source, &device, Products::Library)
+            load(&program.module, &source, &device, &target)
         }
         With::Library => {
             let device =
                 |built: &Built| Ok(Counted { device: WithLibrary(shim(built)), events: events() });
-            load(&program.module, &source, &device, Products::Library)
+            load(&program.module, &source, &device, &target)
         }
         With::Nothing => {
             let device = |built: &Built| Ok(Counted { device: shim(built), events: events() });
-            load(&program.module, &source, &device, Products::Library)
+            load(&program.module, &source, &device, &target)
         }
     };
     module.expect("it is well-formed")

@@ -1,10 +1,11 @@
 //! From a module to one that the machine runs, its kernels on a device: text → P2.3 with bound threads → program.
 
+use relax_driver::{Target, lower};
+use relax_lower::lowered::Lowered;
 use relax_lower::program::{Around, kernels, lower_program, watch_kernels};
-use relax_lower::scheduled::ScheduledModule;
 use relax_reference::{Printed, register};
-use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::Failed as NotLowered;
+use relax_rewrite::pass::{self, Settings};
+use relax_rewrite::pipeline::{Failed as NotLowered, Unwatched};
 use relax_runtime as machine;
 use relax_runtime::program::Numerics;
 use relax_semantics::ops::Limits;
@@ -12,7 +13,7 @@ use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
-use relax_webgpu::{Calls, Device, WgpuKernels, lower_for_webgpu};
+use relax_webgpu::{Calls, Device, WgpuKernels};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub(crate) fn load(
     (device, sums): (&Arc<Device>, Numerics),
     calls: &Calls,
 ) -> Result<machine::Module, String> {
-    let lowered = lower_for_webgpu(part, &Settings::default(), sums);
+    let target = Target::of(pass::Device::Wgpu, sums);
+    let lowered = lower(&target, part, &Settings::default(), &mut Unwatched);
     let lowered = lowered.map_err(|failed| match failed {
         NotLowered::Refused { pass, .. } => format!("the pass `{pass}` refuses it"),
         NotLowered::Broken { pass, .. } => format!("the pass `{pass}` breaks it"),
@@ -31,7 +33,7 @@ pub(crate) fn load(
     })?;
     let around = Around { externals, source, signatures: part };
     let limits = Limits::default();
-    let ScheduledModule { module: lowered, summaries } = lowered;
+    let Lowered { module: lowered, summaries, .. } = lowered;
     let image = lower_program(&lowered, &around);
     let mut image = image.map_err(|unsupported| unsupported.to_string())?;
     watch_kernels(&mut image, &lowered, |program| summaries.on(program));

@@ -6,14 +6,15 @@ use super::routes::{Built, Difference, Other, Routes};
 use super::subject::Known;
 use super::{Tally, of_module, of_text};
 use crate::args::DiffArgs;
-use crate::commands::run::compiled;
-use relax_build::KernelCheck;
+use crate::commands::run::{compiled, registered, target};
+use crate::exit::{Exit, Failure};
+use relax_driver::KernelCheck;
 use relax_program::frontend::{Program, print};
 use relax_program::rounding::perturbed_values;
 use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{binding_names, cut_after};
 use relax_runtime::program::Numerics;
-use relax_runtime::{Callee, ObservedCall, Observer};
+use relax_runtime::{Callee, Limits, ObservedCall, Observer};
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
@@ -162,7 +163,11 @@ impl Search<'_> {
         }
         let Compilation { backend, numerics } = self.compilation();
         let externals = &self.routes.externals;
-        let mut module = compiled(&program, backend, externals, numerics).ok()?.ok()?;
+        let target = target(backend, numerics.0, numerics.1).ok()?;
+        let quietly = &mut |_| Failure::Shown(Exit::Wrong);
+        let limits = Limits::default();
+        let module = compiled(&program, target, Arc::clone(externals), limits, quietly).ok()?;
+        let mut module = registered(module).ok()?;
         let last = LastKernel::default();
         module.watch(Box::new(last.clone()));
         let perturbed = Arc::new(perturbed_values(externals));
@@ -197,7 +202,7 @@ impl Search<'_> {
             _ => {
                 let backend = self.args.backend.unwrap_or(Device::Cpu);
                 let policy = self.args.kernel_check.policy();
-                Compilation { backend, numerics: (self.args.numerics.sums(), policy) }
+                Compilation { backend, numerics: (self.args.numerics.chosen(), policy) }
             }
         }
     }

@@ -54,11 +54,8 @@ pub(in crate::commands) fn equiv(args: &EquivArgs, terminal: &mut Terminal) -> O
         }
     }
     let asked = as_diff(args);
-    let mut found = match pairs(&asked, terminal)? {
-        Ok(found) => found.into_iter(),
-        Err(exit) => return Ok(exit),
-    };
-    let (mut routes, names) = found.next().expect("invariant: of two texts there is one pair");
+    let found = pairs(&asked, terminal)?.into_iter().next();
+    let (mut routes, names) = found.expect("invariant: of two texts there is one pair");
     let Other::Text { module, relation, wide, .. } = &mut routes.other else {
         unreachable!("invariant: no backend was asked for");
     };

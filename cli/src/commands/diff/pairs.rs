@@ -4,10 +4,10 @@ use super::routes::{Built, Files, Other, Routes};
 use super::subject::{Subject, bounds_for, module_subject, text_subject};
 use super::{all_externals, functions, of_module, of_text, rounding};
 use crate::args::DiffArgs;
+use crate::commands::build::refused;
 use crate::commands::kernel_check;
 use crate::commands::loading::{listed, load, others};
-use crate::commands::opt::failed_run;
-use crate::commands::run::{compiled, loaded, registered, signatures};
+use crate::commands::run::{compiled, is_built, loaded, registered, signatures, target};
 use crate::exit::{Exit, Failure};
 use crate::files::{FileKind, kind_of, shown_name};
 use crate::terminal::Terminal;
@@ -30,11 +30,8 @@ use std::sync::Arc;
 /// Two programs, and the functions to compare.
 type Pair = (Routes, Vec<Name>);
 
-/// What is compared; the inner error is what was shown already.
-pub(super) fn pairs(
-    args: &DiffArgs,
-    terminal: &mut Terminal,
-) -> Result<Result<Vec<Pair>, Exit>, Failure> {
+/// What is compared.
+pub(super) fn pairs(args: &DiffArgs, terminal: &mut Terminal) -> Result<Vec<Pair>, Failure> {
     let is_module = kind_of(&args.file)? == FileKind::Module;
     let against = args.against.as_deref().map(|path| Ok((path, kind_of(path)?))).transpose()?;
     if is_module {
@@ -56,14 +53,14 @@ pub(super) fn pairs(
         Some((path, module)) => Some(module_subject(args, path, module)?),
         None => text_subject(args, interpreted, terminal)?,
     };
-    let Some(subject) = subject else { return Ok(Err(Exit::Wrong)) };
+    let Some(subject) = subject else { return Err(Failure::Shown(Exit::Wrong)) };
     if modules.is_empty() {
-        return Ok(of_texts(args, subject, terminal)?.map(|pair| vec![pair]));
+        return Ok(vec![of_texts(args, subject, terminal)?]);
     }
     let pairs = modules.into_iter().map(|(path, module)| {
         with_module(args, subject.clone(), (interpreted, path), module, terminal)
     });
-    pairs.collect::<Result<Vec<_>, _>>().map(Ok)
+    pairs.collect()
 }
 
 fn refuse_for_module(args: &DiffArgs) -> Result<(), Failure> {
@@ -201,17 +198,10 @@ fn left_out(
 }
 
 /// A program, and another one, or the same printed or compiled.
-fn of_texts(
-    args: &DiffArgs,
-    subject: Subject,
-    terminal: &mut Terminal,
-) -> Result<Result<Pair, Exit>, Failure> {
+fn of_texts(args: &DiffArgs, subject: Subject, terminal: &mut Terminal) -> Result<Pair, Failure> {
     let Subject { program, externals: given, known, inputs } = subject;
     let backend = args.backend.filter(|backend| *backend != Device::Interp);
-    let (right, relation, own) = match right(args, &program, terminal)? {
-        Ok(right) => right,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let (right, relation, own) = right(args, &program, terminal)?;
     let count = given.len();
     let seed = args.seed;
     let externals = match &own {
@@ -222,10 +212,7 @@ fn of_texts(
     let random_constants = externals.len() > count;
     let names = functions(&program.module, &right, args.entry.as_deref())?;
     let mut other = match backend {
-        Some(backend) => match of_backend(args, &program, backend, &externals, terminal)? {
-            Ok(other) => other,
-            Err(exit) => return Ok(Err(exit)),
-        },
+        Some(backend) => of_backend(args, &program, backend, &externals, terminal)?,
         None => of_text(&program.module, right, relation),
     };
     if let Other::Text { externals, .. } = &mut other {
@@ -236,32 +223,30 @@ fn of_texts(
     let (left, cases) = (program.module, args.cases);
     let routes =
         Routes { left, other, seed, cases, externals, known, inputs, random_constants, files };
-    Ok(Ok((routes, names)))
+    Ok((routes, names))
 }
 
 /// A text, how it is compared, and the constants that a model has itself.
 type Right = (Module, Relation, Option<BTreeMap<Name, Tensor>>);
 
 /// The other text: of a file, or the same one printed.
-fn right(
-    args: &DiffArgs,
-    program: &Program,
-    terminal: &mut Terminal,
-) -> Result<Result<Right, Exit>, Failure> {
+fn right(args: &DiffArgs, program: &Program, terminal: &mut Terminal) -> Result<Right, Failure> {
     if let Some(path) = &args.against {
         let bounds = bounds_for(args, path)?;
-        let Some(given) = load(path, &bounds, terminal)? else { return Ok(Err(Exit::Wrong)) };
+        let Some(given) = load(path, &bounds, terminal)? else {
+            return Err(Failure::Shown(Exit::Wrong));
+        };
         let own = (given.kind == FileKind::Model).then_some(given.externals);
-        return Ok(Ok((given.program.module, Relation::Close, own)));
+        return Ok((given.program.module, Relation::Close, own));
     }
     match print_and_parse(&program.module) {
-        Ok(printed) => Ok(Ok((printed.module, Relation::Equal, None))),
+        Ok(printed) => Ok((printed.module, Relation::Equal, None)),
         Err(why) => {
             terminal.tell(
                 &format!("different: {why}\n"),
                 || json!({ "type": "diff", "verdict": "different", "why": why }),
             )?;
-            Ok(Err(Exit::Wrong))
+            Err(Failure::Shown(Exit::Wrong))
         }
     }
 }
@@ -272,15 +257,15 @@ fn of_backend(
     backend: Device,
     externals: &Arc<BTreeMap<Name, Tensor>>,
     terminal: &mut Terminal,
-) -> Result<Result<Other, Exit>, Failure> {
-    let numerics = (args.numerics.sums(), args.kernel_check.policy());
+) -> Result<Other, Failure> {
     terminal.doing(format!("compiling {}", args.file.display()));
-    let module = match compiled(program, backend, externals, numerics)? {
-        Ok(module) => module,
-        Err(failed) => return failed_run(&failed, program, terminal).map(Err),
-    };
+    is_built(backend)?;
+    let target = target(backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let refused = &mut |error| refused(error, program, terminal);
+    let module = compiled(program, target, Arc::clone(externals), Limits::default(), refused)?;
+    let module = registered(module)?;
     kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
     let (compiled_by, perturbed) =
-        ((backend, args.numerics.sums()), Arc::new(perturbed_values(externals)));
-    Ok(Ok(of_module(&program.module, module, compiled_by, perturbed)))
+        ((backend, args.numerics.chosen()), Arc::new(perturbed_values(externals)));
+    Ok(of_module(&program.module, module, compiled_by, perturbed))
 }

@@ -6,7 +6,7 @@ use crate::args::DiffArgs;
 use crate::commands::run::collect;
 use crate::exit::Failure;
 use crate::files::{FileKind, is_module, is_stdin, kind_of, write_whole};
-use relax_build::KernelCheck;
+use relax_driver::KernelCheck;
 use relax_program::spec::{Typing, literal};
 use relax_program::tensor_files::{write_npz, write_safetensors};
 use relax_runtime::program::Numerics;
@@ -164,7 +164,7 @@ impl Reproduction {
 fn flags(args: &DiffArgs) -> Vec<String> {
     let backend = args.backend.unwrap_or_default();
     let mut flags = vec![format!("--backend {}", backend.name())];
-    if args.numerics.sums() == Numerics::Exact {
+    if args.numerics.chosen() == Numerics::Exact {
         flags.push("--exact".to_owned());
     }
     if args.kernel_check.policy() == KernelCheck::Off {

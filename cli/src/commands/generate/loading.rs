@@ -5,7 +5,7 @@ use super::compiled::{Compiled, compile};
 use crate::args::{Activations, Format, LoadingArgs, Quantize};
 use crate::commands::numerics;
 use crate::commands::run::size;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::terminal::Terminal;
 use relax_llm::Quantization;
 use relax_runtime::Limits;
@@ -17,12 +17,12 @@ pub(crate) fn opened(args: &LoadingArgs) -> Result<Checkpoint, Failure> {
     Checkpoint::open(&args.model, args.quantize.map(quantization))
 }
 
-/// The compiled model; the inner error is what was shown already.
+/// The compiled model.
 pub(crate) fn load(
     args: &LoadingArgs,
     checkpoint: &Checkpoint,
     terminal: &mut Terminal,
-) -> Result<Result<Compiled, Exit>, Failure> {
+) -> Result<Compiled, Failure> {
     let limits = Limits {
         bytes: usize::try_from(size("--max-memory", &args.max_memory)?).unwrap_or(usize::MAX),
         threads: args.threads.map_or(0, NonZero::get),
@@ -40,10 +40,7 @@ pub(crate) fn load(
     } else {
         terminal.detail(words);
     }
-    let compiled = match compile(args, (checkpoint, activations), limits, terminal)? {
-        Ok(compiled) => compiled,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let compiled = compile(args, (checkpoint, activations), limits, terminal)?;
     let words = numerics::words(compiled.module.metadata());
     let weights = args.quantize.map(quantization).map(|to| {
         let count = checkpoint.text.quantized.len();
@@ -51,7 +48,7 @@ pub(crate) fn load(
     });
     terminal.detail(&format!("{words}{}", weights.unwrap_or_default()));
     show_quantized(args, checkpoint, terminal)?;
-    Ok(Ok(compiled))
+    Ok(compiled)
 }
 
 fn quantization(argument: Quantize) -> Quantization {
@@ -90,7 +87,7 @@ fn show_quantized(
 
 /// Where weights are quantized, activations are rounded by default.
 fn activations(args: &LoadingArgs, checkpoint: &Checkpoint) -> Result<Activations, Failure> {
-    let rounds = checkpoint.is_quantized && args.numerics.sums() == Numerics::Reassociated;
+    let rounds = checkpoint.is_quantized && args.numerics.chosen() == Numerics::Reassociated;
     let own = if rounds { Activations::Q8 } else { Activations::F32 };
     args.activations.unwrap_or(own).with(args.numerics)
 }

@@ -110,7 +110,7 @@ fn case_of(line: &str) -> Result<Case, String> {
         let text = value.as_str().ok_or_else(|| format!("the case has no {what}"))?;
         read(text).map_err(|failure| match failure {
             Failure::Message { text, .. } => text,
-            Failure::Closed => format!("`{text}` cannot be read"),
+            _ => format!("`{text}` cannot be read"),
         })
     };
     let known = match &case["assume"] {

@@ -1,6 +1,7 @@
 //! Runs on the virtual machine: of a module file, or of a program that is compiled for it.
 
-use super::super::build::{Bound, compiler, image};
+use super::super::build::{compiler, refused};
+use super::super::cache::cache;
 use super::super::calls::Calls;
 use super::super::constants::{
     Constants, from, load as load_constants, load_externals, of_parameters, open_within,
@@ -9,18 +10,22 @@ use super::super::kept::{Kept, Parameters};
 use super::super::kernel_check;
 use super::super::numerics;
 use super::super::profile::Known;
+use super::super::tune::known;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
 use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
 use crate::files::shown_name;
 use crate::terminal::Terminal;
-use relax_cpu::{Compiler, Cpu};
+use relax_cpu::Cpu;
+use relax_driver::{
+    Bound, CompileError, KernelCheck, Target, Toolchain, backend, compile, compile_on,
+};
 use relax_program::frontend::{Program, Ran};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pass::Device;
-use relax_rewrite::pipeline::{Failed, Unwatched};
-use relax_runtime::file::{Image, LoadError};
+use relax_rewrite::pipeline::Unwatched;
+use relax_runtime::file::LoadError;
 use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::ops;
@@ -50,28 +55,11 @@ pub(super) fn run_file(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     run(args, prepare_file(args)?, terminal)
 }
 
-/// Compiles a program whose constants are at hand and reads the arguments; the inner error is that of a pass.
-pub(super) fn prepare_with(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    sums: Numerics,
-) -> Result<Result<Prepared, Failed>, Failure> {
-    let compiler = compiler(&Cpu::Native)?;
-    let made = match compile(args, program, constants, (sums, compiler))? {
-        Ok(made) => made,
-        Err(failed) => return Ok(Err(failed)),
-    };
-    let name = &program.source.name;
-    let module = loaded(Module::load_with(&made.image.to_bytes(), limits(args)?), name)?;
-    let source = program.source.clone();
-    prepare(args, module, &program.module, &made.parameters, source).map(Ok)
-}
-
 pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Terminal) -> Outcome {
     kernel_check::warn(prepared.module.metadata().kernel_check.as_ref(), terminal);
     // Modules of devices do not record theirs.
-    if matches!(args.backend, Device::Interp | Device::Cpu) {
+    let is_on_processor = matches!(args.backend, Device::Interp | Device::Cpu);
+    if is_on_processor {
         numerics::detail(&shown_name(&args.file), &prepared.module, terminal);
     }
     let calls = args.trace.as_ref().map(|path| (path, Calls::new()));
@@ -80,7 +68,6 @@ pub(super) fn run(args: &RunArgs, mut prepared: Prepared, terminal: &mut Termina
     }
     let result = prepared.call()?;
     if let Some((path, calls)) = calls {
-        let is_on_processor = matches!(args.backend, Device::Interp | Device::Cpu);
         let known = Known::of(&prepared.module, &prepared.source, is_on_processor);
         calls.write(path, Some(&known))?;
     }
@@ -103,19 +90,71 @@ pub(in crate::commands) fn prepare_file(args: &RunArgs) -> Result<Prepared, Fail
     prepare(args, module, &signatures, &constants.parameters, source)
 }
 
-/// Compiles a program, or finds what was made of it before, and reads the arguments; the inner error is that of a
-/// pass.
+/// A device as the command compiles for it: for this processor with the C compiler of the system.
+pub(in crate::commands) fn target(
+    device: Device,
+    numerics: Numerics,
+    check: KernelCheck,
+) -> Result<Target, Failure> {
+    let target = Target::of(device, numerics);
+    Ok(match device {
+        Device::Cpu => target.by(toolchain(check)?),
+        _ => target,
+    })
+}
+
+/// The C compiler of the system, for this processor.
+pub(in crate::commands) fn toolchain(check: KernelCheck) -> Result<Toolchain, Failure> {
+    Ok(Toolchain { compiler: compiler(&Cpu::Native)?, cache: cache()?.clone(), check })
+}
+
+/// A program on the first device of a target, with versions of products as they were measured on it, unless the target names
+/// some. `refused` says what is in the way.
+pub(in crate::commands) fn compiled(
+    program: &Program,
+    mut target: Target,
+    externals: Arc<BTreeMap<Name, Tensor>>,
+    limits: Limits,
+    refused: &mut dyn FnMut(CompileError) -> Failure,
+) -> Result<Module, Failure> {
+    let device = backend(target.device).open().map_err(&mut *refused)?;
+    if let (Some(identity), None) = (device.identity(), &target.tuning.products) {
+        target.tuning.products = known(&identity)?;
+    }
+    let made = compile_on(device, program, &target, &Bound::of(externals), &mut Unwatched);
+    loaded(made.map_err(refused)?.load(limits), &program.source.name)
+}
+
+/// Compiles a program whose constants are at hand and reads the arguments.
+pub(in crate::commands) fn prepare_with(
+    args: &RunArgs,
+    program: &Program,
+    constants: Constants,
+    terminal: &mut Terminal,
+) -> Result<Prepared, Failure> {
+    let Constants { externals, parameters } = constants;
+    let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let refused = &mut |error| refused(error, program, terminal);
+    let module = compiled(program, target, Arc::new(externals), limits(args)?, refused)?;
+    prepare(args, module, &program.module, &parameters, program.source.clone())
+}
+
+/// Compiles a program, or finds what was made of it before, and reads the arguments.
 pub(in crate::commands) fn prepare_program(
     args: &RunArgs,
     program: &Program,
-    sums: Numerics,
-) -> Result<Result<Prepared, Failed>, Failure> {
+    terminal: &mut Terminal,
+) -> Result<Prepared, Failure> {
     let function = entry(&program.module, &args.entry)?;
     let (path, source) = (args.params.as_deref(), program.source.clone());
+    if args.backend != Device::Cpu {
+        let limit = size("--max-memory", &args.max_memory)?;
+        let constants = load_constants(&program.module, function, path, limit)?;
+        return prepare_with(args, program, constants, terminal);
+    }
     load_externals(&program.module, path)?;
-    let compiler = compiler(&Cpu::Native)?;
-    let by = (&compiler, args.kernel_check.policy());
-    let kept = Kept::of(program, Parameters::Free, &sums.into(), by)?;
+    let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let kept = Kept::of(program, Parameters::Free, &target)?;
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let (limits, max_bytes) = (limits(args)?, size("--max-memory", &args.max_memory)?);
     // What is damaged there is made anew.
@@ -123,38 +162,19 @@ pub(in crate::commands) fn prepare_program(
         // The file is not read again where every parameter has an input.
         let is_asked = args.input.len() < function.lambda.params.len();
         let parameters = of_parameters(function, path.filter(|_| is_asked), max_bytes)?;
-        return prepare(args, module, &program.module, &parameters, source).map(Ok);
+        return prepare(args, module, &program.module, &parameters, source);
     }
     let weights = open_within(path, max_bytes)?;
-    let constants = from(&program.module, function, weights.as_ref())?;
-    let made = match compile(args, program, constants, (sums, compiler))? {
-        Ok(made) => made,
-        Err(failed) => return Ok(Err(failed)),
-    };
-    let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &made.image)) {
+    let Constants { externals, parameters } = from(&program.module, function, weights.as_ref())?;
+    let made = compile(program, &target, &Bound::of(Arc::new(externals)), &mut Unwatched);
+    let image = made.and_then(relax_driver::Artifact::into_file);
+    let image = image.map_err(|error| refused(error, program, terminal))?;
+    let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &image)) {
         Some(path) => Module::open(&path, limits),
-        None => Module::load_with(&made.image.to_bytes(), limits),
+        None => Module::load_with(&image.to_bytes(), limits),
     };
     let module = loaded(module, &source.name)?;
-    prepare(args, module, &program.module, &made.parameters, source).map(Ok)
-}
-
-/// What was compiled, and tensors that have the name of a parameter.
-struct Made {
-    image: Image,
-    parameters: BTreeMap<Name, Tensor>,
-}
-
-fn compile(
-    args: &RunArgs,
-    program: &Program,
-    constants: Constants,
-    (sums, compiler): (Numerics, Compiler),
-) -> Result<Result<Made, Failed>, Failure> {
-    let Constants { externals, parameters } = constants;
-    let check = args.kernel_check.policy();
-    let bound = Bound::of(Arc::new(externals), sums, compiler, check);
-    Ok(image(program, &bound, &mut Unwatched)?.map(|image| Made { image, parameters }))
+    prepare(args, module, &program.module, &parameters, source)
 }
 
 fn limits(args: &RunArgs) -> Result<Limits, Failure> {
@@ -171,14 +191,16 @@ pub(in crate::commands) fn loaded<T>(
     module: Result<T, LoadError>,
     name: &str,
 ) -> Result<T, Failure> {
-    module.map_err(|error| {
-        let text = format!("{name}: {error}");
-        match error {
-            LoadError::Target(_) | LoadError::Kernels(_) => Failure::missing(text),
-            LoadError::Unreadable { .. } => Failure::usage(error),
-            _ => Failure::usage(text),
-        }
-    })
+    module.map_err(|error| unloadable(error, name))
+}
+
+pub(in crate::commands) fn unloadable(error: LoadError, name: &str) -> Failure {
+    let text = format!("{name}: {error}");
+    match error {
+        LoadError::Target(_) | LoadError::Kernels(_) => Failure::missing(text),
+        LoadError::Unreadable { .. } => Failure::usage(error),
+        _ => Failure::usage(text),
+    }
 }
 
 /// What the functions of a module file take.
@@ -221,13 +243,7 @@ impl Prepared {
 
     /// Calls the function.
     pub(in crate::commands) fn call(&self) -> Result<Result<Value, Stop>, Failure> {
-        let module = &self.module;
-        let mut named =
-            |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
-        Ok(match self.function()?.call(&self.arguments) {
-            Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
-            Err(stop) => Err(stop_to_semantics(stop)),
-        })
+        Ok(outcome(&self.module, self.function()?.call(&self.arguments)))
     }
 
     /// Calls it, and forgets what comes of it.
@@ -235,5 +251,39 @@ impl Prepared {
         let _ = self.function()?.call(&self.arguments);
         let _ = self.printed.take();
         Ok(())
+    }
+}
+
+/// With the reference library.
+pub(in crate::commands) fn registered(
+    mut module: machine::Module,
+) -> Result<machine::Module, Failure> {
+    register(&mut module, &ops::Limits::default(), &Printed::default()).map_err(Failure::usage)?;
+    Ok(module)
+}
+
+/// What a function gives.
+pub(in crate::commands) fn called(
+    module: &machine::Module,
+    name: &str,
+    arguments: &[Value],
+) -> Result<Value, Stop> {
+    let arguments = arguments.iter().map(to_machine).collect::<Result<Vec<_>, _>>();
+    let arguments = arguments.map_err(Stop::Unsupported)?;
+    let function = module.function(name);
+    let function = function.ok_or_else(|| Stop::Unsupported(format!("`{name}` is private")))?;
+    outcome(module, function.call(&arguments))
+}
+
+/// A result of the machine as the interpreter would have it.
+fn outcome(
+    module: &machine::Module,
+    result: Result<machine::Value, machine::Stop>,
+) -> Result<Value, Stop> {
+    let mut named =
+        |value: &machine::Value| module.name_of(value).map(|name| Value::Global(name.into()));
+    match result {
+        Ok(value) => to_semantics(&value, &mut named).map_err(Stop::Unsupported),
+        Err(stop) => Err(stop_to_semantics(stop)),
     }
 }

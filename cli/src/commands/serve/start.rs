@@ -37,10 +37,7 @@ pub(crate) fn serve(args: &ServeArgs, terminal: &mut Terminal) -> Outcome {
     let (context, max_tokens) = limits(args, &checkpoint, cache_bytes)?;
     // Before the model is compiled, which takes long.
     let listener = bound(args)?;
-    let compiled = match load(&args.loading, &checkpoint, terminal)? {
-        Ok(compiled) => compiled,
-        Err(exit) => return Ok(exit),
-    };
+    let compiled = load(&args.loading, &checkpoint, terminal)?;
     let template = template(&checkpoint, &tokenizer, terminal);
     let (queue, metrics) = (Arc::new(Queue::new(args.queue.get())), Arc::new(Metrics::default()));
     let (log, lines) = Log::new(terminal.format, Arc::clone(&metrics));
@@ -102,7 +99,7 @@ fn template(
 ) -> Result<Template, String> {
     let template = checkpoint.chat_template(tokenizer).map_err(|why| match why {
         Failure::Message { text, .. } => text,
-        Failure::Closed => String::new(),
+        _ => String::new(),
     });
     if let Err(why) = &template {
         terminal.warn(&format!("no chats: {why}"));

@@ -1,19 +1,20 @@
 //! `relax tune --backend`: what the versions of products take on a device, and the tree that chooses among them from then on.
 
+use super::super::build::refused;
 use super::super::cache::of_user;
-use super::super::run::{forced, identity, is_built};
+use super::super::run::compiled;
 use super::lines;
 use crate::args::TuneArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::terminal::Terminal;
+use relax_driver::{CompileError, Identity, Library, Measured, Target, Tuning, backend};
 use relax_lower::gpu::measured::{Sample, Table, digest, presumed, sizes};
 use relax_program::frontend::Program;
 use relax_program::signature::random_value;
 use relax_reference::to_machine;
-use relax_rewrite::classes::{Class, Sizes, Tree};
-use relax_rewrite::pass::Device;
-use relax_runtime::{self as machine, Module};
+use relax_rewrite::classes::{Sizes, Tree};
+use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::random::Random;
 use relax_syntax::Name;
 use relax_syntax::span::Source;
@@ -24,13 +25,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A device, as its table names it.
-pub(in crate::commands) struct Identity {
-    pub(in crate::commands) backend: Device,
-    pub(in crate::commands) name: String,
-    pub(in crate::commands) driver: String,
-}
 
 /// Extents of which every three are a product that is measured, while there is time.
 const EXTENTS: [i64; 5] = [1, 16, 64, 256, 1024];
@@ -44,17 +38,18 @@ const ENOUGH: Duration = Duration::from_millis(40);
 const LEAST_CALLS: usize = 3;
 
 pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
-    let backend = args.backend;
-    is_built(backend)?;
-    let identity = identity(backend)?;
+    let device = args.backend;
+    let identity = backend(device).open().map_err(Failure::missing)?.identity();
+    let identity = identity.expect("invariant: devices that are measured have names");
+    let kinds = backend(device).measured().expect("invariant: a device beside the processor");
     let path = match &args.output {
         Some(path) => path.clone(),
         None => path(&identity)?,
     };
     if !args.show {
-        let samples = measured(args, backend, terminal)?;
+        let samples = measured(args, kinds, terminal)?;
         let of = (identity.name.as_str(), identity.driver.as_str());
-        let table = Table::learned(of, classes(args.backend), samples);
+        let table = Table::learned(of, kinds.classes, samples);
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder)
                 .map_err(|error| Failure::missing(format!("{}: {error}", folder.display())))?;
@@ -99,7 +94,6 @@ pub(super) fn tune(args: &TuneArgs, terminal: &mut Terminal) -> Outcome {
 ///
 /// # Errors
 /// A file that is damaged, or of another device.
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
 pub(in crate::commands) fn known(identity: &Identity) -> Result<Option<Arc<Tree>>, Failure> {
     // Nothing was measured for a user without a cache.
     let Ok(path) = path(identity) else { return Ok(None) };
@@ -118,9 +112,9 @@ pub(in crate::commands) fn known(identity: &Identity) -> Result<Option<Arc<Tree>
 
 /// Where the table of a device is: beside the compiled kernels, under all that the device is known by.
 fn path(identity: &Identity) -> Result<PathBuf, Failure> {
-    let Identity { backend, name, driver } = identity;
+    let Identity { device, name, driver } = identity;
     let of = digest(&format!("{name}\n{driver}"));
-    Ok(of_user()?.folder().join(format!("products-{}-{of:016x}.txt", backend.name())))
+    Ok(of_user()?.folder().join(format!("products-{}-{of:016x}.txt", device.name())))
 }
 
 fn read(path: &Path, identity: &Identity) -> Result<Table, Failure> {
@@ -133,14 +127,6 @@ fn read(path: &Path, identity: &Identity) -> Result<Table, Failure> {
         return Err(failed(format!("it is of {device}, {driver}, and this is {name}, {own}")));
     }
     Ok(table)
-}
-
-/// The versions that kernels for a device have.
-fn classes(target: Device) -> &'static [Class] {
-    match target {
-        Device::Cuda => &Class::ALL,
-        _ => &[Class::Elements, Class::Tiles, Class::Squares],
-    }
 }
 
 /// The products that are measured, least work first.
@@ -166,24 +152,29 @@ fn products(args: &TuneArgs, bytes: i64) -> Result<Vec<Sizes>, Failure> {
 
 fn measured(
     args: &TuneArgs,
-    backend: Device,
+    kinds: Measured,
     terminal: &mut Terminal,
 ) -> Result<Vec<Sample>, Failure> {
-    let kinds: &[(&str, i64)] = match backend {
-        Device::Cuda => &[("f32", 4), ("f16", 2)],
-        _ => &[("f32", 4)],
-    };
     let mut samples = Vec::new();
-    for (dtype, bytes) in kinds {
+    for (dtype, bytes) in kinds.dtypes {
         let text = format!(
             "def main(x: Tensor((\"m\", \"k\"), \"{dtype}\"), w: Tensor((\"k\", \"n\"), \"{dtype}\")):\n    return matmul(x, w)\n"
         );
         let program = Program::load(Source::new("a product", text.as_str()));
         let mut modules = Vec::new();
-        for class in classes(args.backend) {
+        for class in kinds.classes {
             terminal.doing(format!("compiling {} for {dtype}", class.name()));
-            let made = forced(&program, backend, Arc::new(Tree::Leaf(*class)))?;
-            modules.push(made.map_err(|_| Failure::missing("a product is refused by a pass"))?);
+            let products = Some(Arc::new(Tree::Leaf(*class)));
+            let target = Target {
+                library: Library::Unused,
+                tuning: Tuning { products, ..Tuning::default() },
+                ..Target::of(args.backend, kinds.numerics)
+            };
+            let refused = &mut |error| match error {
+                CompileError::Pass(_) => Failure::missing("a product is refused by a pass"),
+                other => refused(other, &program, terminal),
+            };
+            modules.push(compiled(&program, target, Arc::default(), Limits::default(), refused)?);
         }
         let end = Instant::now() + BUDGET;
         for sizes in products(args, *bytes)? {

@@ -5,16 +5,15 @@ use super::inputs::{drawn, options};
 use super::passes;
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
-use relax_build::{KernelCheck, build_cpu};
 use relax_cpu::{Cache, Compiler};
+use relax_driver::{BuildError, CompileError, KernelCheck, Target, Toolchain, backend};
+use relax_lower::lowered::Lowered;
 use relax_lower::program::{Around, kernels, lower_program};
 use relax_program::compare::Relation;
 use relax_program::frontend;
 use relax_program::reals::largest_magnitude;
 use relax_program::rounding::{Precision, Rounding, compare_rounded, perturbed_value};
-use relax_reference::{
-    Printed, ReferenceKernels, register, stop_to_semantics, to_machine, to_semantics,
-};
+use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pass::Device;
 use relax_rewrite::verify::{compare_values, relation_of_rounded};
 use relax_runtime as machine;
@@ -33,16 +32,16 @@ const CALLS: usize = 4;
 
 pub(super) fn hold(
     case: &Case,
-    backend: Device,
+    device: Device,
     statistics: &mut Statistics,
 ) -> Result<(), Finding> {
     let way = passes::down(Device::Cpu);
     let (lowered, _) = passes::transformed(&case.checked, &way, statistics)?;
-    let numerics = match backend {
+    let numerics = match device {
         Device::Cpu if !case.seed.is_multiple_of(2) => Numerics::Reassociated,
         _ => Numerics::Exact,
     };
-    let loaded = load(case, &lowered, (backend, numerics));
+    let loaded = load(case, &lowered, (device, numerics));
     let module = match loaded {
         Ok(module) => module,
         Err(Refusal::Unsupported) => {
@@ -54,7 +53,7 @@ pub(super) fn hold(
         }
     };
     // Functions of the C library are right within a unit, and so are the interpreter's: what comes of both is not alike.
-    let alike = backend == Device::Interp || kernels(&lowered).into_iter().all(is_bit_exact);
+    let alike = device == Device::Interp || kernels(&lowered).into_iter().all(is_bit_exact);
     let relation = if alike { Relation::Equal } else { relation_of_rounded(&case.checked) };
     let compared = match numerics {
         Numerics::Exact => Compared::As(relation),
@@ -165,12 +164,13 @@ enum Refusal {
     Broken(String),
 }
 
-/// The compiler of this system, and a cache that ends with the run.
-fn compiler() -> Option<&'static (Compiler, Cache)> {
-    static FOUND: OnceLock<Option<(Compiler, Cache)>> = OnceLock::new();
+/// The compiler of this system, and a cache that ends with the run. The oracle compares whole programs with the interpreter, so that
+/// kernels are not.
+fn toolchain() -> Option<&'static Toolchain> {
+    static FOUND: OnceLock<Option<Toolchain>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let compiler = Compiler::of_system().ok()?.with_flag("-O1");
-        Some((compiler, Cache::temporary().ok()?))
+        Some(Toolchain { compiler, cache: Cache::temporary().ok()?, check: KernelCheck::Off })
     });
     found.as_ref()
 }
@@ -178,36 +178,32 @@ fn compiler() -> Option<&'static (Compiler, Cache)> {
 fn load(
     case: &Case,
     lowered: &Module,
-    (backend, sums): (Device, Numerics),
+    (device, numerics): (Device, Numerics),
 ) -> Result<machine::Module, Refusal> {
     let externals = BTreeMap::new();
     let around = Around { externals: &externals, source: &case.source, signatures: &case.checked };
-    let limits = Limits::default();
-    let image = lower_program(lowered, &around);
-    let image = image.map_err(|_| Refusal::Unsupported)?;
     let broken = |why: String| Refusal::Broken(why);
-    let mut module = match (backend, compiler()) {
-        (Device::Cpu, Some((compiler, cache))) => {
-            // The oracle compares whole programs with the interpreter.
-            let image = build_cpu(lowered, &around, sums, (compiler, cache), KernelCheck::Off);
-            let image = image.map_err(|error| match error {
-                relax_build::BuildError::Compiler(error) => broken(error.to_string()),
-                _ => Refusal::Unsupported,
-            })?;
-            machine::Module::load(&image.to_bytes()).map_err(|error| broken(error.to_string()))?
-        }
+    let target = match (device, toolchain()) {
+        (Device::Cpu, Some(toolchain)) => Target::of(device, numerics).by(toolchain.clone()),
         _ => {
+            let image = lower_program(lowered, &around).map_err(|_| Refusal::Unsupported)?;
             let read = Image::from_bytes(&image.to_bytes());
-            let read = read.map_err(|error| broken(error.to_string()))?;
-            if read != image {
+            if read.map_err(|error| broken(error.to_string()))? != image {
                 return Err(broken("the file does not read back".to_owned()));
             }
-            let kernels =
-                ReferenceKernels::new(kernels(lowered), limits.clone()).map_err(broken)?;
-            machine::Module::new(read, Box::new(kernels))
-                .map_err(|error| broken(error.to_string()))?
+            Target::of(Device::Interp, numerics)
         }
     };
-    register(&mut module, &limits, &Printed::default()).map_err(broken)?;
+    let lowered = Lowered::from(lowered.clone());
+    let linked = backend(target.device).open();
+    let linked = linked.and_then(|device| device.link(&lowered, &around, &target));
+    let linked = linked.map_err(|error| match error {
+        CompileError::Build(BuildError::Compiler(error)) => broken(error.to_string()),
+        CompileError::Build(_) => Refusal::Unsupported,
+        error => broken(error.to_string()),
+    })?;
+    let module = linked.load(machine::Limits::default());
+    let mut module = module.map_err(|error| broken(error.to_string()))?;
+    register(&mut module, &Limits::default(), &Printed::default()).map_err(broken)?;
     Ok(module)
 }

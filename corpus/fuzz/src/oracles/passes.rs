@@ -5,12 +5,14 @@
 use crate::case::{Case, Finding};
 use crate::session::Statistics;
 use crate::times::Work;
-use relax_lower::pipeline::{FAST, PIPELINE};
+use relax_driver::{Target, pipeline};
+use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::print_and_parse;
 use relax_rewrite::pass::{Device, Exactness, Pass, Settings};
 use relax_rewrite::pipeline::{Applied, Failed, Route, Watch, run};
 use relax_rewrite::precision::coarsened;
 use relax_rewrite::verify::{Effort, Remembered, verify_again};
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
@@ -59,17 +61,19 @@ impl Way {
 }
 
 /// All the way down, for a processor or for a device with graphs.
-pub(super) fn down(target: Device) -> Way {
-    let settings = Settings { device: target, ..Settings::default() };
-    let name = if target == Device::Cuda { " --target cuda" } else { "" };
+pub(super) fn down(device: Device) -> Way {
+    let settings = Settings { device, ..Settings::default() };
+    let name = if device == Device::Cuda { " --target cuda" } else { "" };
     let command = format!("opt FILE --exact --to P2.3{name} --verify -o OUT.rx");
-    Way { route: PIPELINE.to(Phase::P23), settings, command }
+    let stages = pipeline(&Target::of(device, Numerics::Exact)).stages;
+    Way { route: stages.to(Phase::P23), settings, command }
 }
 
 /// The same as `relax build` goes it, where float sums may be formed in any order and sums of f32 in f32.
 pub(super) fn down_freely() -> Way {
     let command = "opt FILE --to P2.3 --verify -o OUT.rx".to_owned();
-    Way { route: FAST.to(Phase::P23), settings: Settings::default(), command }
+    let stages = pipeline(&Target::of(Device::Cpu, Numerics::Reassociated)).stages;
+    Way { route: stages.to(Phase::P23), settings: Settings::default(), command }
 }
 
 fn by_name(list: &str) -> Option<Way> {

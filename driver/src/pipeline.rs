@@ -1,0 +1,137 @@
+//! The passes of a target: the stages from text to P2.3, and what schedules tensor programs for its device.
+
+use crate::{Library, Target};
+use relax_cuda::as_programs;
+use relax_emit::tiles::{Hardware, Isa, Plan, Table};
+use relax_lower::constants::evaluate_constants;
+use relax_lower::lowered::Lowered;
+use relax_lower::passes::{
+    fuse_loops, pack_weights, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores,
+    version_loops,
+};
+use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
+use relax_rewrite::pass::{Device, Pass, Settings};
+use relax_rewrite::passes::{
+    eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions,
+    round_activations,
+};
+use relax_rewrite::pipeline::{Failed, Pipeline, Route, Watch, run};
+use relax_runtime::program::Numerics;
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::ir::Module;
+use relax_tir::analysis::access_summary::AccessSummaries;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+/// All passes of a target.
+#[derive(Clone, Copy, Debug)]
+pub struct Passes {
+    /// From text to what the virtual machine runs.
+    pub stages: &'static Pipeline,
+    /// After P1: composite functions of what a library of the device computes.
+    pub library: &'static [&'static Pass],
+    /// At the end of P2.1: the schedule of tensor programs. Constants are evaluated between two groups.
+    pub schedule: Schedule,
+}
+
+/// What schedules tensor programs, in groups of passes.
+pub type Schedule = &'static [&'static [&'static Pass]];
+
+static CPU: Schedule = &[&[&fuse_loops::PASS, &version_loops::PASS]];
+static CPU_REASSOCIATED: Schedule = &[
+    &[&fuse_loops::PASS, &pack_weights::PASS],
+    &[&eliminate_dead_code::PASS, &version_loops::PASS],
+];
+static GPU: Schedule = &[&[&schedule_gpu::PASS]];
+static WGPU_REASSOCIATED: Schedule = &[&[&schedule_gpu_freely::PASS]];
+static CUDA_REASSOCIATED: Schedule = &[&[&schedule_tensor_cores::PASS]];
+static CUDA_LIBRARY: &[&Pass] = &[&guard_libraries::PASS, &fuse_ops_by_pattern::PASS];
+
+/// The passes of a target. The stages are listed in `lower/src/pipeline.rs`.
+#[must_use]
+pub fn pipeline(target: &Target) -> Passes {
+    let (stages, schedule): (_, Schedule) = match (target.device, target.numerics) {
+        (Device::Interp, _) => (&PIPELINE, &[]),
+        (Device::Cpu, Numerics::Exact) => (&PIPELINE, CPU),
+        (Device::Cpu, Numerics::Reassociated) => (&FAST, CPU_REASSOCIATED),
+        (Device::Wgpu | Device::Cuda, Numerics::Exact) => (&PIPELINE, GPU),
+        (Device::Wgpu, Numerics::Reassociated) => (&PIPELINE, WGPU_REASSOCIATED),
+        (Device::Cuda, Numerics::Reassociated) => (&NARROW, CUDA_REASSOCIATED),
+    };
+    let library = match (target.device, target.numerics, target.library) {
+        (Device::Cuda, Numerics::Reassociated, Library::Used) => CUDA_LIBRARY,
+        _ => &[],
+    };
+    Passes { stages, library, schedule }
+}
+
+/// A module as the virtual machine runs it with kernels on the device of a target. One that is beyond P2.1 is not scheduled any more.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn lower(
+    target: &Target,
+    module: &Module,
+    settings: &Settings,
+    watch: &mut dyn Watch,
+) -> Result<Lowered, Failed> {
+    let Passes { stages, library, schedule } = pipeline(target);
+    let products = target.tuning.products.clone();
+    let settings = Settings { device: target.device, products, ..settings.clone() };
+    let pass = |module: &Module, route: &Route, watch: &mut dyn Watch| {
+        run(module, route, &settings, &mut Prover::new(), watch)
+    };
+    let is_at_most = |last| Phase::of_module(module).is_ok_and(|phase| phase <= last);
+    if !is_at_most(Phase::P21) {
+        return pass(module, &stages.to(Phase::P23), watch).map(Lowered::from);
+    }
+    let mut module = Cow::Borrowed(module);
+    if !library.is_empty() && is_at_most(Phase::P1) {
+        let optimized = pass(&module, &stages.to(Phase::P1), watch)?;
+        let matched = pass(&optimized, &Route::Passes(library.to_vec()), watch)?;
+        module = Cow::Owned(as_programs(matched));
+    }
+    let mut module = pass(&module, &stages.to(Phase::P21), watch)?;
+    let summaries = match target.device {
+        Device::Interp | Device::Cpu => AccessSummaries::default(),
+        Device::Wgpu | Device::Cuda => AccessSummaries::of(&module),
+    };
+    let mut values = BTreeMap::new();
+    for (number, group) in schedule.iter().enumerate() {
+        if number > 0 {
+            let evaluated = evaluate_constants(&module, &settings.params);
+            if evaluated.module != module {
+                watch.made("evaluate_constants", &evaluated.module);
+            }
+            (module, values) = (evaluated.module, evaluated.values);
+        }
+        module = pass(&module, &Route::Passes(group.to_vec()), watch)?;
+    }
+    let module = pass(&module, &stages.to(Phase::P23), watch)?;
+    Ok(Lowered { module, values, summaries })
+}
+
+/// A module whose products with quantized weights round activations. Private functions are put in the place of their calls before, so
+/// that products of the same activations round them once: later passes merge equal calls within a function.
+///
+/// # Errors
+/// The pass that refuses the module.
+pub fn round_products(
+    module: &Module,
+    settings: &Settings,
+    watch: &mut dyn Watch,
+) -> Result<Module, Failed> {
+    let passes = Route::Passes(vec![&inline_private_functions::PASS, &round_activations::PASS]);
+    let ingested = run(module, &PIPELINE.to(Phase::P0), settings, &mut Prover::new(), watch)?;
+    run(&ingested, &passes, settings, &mut Prover::new(), watch)
+}
+
+/// Columns of the panels of products, as they are cut for these vectors: what `pack_weights` is given. A table for other vectors is not used.
+#[must_use]
+pub fn panel(isa: Isa, tiles: Option<&Table>) -> Option<NonZeroU32> {
+    let table = tiles.filter(|table| table.hardware.isa == isa).cloned();
+    let table = table.unwrap_or_else(|| Table::built_in(Hardware::assumed(isa)));
+    u32::try_from(Plan::of(&table).panel()).ok().and_then(NonZeroU32::new)
+}
