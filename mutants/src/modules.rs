@@ -47,7 +47,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "devices",
-        begin: &["backends/build/src/", "backends/cpu/src/", "backends/cuda/src/"],
+        begin: &["driver/src/", "backends/cpu/src/", "backends/cuda/src/"],
         except: &[],
     },
 ];
