@@ -176,6 +176,14 @@ impl Square<'_> {
         })
     }
 
+    /// A line of the tile that is one of the square's.
+    fn line(&self, at: usize, number: ScalarId) -> TExpr {
+        let part = |op: BinOp| TExpr::binary(op, TExpr::Scalar(number), TExpr::Int(GROUP));
+        let before = multiply(part(BinOp::FloorDiv), TExpr::Int(self.size * GROUP));
+        let group = multiply(TExpr::Scalar(self.threads[at]), TExpr::Int(GROUP));
+        add(add(before, group), part(BinOp::Mod))
+    }
+
     /// Loops over the lines of a thread, the number of a line among them, and the line of the square: without quotients, so
     /// that it is proved that all threads together store all of a result.
     fn lines(&self, writer: &mut Writer, at: usize) -> (Vec<(ScalarId, i64)>, TExpr, TExpr) {
@@ -298,14 +306,13 @@ impl Square<'_> {
 
     /// What a tile adds to the square, in order.
     fn products(&mut self, writer: &mut Writer) -> Vec<Stmt> {
-        let p = self.number(writer, "p");
+        let [p, r, c] = ["p", "r", "c"].map(|base| self.number(writer, base));
         let mut body = Vec::new();
-        for at in 0..2 {
-            let (over, number, line) = self.lines(writer, at);
-            let value =
-                TExpr::Load { buffer: self.tiles[at], indices: vec![TExpr::Scalar(p), line] };
-            let kept = self.store(self.held[at], vec![number], value);
-            body.extend(self.over(&over, vec![kept]));
+        for (at, var) in [r, c].into_iter().enumerate() {
+            let indices = vec![TExpr::Scalar(p), self.line(at, var)];
+            let value = TExpr::Load { buffer: self.tiles[at], indices };
+            let kept = self.store(self.held[at], vec![TExpr::Scalar(var)], value);
+            body.extend(self.over(&[(var, self.per[at])], vec![kept]));
         }
         let vars = self.pair(writer);
         let [a, b] = [0, 1].map(|at: usize| {
