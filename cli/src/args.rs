@@ -8,6 +8,7 @@ mod inspecting;
 mod reference;
 mod searching;
 mod serving;
+mod sharding;
 mod training;
 mod verifying;
 
@@ -21,6 +22,7 @@ pub(crate) use inspecting::InspectArgs;
 pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, RulesArgs};
 pub(crate) use searching::{FuzzArgs, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use serving::ServeArgs;
+pub(crate) use sharding::ShardArgs;
 pub(crate) use training::GradArgs;
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
@@ -100,6 +102,7 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     Opt(OptArgs),
     Grad(GradArgs),
+    Shard(ShardArgs),
     Build(BuildArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
@@ -222,6 +225,9 @@ pub(crate) struct RunArgs {
     /// Write the results: a `.npz`, `.npy` or `.safetensors` file, or a folder of `.npy` files
     #[arg(long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// Run all ranks of the program's mesh in this process, N of them, each on its own shards
+    #[arg(long, value_name = "N")]
+    pub(crate) ranks: Option<NonZero<usize>>,
     /// Limit on the memory of all live tensors: bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub(crate) max_memory: String,

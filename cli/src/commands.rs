@@ -39,6 +39,7 @@ mod serve;
 #[cfg(not(feature = "serve"))]
 #[path = "commands/no_server.rs"]
 mod serve;
+mod shard;
 mod tune;
 mod unknown;
 mod verify;
@@ -77,6 +78,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Grad(args) => grad::grad(&args, terminal),
+        Command::Shard(args) => shard::shard(&args, terminal),
         Command::Build(args) => build::build(&args, terminal),
         Command::Bench(args) => bench::bench(&args, terminal),
         Command::Tune(args) => tune::tune(&args, terminal),

@@ -146,6 +146,25 @@ pub struct RunOptions {
     pub observer: Option<Arc<dyn Observer>>,
 }
 
+impl RunOptions {
+    /// The same for the interpreter itself.
+    #[must_use]
+    pub fn interpreter_options(&self) -> Options {
+        let mut limits = Limits::default();
+        if let Some(bytes) = self.memory {
+            (limits.tensor_bytes, limits.total_bytes) = (bytes, bytes);
+        }
+        limits.steps = self.steps.unwrap_or(limits.steps);
+        Options {
+            limits,
+            externals: self.externals.clone(),
+            mode: self.loops,
+            observer: self.observer.clone(),
+            rank: None,
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Ran {
@@ -165,18 +184,7 @@ pub fn run(module: &Module, function: &str, arguments: Vec<Value>, options: &Run
 
 /// The reference interpreter with these options.
 pub(crate) fn interpreter<'m>(module: &'m Module, options: &RunOptions) -> Interpreter<'m> {
-    let mut limits = Limits::default();
-    if let Some(bytes) = options.memory {
-        (limits.tensor_bytes, limits.total_bytes) = (bytes, bytes);
-    }
-    limits.steps = options.steps.unwrap_or(limits.steps);
-    let options = Options {
-        limits,
-        externals: options.externals.clone(),
-        mode: options.loops,
-        observer: options.observer.clone(),
-    };
-    Interpreter::new(module, options)
+    Interpreter::new(module, options.interpreter_options())
 }
 
 /// A module as text.

@@ -35,6 +35,7 @@ def main():
     f.write()
 
     f = identity("annotate_sharding", 'annotate_sharding(x, "mesh[0]", "S[1], R")', "A wish; the tensor stays.", ["2, 2", "2"])
+    f.function("partial", V, 'annotate_sharding(x, "mesh[1]", "P(max)")', [run("partial", [X], X)])
     f.function("stays_plain", V, 'annotate_sharding(x, device_mesh="mesh[1]", placement="S[0]")', [run("stays_plain", [X], X)],
                returns=tensor(["n", "m"], "f32"))
     f.refused("no_such_dim", V, 'annotate_sharding(x, "mesh[1]", "S[2]")', "RX0501")
@@ -125,6 +126,60 @@ def main():
     f.refused("no_argument", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(twice, (x, 1.5), Tensor((n,), "f32"))', "RX0501")
     f.refused("no_program", [("x", tensor(["n"], "f32"))], 'call_tir_local_view(x, (x,), Tensor((n,), "f32"))', "RX0502")
     f.write()
+
+    ranks()
+
+
+RANKS = [("s", 'Shape(["r"])')]
+
+
+def shard(x, workers, rank, axis):
+    """Blocks of ceildiv(n, workers) rows: the last ones may be short or empty."""
+    block = -(-x.shape[axis] // workers)
+    index = [slice(None)] * x.ndim
+    index[axis] = slice(min(rank * block, x.shape[axis]), min((rank + 1) * block, x.shape[axis]))
+    return x[tuple(index)]
+
+
+def ranks():
+    """Operators of one rank: several ranks are the tests of the crate relax-sharding."""
+    f = OpFile("spmd.own_shard", "The rows of one rank.")
+    for dtype in ALL:
+        f.function(dtype, RANKS + [("x", tensor(["n", 3], dtype))], "spmd.own_shard(x, 3, r)",
+                   [run(dtype, [Shape(r), x], shard(x, 3, r, 0)) for n in (7, 4, 1, 0) for r in (0, 2) for x in [sample(dtype, (n, 3))]])
+    f.function("last_axis", RANKS + V, "spmd.own_shard(x, 4, r, axis=-1)",
+               [run("last_axis", [Shape(r), X], shard(X, 4, r, 1)) for r in range(4)] + [trap("spmd.own_shard/C1", "last_axis", [Shape(4), X])])
+    f.function("equal", RANKS + [("x", tensor([6], "f32"))], "spmd.own_shard(x, 2, r)", [run("equal", [Shape(1), X[0]], X[0, 3:])],
+               returns=tensor([3], "f32"))
+    f.refused("no_workers", V, "spmd.own_shard(x, 0, 0)", "RX0501")
+    f.refused("no_such_rank", V, "spmd.own_shard(x, 2, 2)", "RX0501")
+    f.refused("no_such_axis", V, "spmd.own_shard(x, 2, 0, 2)", "RX0501")
+    f.write()
+
+    one, two = '"mesh[0]", 0, 1, 0', '"mesh[0]", 0, 2, 0'
+    calls = {
+        "all_gather": ("0, n", "0, n"),
+        "all_reduce": ('"max"', '"prod"'),
+        "all_to_all": ("0, 1, m", "1, 1, m"),
+        "reduce_scatter": ("0", "2"),
+    }
+    for name, (fine, wrong) in calls.items():
+        f = OpFile(f"spmd.{name}", "A collective of ranks; here: of a group of one.")
+        for dtype in FLOATS + INTS:
+            f.function(dtype, [("x", tensor(["n", "m"], dtype))], f"spmd.{name}(x, {one}, {fine})",
+                       [run(dtype, [x], x) for s in [(2, 3), (1, 1), (0, 2)] for x in [sample(dtype, s)]])
+        if name in ("all_reduce", "reduce_scatter"):
+            f.function("alone", V, f"spmd.{name}(x, {two}, {fine})", [trap("ranks/alone", "alone", [X])])
+            f.refused("truths", [("x", tensor(["n", "m"], "bool"))], f"spmd.{name}(x, {one}, {fine})", "RX0501")
+        else:
+            f.function("alone", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {fine.replace('n', '4').replace('m', '6')})",
+                       [trap("ranks/alone", "alone", [X[:2, :3]])])
+            f.refused("no_shard", [("x", tensor([2, 3], "f32"))], f"spmd.{name}(x, {two}, {fine.replace('n', '7').replace('m', '9')})", "RX0501")
+        if name != "all_gather":
+            f.refused("wrong", V, f"spmd.{name}(x, {one}, {wrong})", "RX0501")
+        f.refused("no_such_rank", V, f'spmd.{name}(x, "mesh[0]", 0, 2, 2, {fine})', "RX0501")
+        f.refused("no_mesh", V, f'spmd.{name}(x, "", 0, 1, 0, {fine})', "RX0501")
+        f.write()
 
 
 if __name__ == "__main__":

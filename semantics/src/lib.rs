@@ -11,6 +11,7 @@ pub mod library;
 pub mod memory;
 pub mod ops;
 pub mod random;
+pub mod ranks;
 pub mod round;
 pub mod scalar;
 pub mod show;

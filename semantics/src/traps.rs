@@ -167,6 +167,36 @@ pub static TRAPS: &[TrapInfo] = &[
         "`param(\"name\", …)` stands for a tensor of the file given with --params (safetensors or GGUF).",
     ),
     trap(
+        "ranks/alone",
+        "a collective in a run of one rank",
+        "Operators called `spmd.…` take part in a collective of several ranks. `relax run --ranks N` runs all ranks of a program in one process; a group of one rank needs no other one.",
+    ),
+    trap(
+        "ranks/copies",
+        "copies of a result that differ between ranks",
+        "With the placement `R` every rank has the whole result. After the run the copies are compared, bit for bit. Where they differ the local program has a fault: a reduction is missing, say.",
+    ),
+    trap(
+        "ranks/deadlock",
+        "a rank that waits for one that never comes",
+        "A rank waits in a collective, and another rank of its group has ended or waits in another group. All ranks of a group call the same collectives in the same order.",
+    ),
+    trap(
+        "ranks/mesh",
+        "a collective that does not fit the mesh of the run",
+        "A collective names a mesh, an axis of it, the number of workers along this axis and the rank of the caller. The run has another mesh, or the caller another rank.",
+    ),
+    trap(
+        "ranks/mismatch",
+        "ranks of one group in different collectives",
+        "All ranks of a group call the same collective with the same attributes. Both places are shown.",
+    ),
+    trap(
+        "ranks/shard",
+        "a result whose shards have the wrong extents",
+        "The shard of rank i of n rows over p ranks has `min(max(n - i * c, 0), c)` rows, with `c = ceildiv(n, p)`. The ranks returned others.",
+    ),
+    trap(
         "return/dim",
         "a result has another dim than declared",
         "What is declared after `->` is checked when the function returns, wherever deduction could not decide it. A dim of the value differs from the declared one, or the declared one has no value.",

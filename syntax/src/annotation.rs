@@ -1,7 +1,7 @@
 //! Annotations: what is known of a value before it exists (paper §3.1; TVM: struct info).
 
 use crate::Name;
-use crate::dim::{Dim, comma_separated};
+use crate::dim::{Dim, DimOp, comma_separated};
 use crate::dtype::DType;
 use std::fmt;
 
@@ -74,12 +74,75 @@ pub struct Distributed {
 }
 
 /// How one mesh axis holds the tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Placement {
     /// `S[d]`: sharded along tensor axis `d`.
     Sharded(usize),
     /// `R`: a copy each.
     Replicated,
+    /// `P(sum)`: a term each; the tensor is the reduction of all.
+    Partial(Reduction),
+}
+
+/// How the terms of a partial tensor are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)] // each variant is its own name
+pub enum Reduction {
+    Sum,
+    Max,
+    Min,
+}
+
+impl Reduction {
+    /// Every one, in the order of the reference.
+    pub const ALL: [Reduction; 3] = [Reduction::Sum, Reduction::Max, Reduction::Min];
+
+    /// The name in a text: `sum`, `max`, `min`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Max => "max",
+            Reduction::Min => "min",
+        }
+    }
+}
+
+impl Placement {
+    /// Reads `R`, `S[0]` or `P(sum)`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Placement> {
+        let inside =
+            |open: &str, close: char| Some(text.strip_prefix(open)?.strip_suffix(close)?.trim());
+        if text == "R" {
+            return Some(Placement::Replicated);
+        }
+        if let Some(name) = inside("P(", ')') {
+            let named = Reduction::ALL.into_iter().find(|reduction| reduction.name() == name);
+            return named.map(Placement::Partial);
+        }
+        let axis = inside("S[", ']')?;
+        let is_number = !axis.is_empty() && axis.bytes().all(|byte| byte.is_ascii_digit());
+        axis.parse().ok().filter(|_| is_number).map(Placement::Sharded)
+    }
+}
+
+/// The extent of the shard of worker `rank`: `min(max(n - rank * c, 0), c)` with `c = ceildiv(n, workers)`. Shards may be
+/// empty. Where `workers` divides a literal extent all shards are equal.
+#[must_use]
+pub fn shard_extent(extent: &Dim, workers: i64, rank: &Dim) -> Dim {
+    if workers == 1 {
+        return extent.clone();
+    }
+    if let Some(literal) = extent.as_int().filter(|literal| *literal >= 0 && workers > 0)
+        && literal % workers == 0
+    {
+        return Dim::Int(literal / workers);
+    }
+    let block = Dim::op(DimOp::CeilDiv, extent.clone(), Dim::Int(workers));
+    let before = Dim::op(DimOp::Mul, rank.clone(), block.clone());
+    let rest = Dim::op(DimOp::Sub, extent.clone(), before);
+    Dim::op(DimOp::Min, Dim::op(DimOp::Max, rest, Dim::Int(0)), block)
 }
 
 impl Extents {
@@ -315,6 +378,7 @@ impl fmt::Display for Placement {
         match self {
             Placement::Sharded(axis) => write!(f, "S[{axis}]"),
             Placement::Replicated => f.write_str("R"),
+            Placement::Partial(reduction) => write!(f, "P({})", reduction.name()),
         }
     }
 }

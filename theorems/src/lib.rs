@@ -2,5 +2,6 @@
 //! shapes by what expressions over tensors denote; by the same denotation [`validation`] compares programs.
 
 mod denotation;
+pub mod placement;
 pub mod rules;
 pub mod validation;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
     ("Run and measure", &["run", "generate", "serve", "bench", "devices", "tune", "cache"]),
-    ("Compile", &["build", "opt", "grad", "rewrite", "versions"]),
+    ("Compile", &["build", "opt", "grad", "shard", "rewrite", "versions"]),
     ("Test and prove", &["diff", "equiv", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
 ];
@@ -154,6 +154,19 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
         [
             ("Gradients of a loss by every float parameter", "relax grad model.rx"),
             ("By some parameters, into a file", "relax grad model.rx --wrt w,b -o gradients.rx"),
+        ],
+    ),
+    (
+        "shard",
+        [
+            (
+                "The layout of each value, and the bytes of each collective",
+                "relax shard model.rx --explain",
+            ),
+            (
+                "The program that each rank of a mesh of 2 by 4 runs",
+                "relax shard model.rx --mesh 2x4 --local",
+            ),
         ],
     ),
     (

@@ -54,6 +54,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         seed: args.seed,
         random: true,
         output: None,
+        ranks: None,
         max_memory: args.max_memory.clone(),
         max_steps: None,
         lock_step: false,

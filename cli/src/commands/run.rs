@@ -3,6 +3,7 @@
 mod arguments;
 mod compiled;
 mod output;
+mod ranks;
 
 use super::calls::Calls;
 use super::constants::{self, Constants};
@@ -34,12 +35,18 @@ use std::sync::Arc;
 
 pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     is_built(args.backend)?;
+    ranks::refuse(args)?;
     let kind = kind_of(&args.file)?;
     if kind != FileKind::Model {
         args.model.refuse()?;
     }
     if kind == FileKind::Module {
         refuse_module(args)?;
+        if args.ranks.is_some() {
+            return Err(Failure::usage(
+                "--ranks: a module file has code for one rank; give the program",
+            ));
+        }
         return compiled::run_file(args, terminal);
     }
     if args.backend == Device::Interp {
@@ -130,6 +137,10 @@ fn interpreted(
         loops: if args.lock_step { Mode::LockStep } else { Mode::Sequential },
         observer: calls.clone().map(|calls| Arc::new(calls) as Arc<dyn Observer>),
     };
+    if let Some(ranks) = args.ranks {
+        let options = options.interpreter_options();
+        return ranks::run(args, ranks.get(), (program, &arguments), &options, terminal);
+    }
     terminal.doing(format!("running {}", args.entry));
     let ran = interpret(&program.module, &args.entry, arguments, &options);
     if let (Some(path), Some(calls)) = (&args.trace, calls) {

@@ -34,6 +34,9 @@ const RUNS: &[&[&str]] = &[
     &["opt", "p.rx", "--to", "P2.1", "--memory-report=svg"],
     &["opt", "p.rx", "--to", "P2.3", "--emit", "c"],
     &["grad", "loss.rx"],
+    &["shard", "shards.rx"],
+    &["shard", "shards.rx", "--explain", "--local", "--mesh", "3"],
+    &["run", "shards.rx", "--ranks", "2", "--input", "x=ones(3)"],
     &["rewrite", "p.rx"],
     &["rewrite", "p.rx", "--explain"],
     &["versions", "p.rx"],
@@ -56,6 +59,8 @@ const RUNS: &[&[&str]] = &[
     &["man", "pages"],
 ];
 
+const SHARDS: &str = "module_attr(\"mesh[0]\", \"2\")\n\ndef main(x: DTensor((\"n\",), \"f32\", \"mesh[0]\", \"S[0]\")):\n    return sum(x)\n";
+
 #[test]
 fn every_subcommand_speaks_json() {
     if !compiler::is_there() {
@@ -73,6 +78,7 @@ fn every_subcommand_speaks_json() {
         "printing.rx",
         "def main(x: Tensor((\"n\",), \"f32\")):\n    print(x, format=\"{}\")\n    return x\n",
     );
+    folder.write("shards.rx", SHARDS);
     folder.write("loss.rx", "def main(x: Tensor((\"n\",), \"f32\")):\n    return sum(square(x))\n");
     assert_eq!(folder.ended(&["build", "p.rx", "-o", "p.rxm", "--certify"]).1, Some(0));
     assert_eq!(folder.ended(&["prove", "n == n", "--certificate", "p.cert"]).1, Some(0));

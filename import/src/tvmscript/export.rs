@@ -41,6 +41,7 @@ const OURS: &[&str] = &[
     "redistribute",
     "reduce_scatter",
     "scatter_from_worker0",
+    "spmd.",
 ];
 
 /// What TVM's text calls its own parts.

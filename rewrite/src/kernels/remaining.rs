@@ -45,6 +45,16 @@ pub fn table() -> String {
 static STAYS: &[(&[&str], &str)] = &[
     (&["empty"], "it computes nothing: its elements are not written"),
     (&["print", "assert_op"], "it has an effect"),
+    (
+        &[
+            "spmd.all_gather",
+            "spmd.all_reduce",
+            "spmd.all_to_all",
+            "spmd.own_shard",
+            "spmd.reduce_scatter",
+        ],
+        "the interpreter alone runs all ranks of a mesh",
+    ),
 ];
 
 fn of_family(family: Family) -> Option<&'static str> {

@@ -23,6 +23,8 @@ relax_syntax::diagnostic_codes! {
         "`DTensor(…, \"mesh[0]\", \"S[0], R\")`, `redistribute` and loops over shards name a mesh. `module_attr(\"mesh[0]\", \"2, 4\")` declares one, here of two axes with 2 and 4 workers. A layout has one placement an axis of the mesh, and an axis of a tensor is cut along one axis of the mesh at most.";
     OTHER_PART = "RX0230", "an access to the part of another worker",
         "In a loop over the workers of a mesh axis (`shard`), worker i has the rows from i * c to (i + 1) * c of a tensor of n rows that is cut along that axis, where c = ceildiv(n, workers). It reads and writes no others. `redistribute` gives each worker the rows that it needs. Where it cannot be proved that an access stays in the part, the code is a warning.";
+    PARTIAL = "RX0231", "a partial tensor that is not reduced",
+        "With the placement `P(sum)` each worker has a term of the tensor. A function returns no partial tensor, and an operator takes one only where its results on the terms add up to its result: `add` of two, `matmul` of one, but not `relu`. `redistribute(x, \"mesh[0]\", \"R\")` reduces it. The same holds of `P(max)` and `P(min)`.";
 
     DATAFLOW_CONTENT = "RX0301", "something in a dataflow block that does not belong there",
         "A dataflow block is pure and has no control flow: no `if`, no nested function, no call with an effect.";
@@ -67,6 +69,8 @@ relax_syntax::diagnostic_codes! {
 
     GRADIENT = "RX0321", "a program that cannot be differentiated",
         "The pass `gradient` needs a function whose result is a float tensor of rank 0, alone or as the first field of a tuple, and parameters that are float tensors. Each operator between them must have an adjoint; `docs/TRAINING.md` lists those without one, and why. The message names the call and the reason.";
+    SHARDING = "RX0322", "a function that is not sharded",
+        "`relax shard` and `relax run --ranks` take functions of operator calls on tensors with known dims, over one mesh. The message names the place, and what is not supported there: control flow, calls of other functions and of tensor programs, tensors of unknown dims, a redistribution to a partial tensor. Such a program still runs on one device.";
 
     CONSTRAINT = "RX0501", "operands that an operator refuses",
         "A numbered constraint of the operator is violated, for all dims. `relax ops NAME` lists the constraints; `relax explain NAME/C1` shows one.";

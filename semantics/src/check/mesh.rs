@@ -34,7 +34,10 @@ pub(super) fn check_program(module: &Module, program: &TensorProgram) -> Vec<Dia
 }
 
 /// The extents of a declared mesh; the message where it is none.
-fn extents(module: &Module, mesh: &str) -> Result<Vec<i64>, String> {
+///
+/// # Errors
+/// Where there is none of this name, or what it says is no mesh.
+pub fn extents(module: &Module, mesh: &str) -> Result<Vec<i64>, String> {
     let text = match attr(&module.attrs, mesh) {
         Some(AttrValue::Str(text)) => text.to_string(),
         Some(AttrValue::Int(extent)) => extent.to_string(),

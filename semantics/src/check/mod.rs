@@ -15,6 +15,7 @@ mod function;
 mod known;
 mod mesh;
 mod order;
+pub mod partial;
 mod phase;
 mod purity;
 mod shards;
@@ -22,6 +23,7 @@ pub(crate) mod signature;
 mod unknown;
 
 pub use cast::Cast;
+pub use mesh::extents as mesh_extents;
 pub use phase::Phase;
 pub use purity::forbidden_in_dataflow;
 pub use unknown::meant;
@@ -168,6 +170,7 @@ fn check_but(
         }
     }
     diagnostics.extend(shards::check(module, &annotations, facts));
+    diagnostics.extend(partial::check(module, &annotations));
     diagnostics.sort_by(in_order);
     // What the virtual machine runs has no use of annotations.
     let module = if phase < Phase::P23 { annotated(module, &annotations) } else { module.clone() };

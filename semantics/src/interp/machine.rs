@@ -4,6 +4,7 @@ use super::{Callee, Interpreter};
 use crate::library;
 use crate::memory::Memory;
 use crate::ops::Machine;
+use crate::ranks::Exchange;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir::{Compiled, Options};
@@ -101,5 +102,12 @@ impl Machine for Interpreter<'_> {
 
     fn print(&mut self, text: &str) {
         self.printed.push(text.to_owned());
+    }
+
+    fn exchange(&mut self, exchange: Exchange) -> Result<Vec<Tensor>, Stop> {
+        match &self.options.rank {
+            Some(rank) => rank.exchange(exchange, &self.place),
+            None => exchange.alone(),
+        }
     }
 }

@@ -18,6 +18,7 @@ pub use observer::{Callee, Observer};
 
 use crate::memory::Memory;
 use crate::ops::Limits;
+use crate::ranks::{Place, Rank};
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::tir;
@@ -43,6 +44,8 @@ pub struct Options {
     pub mode: tir::Mode,
     /// Who watches calls.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The rank that this run is, where there are others.
+    pub rank: Option<Rank>,
 }
 
 /// A run of a module.
@@ -56,6 +59,8 @@ pub struct Interpreter<'m> {
     held: Held,
     memory: Memory,
     graphs: Graphs,
+    /// The binding that runs: collectives of other ranks name it. Kept where there are ranks.
+    place: Place,
     /// Lines that `print` showed.
     pub printed: Vec<String>,
 }
@@ -85,6 +90,7 @@ impl<'m> Interpreter<'m> {
             held: Held::default(),
             memory: Memory::default(),
             graphs: Graphs::default(),
+            place: Place::default(),
             printed: Vec::new(),
         }
     }
@@ -216,6 +222,9 @@ impl<'m> Interpreter<'m> {
         for (binding, unused) in body.bindings().zip(last_uses(body, frame.values.len())) {
             self.step()?;
             let span = frame.function.var(binding.var).span;
+            if self.options.rank.is_some() {
+                self.place = Place { function: frame.function.name.clone(), span };
+            }
             let value = self
                 .expr(frame, binding.var, &binding.expr)
                 .map_err(|stop| place(stop, frame, span))?;

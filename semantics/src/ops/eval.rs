@@ -2,6 +2,7 @@
 
 use super::{Infer, Operator};
 use crate::memory::Memory;
+use crate::ranks::Exchange;
 use crate::stop::Stop;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -96,6 +97,14 @@ pub trait Machine {
 
     /// Shows a line to the user.
     fn print(&mut self, text: &str);
+
+    /// What every rank of a group passes, in the order of the ranks: a collective.
+    ///
+    /// # Errors
+    /// When this run has no other ranks, or they call something else.
+    fn exchange(&mut self, exchange: Exchange) -> Result<Vec<Tensor>, Stop> {
+        exchange.alone()
+    }
 }
 
 impl Eval<'_> {

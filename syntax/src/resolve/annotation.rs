@@ -280,7 +280,7 @@ fn distributed(arguments: &Arguments, dims: &mut DimTable) -> Read<Annotation> {
     let placements = text(slots[3], "the placement, such as \"S[0], R\",")?;
     let placements = placements_of_text(&placements).ok_or_else(|| {
         let span = slots[3].map_or(arguments.call.span, |expr| expr.span);
-        let message = "a placement lists `S[d]` or `R` for each axis of the mesh";
+        let message = "a placement lists `S[d]`, `R` or `P(sum)` for each axis of the mesh";
         Diagnostic::error(codes::NOT_AN_ANNOTATION, span, message)
     })?;
     Ok(Annotation::DTensor(Box::new(Distributed { tensor, mesh, placements })))
@@ -289,13 +289,5 @@ fn distributed(arguments: &Arguments, dims: &mut DimTable) -> Read<Annotation> {
 /// Reads `S[0], R`.
 #[must_use]
 pub fn placements_of_text(text: &Name) -> Option<Vec<Placement>> {
-    text.split(',')
-        .map(|part| match part.trim() {
-            "R" => Some(Placement::Replicated),
-            other => {
-                let axis = other.strip_prefix("S[")?.strip_suffix(']')?;
-                axis.trim().parse().ok().map(Placement::Sharded)
-            }
-        })
-        .collect()
+    text.split(',').map(|part| Placement::parse(part.trim())).collect()
 }

@@ -23,7 +23,7 @@ mod libraries;
 mod metered;
 mod operators;
 mod programs;
-mod prove;
+pub(crate) mod prove;
 mod same_bindings;
 mod stops;
 mod values;

@@ -161,7 +161,7 @@ impl<'a> Elements<'a> {
                 Argument::Tensors(ids) => {
                     Arg::Nodes(ids.iter().map(|id| node(*id)).collect::<Known<_>>()?)
                 }
-                Argument::Known(known) => spelled(known, param.kind, applied)?,
+                Argument::Known(known) => spelled(known, param.kind, &applied.results[0].0)?,
             });
         }
         let types = BTreeMap::new();
@@ -287,15 +287,13 @@ impl<'a> Elements<'a> {
 }
 
 /// An argument that the text spells, as a rule states it.
-fn spelled(known: &Spelled, kind: Kind, applied: &Applied) -> Known<Arg> {
+pub(crate) fn spelled(known: &Spelled, kind: Kind, result: &[Dim]) -> Known<Arg> {
     let entry = |known: &Spelled| match known {
         Spelled::Dim(dim) => Ok(Entry::One(dim.clone())),
         _ => unknown("a list of something else"),
     };
     Ok(match (known, kind) {
-        (_, Kind::InferredShape) => {
-            Arg::List(applied.results[0].0.iter().cloned().map(Entry::One).collect())
-        }
+        (_, Kind::InferredShape) => Arg::List(result.iter().cloned().map(Entry::One).collect()),
         (Spelled::None, _) => Arg::None,
         (Spelled::Str(text), Kind::DType | Kind::OptionalDType) => match DType::parse(text) {
             Some(dtype) => Arg::Type(ElementType::Fixed(dtype)),

@@ -21,6 +21,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("corpus", 3),
     ("corpus/generate", 3),
     ("tir", 2),
+    ("sharding", 3),
     ("validation", 3),
     ("import", 3),
     ("llm", 3),

@@ -5,7 +5,7 @@ use crate::body::Body;
 use crate::scope::Class;
 
 pub(super) const FORMS: &[Form] =
-    &[allreduce, gather, broadcast, exchange, reduce_scatter, scatter, shard];
+    &[allreduce, gather, broadcast, exchange, reduce_scatter, scatter, shard, of_one_rank];
 
 fn allreduce(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Number, 0..=4);
@@ -55,4 +55,19 @@ fn shard(body: &mut Body) -> Option<Call> {
     body.line(&format!("{placed} = annotate_sharding({}, \"mesh[0]\", \"S[0]\")", x.name));
     body.line(&format!("{moved} = redistribute({placed}, \"mesh[0]\", \"R\")"));
     one(format!("zeros_like({})", x.name), x.ty)
+}
+
+/// Collectives of a group of one rank: several ranks are no program of one process.
+fn of_one_rank(body: &mut Body) -> Option<Call> {
+    let x = body.pick(Class::Number, 2..=4);
+    let group = format!("{}, \"mesh[0]\", 0, 1, 0", x.name);
+    let (rows, columns) = (&x.ty.dims[0], &x.ty.dims[1]);
+    let call = match body.choices.of(&[0, 1, 2, 3, 4]) {
+        0 => format!("spmd.all_gather({group}, 0, {rows})"),
+        1 => format!("spmd.all_reduce({group}, \"max\")"),
+        2 => format!("spmd.all_to_all({group}, 0, 1, {columns})"),
+        3 => format!("spmd.own_shard({}, 1, 0, 1)", x.name),
+        _ => format!("spmd.reduce_scatter({group}, 1)"),
+    };
+    one(call, x.ty)
 }

@@ -3,13 +3,16 @@
 //! All workers run the same program. In a single process there is one that stands for all: it is
 //! worker 0, and what others would send is what it has itself. Operators that name the number of
 //! workers count that many such copies; the others see a world of one.
+//!
+//! Operators called `spmd.…` are those of one rank in a run by all ranks ([`crate::ranks`]).
 
 mod collective;
 mod local_view;
+mod ranks;
 mod sharding;
 
 use super::{Constraint, Effect, Literal, Traps, constraint, optional, required};
-use super::{Eval, Evaluate, Family, Infer, Kind, Operator, Param, Reject};
+use super::{Eval, Evaluate, Family, Infer, Kind, Machine, Operator, Param, Reject};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::Annotation;
@@ -25,10 +28,52 @@ const OP_TYPE: Param = optional("op_type", Kind::Str, Literal::Str("sum"));
 const ONE_WORKER: Constraint = constraint("C1", "num_workers is at least 1");
 const AXIS: Constraint = constraint("C2", "axis is in -rank..rank");
 const DIVIDES: Constraint = constraint("C3", "num_workers divides the dim at axis");
+const MESH_DIM: Param = required("mesh_dim", Kind::Dim);
+const RANK: Param = required("rank", Kind::Dim);
+const SHARD_AXIS: Param = optional("axis", Kind::Dim, Literal::Int(0));
+const EXTENT: Param = required("extent", Kind::Dim);
+const GROUP: Constraint = constraint(
+    "C1",
+    "mesh_dim is at least 0, num_workers at least 1, and rank is in 0..num_workers",
+);
+const RANK_AXIS: Constraint = constraint("C2", "the axes are in -rank(x)..rank(x), and differ");
+const IS_SHARD: Constraint =
+    constraint("C3", "the dim of x is that of the shard of this rank of extent rows");
+const ALIKE: Constraint =
+    constraint("C4", "all ranks of the group pass the same dtype and the same other dims");
+const RANK_REDUCTION: &str = "op_type is sum, max or min, and x holds numbers";
 const LAYOUT: &[Constraint] = &[
-    constraint("C1", "placement is a list of `R` and `S[d]`, where d is a dim of the tensor"),
+    constraint(
+        "C1",
+        "placement is a list of `R`, of `S[d]`, where d is a dim of the tensor, and of `P(sum)`, `P(max)`, `P(min)`",
+    ),
     constraint("C2", "device_mesh is not empty"),
 ];
+
+/// A row whose evaluation takes part in a collective of ranks.
+const fn collective(
+    name: &'static str,
+    doc: &'static str,
+    params: &'static [Param],
+    constraints: &'static [Constraint],
+    (infer, eval): (
+        fn(&mut Infer) -> Result<Annotation, Reject>,
+        fn(&Eval, &mut dyn Machine) -> Result<Value, Stop>,
+    ),
+) -> Operator {
+    Operator {
+        name,
+        aliases: &[],
+        family: Family::Distributed,
+        doc,
+        params,
+        constraints,
+        effect: Effect::Pure,
+        traps: Traps::OnState,
+        infer,
+        eval: Evaluate::Machine(eval),
+    }
+}
 
 type Row = (fn(&mut Infer) -> Result<Annotation, Reject>, fn(&Eval) -> Result<Value, Stop>);
 
@@ -142,5 +187,63 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[ONE_WORKER, AXIS, DIVIDES],
         Traps::Never,
         (collective::infer_scatter, collective::eval_scatter),
+    ),
+    collective(
+        "spmd.all_gather",
+        "The shards of all ranks of a group, one after the other along axis: the whole, of extent rows.",
+        &[X, MESH, MESH_DIM, WORKERS, RANK, required("axis", Kind::Dim), EXTENT],
+        &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
+        (ranks::infer_all_gather, ranks::eval_all_gather),
+    ),
+    collective(
+        "spmd.all_reduce",
+        "The x of all ranks of a group, reduced element by element in the order of the ranks.",
+        &[X, MESH, MESH_DIM, WORKERS, RANK, OP_TYPE],
+        &[
+            GROUP,
+            constraint("C2", RANK_REDUCTION),
+            constraint("C3", "all ranks of the group pass the same dtype and the same dims"),
+        ],
+        (ranks::infer_all_reduce, ranks::eval_all_reduce),
+    ),
+    collective(
+        "spmd.all_to_all",
+        "Shards along another axis: every rank passes its shard along concat_axis of extent rows, cuts it along \
+         split_axis, and gets its part of all shards, joined along concat_axis.",
+        &[
+            X,
+            MESH,
+            MESH_DIM,
+            WORKERS,
+            RANK,
+            required("split_axis", Kind::Dim),
+            required("concat_axis", Kind::Dim),
+            EXTENT,
+        ],
+        &[GROUP, RANK_AXIS, IS_SHARD, ALIKE],
+        (ranks::infer_all_to_all, ranks::eval_all_to_all),
+    ),
+    row(
+        ("spmd.own_shard", &[]),
+        "The shard of a rank along axis of a tensor that the rank has whole: no communication.",
+        &[X, WORKERS, RANK, SHARD_AXIS],
+        &[
+            constraint("C1", "num_workers is at least 1, and rank is in 0..num_workers"),
+            constraint("C2", "axis is in -rank(x)..rank(x)"),
+        ],
+        Traps::Never,
+        (ranks::infer_own_shard, ranks::eval_own_shard),
+    ),
+    collective(
+        "spmd.reduce_scatter",
+        "As `spmd.all_reduce`, of which a rank keeps its shard along axis.",
+        &[X, MESH, MESH_DIM, WORKERS, RANK, SHARD_AXIS, OP_TYPE],
+        &[
+            GROUP,
+            RANK_AXIS,
+            constraint("C3", RANK_REDUCTION),
+            constraint("C4", "all ranks of the group pass the same dtype and the same dims"),
+        ],
+        (ranks::infer_reduce_scatter, ranks::eval_reduce_scatter),
     ),
 ];

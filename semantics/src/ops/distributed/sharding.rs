@@ -29,8 +29,8 @@ fn layout(infer: &Infer, tensor: &TensorType) -> Result<(Name, Vec<Placement>), 
     }
     let mut placements = Vec::new();
     for part in text.split(',').map(str::trim) {
-        let placement = parse(part).ok_or_else(|| {
-            let message = format!("`{part}` in the placement {text:?} is neither `R` nor `S[d]`");
+        let placement = Placement::parse(part).ok_or_else(|| {
+            let message = format!("`{part}` in the placement {text:?} is none of `R`, `S[d]`, `P(sum)`, `P(max)`, `P(min)`");
             infer.reject("C1", message)
         })?;
         if let (Placement::Sharded(axis), Some(rank)) = (placement, tensor.extents.rank())
@@ -42,15 +42,6 @@ fn layout(infer: &Infer, tensor: &TensorType) -> Result<(Name, Vec<Placement>), 
         placements.push(placement);
     }
     Ok((mesh, placements))
-}
-
-fn parse(text: &str) -> Option<Placement> {
-    if text == "R" {
-        return Some(Placement::Replicated);
-    }
-    let axis = text.strip_prefix("S[")?.strip_suffix(']')?;
-    let is_number = !axis.is_empty() && axis.bytes().all(|byte| byte.is_ascii_digit());
-    axis.parse().ok().filter(|_| is_number).map(Placement::Sharded)
 }
 
 pub(super) fn eval_same(eval: &Eval) -> Result<Value, Stop> {

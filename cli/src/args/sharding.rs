@@ -1,0 +1,33 @@
+//! Arguments of commands about distributed tensors.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Choose layouts for a distributed program and print it
+///
+/// Placements in annotations and of `redistribute` are constraints. Every other value gets the layout that moves the fewest
+/// bytes. The printed program has its layouts written out; with --local it is the program that each rank runs on its own
+/// shards. `relax run --ranks N` runs all ranks.
+#[derive(Debug, Args)]
+pub(crate) struct ShardArgs {
+    /// The program; `-` is the standard input
+    pub(crate) file: PathBuf,
+    /// The function that is sharded
+    #[arg(long, default_value = "main")]
+    pub(crate) entry: String,
+    /// Other extents of the mesh, as many as it has axes
+    #[arg(long, value_name = "2x4")]
+    pub(crate) mesh: Option<String>,
+    /// Print the local program
+    #[arg(long)]
+    pub(crate) local: bool,
+    /// Print the layout of each value and the bytes of each collective
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// The size of a symbolic dim at which costs are compared; by default 1024
+    #[arg(long, value_name = "NAME=INTEGER")]
+    pub(crate) sym: Vec<String>,
+    /// Write the program to a file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

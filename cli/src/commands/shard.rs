@@ -1,0 +1,210 @@
+//! `relax shard`: layouts of a distributed program, the program that each rank runs, and what its collectives cost.
+
+use super::loading::load_text;
+use super::run::entry;
+use crate::args::{Format, ShardArgs};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::files::write_whole;
+use crate::report::show_diagnostics;
+use crate::terminal::Terminal;
+use relax_program::frontend::{Program, print};
+use relax_sharding::annotated::annotated;
+use relax_sharding::layout::text;
+use relax_sharding::movement::Movement;
+use relax_sharding::propagate::{Plan, Step};
+use relax_sharding::{Sharded, shard as sharded};
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::{AttrValue, Function, Module};
+use relax_syntax::span::Source;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What is known of the result, and what is not.
+const PROOF: &str = "the placements of each call are proved for all dims, over the reals; \
+                     the whole program has no certificate";
+
+pub(super) fn shard(args: &ShardArgs, terminal: &mut Terminal) -> Outcome {
+    let Some(program) = load_text(&args.file, terminal)? else { return Ok(Exit::Wrong) };
+    let module = match &args.mesh {
+        Some(extents) => with_mesh(&program, extents)?,
+        None => program.module.clone(),
+    };
+    let function = entry(&module, &args.entry)?;
+    let sizes = sizes(&args.sym, function)?;
+    terminal.doing(format!("sharding {}", args.entry));
+    let Sharded { plan, local } = match sharded(&module, function, &sizes, &mut Prover::new()) {
+        Ok(sharded) => sharded,
+        Err(refused) => return Ok(show_diagnostics(terminal, &program.source, &[refused])),
+    };
+    if plan.is_truncated {
+        terminal.warn("not all layouts were compared: there may be cheaper ones");
+    }
+    terminal.note(PROOF);
+    let printed = print(&if args.local { local } else { annotated(&module, function, &plan) });
+    if let Some(path) = &args.output {
+        write_whole(path, printed.as_bytes())?;
+    }
+    match terminal.format {
+        Format::Json => terminal.object(|| object(&plan, function, &program.source))?,
+        Format::Text if args.explain => {
+            terminal.result(&explained(&plan, function, &program.source))?
+        }
+        Format::Text => {}
+    }
+    if args.output.is_none() && (!args.explain || terminal.format == Format::Json) {
+        terminal.program(&printed)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The module with other extents of its mesh.
+fn with_mesh(program: &Program, extents: &str) -> Result<Module, Failure> {
+    let wrong = |why: &str| Failure::usage(format!("--mesh {extents}: {why}"));
+    let parts =
+        extents.split('x').map(|part| part.parse::<i64>().ok().filter(|extent| *extent >= 1));
+    let parts = parts.collect::<Option<Vec<i64>>>();
+    let parts = parts.ok_or_else(|| wrong("expected extents of at least 1, such as 2x4"))?;
+    let mut module = program.module.clone();
+    let mut meshes = module.attrs.iter_mut().filter(|(name, _)| name.starts_with("mesh["));
+    let (Some((_, own)), None) = (meshes.next(), meshes.next()) else {
+        return Err(wrong("the program must declare one mesh"));
+    };
+    let axes = match own {
+        AttrValue::Str(text) => text.split(',').count(),
+        _ => 1,
+    };
+    if axes != parts.len() {
+        return Err(wrong(&format!("the mesh of the program has {axes} axes")));
+    }
+    let each: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    *own = AttrValue::Str(each.join(", ").into());
+    Ok(module)
+}
+
+/// The sizes of symbolic dims.
+fn sizes(given: &[String], function: &Function) -> Result<BTreeMap<Name, i64>, Failure> {
+    let each = given.iter().map(|text| {
+        let wrong = || {
+            Failure::usage(format!(
+                "--sym {text}: expected NAME=INTEGER, with a dim of the function"
+            ))
+        };
+        let (name, size) = text.split_once('=').ok_or_else(wrong)?;
+        let size = size.parse::<i64>().ok().filter(|size| *size >= 0).ok_or_else(wrong)?;
+        function.dim(name).ok_or_else(wrong)?;
+        Ok((Name::from(name), size))
+    });
+    each.collect()
+}
+
+fn name_of(function: &Function, step: &Step) -> String {
+    let (Step::Bind { var, .. } | Step::Same { var, .. } | Step::Move { var, .. }) = step;
+    function.var(*var).name.to_string()
+}
+
+/// Every value with its layouts, parameters first.
+fn values(plan: &Plan, function: &Function) -> Vec<(String, String)> {
+    let params = function.lambda.params.iter().zip(&plan.params).filter_map(|(param, layout)| {
+        Some((function.var(*param).name.to_string(), text(layout.as_ref()?)))
+    });
+    let bound = plan.steps.iter().filter_map(|step| match step {
+        Step::Bind { layout, .. } | Step::Same { layout, .. } => {
+            Some((name_of(function, step), text(layout)))
+        }
+        Step::Move { .. } => None,
+    });
+    params.chain(bound).collect()
+}
+
+/// A redistribution: the layouts before and after, the call that wants it and its line.
+struct Shown<'a> {
+    name: String,
+    from: String,
+    to: String,
+    wanted_by: &'a str,
+    line: usize,
+    movements: &'a [Movement],
+}
+
+fn moves<'a>(plan: &'a Plan, function: &Function, source: &Source) -> Vec<Shown<'a>> {
+    let each = plan.moves().filter_map(|(step, movements)| {
+        let Step::Move { from, span, wanted_by, .. } = step else { return None };
+        Some(Shown {
+            name: name_of(function, step),
+            from: text(from),
+            to: text(&movements.last()?.after),
+            wanted_by,
+            line: source.line_column(span.start).0,
+            movements,
+        })
+    });
+    each.collect()
+}
+
+fn explained(plan: &Plan, function: &Function, source: &Source) -> String {
+    let mut shown = String::new();
+    let extents: Vec<String> = plan.axes.mesh.extents.iter().map(ToString::to_string).collect();
+    let _ = writeln!(
+        shown,
+        "{} over {} of {}",
+        function.name,
+        plan.axes.mesh.name,
+        extents.join(" x ")
+    );
+    for (name, layout) in values(plan, function) {
+        let _ = writeln!(shown, "  {name}: {layout}");
+    }
+    for own in moves(plan, function, source) {
+        let _ = writeln!(
+            shown,
+            "{}: {} -> {} for {} in line {}",
+            own.name, own.from, own.to, own.wanted_by, own.line
+        );
+        for movement in own.movements {
+            let (name, axis) = (movement.collective.name(), movement.mesh_dim);
+            let _ = writeln!(shown, "  {name} along axis {axis}: {} bytes", movement.bytes);
+        }
+    }
+    let _ = writeln!(shown, "all ranks together send {} bytes", plan.bytes());
+    if !plan.samples.is_empty() {
+        let sizes: Vec<String> =
+            plan.samples.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+        let _ = writeln!(shown, "costs were compared at {}", sizes.join(", "));
+    }
+    shown
+}
+
+fn object(plan: &Plan, function: &Function, source: &Source) -> Value {
+    let value = |(name, layout): (String, String)| json!({ "name": name, "layout": layout });
+    let movement = |own: &Movement| {
+        json!({
+            "collective": own.collective.name(),
+            "mesh_dim": own.mesh_dim,
+            "bytes": own.bytes.to_string(),
+        })
+    };
+    let moved = |own: &Shown| {
+        json!({
+            "value": own.name,
+            "from": own.from,
+            "to": own.to,
+            "wanted_by": own.wanted_by,
+            "line": own.line,
+            "steps": own.movements.iter().map(movement).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "type": "sharding",
+        "function": function.name.as_str(),
+        "mesh": plan.axes.mesh.name.as_str(),
+        "extents": plan.axes.mesh.extents,
+        "values": values(plan, function).into_iter().map(value).collect::<Vec<_>>(),
+        "redistributions": moves(plan, function, source).iter().map(moved).collect::<Vec<_>>(),
+        "bytes": plan.bytes().to_string(),
+        "samples": plan.samples.iter().map(|(name, size)| (name.to_string(), *size)).collect::<BTreeMap<_, _>>(),
+        "all_layouts_compared": !plan.is_truncated,
+        "proof": PROOF,
+    })
+}

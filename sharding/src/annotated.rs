@@ -1,0 +1,153 @@
+//! The annotated program: the function with its layouts written out. It means what the function means on one device.
+
+use crate::layout::{Layout, text};
+use crate::program::laid;
+use crate::propagate::{Plan, Step};
+use crate::rewritten::{Names, rewritten};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::ir::{
+    Atom, Binding, Block, BlockKind, Body, Callee, Definition, Expr, Function, Module, VarId,
+    VarInfo,
+};
+use std::collections::BTreeSet;
+
+/// The module with `annotate_sharding` behind each call of a function that is sharded, and each `redistribute`.
+///
+/// # Panics
+/// Where the plan is of another function.
+#[must_use]
+pub fn annotated(module: &Module, function: &Function, plan: &Plan) -> Module {
+    let mut module = module.clone();
+    for definition in &mut module.definitions {
+        if let Definition::Graph(own) = definition
+            && own.name == function.name
+        {
+            *own = written(function, plan);
+        }
+    }
+    module
+}
+
+fn written(function: &Function, plan: &Plan) -> Function {
+    let mut own = function.clone();
+    // Deduced annotations would only repeat what is deduced again.
+    for (at, var) in own.vars.iter_mut().enumerate() {
+        if !function.lambda.params.iter().any(|param| param.0 as usize == at) {
+            var.annotation = None;
+        }
+    }
+    let mut writer = Writer {
+        function,
+        plan,
+        own,
+        bindings: Vec::new(),
+        names: Names::new(),
+        distributed: BTreeSet::new(),
+    };
+    for (param, layout) in function.lambda.params.iter().zip(&plan.params) {
+        writer.names.insert((*param, layout.clone().unwrap_or_default()), *param);
+    }
+    plan.steps.iter().for_each(|step| writer.step(step));
+    let results =
+        plan.results.iter().map(|(var, layout)| Atom::Var(writer.names[&(*var, layout.clone())]));
+    let mut results: Vec<Atom> = results.collect();
+    let body = function.lambda.body.as_ref().expect("invariant: a function with a plan has a body");
+    let result = match &body.result {
+        Atom::Tuple(_) => Atom::Tuple(results),
+        _ => results.swap_remove(0),
+    };
+    let Writer { mut own, bindings, .. } = writer;
+    let blocks = if bindings.is_empty() {
+        Vec::new()
+    } else {
+        vec![Block { kind: BlockKind::Plain, bindings }]
+    };
+    own.lambda.body = Some(Body { blocks, result });
+    own
+}
+
+struct Writer<'a> {
+    function: &'a Function,
+    plan: &'a Plan,
+    own: Function,
+    bindings: Vec<Binding>,
+    names: Names,
+    /// Variables that are distributed tensors to the checker.
+    distributed: BTreeSet<VarId>,
+}
+
+impl Writer<'_> {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Bind { var, operands, layout } => {
+                let expr = self.written(*var);
+                let expr =
+                    rewritten(&expr, (operands, layout), &self.names, &mut |_, atom| atom.clone());
+                let is_call = matches!(expr, Expr::Call { .. });
+                self.bindings.push(Binding { var: *var, expr });
+                let annotation = self.function.var(*var).annotation.as_ref();
+                let is_tensor = annotation.is_some_and(|own| own.as_tensor().is_some());
+                let named = if is_call && is_tensor {
+                    self.laid("annotate_sharding", *var, *var, layout)
+                } else {
+                    *var
+                };
+                self.names.insert((*var, layout.clone()), named);
+            }
+            Step::Same { var, of, layout } => {
+                let mut named = self.names[&(*of, layout.clone())];
+                // The program asks for this layout, whether something is moved for it or not.
+                if laid(&self.written(*var)).is_some() && !self.distributed.contains(&named) {
+                    named = self.laid("redistribute", *of, named, layout);
+                }
+                self.names.insert((*var, layout.clone()), named);
+            }
+            Step::Move { var, from, movements, wanted_by, .. } => {
+                let Some(last) = movements.last() else { return };
+                let of = self.names[&(*var, from.clone())];
+                // A plain result stays one: its layout is a wish.
+                let returned = self.function.lambda.result.as_ref().or(self
+                    .function
+                    .var(*var)
+                    .annotation
+                    .as_ref());
+                let is_plain =
+                    wanted_by == "the result" && !matches!(returned, Some(Annotation::DTensor(_)));
+                let operator = if is_plain { "annotate_sharding" } else { "redistribute" };
+                let named = self.laid(operator, *var, of, &last.after);
+                self.names.insert((*var, last.after.clone()), named);
+            }
+        }
+    }
+
+    /// The expression of a variable as the function has it.
+    fn written(&self, var: VarId) -> Expr {
+        let body = self.function.lambda.body.as_ref();
+        let binding = body.and_then(|body| body.bindings().find(|binding| binding.var == var));
+        binding.expect("invariant: the plan is of this function").expr.clone()
+    }
+
+    fn laid(&mut self, operator: &str, var: VarId, of: VarId, layout: &Layout) -> VarId {
+        let info = self.function.var(var);
+        let mut number = 1;
+        let fresh = |number: i32| Name::from(format!("{}_{number}", info.name));
+        while self.own.vars.iter().any(|own| own.name == fresh(number)) {
+            number += 1;
+        }
+        let new = VarId(u32::try_from(self.own.vars.len()).unwrap_or(u32::MAX));
+        self.own.vars.push(VarInfo { name: fresh(number), annotation: None, span: info.span });
+        if operator == "redistribute" {
+            self.distributed.insert(new);
+        }
+        let args = vec![
+            Atom::Var(of),
+            Atom::Str(self.plan.axes.mesh.name.clone()),
+            Atom::Str(text(layout).into()),
+        ];
+        let expr =
+            Expr::Call { callee: Callee::Operator(operator.into()), args, attrs: Vec::new() };
+        self.bindings.push(Binding { var: new, expr });
+        new
+    }
+}

@@ -1,0 +1,217 @@
+//! The local program: what every rank runs on its own shards.
+//!
+//! Its first parameter is a shape: the rank along each axis of the mesh, then the dims of the global function, which the
+//! extents of shards do not tell. Parameters and results are local tensors.
+
+use crate::calls::{is_shape, localized, tensor};
+use crate::layout::{Axes, Layout};
+use crate::movement::{Collective, Movement};
+use crate::propagate::{Plan, Step};
+use crate::rewritten::{Names, rewritten};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_syntax::dim::Dim;
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{
+    Atom, Binding, Block, BlockKind, Body, Callee, Definition, DimVar, Expr, Function, Lambda,
+    Module, VarId, VarInfo,
+};
+use relax_syntax::span::Span;
+use std::collections::BTreeSet;
+
+/// The module with the local program of a function, under its name.
+///
+/// # Panics
+/// Where the plan is of another function.
+#[must_use]
+pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn Facts) -> Module {
+    let mut builder = Builder::new(function, &plan.axes);
+    let world = builder.world();
+    let mut params = vec![world];
+    for (&param, layout) in function.lambda.params.iter().zip(&plan.params) {
+        let annotation = function.param_annotation(param);
+        let local = builder.annotation(annotation, layout.as_ref());
+        let own = builder.add(&function.var(param).name, Some(local), function.span);
+        builder.names.insert((param, layout.clone().unwrap_or_default()), own);
+        params.push(own);
+    }
+    facts.push();
+    crate::calls::assume_declared(function, facts);
+    plan.steps.iter().for_each(|step| builder.step(step, facts));
+    facts.pop();
+    let results: Vec<Atom> = plan
+        .results
+        .iter()
+        .map(|(var, layout)| Atom::Var(builder.names[&(*var, layout.clone())]))
+        .collect();
+    let body = function.lambda.body.as_ref().expect("invariant: a function with a plan has a body");
+    let result = match (&body.result, results) {
+        (Atom::Tuple(_), results) => Atom::Tuple(results),
+        (_, mut results) => results.swap_remove(0),
+    };
+    let kind = BlockKind::Plain;
+    let blocks = match std::mem::take(&mut builder.bindings) {
+        bindings if bindings.is_empty() => Vec::new(),
+        bindings => vec![Block { kind, bindings }],
+    };
+    let lambda = Lambda {
+        params,
+        result: None,
+        attrs: function.lambda.attrs.clone(),
+        body: Some(Body { blocks, result }),
+    };
+    let Builder { vars, dims, .. } = builder;
+    let local = Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
+    let attrs =
+        module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh.name).cloned().collect();
+    Module { attrs, definitions: vec![Definition::Graph(local)] }
+}
+
+/// The dims that the first parameter of the local program tells beside the ranks.
+#[must_use]
+pub fn global_dims(function: &Function) -> Vec<Name> {
+    function.dims.iter().filter(|dim| dim.in_signature).map(|dim| dim.name.clone()).collect()
+}
+
+struct Builder<'a> {
+    function: &'a Function,
+    axes: &'a Axes,
+    vars: Vec<VarInfo>,
+    dims: Vec<DimVar>,
+    bindings: Vec<Binding>,
+    /// Values of the function, in each layout that they have.
+    names: Names,
+    taken: BTreeSet<Name>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(function: &'a Function, axes: &'a Axes) -> Self {
+        let rank = |(axis, name): (usize, &Name)| DimVar {
+            in_signature: true,
+            lower: Some(0),
+            upper: Some(axes.workers(axis) - 1),
+            ..DimVar::new(name.clone(), Span::default())
+        };
+        let mut dims: Vec<DimVar> = axes.ranks.iter().enumerate().map(rank).collect();
+        dims.extend(function.dims.iter().cloned());
+        let taken = dims.iter().map(|dim| dim.name.clone()).collect();
+        let (vars, bindings, names) = (Vec::new(), Vec::new(), Names::new());
+        Self { function, axes, vars, dims, bindings, names, taken }
+    }
+
+    fn world(&mut self) -> VarId {
+        let dims = self.axes.ranks.iter().cloned().chain(global_dims(self.function));
+        let dims = dims.map(Dim::Var).collect();
+        self.taken.extend(self.function.vars.iter().map(|var| var.name.clone()));
+        let own = self.add("world", Some(Annotation::Shape(Extents::Known(dims))), Span::default());
+        self.taken.retain(|name| {
+            self.dims.iter().any(|dim| dim.name == *name) || *name == self.vars[0].name
+        });
+        own
+    }
+
+    /// A variable with a name that no other one has.
+    fn add(&mut self, name: &str, annotation: Option<Annotation>, span: Span) -> VarId {
+        let mut own = Name::from(name);
+        let mut number = 0;
+        while !self.taken.insert(own.clone()) {
+            number += 1;
+            own = format!("{name}_{number}").into();
+        }
+        self.vars.push(VarInfo { name: own, annotation, span });
+        VarId(u32::try_from(self.vars.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    fn bind(&mut self, name: &str, expr: Expr, span: Span) -> VarId {
+        let var = self.add(name, None, span);
+        self.bindings.push(Binding { var, expr });
+        var
+    }
+
+    fn annotation(&self, annotation: &Annotation, layout: Option<&Layout>) -> Annotation {
+        match (tensor(annotation), layout) {
+            (Some((dims, dtype)), Some(layout)) => Annotation::Tensor(TensorType {
+                extents: Extents::Known(self.axes.local(&dims, layout)),
+                dtype: Some(dtype),
+            }),
+            _ => annotation.clone(),
+        }
+    }
+
+    fn step(&mut self, step: &Step, facts: &mut dyn Facts) {
+        match step {
+            Step::Same { var, of, layout } => {
+                let own = self.names[&(*of, layout.clone())];
+                self.names.insert((*var, layout.clone()), own);
+            }
+            Step::Move { var, from, movements, .. } => {
+                let mut now = self.names[&(*var, from.clone())];
+                for movement in movements {
+                    now = self.movement(*var, now, movement);
+                }
+                let to = movements.last().map_or(from, |last| &last.after).clone();
+                self.names.insert((*var, to), now);
+            }
+            Step::Bind { var, operands, layout } => {
+                let body = self.function.lambda.body.as_ref();
+                let binding =
+                    body.and_then(|body| body.bindings().find(|binding| binding.var == *var));
+                let binding = binding.expect("invariant: the plan is of this function");
+                let expr = self.local(&binding.expr, *var, (operands, layout), facts);
+                let info = self.function.var(*var);
+                let own = self.bind(&info.name.clone(), expr, info.span);
+                self.names.insert((*var, layout.clone()), own);
+            }
+        }
+    }
+
+    fn movement(&mut self, var: VarId, now: VarId, movement: &Movement) -> VarId {
+        let info = self.function.var(var);
+        let (dims, _) =
+            info.annotation.as_ref().and_then(tensor).expect("invariant: a tensor is moved");
+        let integer = |value: usize| Atom::Dim(Dim::Int(i64::try_from(value).unwrap_or(i64::MAX)));
+        let text = |text: &str| Atom::Str(text.into());
+        let (axis, workers) = (movement.mesh_dim, self.axes.workers(movement.mesh_dim));
+        let own = [Atom::Dim(Dim::Int(workers)), Atom::Dim(self.axes.rank(axis))];
+        let mut args = vec![Atom::Var(now)];
+        if !matches!(movement.collective, Collective::OwnShard(_)) {
+            args.extend([Atom::Str(self.axes.mesh.name.clone()), integer(axis)]);
+        }
+        args.extend(own);
+        match movement.collective {
+            Collective::AllGather(at) => args.extend([integer(at), Atom::Dim(dims[at].clone())]),
+            Collective::AllReduce(reduction) => args.push(text(reduction.name())),
+            Collective::ReduceScatter(at, reduction) => {
+                args.extend([integer(at), text(reduction.name())])
+            }
+            Collective::AllToAll { from, to } => {
+                args.extend([integer(to), integer(from), Atom::Dim(dims[from].clone())]);
+            }
+            Collective::OwnShard(at) => args.push(integer(at)),
+        }
+        let callee = Callee::Operator(movement.collective.name().into());
+        self.bind(&info.name.clone(), Expr::Call { callee, args, attrs: Vec::new() }, info.span)
+    }
+
+    fn local(
+        &self,
+        expr: &Expr,
+        var: VarId,
+        (operands, layout): (&[Layout], &Layout),
+        facts: &mut dyn Facts,
+    ) -> Expr {
+        let dims = match &self.function.var(var).annotation {
+            Some(Annotation::Tuple(fields)) => fields.first().and_then(tensor),
+            Some(annotation) => tensor(annotation),
+            None => None,
+        };
+        let dims = dims.map(|(dims, _)| dims).unwrap_or_default();
+        rewritten(expr, (operands, layout), &self.names, &mut |param, atom| {
+            if is_shape(param.kind) {
+                localized(atom, &dims, layout, self.axes, facts)
+            } else {
+                atom.clone()
+            }
+        })
+    }
+}

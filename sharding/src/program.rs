@@ -1,0 +1,80 @@
+//! What a function says of its layouts: the mesh, the calls that ask for a layout, and what is supported.
+
+use crate::layout::Layout;
+use crate::propagate::{SAMPLE, refused};
+use relax_semantics::ops::{lookup, passed};
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::ir::{Atom, Callee, Expr, Function, Module};
+use relax_syntax::resolve::annotation::placements_of_text;
+use std::collections::BTreeMap;
+
+/// The mesh that a function names: one, in annotations and calls.
+pub(crate) fn mesh_of(module: &Module, function: &Function) -> Result<Name, Diagnostic> {
+    let mut meshes: Vec<Name> = Vec::new();
+    let mut note = |mesh: &Name| {
+        if !meshes.contains(mesh) {
+            meshes.push(mesh.clone());
+        }
+    };
+    let annotations = function.vars.iter().filter_map(|var| var.annotation.as_ref());
+    for annotation in annotations.chain(&function.lambda.result) {
+        annotation.visit(&mut |part| {
+            if let Annotation::DTensor(distributed) = part {
+                note(&distributed.mesh);
+            }
+        });
+    }
+    for binding in function.lambda.body.iter().flat_map(relax_syntax::ir::Body::bindings) {
+        if let Some((_, mesh, _)) = laid(&binding.expr) {
+            note(&mesh);
+        }
+    }
+    let declared = module.attrs.iter().filter(|(name, _)| name.starts_with("mesh["));
+    match (&meshes[..], declared.count()) {
+        ([mesh], _) => Ok(mesh.clone()),
+        ([], 1) => Ok("mesh[0]".into()),
+        ([], _) => Err(refused(function.span, "no tensor of it is distributed over a mesh")),
+        _ => Err(refused(
+            function.span,
+            format!("it uses the meshes {}; one is supported", meshes.join(" and ")),
+        )),
+    }
+}
+
+/// `redistribute` and `annotate_sharding`: the operand, the mesh and the placements.
+pub(crate) fn laid(expr: &Expr) -> Option<(Atom, Name, Layout)> {
+    let Expr::Call { callee: Callee::Operator(name), args, attrs } = expr else { return None };
+    let row =
+        lookup(name).filter(|row| ["redistribute", "annotate_sharding"].contains(&row.name))?;
+    match passed(row, args, attrs).ok()?[..] {
+        [Some(input), Some(Atom::Str(mesh)), Some(Atom::Str(text))] => {
+            Some((input.clone(), mesh.clone(), placements_of_text(text)?))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn samples(function: &Function, sizes: &BTreeMap<Name, i64>) -> BTreeMap<Name, i64> {
+    let each = function.dims.iter().map(|dim| {
+        let default = SAMPLE.min(dim.upper.unwrap_or(SAMPLE)).max(dim.lower.unwrap_or(0));
+        let step = dim.multiple_of.filter(|step| *step > 0).unwrap_or(1);
+        let rounded = default.saturating_add(step - 1) / step * step;
+        (dim.name.clone(), sizes.get(&dim.name).copied().unwrap_or(rounded))
+    });
+    each.collect()
+}
+
+/// Why a binding is not supported, whatever its operands are.
+pub(crate) fn unsupported(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::If { .. } => Some("an `if` is not sharded"),
+        Expr::MatchCast(..) => Some("a `match_cast` is not sharded"),
+        Expr::Closure(_) => Some("a nested function is not sharded"),
+        Expr::Call { callee: Callee::Global(_) | Callee::Var(_), .. } => {
+            Some("a call of a function is not sharded: only operators are")
+        }
+        _ => None,
+    }
+}

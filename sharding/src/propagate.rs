@@ -1,0 +1,482 @@
+//! Propagation: a layout for each value of a function, such that few bytes are moved.
+//!
+//! Layouts in annotations, of `redistribute` and of `annotate_sharding` are constraints. A call that can use its operands
+//! as they lie does so. Where none of its placements fits, the cheapest redistributions are chosen, by dynamic programming
+//! over the bindings: states are the layouts of the values that are still used. Costs are polynomials in the dims; they are
+//! compared at sample sizes, which affects speed only.
+
+use crate::calls::{Choice, Site, assume_declared, choices, tensor};
+use crate::layout::{Axes, Layout, text};
+use crate::movement::{Movement, movements};
+use crate::program::{laid, mesh_of, samples, unsupported};
+use relax_semantics::check::codes;
+use relax_semantics::ops::{Operator, lookup};
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Placement};
+use relax_syntax::diagnostic::Diagnostic;
+use relax_syntax::dim::{Dim, DimOp};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::{Atom, Binding, Callee, Expr, Function, Module, VarId};
+use relax_syntax::span::Span;
+use std::collections::BTreeMap;
+
+/// States that are kept after a binding.
+const BEAM: usize = 64;
+/// The size of a symbolic dim at which costs are compared, unless another one is given.
+pub const SAMPLE: i64 = 1024;
+
+/// What ranks do, in order.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A binding, with the layout of its operands and of its value.
+    Bind {
+        /// The variable that is bound.
+        var: VarId,
+        /// Of each tensor operand.
+        operands: Vec<Layout>,
+        /// Of the value, of each field of a tuple.
+        layout: Layout,
+    },
+    /// Another name of a value in one layout.
+    Same {
+        /// The new name.
+        var: VarId,
+        /// The old one.
+        of: VarId,
+        /// The layout of both.
+        layout: Layout,
+    },
+    /// A redistribution of a value.
+    Move {
+        /// The variable that is moved.
+        var: VarId,
+        /// Its layout before.
+        from: Layout,
+        /// The layouts on the way and the last one.
+        movements: Vec<Movement>,
+        /// The binding that wants it.
+        span: Span,
+        /// What wants it.
+        wanted_by: String,
+    },
+}
+
+/// The layouts of a function.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The mesh of all layouts.
+    pub axes: Axes,
+    /// The function's name.
+    pub function: Name,
+    /// What ranks do, in order.
+    pub steps: Vec<Step>,
+    /// Of each parameter; `None` of what is no tensor.
+    pub params: Vec<Option<Layout>>,
+    /// Of each result.
+    pub results: Vec<(VarId, Layout)>,
+    /// The sizes at which costs were compared.
+    pub samples: BTreeMap<Name, i64>,
+    /// Whether states were left out.
+    pub is_truncated: bool,
+}
+
+impl Plan {
+    /// The redistributions, in order.
+    pub fn moves(&self) -> impl Iterator<Item = (&Step, &[Movement])> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Move { movements, .. } => Some((step, movements.as_slice())),
+            _ => None,
+        })
+    }
+
+    /// Bytes that all ranks send together.
+    #[must_use]
+    pub fn bytes(&self) -> Dim {
+        let each = self
+            .moves()
+            .flat_map(|(_, movements)| movements)
+            .map(|movement| movement.bytes.clone());
+        each.reduce(|a, b| Dim::op(DimOp::Add, a, b)).unwrap_or(Dim::Int(0))
+    }
+}
+
+/// Chooses the layouts of a function of a checked module.
+///
+/// # Errors
+/// What is not supported, with its place.
+pub fn propagate(
+    module: &Module,
+    function: &Function,
+    sizes: &BTreeMap<Name, i64>,
+    facts: &mut dyn Facts,
+) -> Result<Plan, Diagnostic> {
+    let mesh = mesh_of(module, function)?;
+    let taken = |name: &str| {
+        function.dim(name).is_some() || function.vars.iter().any(|var| var.name == name)
+    };
+    let axes =
+        Axes::of(module, &mesh, &taken).map_err(|message| refused(function.span, message))?;
+    facts.push();
+    assume_declared(function, facts);
+    let samples = samples(function, sizes);
+    let planned = Propagation { module, function, axes: &axes, samples: &samples }.run(facts);
+    facts.pop();
+    let (state, params, results, is_truncated) = planned?;
+    Ok(Plan {
+        axes,
+        function: function.name.clone(),
+        steps: state.steps,
+        params,
+        results,
+        samples,
+        is_truncated,
+    })
+}
+
+pub(crate) fn refused(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::SHARDING, span, message)
+}
+
+/// A way through the bindings so far.
+#[derive(Clone, Default)]
+struct State {
+    have: BTreeMap<VarId, Vec<Layout>>,
+    steps: Vec<Step>,
+    bytes: i128,
+    /// Elements that ranks compute together.
+    work: i128,
+}
+
+struct Propagation<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    axes: &'a Axes,
+    samples: &'a BTreeMap<Name, i64>,
+}
+
+/// Who wants a value in a layout.
+type Wanted<'a> = (Span, &'a str);
+
+type Planned = (State, Vec<Option<Layout>>, Vec<(VarId, Layout)>, bool);
+
+impl Propagation<'_> {
+    fn run(&self, facts: &mut dyn Facts) -> Result<Planned, Diagnostic> {
+        let function = self.function;
+        let Some(body) = &function.lambda.body else {
+            return Err(refused(function.span, format!("`{}` is external", function.name)));
+        };
+        for binding in body.bindings() {
+            if let Some(why) = unsupported(&binding.expr) {
+                return Err(refused(function.var(binding.var).span, why));
+            }
+        }
+        let mut start = State::default();
+        let params = self.params(&mut start)?;
+        let results = self.results(&body.result)?;
+        let (mut states, mut is_truncated) = (vec![start], false);
+        let bindings: Vec<&Binding> = body.bindings().collect();
+        for (at, binding) in bindings.iter().enumerate() {
+            states = self.binding(binding, states, facts)?;
+            let used = |var: &VarId| {
+                results.iter().any(|(result, _)| result == var)
+                    || bindings[at + 1..].iter().any(|later| uses(&later.expr, *var))
+            };
+            for state in &mut states {
+                state.have.retain(|var, _| used(var));
+            }
+            is_truncated |= best(&mut states);
+        }
+        let place = (function.span, "the result");
+        let ended = states.into_iter().filter_map(|mut state| {
+            results
+                .iter()
+                .try_for_each(|(var, layout)| self.ensure(&mut state, *var, layout, place))
+                .map(|()| state)
+        });
+        let state = ended.min_by_key(|state| (state.bytes, state.work));
+        let state =
+            state.ok_or_else(|| refused(function.span, "no layouts lead to that of the result"))?;
+        Ok((state, params, results, is_truncated))
+    }
+
+    fn params(&self, start: &mut State) -> Result<Vec<Option<Layout>>, Diagnostic> {
+        let mut params = Vec::new();
+        for &param in &self.function.lambda.params {
+            let annotation = self.function.param_annotation(param);
+            let name = &self.function.var(param).name;
+            params.push(match annotation {
+                Annotation::Tensor(_) | Annotation::DTensor(_) => {
+                    if tensor(annotation).is_none() {
+                        let message =
+                            format!("dims or dtype of the parameter `{name}` are not known");
+                        return Err(refused(self.function.span, message));
+                    }
+                    let layout = self.axes.layout_of(annotation);
+                    if layout.iter().any(|placement| matches!(placement, Placement::Partial(_))) {
+                        let message = format!(
+                            "the parameter `{name}` is partial: a caller has the whole tensor"
+                        );
+                        return Err(refused(self.function.span, message));
+                    }
+                    start.have.insert(param, vec![layout.clone()]);
+                    Some(layout)
+                }
+                Annotation::Shape(_) | Annotation::Prim(_) => None,
+                other => {
+                    let message = format!("the parameter `{name}` is `{other}`");
+                    return Err(refused(self.function.span, message));
+                }
+            });
+        }
+        Ok(params)
+    }
+
+    /// The variables that are returned, each with its layout.
+    fn results(&self, result: &Atom) -> Result<Vec<(VarId, Layout)>, Diagnostic> {
+        let declared = self.function.lambda.result.as_ref();
+        let items: Vec<(&Atom, Option<&Annotation>)> = match (result, declared) {
+            (Atom::Tuple(items), Some(Annotation::Tuple(fields))) => {
+                items.iter().zip(fields.iter().map(Some)).collect()
+            }
+            (Atom::Tuple(items), _) => items.iter().map(|item| (item, None)).collect(),
+            (single, declared) => vec![(single, declared)],
+        };
+        let each = items.into_iter().map(|(item, declared)| {
+            let Atom::Var(var) = item else {
+                return Err(refused(self.function.span, "a result is no variable"));
+            };
+            let own = declared.or(self.function.var(*var).annotation.as_ref());
+            match own {
+                Some(annotation) if tensor(annotation).is_some() => {
+                    Ok((*var, self.axes.layout_of(annotation)))
+                }
+                _ => Err(refused(self.function.span, "dims or dtype of a result are not known")),
+            }
+        });
+        each.collect()
+    }
+
+    fn binding(
+        &self,
+        binding: &Binding,
+        states: Vec<State>,
+        facts: &mut dyn Facts,
+    ) -> Result<Vec<State>, Diagnostic> {
+        let span = self.function.var(binding.var).span;
+        match &binding.expr {
+            Expr::Atom(Atom::Var(of)) | Expr::Get(Atom::Var(of), _) => {
+                let is_field = matches!(binding.expr, Expr::Get(..));
+                let named = |mut state: State| {
+                    let layouts = state.have.get(of)?.clone();
+                    for layout in &layouts {
+                        let (var, layout) = (binding.var, layout.clone());
+                        state.steps.push(if is_field {
+                            Step::Bind { var, operands: vec![layout.clone()], layout }
+                        } else {
+                            Step::Same { var, of: *of, layout }
+                        });
+                    }
+                    state.have.insert(binding.var, layouts);
+                    Some(state)
+                };
+                Ok(states.into_iter().filter_map(named).collect())
+            }
+            Expr::Atom(Atom::Constant(_) | Atom::External(_)) => {
+                let layout = self.axes.replicated();
+                let bound = |mut state: State| {
+                    state.steps.push(Step::Bind {
+                        var: binding.var,
+                        operands: Vec::new(),
+                        layout: layout.clone(),
+                    });
+                    state.have.insert(binding.var, vec![layout.clone()]);
+                    state
+                };
+                Ok(states.into_iter().map(bound).collect())
+            }
+            Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+                if let Some((Atom::Var(of), _, layout)) = laid(&binding.expr) {
+                    return self.laid(binding.var, of, &layout, states);
+                }
+                let row = lookup(name)
+                    .ok_or_else(|| refused(span, format!("there is no operator `{name}`")))?;
+                self.call(binding.var, row, (args, attrs), states, facts)
+            }
+            _ => Err(refused(span, "this binding is not sharded")),
+        }
+    }
+
+    /// A layout that the program asks for.
+    fn laid(
+        &self,
+        var: VarId,
+        of: VarId,
+        layout: &Layout,
+        states: Vec<State>,
+    ) -> Result<Vec<State>, Diagnostic> {
+        let span = self.function.var(var).span;
+        let moved = |mut state: State| {
+            self.ensure(&mut state, of, layout, (span, "the program"))?;
+            state.steps.push(Step::Same { var, of, layout: layout.clone() });
+            state.have.insert(var, vec![layout.clone()]);
+            Some(state)
+        };
+        let moved: Vec<State> = states.into_iter().filter_map(moved).collect();
+        if moved.is_empty() {
+            let message = format!("there is no redistribution to `{}`", text(layout));
+            return Err(refused(span, message));
+        }
+        Ok(moved)
+    }
+
+    fn call(
+        &self,
+        var: VarId,
+        row: &'static Operator,
+        passed: (&[Atom], &[(Name, Atom)]),
+        states: Vec<State>,
+        facts: &mut dyn Facts,
+    ) -> Result<Vec<State>, Diagnostic> {
+        let info = self.function.var(var);
+        let name = row.short_name();
+        let unsupported =
+            |why: String| refused(info.span, format!("`{name}` is not sharded: {why}"));
+        if row.effect == relax_semantics::ops::Effect::Impure
+            || ["call_tir", "call_dps_library"].contains(&row.name)
+        {
+            return Err(unsupported(
+                "only operators that compute their result from tensors are".to_owned(),
+            ));
+        }
+        let result = info.annotation.clone().unwrap_or(Annotation::Object);
+        let annotation = |var: VarId| self.function.var(var).annotation.clone();
+        let site = Site::of(row, passed, &result, &annotation).map_err(unsupported)?;
+        let choices = choices(&site, self.axes, self.module, facts);
+        let mut next = Vec::new();
+        for state in states {
+            let before = state.bytes;
+            let mut ways: Vec<State> = choices
+                .iter()
+                .filter_map(|choice| self.chosen(&state, var, &site, choice, name))
+                .collect();
+            // What fits as it lies is not moved.
+            if ways.iter().any(|way| way.bytes == before) {
+                ways.retain(|way| way.bytes == before);
+            }
+            next.extend(ways);
+        }
+        if next.is_empty() {
+            return Err(unsupported("no layout of its operands can be reached".to_owned()));
+        }
+        Ok(next)
+    }
+
+    fn chosen(
+        &self,
+        state: &State,
+        var: VarId,
+        site: &Site,
+        choice: &Choice,
+        name: &str,
+    ) -> Option<State> {
+        let mut state = state.clone();
+        let span = self.function.var(var).span;
+        for (operand, layout) in site.vars.iter().zip(&choice.operands) {
+            match operand {
+                Some(operand) => self.ensure(&mut state, *operand, layout, (span, name))?,
+                None if *layout == self.axes.replicated() => {}
+                None => return None,
+            }
+        }
+        for (dims, _) in &site.call.results {
+            state.work += self.elements(dims, &choice.result);
+        }
+        state.steps.push(Step::Bind {
+            var,
+            operands: choice.operands.clone(),
+            layout: choice.result.clone(),
+        });
+        state.have.insert(var, vec![choice.result.clone()]);
+        Some(state)
+    }
+
+    /// Elements of a tensor that all ranks hold together.
+    fn elements(&self, dims: &[Dim], layout: &[Placement]) -> i128 {
+        let copies = layout
+            .iter()
+            .enumerate()
+            .filter(|(_, placement)| !matches!(placement, Placement::Sharded(_)));
+        let copies: i128 = copies.map(|(axis, _)| i128::from(self.axes.workers(axis))).product();
+        copies.saturating_mul(self.at_sample(&Dim::product(dims)))
+    }
+
+    fn at_sample(&self, dim: &Dim) -> i128 {
+        dim.eval(&|name| self.samples.get(name).copied()).map_or(i128::from(i64::MAX), i128::from)
+    }
+
+    /// Has a value in a layout, moved there if need be; `None` where that cannot be.
+    fn ensure(
+        &self,
+        state: &mut State,
+        var: VarId,
+        layout: &Layout,
+        (span, wanted_by): Wanted,
+    ) -> Option<()> {
+        let have = state.have.get(&var)?;
+        if have.contains(layout) {
+            return Some(());
+        }
+        let (dims, dtype) = tensor(self.function.var(var).annotation.as_ref()?)?;
+        let ways = have.iter().filter_map(|from| {
+            let movements = movements((&dims, dtype), from, layout, self.axes)?;
+            let bytes: i128 =
+                movements.iter().map(|movement| self.at_sample(&movement.bytes)).sum();
+            Some((bytes, from.clone(), movements))
+        });
+        let (bytes, from, movements) =
+            ways.min_by_key(|(bytes, _, movements)| (*bytes, movements.len()))?;
+        state.bytes += bytes;
+        state.have.entry(var).or_default().push(layout.clone());
+        state.steps.push(Step::Move {
+            var,
+            from,
+            movements,
+            span,
+            wanted_by: wanted_by.to_owned(),
+        });
+        Some(())
+    }
+}
+
+/// Keeps the cheapest of the states that have the same layouts, and few of those; whether others were left out.
+fn best(states: &mut Vec<State>) -> bool {
+    states.sort_by_key(|state| (state.bytes, state.work));
+    let mut seen: Vec<BTreeMap<VarId, Vec<Layout>>> = Vec::new();
+    states.retain(|state| {
+        let is_new = !seen.contains(&state.have);
+        if is_new {
+            seen.push(state.have.clone());
+        }
+        is_new
+    });
+    let is_cut = states.len() > BEAM;
+    states.truncate(BEAM);
+    is_cut
+}
+
+fn uses(expr: &Expr, var: VarId) -> bool {
+    fn in_atom(atom: &Atom, var: VarId) -> bool {
+        match atom {
+            Atom::Var(own) => *own == var,
+            Atom::Tuple(items) | Atom::List(items) => items.iter().any(|item| in_atom(item, var)),
+            _ => false,
+        }
+    }
+    match expr {
+        Expr::Atom(atom) | Expr::Get(atom, _) | Expr::MatchCast(atom, _) => in_atom(atom, var),
+        Expr::Call { args, attrs, .. } => {
+            args.iter().chain(attrs.iter().map(|(_, atom)| atom)).any(|atom| in_atom(atom, var))
+        }
+        Expr::If { .. } | Expr::Closure(_) => true,
+    }
+}

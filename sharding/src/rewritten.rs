@@ -1,0 +1,79 @@
+//! Calls of the function with other variables as operands, each in the layout that the call wants.
+
+use crate::calls::is_value;
+use crate::layout::Layout;
+use relax_semantics::ops::{Param, lookup, passed};
+use relax_syntax::ir::{Atom, Callee, Expr, VarId};
+use std::collections::BTreeMap;
+
+/// The variables that hold a value in each of its layouts.
+pub(crate) type Names = BTreeMap<(VarId, Layout), VarId>;
+
+/// A planned binding over the variables of `names`; `other` rewrites the arguments that are no tensors.
+pub(crate) fn rewritten(
+    expr: &Expr,
+    (operands, layout): (&[Layout], &Layout),
+    names: &Names,
+    other: &mut dyn FnMut(&Param, &Atom) -> Atom,
+) -> Expr {
+    match expr {
+        Expr::Get(Atom::Var(of), field) => {
+            Expr::Get(Atom::Var(names[&(*of, layout.clone())]), *field)
+        }
+        Expr::Call { callee: Callee::Operator(name), args, attrs } => {
+            let row = lookup(name).expect("invariant: a planned call has a row");
+            let bound = passed(row, args, attrs).expect("invariant: a planned call fits its row");
+            // Operands count in the order of the parameters.
+            let mut layouts = operands.iter();
+            let mut new: Vec<(*const Atom, Atom)> = Vec::new();
+            for (param, atom) in row.params.iter().zip(bound) {
+                let Some(atom) = atom else { continue };
+                let own = if is_value(atom) || items(atom).iter().any(is_value) {
+                    operand(atom, names, &mut layouts)
+                } else {
+                    other(param, atom)
+                };
+                new.push((std::ptr::from_ref(atom), own));
+            }
+            let new = |atom: &Atom| {
+                let found = new.iter().find(|(own, _)| std::ptr::eq(*own, atom));
+                found.map_or_else(|| atom.clone(), |(_, new)| new.clone())
+            };
+            Expr::Call {
+                callee: Callee::Operator(name.clone()),
+                args: args.iter().map(new).collect(),
+                attrs: attrs.iter().map(|(key, atom)| (key.clone(), new(atom))).collect(),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+fn items(atom: &Atom) -> &[Atom] {
+    match atom {
+        Atom::Tuple(items) | Atom::List(items) => items,
+        _ => &[],
+    }
+}
+
+fn operand<'l>(atom: &Atom, names: &Names, layouts: &mut impl Iterator<Item = &'l Layout>) -> Atom {
+    let mut each =
+        |items: &[Atom]| items.iter().map(|item| operand_in(item, names, layouts)).collect();
+    match atom {
+        Atom::Tuple(items) => Atom::Tuple(each(items)),
+        Atom::List(items) => Atom::List(each(items)),
+        single => operand_in(single, names, layouts),
+    }
+}
+
+fn operand_in<'l>(
+    atom: &Atom,
+    names: &Names,
+    layouts: &mut impl Iterator<Item = &'l Layout>,
+) -> Atom {
+    let layout = layouts.next().expect("invariant: an operand has a layout");
+    match atom {
+        Atom::Var(var) => Atom::Var(names[&(*var, layout.clone())]),
+        constant => constant.clone(),
+    }
+}

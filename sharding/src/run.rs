@@ -1,0 +1,227 @@
+//! Runs of the local program by all ranks in one process, on global tensors: arguments are cut into shards, and results
+//! are put together. Copies that differ between ranks stop the run.
+
+use crate::layout::Layout;
+use crate::lower::global_dims;
+use crate::propagate::Plan;
+use relax_semantics::interp::Options;
+use relax_semantics::ops::{Limits, apply, lookup};
+use relax_semantics::ranks::{self, cause};
+use relax_semantics::stop::Stop;
+use relax_semantics::tensor::Tensor;
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Placement, shard_extent};
+use relax_syntax::dim::Dim;
+use relax_syntax::ir::{Function, Module};
+use std::collections::BTreeMap;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The global value, or what stopped the run, with the rank.
+    pub result: Result<Value, (usize, Stop)>,
+    /// Lines that ranks printed, rank after rank.
+    pub printed: Vec<(usize, String)>,
+}
+
+/// Runs the local program `local` of a function with global arguments.
+#[must_use]
+pub fn run(
+    function: &Function,
+    plan: &Plan,
+    local: &Module,
+    arguments: &[Value],
+    options: &Options,
+) -> Ran {
+    let stopped = |stop| Ran { result: Err((0, stop)), printed: Vec::new() };
+    let given = match shards(function, plan, arguments) {
+        Ok(given) => given,
+        Err(stop) => return stopped(stop),
+    };
+    let ran = match ranks::run(local, &plan.axes.mesh, &function.name, given, options) {
+        Ok(ran) => ran,
+        Err(stop) => return stopped(stop),
+    };
+    let lines = ran
+        .iter()
+        .enumerate()
+        .flat_map(|(rank, ran)| ran.printed.iter().map(move |line| (rank, line.clone())));
+    let printed = lines.collect();
+    if let Some(stop) = cause(&ran) {
+        return Ran { result: Err(stop), printed };
+    }
+    let values = ran.into_iter().filter_map(|ran| ran.result.ok()).collect::<Vec<_>>();
+    Ran { result: joined(plan, &values).map_err(|stop| (0, stop)), printed }
+}
+
+/// The values of symbolic dims that stand alone in the parameters.
+fn bound(function: &Function, arguments: &[Value]) -> BTreeMap<Name, i64> {
+    let mut values = BTreeMap::new();
+    for (&param, value) in function.lambda.params.iter().zip(arguments) {
+        let (dims, extents): (Option<&[Dim]>, Vec<i64>) =
+            match (function.param_annotation(param), value) {
+                (Annotation::Shape(extents), Value::Shape(dims)) => (extents.dims(), dims.clone()),
+                (annotation, Value::Tensor(tensor)) => (
+                    annotation.as_tensor().and_then(|tensor| tensor.extents.dims()),
+                    tensor
+                        .shape()
+                        .iter()
+                        .map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX))
+                        .collect(),
+                ),
+                _ => (None, Vec::new()),
+            };
+        for (dim, extent) in dims.unwrap_or_default().iter().zip(extents) {
+            if let Dim::Var(name) = dim {
+                values.entry(name.clone()).or_insert(extent);
+            }
+        }
+    }
+    values
+}
+
+/// The arguments of each rank.
+fn shards(function: &Function, plan: &Plan, arguments: &[Value]) -> Result<Vec<Vec<Value>>, Stop> {
+    if arguments.len() != plan.params.len() {
+        let message = format!(
+            "`{}` takes {} arguments, found {}",
+            function.name,
+            plan.params.len(),
+            arguments.len()
+        );
+        return Err(Stop::trap("boundary/arguments", message));
+    }
+    let values = bound(function, arguments);
+    let workers = plan.axes.mesh.extents.iter().product();
+    let of_rank = |worker: usize| {
+        let at = plan.axes.mesh.coordinates(worker);
+        let mut world: Vec<i64> =
+            at.iter().map(|&rank| i64::try_from(rank).unwrap_or(i64::MAX)).collect();
+        for name in global_dims(function) {
+            let unbound =
+                || Stop::trap("boundary/dim", format!("no argument binds the dim `{name}`"));
+            world.push(*values.get(&name).ok_or_else(unbound)?);
+        }
+        let mut given = vec![Value::Shape(world)];
+        for (value, layout) in arguments.iter().zip(&plan.params) {
+            given.push(match (value, layout) {
+                (Value::Tensor(tensor), Some(layout)) => {
+                    Value::Tensor(shard(tensor, layout, &at, plan)?)
+                }
+                (value, _) => value.clone(),
+            });
+        }
+        Ok(given)
+    };
+    (0..workers).map(of_rank).collect()
+}
+
+/// The part of a tensor that a worker has.
+fn shard(tensor: &Tensor, layout: &Layout, at: &[usize], plan: &Plan) -> Result<Tensor, Stop> {
+    let mut tensor = tensor.clone();
+    for (axis, placement) in layout.iter().enumerate() {
+        let Placement::Sharded(cut) = placement else { continue };
+        if *cut >= tensor.rank() {
+            return Err(Stop::trap("boundary/rank", format!("there is no axis {cut} to cut")));
+        }
+        let integer = |value: i64| Value::int(value);
+        let rank = i64::try_from(at[axis]).unwrap_or(i64::MAX);
+        let cut = i64::try_from(*cut).unwrap_or(i64::MAX);
+        let args = vec![
+            Value::Tensor(tensor),
+            integer(plan.axes.workers(axis)),
+            integer(rank),
+            integer(cut),
+        ];
+        tensor = computed("spmd.own_shard", args)?;
+    }
+    Ok(tensor)
+}
+
+fn computed(operator: &str, args: Vec<Value>) -> Result<Tensor, Stop> {
+    let row = lookup(operator).expect("invariant: the table has the row");
+    match apply(row, args, Vec::new(), &Limits::default(), None)? {
+        Value::Tensor(tensor) => Ok(tensor),
+        other => Err(Stop::Unsupported(format!("a tensor, found {}", other.kind()))),
+    }
+}
+
+/// The global value of local ones.
+fn joined(plan: &Plan, values: &[Value]) -> Result<Value, Stop> {
+    let is_tuple = matches!(values.first(), Some(Value::Tuple(_)));
+    let mut results = Vec::new();
+    for (number, (_, layout)) in plan.results.iter().enumerate() {
+        let part = |value: &Value| match value {
+            Value::Tuple(items) => items.get(number).cloned(),
+            single => Some(single.clone()),
+        };
+        let tensors: Option<Vec<Tensor>> = values
+            .iter()
+            .map(|value| match part(value) {
+                Some(Value::Tensor(tensor)) => Some(tensor),
+                _ => None,
+            })
+            .collect();
+        let tensors =
+            tensors.ok_or_else(|| Stop::Unsupported("a result that is no tensor".to_owned()))?;
+        results.push(Value::Tensor(together(plan, layout, tensors, 0)?));
+    }
+    Ok(if is_tuple { Value::Tuple(results) } else { results.swap_remove(0) })
+}
+
+/// The tensors of consecutive workers, which differ in the coordinates from `axis` on, as one.
+fn together(
+    plan: &Plan,
+    layout: &Layout,
+    tensors: Vec<Tensor>,
+    axis: usize,
+) -> Result<Tensor, Stop> {
+    let Some(placement) = layout.get(axis) else {
+        return Ok(tensors.into_iter().next().expect("invariant: a mesh has a worker"));
+    };
+    let size = tensors.len() / plan.axes.mesh.extents[axis];
+    let parts = tensors.chunks(size).map(|part| together(plan, layout, part.to_vec(), axis + 1));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    match placement {
+        Placement::Sharded(cut) => {
+            check_extents(plan, &parts, *cut, axis)?;
+            let axis = Value::int(i64::try_from(*cut).unwrap_or(i64::MAX));
+            computed(
+                "concat",
+                vec![Value::Tuple(parts.into_iter().map(Value::Tensor).collect()), axis],
+            )
+        }
+        _ => match parts.iter().position(|part| !part.same_as(&parts[0])) {
+            Some(rank) => {
+                let message = format!(
+                    "a result that every rank has whole differs on the ranks 0 and {rank} of axis {axis}"
+                );
+                Err(Stop::trap("ranks/copies", message))
+            }
+            None => Ok(parts.into_iter().next().expect("invariant: a mesh has a worker")),
+        },
+    }
+}
+
+/// Demands that parts have the extents of shards.
+fn check_extents(plan: &Plan, parts: &[Tensor], cut: usize, axis: usize) -> Result<(), Stop> {
+    let extents: Vec<i64> = parts
+        .iter()
+        .map(|part| {
+            part.shape().get(cut).map_or(-1, |&extent| i64::try_from(extent).unwrap_or(i64::MAX))
+        })
+        .collect();
+    let whole = Dim::Int(extents.iter().sum());
+    for (rank, extent) in extents.iter().enumerate() {
+        let rank_dim = Dim::Int(i64::try_from(rank).unwrap_or(i64::MAX));
+        let wanted = shard_extent(&whole, plan.axes.workers(axis), &rank_dim);
+        if wanted != Dim::Int(*extent) {
+            let message = format!(
+                "the shard of rank {rank} of axis {axis} has {extent} of {whole} rows, not {wanted}"
+            );
+            return Err(Stop::trap("ranks/shard", message));
+        }
+    }
+    Ok(())
+}

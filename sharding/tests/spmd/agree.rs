@@ -1,0 +1,67 @@
+//! Every size on every mesh: the ranks give what one device gives; bytes are those of the textbook.
+
+use crate::programs::{case, cases};
+use crate::{near, same, sharded, tensor};
+use relax_semantics::value::Value;
+use relax_sharding::annotated::annotated;
+use relax_sharding::movement::Collective;
+use relax_syntax::annotation::Reduction;
+
+#[test]
+fn ranks_agree_with_one_device_for_every_size() {
+    for case in cases() {
+        let sharded = sharded(&case.text);
+        for n in 0..=33 {
+            let shapes = (case.shapes)(n);
+            let arguments: Vec<Value> =
+                shapes.iter().zip(1..).map(|(shape, seed)| tensor(shape, seed)).collect();
+            let expected = sharded.on_one(&arguments);
+            let found = sharded.on_ranks(&sharded.local, &arguments);
+            let found = found.unwrap_or_else(|(rank, stop)| {
+                panic!("{} at {n}: rank {rank}: {stop}\n{}", case.name, sharded.text)
+            });
+            let agrees =
+                if case.is_exact { same(&found, &expected) } else { near(&found, &expected) };
+            assert!(
+                agrees,
+                "{} at {n}: {found:?} is not {expected:?}\n{}",
+                case.name, sharded.text
+            );
+        }
+    }
+}
+
+/// Column then row parallel: one all-reduce, of 2 (p - 1) n d elements.
+#[test]
+fn the_megatron_block_moves_the_bytes_of_the_textbook() {
+    for (mesh, p) in [("2", 2), ("3", 3), ("4", 4)] {
+        let sharded = sharded(&case("megatron, rows", mesh).text);
+        let moves: Vec<_> = sharded.plan.moves().flat_map(|(_, movements)| movements).collect();
+        assert_eq!(moves.len(), 1);
+        assert_eq!(moves[0].collective, Collective::AllReduce(Reduction::Sum));
+        for n in [0, 1, 7, 100] {
+            let bytes = sharded.plan.bytes().eval(&|name| (name == "n").then_some(n));
+            assert_eq!(bytes.ok(), Some(2 * (p - 1) * n * 4 * 4));
+        }
+    }
+}
+
+/// What is printed with its layouts is sharded in the same way.
+#[test]
+fn annotated_programs_are_sharded_alike() {
+    for case in cases() {
+        let first = sharded(&case.text);
+        let function = first.global.function("main").expect("a main");
+        let text = relax_program::frontend::print(&annotated(&first.global, function, &first.plan));
+        let again = sharded(&text);
+        let of = |sharded: &crate::Sharded| -> Vec<_> {
+            sharded
+                .plan
+                .moves()
+                .flat_map(|(_, movements)| movements.to_vec())
+                .map(|one| one.collective)
+                .collect()
+        };
+        assert_eq!(of(&first), of(&again), "{}\n{text}", case.name);
+    }
+}

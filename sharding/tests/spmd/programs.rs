@@ -1,0 +1,169 @@
+//! The programs: each on a mesh of one axis, or of two.
+
+/// A program on a mesh, with the shapes of its arguments for a size.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) text: String,
+    pub(crate) shapes: fn(usize) -> Vec<Vec<usize>>,
+    /// Whether no sum is formed in another order, or all sums are of small integers.
+    pub(crate) is_exact: bool,
+}
+
+/// The meshes of the tests.
+pub(crate) const MESHES: [&str; 5] = ["1", "2", "3", "4", "2, 2"];
+
+type Text = fn(bool) -> &'static str;
+type Shapes = fn(usize) -> Vec<Vec<usize>>;
+
+const PROGRAMS: &[(&str, Text, Shapes, bool)] = &[
+    ("paper", paper, |n| vec![vec![n, 5], vec![5, 4]], true),
+    ("paper, contracted", paper, |n| vec![vec![3, n], vec![n, 4]], true),
+    ("megatron, rows", megatron, |n| vec![vec![n, 4], vec![4, 6], vec![6, 4]], true),
+    ("megatron, columns", megatron, |n| vec![vec![3, 4], vec![4, n], vec![n, 4]], true),
+    (
+        "attention by heads",
+        attention,
+        |n| vec![vec![3, 4], vec![n, 4, 2], vec![n, 4, 2], vec![n, 4, 2], vec![n, 2, 4]],
+        false,
+    ),
+    (
+        "attention, rows",
+        attention,
+        |n| vec![vec![n, 4], vec![3, 4, 2], vec![3, 4, 2], vec![3, 4, 2], vec![3, 2, 4]],
+        false,
+    ),
+    ("heads", heads, |n| vec![vec![3, 4], vec![n, 4, 2], vec![n, 4, 2], vec![n, 4, 2]], true),
+    ("data parallel", data_parallel, |n| vec![vec![n, 4], vec![4, 3]], true),
+    ("norm", norm, |n| vec![vec![n, 8], vec![8]], true),
+    ("exchange", exchange, |n| vec![vec![n, 5], vec![5]], true),
+    ("exchange, columns", exchange, |n| vec![vec![5, n], vec![n]], true),
+];
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for mesh in MESHES {
+        for &(name, text, shapes, is_exact) in PROGRAMS {
+            let text =
+                format!("module_attr(\"mesh[0]\", \"{mesh}\")\n\n{}", text(mesh.contains(',')));
+            cases.push(Case { name, text, shapes, is_exact });
+        }
+    }
+    cases
+}
+
+pub(crate) fn case(name: &str, mesh: &str) -> Case {
+    let mut found = cases()
+        .into_iter()
+        .filter(|case| case.name == name && case.text.contains(&format!("\"{mesh}\"")));
+    found.next().expect("a case")
+}
+
+/// The figure of the paper with its product as an operator.
+fn paper(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", "k"), "f32", "mesh[0]", "S[0], S[1]"), w: DTensor(("k", 4), "f32", "mesh[0]", "S[1], S[0]")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"):
+    y = redistribute(w, "mesh[0]", "R, S[0]")
+    z = matmul(x, y)
+    return redistribute(z, "mesh[0]", "S[0], R")
+"#
+    } else {
+        r#"def main(x: DTensor(("n", "k"), "f32", "mesh[0]", "S[1]"), w: DTensor(("k", 4), "f32", "mesh[0]", "S[0]")):
+    return matmul(x, w)
+"#
+    }
+}
+
+/// A column-parallel product, then a row-parallel one; rows over the first axis of two.
+fn megatron(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"), a: DTensor((4, "f"), "f32", "mesh[0]", "R, S[1]"), b: DTensor(("f", 4), "f32", "mesh[0]", "R, S[0]")) -> DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"):
+    h = relu(matmul(x, a))
+    y = matmul(h, b)
+    return redistribute(y, "mesh[0]", "S[0], R")
+"#
+    } else {
+        r#"def main(x: Tensor(("n", 4), "f32"), a: DTensor((4, "f"), "f32", "mesh[0]", "S[1]"), b: DTensor(("f", 4), "f32", "mesh[0]", "S[0]")):
+    h = relu(matmul(x, a))
+    return matmul(h, b)
+"#
+    }
+}
+
+/// Attention with its projections; heads over the last axis of the mesh.
+fn attention(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "R, S[0]"), o: DTensor(("h", 2, 4), "f32", "mesh[0]", "R, S[0]")):
+    scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
+    each = matmul(matmul(softmax(scores, axis=-1), matmul(x, v)), o)
+    return sum(each, axis=[0])
+"#
+    } else {
+        r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]"), o: DTensor(("h", 2, 4), "f32", "mesh[0]", "S[0]")):
+    scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
+    each = matmul(matmul(softmax(scores, axis=-1), matmul(x, v)), o)
+    return sum(each, axis=[0])
+"#
+    }
+}
+
+/// Attention without a sum over heads: bit for bit.
+fn heads(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0], R")) -> DTensor(("h", "n", 2), "f32", "mesh[0]", "S[0], S[1]"):
+    scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
+    each = matmul(softmax(scores, axis=-1), matmul(x, v))
+    return redistribute(each, "mesh[0]", "S[0], S[1]")
+"#
+    } else {
+        r#"def main(x: Tensor(("n", 4), "f32"), q: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]"), k: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]"), v: DTensor(("h", 4, 2), "f32", "mesh[0]", "S[0]")):
+    scores = matmul(matmul(x, q), permute_dims(matmul(x, k), axes=[0, 2, 1]))
+    return matmul(softmax(scores, axis=-1), matmul(x, v))
+"#
+    }
+}
+
+/// Gradient of a weight: a sum over rows that ranks share.
+fn data_parallel(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0], R"), w: Tensor((4, 3), "f32")) -> DTensor((3,), "f32", "mesh[0]", "R, S[0]"):
+    total = sum(matmul(x, w), axis=[0])
+    return redistribute(total, "mesh[0]", "R, S[0]")
+"#
+    } else {
+        r#"def main(x: DTensor(("n", 4), "f32", "mesh[0]", "S[0]"), w: Tensor((4, 3), "f32")):
+    y = matmul(x, w)
+    return sum(add(y, y), axis=[0])
+"#
+    }
+}
+
+/// Normalization with its rows cut.
+fn norm(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "R, S[0]"), w: Tensor((8,), "f32")) -> DTensor(("n", 8), "f32", "mesh[0]", "R, S[0]"):
+    y = rms_norm(x, w, axes=[-1])
+    return redistribute(y, "mesh[0]", "R, S[0]")
+"#
+    } else {
+        r#"def main(x: DTensor(("n", 8), "f32", "mesh[0]", "S[0]"), w: Tensor((8,), "f32")):
+    return add(rms_norm(x, w, axes=[-1]), x)
+"#
+    }
+}
+
+/// Columns cut where whole rows are wanted, and the other way round.
+fn exchange(two: bool) -> &'static str {
+    if two {
+        r#"def main(x: DTensor(("n", "m"), "f32", "mesh[0]", "S[1], S[0]"), b: Tensor(("m",), "f32")) -> DTensor(("n", "m"), "f32", "mesh[0]", "S[0], S[1]"):
+    y = add(x, b)
+    z = redistribute(y, "mesh[0]", "S[0], S[1]")
+    return z
+"#
+    } else {
+        r#"def main(x: DTensor(("n", "m"), "f32", "mesh[0]", "S[1]"), b: Tensor(("m",), "f32")) -> DTensor(("n", "m"), "f32", "mesh[0]", "S[0]"):
+    y = add(x, b)
+    z = redistribute(y, "mesh[0]", "S[0]")
+    return z
+"#
+    }
+}
