@@ -149,7 +149,7 @@ def ranks():
                    [run(dtype, [Shape(r), x], shard(x, 3, r, 0)) for n in (7, 4, 1, 0) for r in (0, 2) for x in [sample(dtype, (n, 3))]])
     f.function("last_axis", RANKS + V, "spmd.own_shard(x, 4, r, axis=-1)",
                [run("last_axis", [Shape(r), X], shard(X, 4, r, 1)) for r in range(4)] + [trap("spmd.own_shard/C1", "last_axis", [Shape(4), X])])
-    f.function("equal", RANKS + [("x", tensor([6], "f32"))], "spmd.own_shard(x, 2, r)", [run("equal", [Shape(1), X[0]], X[0, 3:])],
+    f.function("even", RANKS + [("x", tensor([6], "f32"))], "spmd.own_shard(x, 2, r)", [run("even", [Shape(1), X[0]], X[0, 3:])],
                returns=tensor([3], "f32"))
     f.refused("no_workers", V, "spmd.own_shard(x, 0, 0)", "RX0501")
     f.refused("no_such_rank", V, "spmd.own_shard(x, 2, 2)", "RX0501")

@@ -2,7 +2,7 @@
 //! where its result on the terms is a term of the result; elsewhere `redistribute` reduces it first.
 
 use super::codes;
-use crate::ops::{Operator, lookup, passed};
+use crate::ops::{Family, Operator, lookup, passed};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Placement, Reduction};
 use relax_syntax::diagnostic::{Diagnostic, Part};
@@ -22,7 +22,6 @@ const MOVES: &[&str] = &[
     "flatten",
     "broadcast_to",
     "strided_slice",
-    "split",
 ];
 
 /// Whether an operator may take partial tensors at these of its tensor operands. Conservative: `relax shard` derives more
@@ -120,7 +119,10 @@ impl Checker<'_> {
     /// What is wrong with the partial operands of a call.
     fn call(&self, name: &Name, args: &[Atom], attrs: &[(Name, Atom)]) -> Option<String> {
         let row = lookup(name)?;
-        if ["redistribute", "annotate_sharding"].contains(&row.name) {
+        let is_layout = ["redistribute", "annotate_sharding"].contains(&row.name);
+        // Tensor programs, which passes make of operators too, are not followed.
+        let is_opaque = matches!(row.family, Family::Calls | Family::Builtins | Family::Memory);
+        if is_layout || is_opaque {
             return None;
         }
         let bound = passed(row, args, attrs).ok()?;

@@ -50,16 +50,18 @@ const LAYOUT: &[Constraint] = &[
     constraint("C2", "device_mesh is not empty"),
 ];
 
+type CollectiveRow = (
+    fn(&mut Infer) -> Result<Annotation, Reject>,
+    fn(&Eval, &mut dyn Machine) -> Result<Value, Stop>,
+);
+
 /// A row whose evaluation takes part in a collective of ranks.
 const fn collective(
     name: &'static str,
     doc: &'static str,
     params: &'static [Param],
     constraints: &'static [Constraint],
-    (infer, eval): (
-        fn(&mut Infer) -> Result<Annotation, Reject>,
-        fn(&Eval, &mut dyn Machine) -> Result<Value, Stop>,
-    ),
+    (infer, eval): CollectiveRow,
 ) -> Operator {
     Operator {
         name,
