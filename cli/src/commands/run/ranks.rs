@@ -1,11 +1,12 @@
 //! `relax run --ranks`: every rank of the program's mesh in this process, in the interpreter.
 
 use super::{Ran, entry, finish};
-use crate::args::{Backend, RunArgs};
+use crate::args::RunArgs;
 use crate::exit::{Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
 use relax_program::frontend::Program;
+use relax_rewrite::pass::Device;
 use relax_semantics::interp::Options;
 use relax_semantics::stop::Stop;
 use relax_semantics::value::Value;
@@ -20,7 +21,7 @@ pub(super) fn refuse(args: &RunArgs) -> Result<(), Failure> {
     if args.ranks.is_none() {
         return Ok(());
     }
-    if args.backend != Backend::Interp {
+    if args.backend != Device::Interp {
         return Err(Failure::usage("--ranks runs in the interpreter: leave --backend out"));
     }
     if args.trace.is_some() {
