@@ -126,15 +126,17 @@ fn hold(kernel: &Built<'_>, case: &Case, sums: Numerics, tally: &mut Tally) -> R
         || compiled.run(perturbed(&case.tensors), &case.ints, &options, &mut STEPS.clone());
     let pairs = want.into_iter().zip(got);
     pairs.enumerate().try_for_each(|(at, (want, got))| {
+        // What is forwarded in registers is not in its workspace, integers neither.
+        if sums == Numerics::Reassociated && kernel.is_workspace(at) {
+            return Ok(());
+        }
         if sums == Numerics::Reassociated && want.dtype().is_float() {
-            let skipped = kernel.is_workspace(at);
             let bound = scale * (TERMS * f64::powi(2.0, -24) + half_unit(want.dtype()));
             let with_change = || {
                 let change = second().map_or(0.0, |all| largest_difference(&want, &all[at]));
                 if change.is_finite() { bound + PERTURBED * change } else { bound }
             };
-            let near =
-                skipped || is_near(&want, &got, bound) || is_near(&want, &got, with_change());
+            let near = is_near(&want, &got, bound) || is_near(&want, &got, with_change());
             let text = || format!("buffer {at}: {want:?} is far from {got:?}");
             return near.then_some(()).ok_or_else(text);
         }

@@ -11,8 +11,12 @@ use relax_semantics::tensor::Number;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
-pub(super) const ROWS: &[(&str, Row)] =
-    &[("_cdist_forward", cdist), ("_pdist_forward", pdist), ("_embedding_bag", bag)];
+pub(super) const ROWS: &[(&str, Row)] = &[
+    ("_cdist_forward", cdist),
+    ("_pdist_forward", pdist),
+    ("_embedding_bag", bag),
+    ("_embedding_bag_forward_only", bag),
+];
 
 fn cdist(call: &mut Call) -> Done<Vec<V>> {
     let (x, y, p) = (call.tensor("x1")?, call.tensor("x2")?, call.float("p")?);
