@@ -3,13 +3,10 @@
 use crate::layout::{Layout, text};
 use crate::program::laid;
 use crate::propagate::{Plan, Step};
-use crate::rewritten::{Names, rewritten};
+use crate::rewritten::{Names, body, bound, rewritten};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
-use relax_syntax::ir::{
-    Atom, Binding, Block, BlockKind, Body, Callee, Definition, Expr, Function, Module, VarId,
-    VarInfo,
-};
+use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Function, Module, VarId, VarInfo};
 use std::collections::BTreeSet;
 
 /// The module with `annotate_sharding` behind each call of a function that is sharded, and each `redistribute`.
@@ -49,21 +46,8 @@ fn written(function: &Function, plan: &Plan) -> Function {
         writer.names.insert((*param, layout.clone().unwrap_or_default()), *param);
     }
     plan.steps.iter().for_each(|step| writer.step(step));
-    let results =
-        plan.results.iter().map(|(var, layout)| Atom::Var(writer.names[&(*var, layout.clone())]));
-    let mut results: Vec<Atom> = results.collect();
-    let body = function.lambda.body.as_ref().expect("invariant: a function with a plan has a body");
-    let result = match &body.result {
-        Atom::Tuple(_) => Atom::Tuple(results),
-        _ => results.swap_remove(0),
-    };
-    let Writer { mut own, bindings, .. } = writer;
-    let blocks = if bindings.is_empty() {
-        Vec::new()
-    } else {
-        vec![Block { kind: BlockKind::Plain, bindings }]
-    };
-    own.lambda.body = Some(Body { blocks, result });
+    let Writer { mut own, bindings, names, .. } = writer;
+    own.lambda.body = Some(body(function, &plan.results, &names, bindings));
     own
 }
 
@@ -81,9 +65,9 @@ impl Writer<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Bind { var, operands, layout } => {
-                let expr = self.written(*var);
+                let expr = bound(self.function, *var);
                 let expr =
-                    rewritten(&expr, (operands, layout), &self.names, &mut |_, atom| atom.clone());
+                    rewritten(expr, (operands, layout), &self.names, &mut |_, atom| atom.clone());
                 let is_call = matches!(expr, Expr::Call { .. });
                 self.bindings.push(Binding { var: *var, expr });
                 let annotation = self.function.var(*var).annotation.as_ref();
@@ -98,7 +82,8 @@ impl Writer<'_> {
             Step::Same { var, of, layout } => {
                 let mut named = self.names[&(*of, layout.clone())];
                 // The program asks for this layout, whether something is moved for it or not.
-                if laid(&self.written(*var)).is_some() && !self.distributed.contains(&named) {
+                if laid(bound(self.function, *var)).is_some() && !self.distributed.contains(&named)
+                {
                     named = self.laid("redistribute", *of, named, layout);
                 }
                 self.names.insert((*var, layout.clone()), named);
@@ -119,13 +104,6 @@ impl Writer<'_> {
                 self.names.insert((*var, last.after.clone()), named);
             }
         }
-    }
-
-    /// The expression of a variable as the function has it.
-    fn written(&self, var: VarId) -> Expr {
-        let body = self.function.lambda.body.as_ref();
-        let binding = body.and_then(|body| body.bindings().find(|binding| binding.var == var));
-        binding.expect("invariant: the plan is of this function").expr.clone()
     }
 
     fn laid(&mut self, operator: &str, var: VarId, of: VarId, layout: &Layout) -> VarId {

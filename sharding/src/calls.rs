@@ -24,6 +24,14 @@ pub(crate) fn tensor(annotation: &Annotation) -> Option<(Vec<Dim>, DType)> {
     Some((tensor.extents.dims()?.to_vec(), tensor.dtype?))
 }
 
+/// Those of a tensor, or of each field of a tuple of tensors.
+fn tensors(annotation: &Annotation) -> Option<Vec<(Vec<Dim>, DType)>> {
+    match annotation {
+        Annotation::Tuple(fields) => fields.iter().map(tensor).collect(),
+        single => tensor(single).map(|single| vec![single]),
+    }
+}
+
 impl Site {
     /// A call of a row.
     ///
@@ -48,12 +56,8 @@ impl Site {
         if bound.len() > row.params.len() {
             return Err("it takes any number of arguments".to_owned());
         }
-        let each = match result {
-            Annotation::Tuple(fields) => fields.iter().map(tensor).collect(),
-            single => tensor(single).map(|single| vec![single]),
-        };
-        let results: Vec<_> = each
-            .filter(|each: &Vec<_>| !each.is_empty())
+        let results = tensors(result)
+            .filter(|each| !each.is_empty())
             .ok_or("the dims of its result are not known")?;
         let Reader { operands, vars, .. } = reader;
         Ok(Self { call: Call { row, args: read, operands, results }, vars })
@@ -237,14 +241,16 @@ fn on_block(
     }
     facts.push();
     facts.assume(Claim::new(0, Relation::AtMost, extent.clone()));
-    local.results = deduced(&local, module, facts)?;
-    let is_cut = result.is_none_or(|axis| {
-        local.results.iter().all(|(dims, _)| {
-            dims.get(axis).is_some_and(|dim| facts.equal(dim, extent) == Answer::Proved)
+    let results = deduced(&local, module, facts).filter(|results| {
+        result.is_none_or(|axis| {
+            results.iter().all(|(dims, _)| {
+                dims.get(axis).is_some_and(|dim| facts.equal(dim, extent) == Answer::Proved)
+            })
         })
     });
     facts.pop();
-    is_cut.then_some(local)
+    local.results = results?;
+    Some(local)
 }
 
 /// Whether a parameter is the shape of the result.
@@ -279,11 +285,7 @@ fn deduced(call: &Call, module: &Module, facts: &mut dyn Facts) -> Option<Vec<(V
         obligations: Vec::new(),
         module: Some(module),
     };
-    let annotation = (call.row.infer)(&mut infer).ok()?;
-    match &annotation {
-        Annotation::Tuple(fields) => fields.iter().map(tensor).collect(),
-        single => tensor(single).map(|single| vec![single]),
-    }
+    tensors(&(call.row.infer)(&mut infer).ok()?)
 }
 
 /// The atoms of a shape with the local extents of the result.

@@ -7,14 +7,13 @@ use crate::calls::{is_shape, localized, tensor};
 use crate::layout::{Axes, Layout};
 use crate::movement::{Collective, Movement};
 use crate::propagate::{Plan, Step};
-use crate::rewritten::{Names, rewritten};
+use crate::rewritten::{Names, body, bound, rewritten};
 use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
-    Atom, Binding, Block, BlockKind, Body, Callee, Definition, DimVar, Expr, Function, Lambda,
-    Module, VarId, VarInfo,
+    Atom, Binding, Callee, Definition, DimVar, Expr, Function, Lambda, Module, VarId, VarInfo,
 };
 use relax_syntax::span::Span;
 use std::collections::BTreeSet;
@@ -39,28 +38,13 @@ pub fn lower(module: &Module, function: &Function, plan: &Plan, facts: &mut dyn 
     crate::calls::assume_declared(function, facts);
     plan.steps.iter().for_each(|step| builder.step(step, facts));
     facts.pop();
-    let results: Vec<Atom> = plan
-        .results
-        .iter()
-        .map(|(var, layout)| Atom::Var(builder.names[&(*var, layout.clone())]))
-        .collect();
-    let body = function.lambda.body.as_ref().expect("invariant: a function with a plan has a body");
-    let result = match (&body.result, results) {
-        (Atom::Tuple(_), results) => Atom::Tuple(results),
-        (_, mut results) => results.swap_remove(0),
-    };
-    let kind = BlockKind::Plain;
-    let blocks = match std::mem::take(&mut builder.bindings) {
-        bindings if bindings.is_empty() => Vec::new(),
-        bindings => vec![Block { kind, bindings }],
-    };
+    let Builder { vars, dims, bindings, names, .. } = builder;
     let lambda = Lambda {
         params,
         result: None,
         attrs: function.lambda.attrs.clone(),
-        body: Some(Body { blocks, result }),
+        body: Some(body(function, &plan.results, &names, bindings)),
     };
-    let Builder { vars, dims, .. } = builder;
     let local = Function { name: function.name.clone(), span: function.span, lambda, vars, dims };
     let attrs =
         module.attrs.iter().filter(|(name, _)| *name == plan.axes.mesh.name).cloned().collect();
@@ -153,11 +137,8 @@ impl<'a> Builder<'a> {
                 self.names.insert((*var, to), now);
             }
             Step::Bind { var, operands, layout } => {
-                let body = self.function.lambda.body.as_ref();
-                let binding =
-                    body.and_then(|body| body.bindings().find(|binding| binding.var == *var));
-                let binding = binding.expect("invariant: the plan is of this function");
-                let expr = self.local(&binding.expr, *var, (operands, layout), facts);
+                let expr = bound(self.function, *var);
+                let expr = self.local(expr, *var, (operands, layout), facts);
                 let info = self.function.var(*var);
                 let own = self.bind(&info.name.clone(), expr, info.span);
                 self.names.insert((*var, layout.clone()), own);

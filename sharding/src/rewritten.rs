@@ -3,11 +3,39 @@
 use crate::calls::is_value;
 use crate::layout::Layout;
 use relax_semantics::ops::{Param, lookup, passed};
-use relax_syntax::ir::{Atom, Callee, Expr, VarId};
+use relax_syntax::ir::{Atom, Binding, Block, BlockKind, Body, Callee, Expr, Function, VarId};
 use std::collections::BTreeMap;
 
 /// The variables that hold a value in each of its layouts.
 pub(crate) type Names = BTreeMap<(VarId, Layout), VarId>;
+
+/// The expression that a function with a plan binds to a variable.
+pub(crate) fn bound(function: &Function, var: VarId) -> &Expr {
+    let body = function.lambda.body.as_ref();
+    let binding = body.and_then(|body| body.bindings().find(|binding| binding.var == var));
+    &binding.expect("invariant: the plan is of this function").expr
+}
+
+/// The body of planned bindings, with the results of a function with a plan in the layouts that were planned.
+pub(crate) fn body(
+    function: &Function,
+    results: &[(VarId, Layout)],
+    names: &Names,
+    bindings: Vec<Binding>,
+) -> Body {
+    let own = function.lambda.body.as_ref().expect("invariant: a function with a plan has a body");
+    let named = results.iter().map(|(var, layout)| Atom::Var(names[&(*var, layout.clone())]));
+    let mut named: Vec<Atom> = named.collect();
+    let result = match &own.result {
+        Atom::Tuple(_) => Atom::Tuple(named),
+        _ => named.swap_remove(0),
+    };
+    let blocks = match bindings.is_empty() {
+        true => Vec::new(),
+        false => vec![Block { kind: BlockKind::Plain, bindings }],
+    };
+    Body { blocks, result }
+}
 
 /// A planned binding over the variables of `names`; `other` rewrites the arguments that are no tensors.
 pub(crate) fn rewritten(
