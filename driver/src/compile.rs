@@ -130,15 +130,10 @@ pub fn compile_on(
     bound: &Bound,
     watch: &mut dyn Watch,
 ) -> Result<Artifact, CompileError> {
-    let panel = match target.device {
-        Device::Cpu => {
-            let isa = target
-                .toolchain()
-                .map_err(BuildError::Compiler)?
-                .compiler
-                .target()
-                .map_err(BuildError::Compiler)?
-                .isa();
+    let target = &*target.equipped().map_err(BuildError::Compiler)?;
+    let panel = match (target.device, &target.toolchain) {
+        (Device::Cpu, Some(tools)) => {
+            let isa = tools.compiler.target().map_err(BuildError::Compiler)?.isa();
             panel(isa, target.tuning.tiles.as_ref())
         }
         _ => None,

@@ -67,6 +67,14 @@ impl Target {
         Self { toolchain: Some(toolchain), ..self }
     }
 
+    /// The same with the tools of the system where a processor's code needs some and none are given: they are looked for once.
+    pub(crate) fn equipped(&self) -> Result<Cow<'_, Self>, relax_cpu::Error> {
+        match (self.device, &self.toolchain) {
+            (Device::Cpu, None) => Ok(Cow::Owned(self.clone().by(Toolchain::of_system()?))),
+            _ => Ok(Cow::Borrowed(self)),
+        }
+    }
+
     pub(crate) fn toolchain(&self) -> Result<Cow<'_, Toolchain>, relax_cpu::Error> {
         match &self.toolchain {
             Some(toolchain) => Ok(Cow::Borrowed(toolchain)),
