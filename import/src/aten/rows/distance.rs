@@ -111,21 +111,25 @@ fn bag(call: &mut Call) -> Done<Vec<V>> {
         rows = broadcast_call(call, "where", &[is_real, rows, filling])?;
     }
     let width = call.dims(weight)[1].clone();
-    let counts = summed(call, vec![runs.clone()], run, counted)?;
-    let counts = column(call, counts)?;
-    let zero = call.of_number(Number::Float(0.0), dtype);
+    let counts = |call: &mut Call| {
+        let counts = summed(call, vec![runs.clone()], run, counted)?;
+        column(call, counts)
+    };
+    let shape = vec![runs.clone(), width];
     let result = match mode {
-        0 => summed(call, vec![runs, width], run, rows)?,
+        0 => summed(call, shape, run, rows)?,
         1 => {
-            let sums = summed(call, vec![runs, width], run, rows)?;
+            let counts = counts(call)?;
+            let sums = summed(call, shape, run, rows)?;
             let one = call.of_number(Number::Float(1.0), dtype);
             let counts = pair(call, "maximum", counts, one)?;
             pair(call, "divide", sums, counts)?
         }
         2 => {
+            let counts = counts(call)?;
+            let zero = call.of_number(Number::Float(0.0), dtype);
             let least = call.of_number(Number::Float(f64::NEG_INFINITY), dtype);
-            let shape = Arg::Shape(vec![runs, width]);
-            let least = call.call("broadcast_to", &[least.into(), shape])?;
+            let least = call.call("broadcast_to", &[least.into(), Arg::Shape(shape)])?;
             let shape = Arg::Shape(call.dims(rows));
             let run = column(call, run)?;
             let run = call.call("broadcast_to", &[run.into(), shape])?;
