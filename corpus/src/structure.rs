@@ -4,12 +4,13 @@
 //! (`y = x`), `ifs`, `closures` and `dataflow` (blocks) count what is in graph functions, nested bodies
 //! included; the name of an operator counts its calls. With `f.` before it only the function `f`
 //! counts. `kernels.ElementWise` counts the tensor programs that record this pattern, `buffers` what tensor
-//! programs allocate, `f64` those of them in f64, `nests` their outermost loops, `loops` all; `p.buffers` those of the program `p`.
+//! programs allocate, `f64` those of them in f64, `nests` their outermost loops, `loops` all, `parallel` those of this kind; `p.buffers` those
+//! of the program `p`.
 
 use relax_semantics::ops::lookup;
 use relax_semantics::tir::walk::visit_statements;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{Stmt, StmtKind};
+use relax_syntax::ir::tensor::{LoopKind, Stmt, StmtKind};
 use relax_syntax::ir::{
     Atom, AttrValue, BlockKind, Body, Callee, Definition, Expr, Function, Module, TensorProgram,
     attr,
@@ -32,7 +33,7 @@ pub fn count(module: &Module, what: &str) -> Result<usize, String> {
         return Ok(recording(module, pattern));
     }
     let (program, kind) = what.rsplit_once('.').unwrap_or(("", what));
-    if matches!(kind, "buffers" | "f64" | "nests" | "loops") {
+    if matches!(kind, "buffers" | "f64" | "nests" | "loops" | "parallel") {
         return in_programs(module, program, kind);
     }
     let (function, kind) = match what.split_once('.') {
@@ -61,11 +62,13 @@ fn recording(module: &Module, pattern: &str) -> usize {
     module.definitions.iter().filter(records).count()
 }
 
-/// Loops at any depth.
-fn loops(body: &[Stmt]) -> usize {
+/// Loops at any depth, or those that are `parallel`.
+fn loops(body: &[Stmt], what: &str) -> usize {
     let mut count = 0;
     visit_statements(body, &mut |stmt| {
-        if let StmtKind::For { loops, .. } = &stmt.kind {
+        if let StmtKind::For { loops, kind, .. } = &stmt.kind
+            && (what == "loops" || *kind == LoopKind::Parallel)
+        {
             count += loops.len();
         }
     });
@@ -83,12 +86,9 @@ fn in_programs(module: &Module, program: &str, kind: &str) -> Result<usize, Stri
     if programs.is_empty() && !program.is_empty() {
         return Err(format!("there is no tensor program `{program}`"));
     }
-    if kind == "loops" {
-        return Ok(programs
-            .into_iter()
-            .filter_map(|program| program.body.as_deref())
-            .map(loops)
-            .sum());
+    if matches!(kind, "loops" | "parallel") {
+        let bodies = programs.into_iter().filter_map(|program| program.body.as_deref());
+        return Ok(bodies.map(|body| loops(body, kind)).sum());
     }
     let counts = |program: &TensorProgram, stmt: &Stmt| match stmt.kind {
         StmtKind::Alloc(buffer) => match kind {

@@ -6,8 +6,8 @@ use relax_emit::tiles::{Hardware, Isa, Plan, Table};
 use relax_lower::constants::evaluate_constants;
 use relax_lower::lowered::Lowered;
 use relax_lower::passes::{
-    fuse_loops, pack_weights, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores,
-    version_loops,
+    fuse_loops, pack_weights, parallelize_loops, schedule_gpu, schedule_gpu_freely,
+    schedule_tensor_cores, version_loops,
 };
 use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
 use relax_rewrite::pass::{Device, Pass, Settings};
@@ -36,13 +36,26 @@ pub struct Passes {
     pub schedule: Schedule,
 }
 
+impl Passes {
+    /// The way to a phase: the stages, and the schedule where it ends P2.1 and a later phase is asked for. What a library computes and
+    /// constants that are evaluated while a module is built are not among them.
+    #[must_use]
+    pub fn to(&self, phase: Phase, from: Phase) -> Vec<Route> {
+        if phase <= Phase::P21 || from > Phase::P21 {
+            return vec![self.stages.to(phase)];
+        }
+        let schedule = Route::Passes(self.schedule.concat());
+        vec![self.stages.to(Phase::P21), schedule, self.stages.to(phase)]
+    }
+}
+
 /// What schedules tensor programs, in groups of passes.
 pub type Schedule = &'static [&'static [&'static Pass]];
 
-static CPU: Schedule = &[&[&fuse_loops::PASS, &version_loops::PASS]];
+static CPU: Schedule = &[&[&fuse_loops::PASS, &version_loops::PASS, &parallelize_loops::PASS]];
 static CPU_REASSOCIATED: Schedule = &[
     &[&fuse_loops::PASS, &pack_weights::PASS],
-    &[&eliminate_dead_code::PASS, &version_loops::PASS],
+    &[&eliminate_dead_code::PASS, &version_loops::PASS, &parallelize_loops::PASS],
 ];
 static GPU: Schedule = &[&[&schedule_gpu::PASS]];
 static WGPU_REASSOCIATED: Schedule = &[&[&schedule_gpu_freely::PASS]];
@@ -79,13 +92,20 @@ pub fn lower(
 ) -> Result<Lowered, Failed> {
     let Passes { stages, library, schedule } = pipeline(target);
     let products = target.tuning.products.clone();
-    let settings = Settings { device: target.device, products, ..settings.clone() };
+    let Target { device, numerics, .. } = *target;
+    let settings = Settings { device, numerics, products, ..settings.clone() };
     let pass = |module: &Module, route: &Route, watch: &mut dyn Watch| {
         run(module, route, &settings, &mut Prover::new(), watch)
     };
     let is_at_most = |last| Phase::of_module(module).is_ok_and(|phase| phase <= last);
     if !is_at_most(Phase::P21) {
-        return pass(module, &stages.to(Phase::P23), watch).map(Lowered::from);
+        let lowered = pass(module, &stages.to(Phase::P23), watch)?;
+        // A loop runs on threads where it is `parallel`: what a text says of it is proved here as well.
+        let proved: &[&Pass] = match target.device {
+            Device::Cpu => &[&parallelize_loops::PASS],
+            Device::Interp | Device::Wgpu | Device::Cuda => &[],
+        };
+        return pass(&lowered, &Route::Passes(proved.to_vec()), watch).map(Lowered::from);
     }
     let mut module = Cow::Borrowed(module);
     if !library.is_empty() && is_at_most(Phase::P1) {

@@ -12,6 +12,7 @@ pub mod lower_views;
 pub mod narrow_floats;
 pub mod narrow_sums;
 pub mod pack_weights;
+pub mod parallelize_loops;
 pub mod plan_memory;
 pub mod rewrite_cuda_graph;
 pub mod schedule_gpu;

@@ -3,8 +3,8 @@
 use crate::passes::{
     attach_global_symbol, block_rows, fuse_loops, lift_workspaces, lower_builtins, lower_call_tir,
     lower_operators, lower_shapes, lower_views, narrow_floats, narrow_sums, pack_weights,
-    plan_memory, rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely, schedule_tensor_cores,
-    to_non_dataflow, version_loops,
+    parallelize_loops, plan_memory, rewrite_cuda_graph, schedule_gpu, schedule_gpu_freely,
+    schedule_tensor_cores, to_non_dataflow, version_loops,
 };
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
@@ -110,6 +110,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &narrow_floats::PASS,
     &narrow_sums::PASS,
     &pack_weights::PASS,
+    &parallelize_loops::PASS,
     &schedule_gpu::PASS,
     &schedule_gpu_freely::PASS,
     &schedule_tensor_cores::PASS,

@@ -3,6 +3,7 @@
 //! `relax check` reports them on the text that people write. Passes do not ask: a program that traps is a program, and
 //! what passes make of it traps too. Nothing is reported in a branch or a nested function, which need not be reached.
 
+use crate::passes::parallelize_loops::loops_on_one_thread;
 use relax_rewrite::dims::assume_declared;
 use relax_semantics::check::{Left, Phase, codes};
 use relax_symbolic::Prover;
@@ -16,7 +17,8 @@ use relax_syntax::span::Span;
 use std::collections::BTreeSet;
 
 /// What fails in a program of the surface phase, in the order of the text: an error where it fails for all sizes, a
-/// warning where it holds for a dim of 0 alone. Other phases have none.
+/// warning where it holds for a dim of 0 alone; and as warnings what is said to be `parallel` and is not proved to be. Other
+/// phases have none.
 #[must_use]
 pub fn static_failures(module: &Module, left: &[Left]) -> Vec<Diagnostic> {
     if Phase::of_module(module) != Ok(Phase::Surface) {
@@ -24,6 +26,8 @@ pub fn static_failures(module: &Module, left: &[Left]) -> Vec<Diagnostic> {
     }
     let mut found: Vec<Diagnostic> =
         module.functions().flat_map(|function| of_function(function, left)).collect();
+    let loops = loops_on_one_thread(module, &mut Prover::new());
+    found.extend(loops.into_iter().map(Diagnostic::as_warning));
     found.sort_by_key(|diagnostic| diagnostic.primary.span);
     found
 }

@@ -32,9 +32,9 @@ const EFFORT: Effort = Effort { cases: 6, seed: 1 };
 const LEGAL: &str = "lift_lambdas,normalize,legalize_ops";
 /// Ingestion, then fusion, which is no part of a phase.
 const FUSION: &str = "lift_lambdas,normalize,annotate_tir_op_pattern,fuse_ops";
-/// From graphs to fused tensor programs.
+/// From graphs to fused tensor programs with the schedule of the processor.
 const FUSED: &str = "lift_lambdas,normalize,legalize_ops,annotate_tir_op_pattern,fuse_ops,fuse_tir,\
-                     inline_buffers,fuse_loops,eliminate_dead_code";
+                     inline_buffers,fuse_loops,eliminate_dead_code,version_loops,parallelize_loops";
 /// Ingestion, then what is asked for by name and keeps values.
 const NAMED: &str = "lift_lambdas,normalize,inline_private_functions,bind_params,\
                      combine_parallel_matmul,convert_layout,lift_transform_params,outline_blocks";

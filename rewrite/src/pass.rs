@@ -2,6 +2,7 @@
 
 use crate::classes::Tree;
 use crate::fallback::Fallback;
+use relax_runtime::program::Numerics;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -119,6 +120,8 @@ impl Device {
 pub struct Settings {
     /// What code is made for.
     pub device: Device,
+    /// What that code may do with sums of floats.
+    pub numerics: Numerics,
     /// Values that stand for parameters and external constants, by name.
     pub params: Arc<BTreeMap<Name, Tensor>>,
     /// How many columns of a matrix lie side by side in a panel, as products of the target read them.

@@ -1,6 +1,11 @@
 //! Matrix products: nests that multiply matrices, found in the text: `T[i, j] = 0; T[i, j] += f64(X[i, k]) * f64(W[k, j]);
-//! Y[i, j] = f(f32(T[i, j]))`, with any indices, a batch, vectors, or sums in f32 in the output itself.
+//! Y[i, j] = f(f32(T[i, j]))`, with any indices, a batch, vectors, or sums in f32 in the output itself, and an epilogue of more stores.
 
+mod roles;
+
+pub use roles::{Roles, follows};
+
+use crate::analysis::dependence::{Nest, are_independent};
 use crate::workspaces::is_forgotten;
 use relax_semantics::tir::Typing;
 use relax_semantics::tir::walk::{visit, visit_own, visit_statements};
@@ -56,6 +61,8 @@ pub struct Product<'s> {
     pub out: At<'s>,
     /// What is stored, where that is not the sum itself, and the sum as it stands in it.
     pub finish: Option<(&'s TExpr, TExpr)>,
+    /// What follows for each element: stores and names that touch nothing of other elements of what the nest writes.
+    pub tail: &'s [Stmt],
     /// Where the sum is set to 0 at the first term: over no terms nothing is written.
     pub only_with_terms: bool,
 }
@@ -80,7 +87,9 @@ impl<'s> Product<'s> {
         let fits = f32s.iter().all(|at| program.buffer(at.buffer).dtype == DType::F32)
             && found.factors.iter().all(|at| at.buffer != found.out.buffer)
             && found.loops.iter().chain([&found.along]).all(|item| item.start == TExpr::Int(0));
-        fits.then_some(found)
+        let vars = || found.loops.iter().map(|item| item.var).collect();
+        let is_apart = found.tail.is_empty() || are_independent(&[Nest { vars: vars(), stmt }]);
+        (fits && is_apart).then_some(found)
     }
 }
 
@@ -160,11 +169,12 @@ fn staged<'s>(
     loops: Vec<&'s Loop>,
     body: &'s [Stmt],
 ) -> Option<Product<'s>> {
-    let SumOfProducts { loops, along, factors: [a, b], wide, out, finish, .. } =
-        summed(program, loops, body)?;
+    let within = |count| summed(program, loops.clone(), body.get(..count)?).zip(body.get(count..));
+    let (sum, tail) = within(3).or_else(|| within(2)).filter(|(_, tail)| is_straight(tail))?;
+    let SumOfProducts { loops, along, factors: [a, b], wide, out, finish, .. } = sum;
     let [along] = along[..] else { return None };
     let factors = [factor(a, wide)?, factor(b, wide)?];
-    Some(Product { loops, along, factors, out, finish, only_with_terms: false })
+    Some(Product { loops, along, factors, out, finish, tail, only_with_terms: false })
 }
 
 fn summed<'s>(
@@ -211,6 +221,13 @@ fn summed<'s>(
     Some(SumOfProducts { loops, along, factors, wide, total, out, finish })
 }
 
+/// Whether statements only store and name values.
+#[must_use]
+pub fn is_straight(body: &[Stmt]) -> bool {
+    let plain = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Let { .. });
+    body.iter().all(plain)
+}
+
 /// A sum whose first value a block sets.
 fn blocked<'s>(mut loops: Vec<&'s Loop>, body: &'s [Stmt]) -> Option<Product<'s>> {
     let [Stmt { kind: StmtKind::Block { axes, init, body, .. }, .. }] = body else { return None };
@@ -233,6 +250,7 @@ fn blocked<'s>(mut loops: Vec<&'s Loop>, body: &'s [Stmt]) -> Option<Product<'s>
         factors,
         out: total,
         finish: None,
+        tail: &[],
         only_with_terms: true,
     })
 }

@@ -2,8 +2,9 @@
 //! accessed so needs no memory.
 
 use crate::analysis::dependence::loads;
+use crate::products::Product;
 use crate::workspaces::{has_plain_extents, is_forgotten};
-use relax_semantics::tir::walk::accesses;
+use relax_semantics::tir::walk::{accesses, visit_statements};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Stmt, StmtKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +41,16 @@ pub fn forwarded(
     let found = found
         .into_iter()
         .filter(|(buffer, count)| all.get(buffer) == Some(count) && *count > 1 && allowed(*buffer));
-    found.map(|(buffer, _)| buffer).collect()
+    let mut found: BTreeSet<BufferId> = found.map(|(buffer, _)| buffer).collect();
+    if workspaces == Workspaces::Forwarded && !found.is_empty() {
+        // Sums may have any order then, so that a product is one call, which writes to memory.
+        visit_statements(body, &mut |stmt| {
+            if let Some(product) = Product::of(program, stmt) {
+                found.remove(&product.out.buffer);
+            }
+        });
+    }
+    found
 }
 
 /// The buffers with a plain store in a body, with how many accesses that is, loads after it counted.

@@ -40,6 +40,7 @@ impl Printer<'_, '_> {
     fn watch_stack(&mut self, buffer: BufferId, count: i64) {
         if let Some(map) = self.watched.get(&buffer).cloned() {
             self.declared.push(format!("uint8_t {map}[{}];", count.max(1)));
+            self.share("uint8_t *restrict", &map);
             self.line(&format!("memset({map}, 0, sizeof {map});"));
         }
     }

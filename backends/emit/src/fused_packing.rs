@@ -6,13 +6,12 @@
 use crate::OUT_OF_MEMORY;
 use crate::column_reads::Widened;
 use crate::guarded_lanes::{LaneValue, Lanes};
-use crate::multiply::at_most_one_place;
 use crate::outline::Outlined;
 use crate::printer::Printer;
 use relax_semantics::tir::walk::visit;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BufferId, Loop, ScalarId, Stmt, TExpr};
-use relax_tir::products::{At, SumOfProducts, factor, mentions, narrowed};
+use relax_tir::products::{At, SumOfProducts, factor, follows, mentions, narrowed};
 
 /// Which loops are which.
 pub(crate) struct Filled<'s> {
@@ -57,7 +56,7 @@ impl Printer<'_, '_> {
         let apart = left.buffer != out.buffer && !reads(&right, out.buffer);
         let even = all.iter().all(|item| {
             item.start == TExpr::Int(0)
-                && [left, out].iter().all(|at| at_most_one_place(*at, item.var))
+                && [left, out].iter().all(|at| at.has_at_most_one_place(item.var))
         });
         // A product neither asks which elements were written nor notes those that it writes.
         let is_watched = [left, out].iter().any(|at| self.notes_elements(at.buffer));
@@ -88,7 +87,10 @@ impl Printer<'_, '_> {
     ) -> Vec<&'s Loop> {
         let mut chain: Vec<&Loop> = Vec::new();
         for item in loops.iter().rev().filter(|item| of_kind(item)) {
-            if chain.first().is_none_or(|inner| self.follows(accesses, item, inner)) {
+            if chain
+                .first()
+                .is_none_or(|inner| follows(self.program, &self.ranges, accesses, item, inner))
+            {
                 chain.insert(0, item);
             }
         }

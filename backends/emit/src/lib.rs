@@ -36,7 +36,7 @@ mod multiply;
 mod names;
 mod nibbles;
 mod outline;
-mod parallelize;
+mod parallel_loops;
 mod prelude;
 mod printer;
 mod reciprocals;

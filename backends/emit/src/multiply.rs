@@ -3,43 +3,11 @@
 
 use crate::OUT_OF_MEMORY;
 use crate::expressions::grouped;
-use crate::parallelize::{Plain, is_whole};
 use crate::printer::Printer;
-use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{Loop, ScalarId, Stmt, TExpr};
-use relax_tir::analysis::dependence::{Nest, are_independent};
-use relax_tir::products::{At, Panels, Product, mentions};
+use relax_syntax::ir::tensor::{Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
+use relax_tir::products::{At, Panels, Product, Roles, mentions};
 use std::collections::BTreeMap;
-
-/// Which loops are which.
-#[derive(Clone, Debug)]
-struct Roles<'s> {
-    left: At<'s>,
-    right: At<'s>,
-    /// Around the call.
-    outer: Vec<&'s Loop>,
-    /// Over rows, outermost first, which together step through the left matrix evenly.
-    rows: Vec<&'s Loop>,
-    column: &'s Loop,
-}
-
-impl Roles<'_> {
-    /// The loops over elements of a product that has none around it, rows first.
-    fn elements(&self) -> Vec<ScalarId> {
-        self.rows.iter().copied().chain([self.column]).map(|item| item.var).collect()
-    }
-
-    /// Whether a nest goes over the same elements and does something with each.
-    fn fits(&self, next: &Plain) -> bool {
-        let own: Vec<&Loop> = self.rows.iter().copied().chain([self.column]).collect();
-        let same = |(a, b): (&&Loop, &Loop)| is_whole(a) && a.start == b.start && a.stop == b.stop;
-        self.outer.is_empty()
-            && next.is_straight()
-            && own.len() == next.loops.len()
-            && own.iter().zip(next.loops).all(same)
-    }
-}
 
 /// Loops that were entered as one.
 #[derive(Default)]
@@ -51,111 +19,26 @@ pub(crate) struct Entered {
 }
 
 impl Printer<'_, '_> {
-    /// Prints a statement as a call, if it is a product; else nothing.
+    /// Prints a statement as a call, if it is a product; else nothing. Of a batch whose loops are `parallel` each product is a call within
+    /// those.
     pub(crate) fn multiply(&mut self, stmt: &Stmt) -> bool {
-        self.try_multiply(stmt, &[])
-    }
-
-    /// Prints a product, and as many of the statements after it as can be done with each block of it: the
-    /// number of those.
-    pub(crate) fn multiply_and(&mut self, stmt: &Stmt, after: &[Stmt]) -> Option<usize> {
-        let product = Product::of(self.program, stmt)?;
-        let roles = self.roles(&product)?;
-        let first = Nest { vars: roles.elements(), stmt };
-        let mut followers: Vec<Plain> = Vec::new();
-        for stmt in after {
-            let Some(next) = Plain::of(stmt).filter(|next| roles.fits(next)) else { break };
-            followers.push(next);
-            let others = followers.iter().map(|next| next.nest(next.loops.len()));
-            let nests: Vec<Nest> = std::iter::once(first.clone()).chain(others).collect();
-            if product.only_with_terms || !are_independent(&nests) {
-                followers.pop();
-                break;
-            }
-        }
-        loop {
-            if self.try_multiply(stmt, &followers) {
-                return Some(followers.len());
-            }
-            followers.pop()?;
-        }
-    }
-
-    /// How many loops there are around a product, if they are the outermost ones.
-    pub(crate) fn loops_around(&self, product: &Product) -> Option<usize> {
-        let outer = self.roles(product)?.outer;
-        let leads = product.loops.iter().zip(&outer).all(|(a, b)| a.var == b.var);
-        leads.then_some(outer.len())
-    }
-
-    fn try_multiply(&mut self, stmt: &Stmt, followers: &[Plain]) -> bool {
         let Some(product) = Product::of(self.program, stmt) else { return false };
-        let Some(roles) = self.roles(&product) else { return false };
-        let print = |printer: &mut Self| printer.product(&product, &roles, followers).then_some(());
+        let Some(roles) = Roles::of(self.program, &self.ranges, &product) else { return false };
+        let is_parallel =
+            matches!(&stmt.kind, StmtKind::For { kind: LoopKind::Parallel, .. }) && !self.is_cuda();
+        // A product neither asks which elements were written nor notes those that it writes.
+        let accesses = [roles.left, roles.right, product.out];
+        let is_watched = accesses.iter().any(|at| self.notes_elements(at.buffer));
+        if is_watched || (is_parallel && !roles.outer.is_empty()) {
+            return false;
+        }
+        let print = |printer: &mut Self| printer.product(&product, &roles).then_some(());
         let printed = self.attempt(print).is_some();
         self.multiplies |= printed;
         printed
     }
 
-    fn roles<'s>(&self, product: &Product<'s>) -> Option<Roles<'s>> {
-        let [a, b] = product.factors;
-        let along = product.along.var;
-        let last = product.out.indices.last()?.as_scalar()?;
-        let (left, right) = match (mentions(a.indices, last), mentions(b.indices, last)) {
-            (false, true) => (a, b),
-            (true, false) => (b, a),
-            _ => return None,
-        };
-        let column = *product.loops.iter().find(|item| item.var == last)?;
-        let in_panels = right.panels().is_some_and(|panels| {
-            let width = Some(Dim::Int(panels.width));
-            panels.column == last
-                && self.program.buffer(right.buffer).shape.last() == width.as_ref()
-        });
-        let own = |var| {
-            let of_right = at_most_one_place(right, var) || (in_panels && var == last);
-            of_right && [left, product.out].iter().all(|at| at_most_one_place(*at, var))
-        };
-        let vars = product.loops.iter().map(|item| item.var);
-        // A product neither asks which elements were written nor notes those that it writes.
-        let is_watched = [a, b, product.out].iter().any(|at| self.notes_elements(at.buffer));
-        if !vars.chain([along]).all(own) || mentions(product.out.indices, along) || is_watched {
-            return None;
-        }
-        let written = |item: &&Loop| mentions(product.out.indices, item.var);
-        if !product.loops.iter().all(written) {
-            return None;
-        }
-        let of_rows =
-            |item: &Loop| mentions(left.indices, item.var) && !mentions(right.indices, item.var);
-        let mut rows: Vec<&Loop> = Vec::new();
-        for item in product.loops.iter().rev().filter(|item| item.var != last) {
-            let inner = rows.first().copied();
-            let fits = inner.is_none_or(|inner| self.follows(&[left, product.out], item, inner));
-            if of_rows(item) && fits {
-                rows.insert(0, item);
-            }
-        }
-        let outer = product.loops.iter().copied();
-        let outer = outer
-            .filter(|item| item.var != last && rows.iter().all(|row| row.var != item.var))
-            .collect();
-        Some(Roles { left, right, outer, rows, column })
-    }
-
-    /// Whether in both accesses a step of `outer` is a whole round of `inner`.
-    pub(crate) fn follows(&self, accesses: &[At], outer: &Loop, inner: &Loop) -> bool {
-        accesses.iter().all(|at| {
-            let place = |var| at.indices.iter().position(|index| index.as_scalar() == Some(var));
-            let (Some(first), Some(second)) = (place(outer.var), place(inner.var)) else {
-                return false;
-            };
-            let extent = &self.program.buffer(at.buffer).shape[second];
-            first + 1 == second && self.ranges.dim(&inner.stop).as_ref() == Some(extent)
-        })
-    }
-
-    fn product(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> bool {
+    fn product(&mut self, product: &Product, roles: &Roles) -> bool {
         let all: Vec<&Loop> = product.loops.iter().copied().chain([product.along]).collect();
         let Some(entered) = self.enter_all(&all) else { return false };
         let stop = |var: ScalarId| entered.stops[&var].clone();
@@ -185,8 +68,7 @@ impl Printer<'_, '_> {
         let (columns, depth) = (stop(roles.column.var), stop(along));
         let guard =
             if product.only_with_terms { format!("{depth} > 0 && ") } else { String::new() };
-        let done = self.finish(product, roles, followers);
-        let Some(finish) = done else { return false };
+        let Some(finish) = self.finish(product, roles) else { return false };
         let threads = self.threads;
         let call = format!(
             "{guard}rx_product({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
@@ -236,20 +118,19 @@ impl Printer<'_, '_> {
         Some(entered)
     }
 
-    /// What is made of the sums, which lie where the result goes, block by block: a function and its frame, as
-    /// arguments. `None` where something may stop it.
-    fn finish(&mut self, product: &Product, roles: &Roles, followers: &[Plain]) -> Option<String> {
-        if product.finish.is_none() && followers.is_empty() {
+    /// The epilogue: what is made of the sums, which lie where the result goes, block by block. A function and its frame, as
+    /// arguments; `None` where something may stop it.
+    fn finish(&mut self, product: &Product, roles: &Roles) -> Option<String> {
+        if product.finish.is_none() && product.tail.is_empty() {
             return Some("NULL, NULL".to_owned());
         }
         let aside = self.leave();
         self.line("for (int64_t row = r0; row < r1; row++) {");
         self.indent += 1;
-        let plain = self.finish_sums(product, roles);
-        for next in followers {
-            self.follow(next);
-        }
-        self.close();
+        self.open_block(&roles.rows, roles.column);
+        let plain = self.finish_sums(product);
+        self.body(product.tail);
+        (0..3).for_each(|_| self.close());
         let outlined = self.come_back(aside);
         let (name, used) = (self.part_name(), self.used(&outlined));
         if !plain || !outlined.is_plain() {
@@ -279,9 +160,9 @@ impl Printer<'_, '_> {
         self.indent += 1;
     }
 
-    fn finish_sums(&mut self, product: &Product, roles: &Roles) -> bool {
+    /// Whether nothing else is printed on the way.
+    fn finish_sums(&mut self, product: &Product) -> bool {
         let Some((value, sum)) = &product.finish else { return true };
-        self.open_block(&roles.rows, roles.column);
         let before = self.lines.len();
         let values = self.indices(product.out.indices);
         let at = self.element(product.out.buffer, product.out.indices, values);
@@ -292,28 +173,7 @@ impl Printer<'_, '_> {
         self.replaced.truncate(known);
         let plain = self.lines.len() == before;
         self.line(&format!("{own} = {text};"));
-        self.close();
-        self.close();
         plain
-    }
-
-    /// A nest over the same elements.
-    fn follow(&mut self, next: &Plain) {
-        self.facts.push();
-        let within = self.learned.clone();
-        self.span = next.stmt.span;
-        let (column, rows) = next.loops.split_last().expect("invariant: it fits the product");
-        let rows: Vec<&Loop> = rows.iter().collect();
-        self.open_block(&rows, column);
-        for item in next.loops {
-            self.ranges.enter(self.facts, item);
-            self.sources.bind_loop(item);
-        }
-        self.body(next.body);
-        self.close();
-        self.close();
-        self.learned = within;
-        self.facts.pop();
     }
 
     pub(crate) fn open(&mut self, var: ScalarId, stop: &str) {
@@ -374,11 +234,4 @@ impl Printer<'_, '_> {
         let after = self.extent_names(at.buffer).split_off(place + 1);
         if after.is_empty() { "1".to_owned() } else { after.join(" * ") }
     }
-}
-
-/// Whether a loop variable is an index of its own, or none of them mentions it.
-pub(crate) fn at_most_one_place(at: At, var: ScalarId) -> bool {
-    let own = at.indices.iter().filter(|index| index.as_scalar() == Some(var)).count();
-    let within = at.indices.iter().filter(|index| mentions(std::slice::from_ref(*index), var));
-    own == within.count() && own <= 1
 }

@@ -244,7 +244,7 @@ impl<'p, 'f> Printer<'p, 'f> {
         let parameters = self.parameters(body);
         self.share_parameters(&parameters);
         let extents = self.computed_extents();
-        self.outermost(body);
+        self.body(body);
         let mut text = crate::rounded::definitions(&self.block_formats);
         let _ = write!(text, "\n{}", self.comment());
         text.push_str(&self.functions);

@@ -2,7 +2,6 @@
 //! instructions of processors take bytes. Only where sums of floats may be formed in any order, and where no access may trap.
 
 use crate::OUT_OF_MEMORY;
-use crate::multiply::at_most_one_place;
 use crate::printer::Printer;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
@@ -56,7 +55,7 @@ impl Printer<'_, '_> {
         let accesses = [left.clone(), w.reads()].concat();
         let even = product.loops.iter().all(|item| {
             item.start == TExpr::Int(0)
-                && accesses.iter().all(|at| at_most_one_place(*at, item.var))
+                && accesses.iter().all(|at| at.has_at_most_one_place(item.var))
                 && mentions(out.indices, item.var)
         });
         // A product neither asks which elements were written nor notes those that it writes.

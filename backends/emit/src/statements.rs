@@ -13,6 +13,7 @@ use relax_syntax::ir::tensor::{
     Axis, AxisKind, BinOp, BufferId, Loop, LoopKind, Stmt, StmtKind, TExpr,
 };
 use relax_tir::index_bounds::{assume, assume_not};
+use relax_tir::unique_bindings::are_same_but_names;
 
 /// The text of a value, or of the factors of a product that a device adds to an f32 sum with one rounding, where sums may
 /// be rounded otherwise.
@@ -84,6 +85,7 @@ impl Printer<'_, '_> {
                 if self.sums == Numerics::Reassociated
                     && !self.takes_steps_within(stmt)
                     && (self.multiply(stmt) || self.rounded(stmt) || self.fill(stmt)) => {}
+            StmtKind::For { kind: LoopKind::Parallel, .. } if self.parallel_loop(stmt) => {}
             StmtKind::For { loops, kind, body } if self.vector_loop(kind, loops, body) => {}
             StmtKind::For { .. } if self.warp_product(stmt) => {}
             StmtKind::For { loops, kind, body } => self.for_loop(loops, kind, body),
@@ -181,7 +183,11 @@ impl Printer<'_, '_> {
             self.line("} else {");
             self.facts.push();
             assume_not(&self.ranges, self.facts, condition);
+            let outer = self.is_out_of_range;
+            // Loop versions: the second one is for what is out of range.
+            self.is_out_of_range |= are_same_but_names(then, otherwise);
             self.nested(otherwise);
+            self.is_out_of_range = outer;
             self.facts.pop();
         }
         self.line("}");

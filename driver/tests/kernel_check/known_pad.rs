@@ -13,7 +13,7 @@ use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::program::Numerics;
 use relax_symbolic::Prover;
-use relax_syntax::ir::tensor::{ScalarId, ScalarInfo, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{LoopKind, Stmt, StmtKind};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 use std::collections::BTreeMap;
@@ -28,16 +28,20 @@ fn lowered() -> (Program, Module) {
     (program, lowered)
 }
 
-/// The program with a name before its nest, which then is no part for threads: GCC miscompiles the nest as it stands in the text, not the
-/// one over the iterations of a part.
+/// The program without threads: GCC miscompiles the nest as it stands in the text, not the one over a range of iterations.
 fn on_one_thread(program: &TensorProgram) -> TensorProgram {
     let mut program = program.clone();
-    let var = ScalarId(u32::try_from(program.scalars.len()).expect("it has few"));
-    program.scalars.push(ScalarInfo { name: "zero".into(), ..program.scalars[0].clone() });
-    let kind = StmtKind::Let { var, value: TExpr::Int(0) };
-    let body = program.body.as_mut().expect("it has a body");
-    body.insert(0, Stmt { kind, span: body[0].span });
+    program.body.iter_mut().for_each(|body| serial(body));
     program
+}
+
+fn serial(body: &mut [Stmt]) {
+    for stmt in body {
+        if let StmtKind::For { kind, body, .. } = &mut stmt.kind {
+            *kind = LoopKind::Serial;
+            serial(body);
+        }
+    }
 }
 
 #[test]

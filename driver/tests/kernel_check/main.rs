@@ -7,3 +7,4 @@ mod planted;
 mod processors;
 #[path = "../../../backends/cpu/tests/kernels/programs.rs"]
 mod programs;
+mod schedules;

@@ -4,10 +4,14 @@
 //! With that an iteration of the second nest comes before later ones of the first. So neither may stop the
 //! program, and what one of them writes the other may touch in the same iteration only: the loops that
 //! become one stand alone at the same places of all indices into such a buffer. Allocations whose dims always
-//! have a value are moved to the top, so that nests follow each other. Products of matrices stay alone: they
-//! have schedules of their own.
+//! have a value are moved to the top, so that nests follow each other.
+//!
+//! A product of matrices is one call on the processor where sums may have any order. So only two things are fused with one: stores
+//! for each of its elements, as its epilogue, which then works on blocks that are still in a cache; and of products in a batch
+//! what follows in the loops of the batch.
 
 use relax_rewrite::pass::{Exactness, Pass, PassContext};
+use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_semantics::tir::ranges::{Ranges, assume_declared, is_proved};
 use relax_semantics::tir::total::Total;
@@ -17,7 +21,8 @@ use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_tir::dims::as_dim;
-use relax_tir::products::sums_products;
+use relax_tir::named_blocks::without_named_blocks;
+use relax_tir::products::{Product, Roles, is_straight, sums_products};
 use relax_tir::renumber::renumber_program;
 use relax_tir::workspaces::has_plain_extents;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +42,14 @@ pub static PASS: Pass = Pass {
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
+    let (result, done, found) = fused(module, context.settings.numerics, context.facts);
+    context.count_of("fused away", done, found, "nests");
+    Ok(result)
+}
+
+/// The module with fewer nests, how many fewer, and of how many.
+#[must_use]
+pub fn fused(module: &Module, numerics: Numerics, facts: &mut dyn Facts) -> (Module, usize, usize) {
     let mut result = module.clone();
     let (mut done, mut found) = (0, 0);
     for definition in &mut result.definitions {
@@ -45,7 +58,7 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let nests = |body: &[Stmt]| {
             body.iter().filter(|stmt| matches!(stmt.kind, StmtKind::For { .. })).count()
         };
-        let fused = fuse_all(program, body.clone(), context.facts);
+        let fused = fuse_all((program, numerics), body.clone(), facts);
         found += nests(&body);
         if nests(&fused) < nests(&body) {
             done += nests(&body) - nests(&fused);
@@ -53,15 +66,18 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
             renumber_program(program);
         }
     }
-    context.count_of("fused away", done, found, "nests");
-    Ok(result)
+    (result, done, found)
 }
 
-fn fuse_all(program: &TensorProgram, body: Vec<Stmt>, facts: &mut dyn Facts) -> Vec<Stmt> {
+fn fuse_all(
+    (program, numerics): (&TensorProgram, Numerics),
+    body: Vec<Stmt>,
+    facts: &mut dyn Facts,
+) -> Vec<Stmt> {
     let (mut result, rest): (Vec<Stmt>, Vec<Stmt>) =
         body.into_iter().partition(|stmt| is_plain_allocation(program, stmt));
     for stmt in rest {
-        let fused = result.last().and_then(|last| fuse(program, last, &stmt, facts));
+        let fused = result.last().and_then(|last| fuse((program, numerics), last, &stmt, facts));
         match fused {
             Some(both) => _ = result.pop().map(|_| result.push(both)),
             None => result.push(stmt),
@@ -78,7 +94,7 @@ pub(crate) fn is_plain_allocation(program: &TensorProgram, stmt: &Stmt) -> bool 
 
 /// Two nests as one.
 fn fuse(
-    program: &TensorProgram,
+    (program, numerics): (&TensorProgram, Numerics),
     first: &Stmt,
     second: &Stmt,
     facts: &mut dyn Facts,
@@ -89,7 +105,12 @@ fn fuse(
         return None;
     }
     let same = a.iter().zip(b).take_while(|(a, b)| is_same(program, a, b, facts));
-    let count = same.count();
+    let multiplies = sums_products(body_a) || sums_products(body_b);
+    let count = match multiplies {
+        false => same.count(),
+        true if numerics == Numerics::Exact => return None,
+        true => loops_of_products(program, first, second).filter(|count| *count <= same.count())?,
+    };
     let shared: Vec<ScalarId> = a[..count].iter().map(|item| item.var).collect();
     let names = b[..count].iter().map(|item| item.var).zip(shared.iter().copied());
     let mut renamed = Renamed { names: names.collect() };
@@ -98,12 +119,37 @@ fn fuse(
         [rest((a, &kind), count, body_a.to_vec(), first), rest((b, &kind), count, body_b, second)];
     let binds = |body: &[Stmt]| body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Let { .. }));
     let allowed = count > 0
-        && !rests.iter().any(|rest| binds(rest) || sums_products(rest))
+        && !rests.iter().any(|rest| binds(rest))
         && is_apart(&rests, &shared)
         && [first, second].iter().all(|stmt| never_stops(program, stmt, facts));
-    let body = rests.concat();
+    // The epilogue of a product stands beside its sum.
+    let body = if multiplies { without_named_blocks(&rests.concat()) } else { rests.concat() };
     let kind = StmtKind::For { loops: a[..count].to_vec(), kind, body };
     allowed.then_some(Stmt { kind, span: first.span })
+}
+
+/// How many loops a nest of products shares with what follows it, if anything may be fused with it.
+fn loops_of_products(program: &TensorProgram, first: &Stmt, second: &Stmt) -> Option<usize> {
+    let ((a, _, body_a), (b, _, body_b)) = (nest(first)?, nest(second)?);
+    if !sums_products(body_a) {
+        return None;
+    }
+    let Some(product) = Product::of(program, first) else {
+        // Products of a batch, with what was fused with them.
+        let is_batch =
+            body_a.len() > 1 && body_a.iter().any(|stmt| Product::of(program, stmt).is_some());
+        return is_batch.then_some(a.len());
+    };
+    let roles = Roles::of(program, &Ranges::of(program), &product)?;
+    match roles.leading(&product)? {
+        0 => {
+            let is_epilogue = is_straight(&without_named_blocks(body_b))
+                && a.len() == b.len()
+                && !product.only_with_terms;
+            (is_epilogue && product.loops.len() == a.len()).then_some(a.len())
+        }
+        batch => (batch < a.len()).then_some(batch),
+    }
 }
 
 /// A nest of sequential loops. Fused loops are `parallel` or `grid`, so a nest has one of these kinds here.

@@ -49,4 +49,9 @@ relax_syntax::diagnostic_codes! {
     THREAD_AXIS = "RX0414", "not a thread axis",
         "`thread_binding` takes one of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, \
          threadIdx.z; one axis is bound at most once in a nest, and blocks contain threads.";
+    ONE_THREAD = "RX0416", "a parallel loop on one thread",
+        "The iterations of a `parallel` loop are not proved to touch elements of their own: two of them may \
+         access one element that either writes. On the processor the loop runs in order, on one thread, \
+         so that its values are those of the interpreter; `relax run --lock-step` shows a race, if there \
+         is one. Indices that are arithmetic on loop variables, dims and literals can be decided.";
 }

@@ -21,7 +21,7 @@ mod axes;
 mod bind;
 mod check;
 mod code;
-mod codes;
+pub mod codes;
 mod compile;
 mod compile_expr;
 mod fibers;

@@ -4,6 +4,7 @@
 //! The test is syntactic: in each access to a written buffer every loop variable stands alone at one index, the same in
 //! all accesses.
 
+pub mod distances;
 pub mod loops;
 
 use relax_semantics::tir::walk::{accesses, visit_statements};

@@ -4,6 +4,8 @@
 use super::cases::{Case, is_workspace};
 use relax_cpu::{Cache, Compiler, Library, Part, Tensor as Argument, Threads};
 use relax_emit::{Checks, Kernel, Site, print_c};
+use relax_lower::passes::fuse_loops::fused;
+use relax_lower::passes::parallelize_loops::parallelized;
 use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Data, Tensor};
 use relax_symbolic::Prover;
@@ -34,6 +36,13 @@ pub(super) fn build_all(programs: &[TensorProgram], sums: Numerics) -> All<'_> {
     build_all_with(programs, sums, &[])
 }
 
+/// As the processor's kernels are scheduled: with epilogues of products, and loops on threads.
+fn scheduled(module: &Module, numerics: Numerics) -> Module {
+    let mut facts = Prover::new();
+    let (module, ..) = fused(module, numerics, &mut facts);
+    parallelized(&module, numerics, &mut facts).0
+}
+
 /// The same with more flags.
 pub(super) fn build_all_with<'p>(
     programs: &'p [TensorProgram],
@@ -49,7 +58,7 @@ pub(super) fn build_all_with<'p>(
     let one = |chunk: &&[TensorProgram]| {
         let definitions = chunk.iter().cloned().map(Definition::Tensor).collect();
         let module = Module { definitions, ..Module::default() };
-        let source = print_c(&module, &mut Prover::new(), sums);
+        let source = print_c(&scheduled(&module, sums), &mut Prover::new(), sums);
         let library = relax_cpu::build(&source, &compiler, &cache);
         let library = library.unwrap_or_else(|error| panic!("{error}"));
         (source, &*Box::leak(Box::new(library)))
