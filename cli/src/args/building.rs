@@ -46,7 +46,7 @@ pub(crate) struct BuildArgs {
     /// Embed a certificate of the compilation, for `relax verify`
     #[arg(long)]
     pub(crate) certify: bool,
-    /// Refuse a program of which an operator stays with the reference library (RX0505)
+    /// Refuse a program of which an operator stays with the reference library (RX0505), or a parallel loop runs on one thread (RX0416)
     #[arg(long)]
     pub(crate) deny_fallback: bool,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::cache::cache;
 use super::certified::certificate;
 use super::constants::{load_externals, of_passes, open};
-use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks};
+use super::fallbacks::{Policy, RUN_OPERATOR, show_fallbacks, show_loops};
 use super::kept::{Kept, Parameters};
 use super::kernel_check;
 use super::loading::{Given, load, refuse_params, weights_of};
@@ -118,7 +118,8 @@ fn made(
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
     let policy = if args.deny_fallback { Policy::Deny } else { Policy::Warn };
     let fallbacks = watch.found.len();
-    if show_fallbacks(&watch.found, policy, program, terminal) != Exit::Fine {
+    let shown = show_fallbacks(&watch.found, policy, program, terminal);
+    if [shown, show_loops(policy, program, terminal)] != [Exit::Fine; 2] {
         return Err(Failure::Shown(Exit::Wrong));
     }
     if let Some(stages) = stages {

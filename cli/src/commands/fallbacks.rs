@@ -1,20 +1,22 @@
-//! Operators that stay with the reference library, as diagnostics.
+//! What a build leaves to the slow way, as diagnostics: operators that stay with the reference library, and `parallel` loops on one thread.
 
 use crate::exit::Exit;
 use crate::report::show_diagnostics;
 use crate::terminal::{Terminal, Verbosity};
 use relax_driver::{Target, lower};
+use relax_lower::passes::parallelize_loops::loops_on_one_thread;
 use relax_program::frontend::Program;
 use relax_rewrite::fallback::{Fallback, Fallbacks};
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
 use relax_syntax::diagnostic::Diagnostic;
 
 /// The host function that interprets an operator.
 pub(super) const RUN_OPERATOR: &str = "builtin.run_operator";
 
-/// Whether such calls are allowed.
+/// Whether that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Warn,
@@ -28,6 +30,20 @@ pub(super) fn show_fallbacks(
     program: &Program,
     terminal: &mut Terminal,
 ) -> Exit {
+    show(found.iter().map(Fallback::diagnostic).collect(), policy, program, terminal)
+}
+
+/// Shows the `parallel` loops that run on one thread alike.
+pub(super) fn show_loops(policy: Policy, program: &Program, terminal: &mut Terminal) -> Exit {
+    show(loops_on_one_thread(&program.module, &mut Prover::new()), policy, program, terminal)
+}
+
+fn show(
+    found: Vec<Diagnostic>,
+    policy: Policy,
+    program: &Program,
+    terminal: &mut Terminal,
+) -> Exit {
     if policy == Policy::Warn && terminal.verbosity == Verbosity::Quiet {
         return Exit::Fine;
     }
@@ -35,7 +51,7 @@ pub(super) fn show_fallbacks(
         Policy::Warn => diagnostic.as_warning(),
         Policy::Deny => diagnostic,
     };
-    let all: Vec<_> = found.iter().map(|call| as_policy(call.diagnostic())).collect();
+    let all: Vec<_> = found.into_iter().map(as_policy).collect();
     show_diagnostics(terminal, &program.source, &all)
 }
 

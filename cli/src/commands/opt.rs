@@ -18,10 +18,12 @@ use relax_driver::{Target, pipeline};
 use relax_emit::{Options, print_c, print_cuda};
 use relax_lower::gpu::{Choices, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
+use relax_lower::passes::parallelize_loops::parallelized;
 use relax_program::frontend::{Program, print};
 use relax_rewrite::pass::{Device, Exactness, Settings};
 use relax_rewrite::pipeline::{Failed, Route, leads_back, run};
 use relax_runtime::program::Numerics;
+use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
@@ -46,16 +48,26 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(back) = args.to.and_then(|to| leads_back(&program.module, to.into())) {
         return Ok(show_diagnostics(terminal, &program.source, &[back]));
     }
-    let route = named.unwrap_or_else(|| stages(args));
+    let routes = match named {
+        Some(route) => vec![route],
+        None => stages(args, Phase::of_module(&program.module).unwrap_or(Phase::P0)),
+    };
     let weights = open(args.params.as_deref())?;
     let mut params = of_passes(&program.module, weights.as_ref())?;
     params.extend(externals);
     let params = Arc::new(params);
-    let settings =
-        Settings { device: args.target, params: Arc::clone(&params), ..Settings::default() };
+    let settings = Settings {
+        device: args.target,
+        numerics: args.numerics.chosen(),
+        params: Arc::clone(&params),
+        ..Settings::default()
+    };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);
     reporter.begin()?;
-    let result = run(&program.module, &route, &settings, &mut Prover::new(), &mut reporter);
+    let mut facts = Prover::new();
+    let result = routes.iter().try_fold(program.module.clone(), |module, route| {
+        run(&module, route, &settings, &mut facts, &mut reporter)
+    });
     if let Some(failure) = reporter.failure.take() {
         return Err(failure);
     }
@@ -74,34 +86,38 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
                 terminal.result(&text)?;
                 return Ok(Exit::Fine);
             }
-            let sums = args.numerics.chosen();
-            let text = match args.emit {
-                Some(Language::C) => c_text(&module, sums, terminal),
-                Some(Language::Cuda) => cuda_text(&module, sums, &program.source, terminal),
-                Some(Language::Wgsl) => wgsl_text(&module, sums, &program.source, terminal),
-                None => print(&module),
-            };
-            match &args.output {
-                Some(path) => write_whole(path, text.as_bytes())?,
-                None => match args.emit {
-                    Some(language) => terminal.tell(
-                        &text,
-                        || json!({ "type": "source", "language": name(&language), "text": text }),
-                    )?,
-                    None => terminal.program(&text)?,
-                },
-            }
-            Ok(Exit::Fine)
+            show_text(&module, &program.source, args, terminal)
         }
         Err(failed) => failed_run(&failed, &program, terminal),
     }
 }
 
-/// The tensor programs as C; what became of their checks is told with `-v`.
+/// The program, or the kernel source that is asked for.
+fn show_text(module: &Module, source: &Source, args: &OptArgs, terminal: &mut Terminal) -> Outcome {
+    let sums = args.numerics.chosen();
+    let text = match args.emit {
+        Some(Language::C) => c_text(module, sums, terminal),
+        Some(Language::Cuda) => cuda_text(module, sums, source, terminal),
+        Some(Language::Wgsl) => wgsl_text(module, sums, source, terminal),
+        None => print(module),
+    };
+    match (&args.output, args.emit) {
+        (Some(path), _) => write_whole(path, text.as_bytes())?,
+        (None, Some(language)) => terminal.tell(
+            &text,
+            || json!({ "type": "source", "language": name(&language), "text": text }),
+        )?,
+        (None, None) => terminal.program(&text)?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// The tensor programs as C, with loops on threads; what became of their checks is told with `-v`.
 fn c_text(module: &Module, sums: Numerics, terminal: &mut Terminal) -> String {
-    let watched = maybe_uninitialized(module, summary_of_parameters);
+    let (module, _) = parallelized(module, sums, &mut Prover::new());
+    let watched = maybe_uninitialized(&module, summary_of_parameters);
     let options = Options { watched: Some(&watched), ..sums.into() };
-    let source = print_c(module, &mut Prover::new(), options);
+    let source = print_c(&module, &mut Prover::new(), options);
     for kernel in &source.kernels {
         let maps = maps_of(kernel.watched.is_some());
         let innermost = match kernel.checks.left() {
@@ -182,16 +198,19 @@ fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
 }
 
 /// The way to the phase that the command line names.
-fn stages(args: &OptArgs) -> Route {
+fn stages(args: &OptArgs, from: Phase) -> Vec<Route> {
     let is_printed = match args.emit {
         None => true,
         Some(Language::C) => args.target == Device::Cpu,
         Some(Language::Cuda) => args.target == Device::Cuda,
         Some(Language::Wgsl) => args.target == Device::Wgpu,
     };
-    let numerics = if is_printed { args.numerics.chosen() } else { Numerics::Exact };
-    let pipeline = pipeline(&Target::of(args.target, numerics)).stages;
-    pipeline.to(args.to.map_or(relax_semantics::check::Phase::P0, Into::into))
+    let phase = args.to.map_or(Phase::P0, Into::into);
+    if !is_printed {
+        // The source is for another device, whose schedule follows.
+        return vec![pipeline(&Target::of(args.target, Numerics::Exact)).stages.to(phase)];
+    }
+    pipeline(&Target::of(args.target, args.numerics.chosen())).to(phase, from)
 }
 
 fn show(args: &OptArgs) -> Result<Show, Failure> {
