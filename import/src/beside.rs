@@ -99,21 +99,3 @@ fn part(path: &Path, offset: u64, length: u64) -> std::io::Result<File> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(file)
 }
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::part;
-
-    /// Opening a pipe without a writer would wait for ever.
-    #[test]
-    fn external_data_is_read_from_files_only() {
-        let folder = tempfile::tempdir().expect("a folder for the test");
-        let pipe = folder.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.expect("mkfifo runs").success());
-        for path in [pipe.as_path(), folder.path(), "/dev/zero".as_ref()] {
-            let error = part(path, 0, 0).expect_err("it is no file");
-            assert!(error.to_string().contains("it is no file"), "{error}");
-        }
-    }
-}

@@ -234,3 +234,43 @@ fn integers_of_4_bits_of_another_length_are_refused() {
     let told = import(model(&added, 21)).expect_err("ONNX has no such sum").to_string();
     assert!(told.contains("an input of int4"), "{told}");
 }
+
+/// A sum with a tensor whose bytes lie in a file beside the model.
+#[cfg(unix)]
+fn beside(location: &str) -> Vec<u8> {
+    let entry = |key: &str, value: &str| {
+        field(13, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat())
+    };
+    let parts =
+        [small(1, 2), small(2, 1), field(8, b"w"), entry("location", location), small(14, 1)];
+    let added = [
+        node("Add", &["x", "w"], &["y"], &[]),
+        field(5, &parts.concat()),
+        value(11, "x", 1, &["2"]),
+        value(12, "y", 1, &["2"]),
+    ];
+    model(&added, 21)
+}
+
+/// Opening a pipe without a writer would wait for ever, and a folder has no bytes.
+#[cfg(unix)]
+#[test]
+fn external_data_is_read_from_files_only() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let path = |name: &str| folder.path().join(name);
+    let made = std::process::Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    std::fs::create_dir(path("folder")).expect("it is made");
+    std::fs::write(path("file"), [0; 8]).expect("it is written");
+    let options = Options {
+        folder: Some(folder.path().to_owned()),
+        max_bytes: 1 << 10,
+        ..Options::default()
+    };
+    let import = |name: &str| import_model(Bytes::from(beside(name)), &options);
+    assert!(import("file").is_ok());
+    for name in ["pipe", "folder"] {
+        let told = import(name).expect_err("it is no file").to_string();
+        assert!(told.contains("it is no file"), "{name}: {told}");
+    }
+}

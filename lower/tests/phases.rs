@@ -4,7 +4,7 @@
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::Program;
 use relax_rewrite::pass::Settings;
-use relax_rewrite::pass_names::{NOTE, NoPass, Ours};
+use relax_rewrite::pass_names::{NOTE, NoPass, NotePass, Ours};
 use relax_rewrite::pipeline::{Failed, Route, Unwatched, leads_back, run};
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -74,4 +74,44 @@ fn every_pass_of_the_note_is_known_or_reserved() {
             }
         }
     }
+}
+
+#[test]
+fn names_of_the_note_are_aliases() {
+    let names = |name: &str| {
+        let passes = PIPELINE.lookup(name).expect("it is a name");
+        passes.iter().map(|pass| pass.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("LambdaLifting"), ["lift_lambdas"]);
+    assert_eq!(names("dead_code_elimination"), ["eliminate_dead_code"]);
+    assert_eq!(names("FuseTIR"), ["fuse_tir"]);
+    let fusion = ["annotate_tir_op_pattern", "fuse_ops", "fuse_tir"];
+    assert_eq!(names("fusion"), fusion);
+    assert_eq!(names("Fusion"), fusion);
+    let regions = [
+        "eliminate_broadcasts",
+        "guard_libraries",
+        "fuse_ops_by_pattern",
+        "merge_composite_functions",
+        "run_codegen",
+    ];
+    assert_eq!(names("byoc"), regions);
+}
+
+#[test]
+fn reserved_names_say_so() {
+    for name in ["MetaSchedule", "meta_schedule", "alter_op_impl"] {
+        assert!(matches!(PIPELINE.lookup(name), Err(NoPass::Reserved(..))), "{name}");
+    }
+    let unknown = PIPELINE.lookup("AlterOps").map(|_| ());
+    assert_eq!(unknown, Err(NoPass::Unknown("AlterOps".to_owned())));
+}
+
+#[test]
+fn snake_case_splits_acronyms() {
+    let snake = |name| NotePass { phase: "P1", name, ours: Ours::Pass("") }.snake();
+    assert_eq!(snake("CallTIRRewrite"), "call_tir_rewrite");
+    assert_eq!(snake("VMShapeLower"), "vm_shape_lower");
+    assert_eq!(snake("MetaScheduleTuneIRMod"), "meta_schedule_tune_ir_mod");
+    assert_eq!(snake("BYOC"), "byoc");
 }

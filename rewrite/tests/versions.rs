@@ -1,14 +1,18 @@
 //! Versions behind guards: which guards there are, that none is empty, and that every version is right where it is
-//! called.
+//! called; and the costs that are compared for it.
 
 use relax_program::frontend::Program;
+use relax_rewrite::classes::{Class, Sizes, Tree};
 use relax_rewrite::pass::{Exactness, Settings};
 use relax_rewrite::pipeline::{PIPELINE, Unwatched, run};
-use relax_rewrite::saturation::{Options, RuleKind, Versioned, Witness, version_module};
+use relax_rewrite::saturation::{
+    Options, Polynomial, RuleKind, Versioned, Witness, version_module,
+};
 use relax_rewrite::verify::{Effort, verify};
 use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
-use relax_syntax::dim::Dim;
+use relax_syntax::Name;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Answer, Claim, Facts};
 use relax_syntax::ir::Module;
 use relax_syntax::span::Source;
@@ -113,4 +117,86 @@ fn an_undecided_guard_is_kept_and_listed() {
     let (_, versioned) = versions(&before, &mut Silent);
     let unknown = versioned.iter().flat_map(|function| &function.versions);
     assert!(unknown.filter(|version| version.witness == Witness::Unknown).count() > 0);
+}
+
+fn poly(text: &str) -> Polynomial {
+    let parse = |part: &str| {
+        let factors = part.split('*').map(|factor| match factor.trim().parse() {
+            Ok(value) => Dim::Int(value),
+            Err(_) => Dim::var(factor.trim()),
+        });
+        factors.fold(Dim::Int(1), |all, factor| Dim::op(DimOp::Mul, all, factor))
+    };
+    let sum = text.split('+').map(parse);
+    Polynomial::of(&sum.fold(Dim::Int(0), |all, part| Dim::op(DimOp::Add, all, part)))
+}
+
+#[test]
+fn compares_for_all_dims() {
+    let one = |_: &Name| 1;
+    let zero = |_: &Name| 0;
+    assert!(poly("n").is_at_most(&poly("n*m"), &one));
+    assert!(!poly("n").is_at_most(&poly("n*m"), &zero));
+    assert!(poly("n+n*m").is_at_most(&poly("m*n*2"), &one));
+    assert!(!poly("n").is_at_most(&poly("m"), &one));
+    assert!(!poly("n*m").is_at_most(&poly("n"), &one));
+}
+
+#[test]
+fn prints_as_a_sum() {
+    assert_eq!(poly("2*n*m+n+3").to_string(), "2 * m * n + n + 3");
+}
+
+/// Which version a product gets on a device.
+const TREE: &str = "if m*n < 4096\n  if m < 8\n    elements\n  else\n    tiles\nelse\n  squares\n";
+
+fn read(text: &str) -> Result<Tree, String> {
+    Tree::parse(&text.lines().collect::<Vec<_>>(), 3)
+}
+
+#[test]
+fn a_tree_is_its_text() {
+    let tree = read(TREE).expect("it is a tree");
+    assert_eq!(tree.to_string(), TREE);
+    assert_eq!(tree.depth(), 2);
+    let class = |rows, columns| tree.class(&Sizes { rows, terms: 1, columns, bytes: 4 });
+    assert_eq!(class(7, 8), Class::Elements);
+    assert_eq!(class(8, 8), Class::Tiles);
+    assert_eq!(class(64, 64), Class::Squares);
+    assert_eq!(class(i64::MAX, i64::MAX), Class::Squares);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    for (from, to, told) in [
+        ("m < 8", "q < 8", "line 4"),
+        ("m < 8", "m < 0", "line 4"),
+        ("m < 8", "m < 99999999999999999999", "line 4"),
+        ("elements", "atoms", "line 5"),
+        ("  else\n", "", "line 6"),
+        ("else\n  squares\n", "", "line 8"),
+        ("squares", "squares\ntiles", "line 10"),
+        ("squares", "if m < 2\nif m < 2\nif m < 2", "line 11"),
+    ] {
+        let error = read(&TREE.replacen(from, to, 1)).expect_err(to);
+        assert!(error.starts_with(told), "{to}: {error}");
+    }
+}
+
+/// Found by halves, and so that all versions between are the tree's.
+#[test]
+fn versions_along_a_number_are_those_of_each() {
+    let tree = read(TREE).expect("it is a tree");
+    for sizes in [
+        (|rows| Sizes { rows, terms: 3, columns: 100, bytes: 4 }) as fn(i64) -> Sizes,
+        |both| Sizes { rows: both, terms: both, columns: both, bytes: 4 },
+        |terms| Sizes { rows: 9, terms, columns: 9, bytes: 4 },
+    ] {
+        let found = tree.along(&sizes);
+        assert_eq!(found[0].0, 1);
+        for number in 1..5000 {
+            let last = found.iter().rfind(|(start, _)| *start <= number);
+            assert_eq!(last.map(|(_, class)| *class), Some(tree.class(&sizes(number))));
+        }
+    }
 }

@@ -67,28 +67,3 @@ fn edits(a: &str, b: &str) -> usize {
     }
     last[b.len()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_words_come_first() {
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("rleu", "relu"), 1);
-        assert_eq!(nearest("matmull", ["add", "matmul", "mul"]), ["matmul"]);
-        assert_eq!(nearest("rx0203", ["RX0203", "RX0303"]), ["RX0203"]);
-        assert_eq!(nearest("rleu", ["relu", "silu", "rsqrt"]), ["relu"]);
-        assert_eq!(nearest("w2", ["w", "w1", "x"]), ["w", "w1"]);
-        assert!(nearest("y", ["x"]).is_empty());
-        assert!(nearest("zzz", ["add"]).is_empty());
-        assert!(nearest("", ["add"]).is_empty());
-        assert!(nearest(&"relu".repeat(1000), ["relu"]).is_empty());
-    }
-
-    #[test]
-    fn few_words_are_listed() {
-        assert_eq!(hint("y", &["x", "w"]).as_deref(), Some("there is `x`, `w`"));
-        assert_eq!(hint("y", &[]), None);
-    }
-}

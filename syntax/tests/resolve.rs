@@ -1,4 +1,4 @@
-//! Text → IR → text is the identity on normal forms, and errors of resolution have their codes.
+//! Text → IR → text is the identity on normal forms, and errors of resolution have their codes and suggest names.
 
 use relax_syntax::ir::Module;
 use relax_syntax::parse::parse_file;
@@ -6,6 +6,7 @@ use relax_syntax::print::print_file;
 use relax_syntax::raise::raise_module;
 use relax_syntax::resolve::resolve_file;
 use relax_syntax::span::Source;
+use relax_syntax::suggest::{hint, nearest};
 
 fn resolve(text: &str) -> (Module, Vec<&'static str>) {
     let (file, diagnostics) = parse_file(&Source::new("test.rx", text));
@@ -119,4 +120,25 @@ fn errors_have_codes() {
         let (_, codes) = resolve(text);
         assert_eq!(&codes, expected, "{text}");
     }
+}
+
+#[test]
+fn near_words_come_first() {
+    // Three edits: a third of nine letters, and more than a third of eight.
+    assert_eq!(nearest("kittenabc", ["sittingabc"]), ["sittingabc"]);
+    assert!(nearest("kittenab", ["sittingab"]).is_empty());
+    assert_eq!(nearest("matmull", ["add", "matmul", "mul"]), ["matmul"]);
+    assert_eq!(nearest("rx0203", ["RX0203", "RX0303"]), ["RX0203"]);
+    assert_eq!(nearest("rleu", ["relu", "silu", "rsqrt"]), ["relu"]);
+    assert_eq!(nearest("w2", ["w", "w1", "x"]), ["w", "w1"]);
+    assert!(nearest("y", ["x"]).is_empty());
+    assert!(nearest("zzz", ["add"]).is_empty());
+    assert!(nearest("", ["add"]).is_empty());
+    assert!(nearest(&"relu".repeat(1000), ["relu"]).is_empty());
+}
+
+#[test]
+fn few_words_are_listed() {
+    assert_eq!(hint("y", &["x", "w"]).as_deref(), Some("there is `x`, `w`"));
+    assert_eq!(hint("y", &[]), None);
 }

@@ -74,38 +74,3 @@ fn written_out(function: &str, text: &str) -> Vec<(String, String)> {
     });
     each.collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use relax_semantics::library::function;
-
-    #[test]
-    fn every_pattern_of_a_target_has_a_library_function() {
-        for target in [Device::Cpu, Device::Wgpu, Device::Cuda] {
-            for rule in builtin(target) {
-                assert!(function(&rule.function).is_some(), "{}", rule.function);
-            }
-        }
-        assert!(builtin(Device::Wgpu).is_empty());
-    }
-
-    /// A section in the place of a name, with the conditions of both lines.
-    #[test]
-    fn a_line_for_a_section_stands_for_each_line_of_it() {
-        let names = |target| -> Vec<String> {
-            builtin(target).iter().map(|rule| rule.function.to_string()).collect()
-        };
-        let products = |library: &str| {
-            let each = ["_bias_gelu", "_bias_relu", "_bias", "_gelu", "_relu", ""];
-            each.map(|epilogue| format!("{library}.matmul{epilogue}")).to_vec()
-        };
-        assert_eq!(names(Device::Cpu), products("native"));
-        let norms = vec!["cutlass.rms_norm".to_owned(); 3];
-        let all = [products("cublas"), products("cublas"), norms].concat();
-        assert_eq!(names(Device::Cuda), all);
-        let conditions = |target, at: usize| builtin(target)[at].conditions.len();
-        assert_eq!([0, 2, 5].map(|at| conditions(Device::Cpu, at)), [2, 2, 0]);
-        assert_eq!([0, 5, 6].map(|at| conditions(Device::Cuda, at)), [6, 4, 7]);
-    }
-}

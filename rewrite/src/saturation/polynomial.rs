@@ -113,36 +113,3 @@ impl fmt::Display for Polynomial {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn poly(text: &str) -> Polynomial {
-        let parse = |part: &str| {
-            let factors = part.split('*').map(|factor| match factor.trim().parse() {
-                Ok(value) => Dim::Int(value),
-                Err(_) => Dim::var(factor.trim()),
-            });
-            factors.fold(Dim::Int(1), |all, factor| Dim::op(DimOp::Mul, all, factor))
-        };
-        let sum = text.split('+').map(parse);
-        Polynomial::of(&sum.fold(Dim::Int(0), |all, part| Dim::op(DimOp::Add, all, part)))
-    }
-
-    #[test]
-    fn compares_for_all_dims() {
-        let one = |_: &Name| 1;
-        let zero = |_: &Name| 0;
-        assert!(poly("n").is_at_most(&poly("n*m"), &one));
-        assert!(!poly("n").is_at_most(&poly("n*m"), &zero));
-        assert!(poly("n+n*m").is_at_most(&poly("m*n*2"), &one));
-        assert!(!poly("n").is_at_most(&poly("m"), &one));
-        assert!(!poly("n*m").is_at_most(&poly("n"), &one));
-    }
-
-    #[test]
-    fn prints_as_a_sum() {
-        assert_eq!(poly("2*n*m+n+3").to_string(), "2 * m * n + n + 3");
-    }
-}
