@@ -1,11 +1,15 @@
 //! Descriptions of ATen operators: what they compute is what PyTorch computed, sizes 0 and 1 included. `scripts/torch_programs.py`
-//! recorded both, so no PyTorch is needed here.
+//! recorded both, so no PyTorch is needed here. What
+//! those programs do not have is written here.
 
 mod outputs;
 mod recorded;
 
+use ndarray::{ArrayD, IxDyn};
 use recorded::{Loaded, call, floats};
 use relax_import::{Bytes, ImportError, Imported, Options, import_model, supported_aten};
+use relax_semantics::tensor::Tensor;
+use relax_syntax::dtype::DType;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -147,4 +151,85 @@ fn damaged_descriptions_are_refused() {
 fn every_row_has_one_name() {
     let names = supported_aten();
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+}
+
+fn tensor(dtype: DType, shape: &[usize], numbers: &[i64]) -> Tensor {
+    let shape = IxDyn(shape);
+    if dtype.is_float() {
+        let floats = numbers.iter().map(|&number| number as f64).collect();
+        return Tensor::from_floats(
+            dtype,
+            ArrayD::from_shape_vec(shape, floats).expect("they fit"),
+        );
+    }
+    let ints = numbers.iter().map(|&number| number.into()).collect();
+    Tensor::from_ints(dtype, ArrayD::from_shape_vec(shape, ints).expect("they fit"))
+}
+
+/// What one operator makes of `a`, `b` and so on; its result has this shape and the dtype of the first of them.
+fn made(operator: &str, args: &str, inputs: Vec<Tensor>, shape: &[usize]) -> Vec<f64> {
+    let names = ["a", "b", "c"].iter().zip(&inputs);
+    let value = |name: &str, dtype: DType, shape: &[usize]| {
+        format!(r#"{{"name": "{name}", "dtype": "{}", "shape": {shape:?}}}"#, dtype.name())
+    };
+    let listed: Vec<String> =
+        names.map(|(name, tensor)| value(name, tensor.dtype(), tensor.shape())).collect();
+    let (listed, result) = (listed.join(", "), value("y", inputs[0].dtype(), shape));
+    // A pool has its indices as a second result, which nobody wants.
+    let results = if operator.contains("indices") { format!("{result}, null") } else { result };
+    let text = format!(
+        r#"{{"format": "relax-aten", "version": 1, "producer": "a test", "weights_file": null,
+            "symbols": [], "guards": [], "inputs": [{listed}], "weights": [],
+            "nodes": [{{"op": "aten.{operator}", "args": {{{args}}}, "outputs": [{results}], "at": "a test"}}],
+            "outputs": [{{"name": "y", "value": {{"t": "y"}}}}], "notes": []}}"#
+    );
+    let results = call(&recorded::loaded(import(&text)), inputs);
+    let results = results.unwrap_or_else(|stop| panic!("{stop}\n{text}"));
+    assert_eq!(results[0].shape(), shape, "{text}");
+    (0..results[0].len()).map(|at| results[0].number(at).as_f64()).collect()
+}
+
+/// What the recorded programs do not have: by the documentation of PyTorch.
+#[test]
+fn indices_that_do_not_stand_together_come_first() {
+    let place = |a: i64, i: i64, c: i64, j: i64| ((a * 3 + i) * 2 + c) * 4 + j;
+    let (rows, columns) = ([2, 0], [1, 3]);
+    let args = r#""self": {"t": "a"}, "indices": [null, {"t": "b"}, null, {"t": "c"}]"#;
+    let inputs = vec![
+        tensor(DType::F32, &[2, 3, 2, 4], &(0..48).collect::<Vec<i64>>()),
+        tensor(DType::I64, &[2], &rows),
+        tensor(DType::I64, &[2], &columns),
+    ];
+    let mut wanted = Vec::new();
+    for (i, j) in rows.into_iter().zip(columns) {
+        for (a, c) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            wanted.push(place(a, i, c, j) as f64);
+        }
+    }
+    assert_eq!(made("index.Tensor", args, inputs, &[2, 2, 2]), wanted);
+}
+
+#[test]
+fn elements_of_one_place_are_put_together() {
+    let floats = |numbers: &[i64]| tensor(DType::F32, &[numbers.len()], numbers);
+    let places = |numbers: &[i64]| tensor(DType::I64, &[numbers.len()], numbers);
+    let args =
+        r#""self": {"t": "a"}, "indices": [{"t": "b"}], "values": {"t": "c"}, "accumulate": true"#;
+    let inputs = vec![floats(&[0, 1, 0]), places(&[0, 0, 2]), floats(&[1, 2, 3])];
+    assert_eq!(made("index_put.default", args, inputs, &[3]), [3.0, 1.0, 3.0]);
+    let args = r#""self": {"t": "a"}, "dim": 0, "index": {"t": "b"}, "src": {"t": "c"}, "reduce": "prod", "include_self": true"#;
+    let inputs = vec![floats(&[2, 3]), places(&[0, 0]), floats(&[5, 7])];
+    assert_eq!(made("scatter_reduce.two", args, inputs, &[2]), [70.0, 3.0]);
+    // As many as a byte counts before it begins anew.
+    let args = r#""self": {"t": "a"}, "dim": 0, "index": {"t": "b"}, "src": {"t": "c"}"#;
+    let bools = |numbers: &[i64]| tensor(DType::Bool, &[numbers.len()], numbers);
+    let inputs = vec![bools(&[0]), places(&[0; 256]), bools(&[1; 256])];
+    assert_eq!(made("scatter_add.default", args, inputs, &[1]), [1.0]);
+}
+
+#[test]
+fn windows_of_a_pool_have_gaps() {
+    let args = r#""self": {"t": "a"}, "kernel_size": [2, 2], "stride": [], "padding": [0, 0], "dilation": [2, 2], "ceil_mode": false"#;
+    let x = tensor(DType::F32, &[1, 1, 3, 3], &(0..9).collect::<Vec<i64>>());
+    assert_eq!(made("max_pool2d_with_indices.default", args, vec![x], &[1, 1, 1, 1]), [8.0]);
 }

@@ -1,5 +1,6 @@
-//! Files that are damaged, hostile or wrong: an error or a program, never a panic.
+//! Files that are damaged, hostile or wrong: an error or a program, never a panic. And what ONNX's own tests leave out.
 
+use ndarray::{ArrayD, IxDyn};
 use relax_import::{Bytes, ImportError, Imported, Options, import_model};
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_semantics::tensor::{Number, Tensor};
@@ -273,4 +274,75 @@ fn external_data_is_read_from_files_only() {
         let told = import(name).expect_err("it is no file").to_string();
         assert!(told.contains("it is no file"), "{name}: {told}");
     }
+}
+
+/// An initializer of f32.
+fn numbers(name: &str, dims: &[u8], values: &[f32]) -> Vec<u8> {
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let dims: Vec<u8> = dims.iter().flat_map(|&dim| small(1, dim)).collect();
+    field(5, &[dims, small(2, 1), field(8, name.as_bytes()), field(9, &raw)].concat())
+}
+
+/// What a model of a float `x` of these dims gives, those with names being 2.
+fn made(graph: &[Vec<u8>], dims: &[&str], x: &[f64]) -> Vec<f64> {
+    let shape: Vec<usize> = dims.iter().map(|dim| dim.parse().unwrap_or(2)).collect();
+    let graph = [graph, &[value(11, "x", 1, dims)]].concat();
+    let imported = import(model(&graph, 17)).expect("it is a model");
+    let params = imported.params.iter();
+    let externals = params.map(|(name, tensor)| (Name::new(name), tensor.tensor()));
+    let options = RunOptions { externals: Arc::new(externals.collect()), ..RunOptions::default() };
+    let program = Program::load(Source::new("imported", imported.text.as_str()));
+    assert!(program.diagnostics.is_empty(), "{:?}\n{}", program.diagnostics, imported.text);
+    let x = ArrayD::from_shape_vec(IxDyn(&shape), x.to_vec()).expect("they fit");
+    let x = Value::Tensor(Tensor::from_floats(DType::F32, x));
+    let ran = run(&program.module, "main", vec![x], &options).result;
+    let Ok(Value::Tensor(y)) = ran else { panic!("{ran:?}\n{}", imported.text) };
+    (0..y.len()).map(|place| y.number(place).as_f64()).collect()
+}
+
+/// Models that are right, which ONNX's own tests do not have.
+#[test]
+fn operators_do_what_their_definitions_say() {
+    let float = |name: &str, value: f32| {
+        let content = [&[2 << 3 | 5][..], &value.to_le_bytes()].concat();
+        [field(1, name.as_bytes()), content].concat()
+    };
+    // A bias of a convolution along one axis.
+    let conv = [
+        node("Conv", &["x", "w", "b"], &["y"], &[]),
+        numbers("w", &[1, 1, 1], &[2.0]),
+        numbers("b", &[1], &[5.0]),
+        value(12, "y", 1, &["1", "1", "3"]),
+    ];
+    assert_eq!(made(&conv, &["1", "1", "3"], &[1.0, 2.0, 3.0]), [7.0, 9.0, 11.0]);
+    // Of an even window the larger half lies behind: 1 / (1 + 1 + 4), 2 / (1 + 4 + 9), 3 / (1 + 9).
+    let attributes =
+        [int_attribute("size", 2), float("alpha", 2.0), float("beta", 1.0), float("bias", 1.0)];
+    let response = [node("LRN", &["x"], &["y"], &attributes), value(12, "y", 1, &["1", "3", "1"])];
+    let found = made(&response, &["1", "3", "1"], &[1.0, 2.0, 3.0]);
+    let wanted = [1.0 / 6.0, 1.0 / 7.0, 0.3];
+    assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
+    // Negative padding takes away at its own side.
+    let pad = [
+        node("Pad", &["x", "pads"], &["y"], &[]),
+        integers("pads", &[2], &[-1, 0]),
+        value(12, "y", 1, &["3"]),
+    ];
+    assert_eq!(made(&pad, &["4"], &[1.0, 2.0, 3.0, 4.0]), [2.0, 3.0, 4.0]);
+    // The maximum of nothing is below everything.
+    let axes = [field(1, b"axes"), small(8, 0)].concat();
+    let most = [
+        node("ReduceMax", &["x"], &["y"], &[axes, int_attribute("keepdims", 0)]),
+        value(12, "y", 1, &["2"]),
+    ];
+    assert_eq!(made(&most, &["0", "2"], &[]), [f64::NEG_INFINITY; 2]);
+    // The last dim of a shape of which another one has a name.
+    let last = [
+        node("Shape", &["x"], &["shape"], &[]),
+        node("Slice", &["shape", "from", "to"], &["y"], &[]),
+        integers("from", &[1], &[-1]),
+        integers("to", &[1], &[9]),
+        value(12, "y", 7, &["1"]),
+    ];
+    assert_eq!(made(&last, &["n", "3"], &[0.0; 6]), [3.0]);
 }

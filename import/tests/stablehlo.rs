@@ -4,6 +4,7 @@
 mod outputs;
 mod recorded;
 
+use ndarray::{ArrayD, IxDyn};
 use recorded::{Loaded, call, floats};
 use relax_import::{Bytes, ImportError, Imported, Options, import_model, supported_stablehlo};
 use relax_semantics::tensor::{Number, Tensor};
@@ -333,4 +334,46 @@ fn damaged_texts_are_no_panic() {
     }
     // Some changes are within names, and not all is lost.
     assert!(imported > 50, "{imported} of the texts are imported");
+}
+
+/// What a function of one operand makes of these numbers.
+fn made(signature: &str, body: &str, shape: &[usize], numbers: &[f64]) -> (Vec<usize>, Vec<f64>) {
+    let (from, to) = signature.split_once(" -> ").expect("a type of a function");
+    let text = format!(
+        "module @m {{\n  func.func public @main(%x: {from}) -> {to} {{\n{body}\n    return %y : {to}\n  }}\n}}\n"
+    );
+    let array = ArrayD::from_shape_vec(IxDyn(shape), numbers.to_vec()).expect("they fit");
+    let made = call(&loaded(&text), vec![Tensor::from_floats(DType::F32, array)]);
+    let made = made.unwrap_or_else(|stop| panic!("{stop}\n{text}"));
+    (made[0].shape().to_vec(), (0..made[0].len()).map(|at| made[0].number(at).as_f64()).collect())
+}
+
+/// What JAX does not write: by the specification.
+#[test]
+fn windows_begin_with_the_initial_value() {
+    let body = r#"    %init = stablehlo.constant dense<1.0e+01> : tensor<f32>
+    %y = "stablehlo.reduce_window"(%x, %init) <{padding = dense<[[1, 0]]> : tensor<1x2xi64>, window_dilations = array<i64: 2>, window_dimensions = array<i64: 2>, window_strides = array<i64: 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>"#;
+    let (shape, sums) = made("tensor<4xf32> -> tensor<3xf32>", body, &[4], &[1.0, 2.0, 3.0, 4.0]);
+    assert_eq!((shape, sums), (vec![3], vec![22.0, 14.0, 16.0]));
+}
+
+#[test]
+fn every_axis_is_reversed() {
+    let body = "    %y = stablehlo.reverse %x, dims = [0, 1] : tensor<2x3xf32>";
+    let numbers: Vec<f64> = (0..6).map(f64::from).collect();
+    let (_, turned) = made("tensor<2x3xf32> -> tensor<2x3xf32>", body, &[2, 3], &numbers);
+    assert_eq!(turned, [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+}
+
+/// The dim that is not written is what the others leave.
+#[test]
+fn an_open_dim_of_a_reshape_is_the_rest() {
+    let body = "    %y = stablehlo.reshape %x : (tensor<?x6xf32>) -> tensor<?x3xf32>";
+    let numbers: Vec<f64> = (0..12).map(f64::from).collect();
+    let of = made("tensor<?x6xf32> -> tensor<?x3xf32>", body, &[2, 6], &numbers);
+    assert_eq!(of, (vec![4, 3], numbers));
 }
