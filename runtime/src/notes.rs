@@ -20,6 +20,12 @@ impl Notes {
     #[cfg(test)]
     pub(crate) const NONE: Self = Self(None);
 
+    /// Of kernels whose threads note in these arrays.
+    #[cfg(test)]
+    pub(crate) const fn in_arrays(array: unsafe extern "C" fn() -> *mut i64) -> Self {
+        Self(Some(array))
+    }
+
     /// Of a loaded object.
     pub(crate) fn of(library: &libloading::Library) -> Self {
         // SAFETY: the symbol has this type in every object that `relax build` makes; the function is called only while

@@ -94,6 +94,12 @@ mod tests {
     #[test]
     fn what_was_made_elsewhere_is_refused() {
         assert!(matches!(check_target("wgpu"), Err(LoadError::Target(_))));
+        let [architecture, system] = [std::env::consts::ARCH, std::env::consts::OS];
+        for elsewhere in [format!("cpu pdp11 {system}"), format!("cpu {architecture} multics")] {
+            let why = check_target(&elsewhere).map_err(|error| error.to_string());
+            let expected = format!("it is for `{elsewhere}`, this machine is");
+            assert!(why.is_err_and(|why| why.contains(&expected)), "{elsewhere}");
+        }
         let other = format!("{} an_extension another", host_target());
         let why = check_target(&other).map_err(|error| error.to_string());
         let expected = "its kernels use an_extension, another, which this processor lacks";

@@ -57,6 +57,10 @@ fn messages_name_what_is_wrong() {
         "{}",
         message(&data)
     );
+    let mut table = bytes.clone();
+    table[40] ^= 1;
+    let why = message(&table);
+    assert!(why.contains("the table of sections does not have its checksum"), "{why}");
     assert!(message(&bytes[..100]).contains("says that it has"), "{}", message(&bytes[..100]));
 }
 

@@ -142,9 +142,14 @@ fn refused(change: impl FnOnce(&mut Image)) -> String {
 #[test]
 fn programs_that_name_what_is_not_there_are_refused() {
     type Change = fn(&mut Image);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 10] = [
         (|i| i.program.functions[3].code[1] = I::Return(r(0)), "an operand is not there"),
         (|i| i.program.functions[3].code[1] = I::Return(c(9)), "an operand is not there"),
+        (|i| i.program.functions[3].code[1] = I::Return(c(3)), "an operand is not there"),
+        (
+            |i| i.program.functions[3].code[1] = I::Fail { id: Text(4), message: Text(0) },
+            "a text is not there",
+        ),
         (|i| i.program.functions[0].code[12] = I::Jump(13), "names what is not there"),
         (|i| drop(i.program.functions[0].code.pop()), "differ in number"),
         (|i| i.program.kernels.clear(), "names what is not there"),
