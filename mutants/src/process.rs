@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Kilobytes of addresses for one process; more than any test takes.
+/// Kilobytes that one process may write to; more than any test takes. Of addresses the emulated driver of CUDA takes far more.
 const MEMORY: u64 = 12_000_000;
 
 /// How a process ended.
@@ -37,7 +37,7 @@ impl Job {
 
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]);
+        command.args(["-c", &format!("ulimit -d {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]);
         command.arg(&self.program).args(&self.arguments).current_dir(&self.folder);
         command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::null());
         command.env_remove("RELAX_MUTANT").env_remove("RELAX_BLESS");
