@@ -128,6 +128,70 @@ fn what_may_stop_is_waited_for_and_leaves_its_arguments() {
     assert_eq!(f32s(&call(&module, &[&x, &at(2)]).expect("a value")), [2.0, 3.0, 4.0]);
 }
 
+/// The device says that the first check failed, and the interpreter finds that it holds: the trap is that of the check.
+#[test]
+fn a_stop_that_the_interpreter_does_not_see_is_that_of_its_place() {
+    let Some((module, events, _folder)) = counted(STOPPING) else { return };
+    events.claim(1);
+    let at = Tensor::from_bytes(relax_runtime::DType::I64, &[1], &1_i64.to_ne_bytes());
+    let x = tensor(&[3], &[1.0, 2.0, 3.0]);
+    let stop = call(&module, &[&x, &at.expect("a tensor")]);
+    let Err(Stop::Trap(trap)) = stop else { panic!("it stops: {stop:?}") };
+    assert_eq!(trap.id, "tir/out_of_bounds");
+}
+
+const PARTLY: &str = r#"
+def main(x: Tensor((3,), "f32")):
+    y = call_tir(partly, [x], Tensor((3,), "f32"))
+    return y
+
+@tensorir_function
+def partly(X: Buffer((3,), "f32"), Y: Buffer((3,), "f32")):
+    T = alloc_buffer((3,), "f32")
+    for i in range(3):
+        if X[i] > 0.0:
+            T[i] = X[i]
+    for i in range(3):
+        Y[i] = T[i]
+"#;
+
+/// Which elements were written is noted in memory that begins with zeros, whatever is in new memory.
+#[test]
+fn elements_that_nothing_wrote_are_noticed() {
+    let Some((module, _events, _folder)) = counted(PARTLY) else { return };
+    let y = call(&module, &[&tensor(&[3], &[1.0, 2.0, 3.0])]).expect("a value");
+    assert_eq!(f32s(&y), [1.0, 2.0, 3.0]);
+    let stop = call(&module, &[&tensor(&[3], &[1.0, -2.0, 3.0])]);
+    let Err(Stop::Trap(trap)) = stop else { panic!("it stops: {stop:?}") };
+    assert_eq!(trap.id, "tir/uninitialized");
+}
+
+const APART: &str = r#"
+def main(x: Tensor((3,), "f32")):
+    s = memory.alloc_storage(shape(7), "f32")
+    a = memory.alloc_tensor(s, shape(3), "f32", offset=OFFSET)
+    doubled(x, a)
+    return a
+
+@tensorir_function
+def doubled(X: Buffer((3,), "f32"), Y: Buffer((3,), "f32")):
+    for i in range(3):
+        Y[i] = X[i] + X[i]
+"#;
+
+/// Texts load vectors from where memory begins, and every 16 bytes from there.
+#[test]
+fn tensors_that_lie_elsewhere_are_not_launched() {
+    for (offset, is_launched) in [("0", true), ("4", false), ("16", true)] {
+        let Some((module, events, _folder)) = counted(&APART.replace("OFFSET", offset)) else {
+            return;
+        };
+        let y = call(&module, &[&tensor(&[3], &[1.0, 2.0, 3.0])]).expect("a value");
+        assert_eq!(f32s(&y), [2.0, 4.0, 6.0]);
+        assert_eq!(events.take().contains(&Launch), is_launched, "{offset}");
+    }
+}
+
 const IN_PLACE: &str = r#"
 def main(x: Tensor((3,), "f32"), at: Tensor((1,), "i64")):
     s = memory.alloc_storage(shape(3), "f32")

@@ -20,11 +20,16 @@ pub(super) enum Event {
     Replay,
 }
 
-/// All of it, in order.
+/// All of it, in order; and what the device is made to say of stops, if anything.
 #[derive(Clone, Default)]
-pub(super) struct Events(Arc<Mutex<Vec<Event>>>);
+pub(super) struct Events(Arc<Mutex<Vec<Event>>>, Arc<Mutex<Option<u32>>>);
 
 impl Events {
+    /// From now on each word that is downloaded alone is this one.
+    pub(super) fn claim(&self, word: u32) {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(word);
+    }
+
     fn push(&self, event: Event) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
@@ -44,8 +49,11 @@ pub(super) struct Counted<D> {
 impl<D: Device> Device for Counted<D> {
     type Graph = D::Graph;
 
+    /// Nobody may rely on what is in new memory.
     fn allocate(&self, bytes: usize) -> Result<u64, Error> {
-        self.device.allocate(bytes)
+        let address = self.device.allocate(bytes)?;
+        self.device.fill(address, 0x5a, bytes)?;
+        Ok(address)
     }
 
     fn release(&self, address: u64) -> Result<(), Error> {
@@ -59,7 +67,15 @@ impl<D: Device> Device for Counted<D> {
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.events.push(Event::Download(bytes.len()));
-        self.device.download(address, bytes)
+        self.device.download(address, bytes)?;
+        let is_word = bytes.len() == 4;
+        let claimed = *self.events.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(claimed), Some(word)) = (claimed, bytes.first_chunk_mut::<4>())
+            && is_word
+        {
+            *word = claimed.to_ne_bytes();
+        }
+        Ok(())
     }
 
     fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), Error> {

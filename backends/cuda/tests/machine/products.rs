@@ -171,6 +171,47 @@ fn products_of_batches_agree() {
     }
 }
 
+/// What says of itself that it is a product of the library, and is none that the library has: a bias of one element, a result of
+/// another dtype.
+#[test]
+fn what_is_no_product_of_the_library_is_computed_by_kernels() {
+    if compiler().is_none() {
+        return;
+    }
+    for (dtype, result, library, bias) in
+        [("f32", "f32", "matmul_bias", "(1,)"), ("f16", "f32", "matmul", "")]
+    {
+        let (param, argument, added) = match bias {
+            "" => ("", "", ""),
+            _ => ("B: Buffer((1,), \"f32\"), ", "b, ", "            Y[i, j] += B[0]\n"),
+        };
+        let text = format!(
+            r#"
+def main(x: Tensor((4, 7), "{dtype}"), w: Tensor((7, 3), "{dtype}"), b: Tensor((1,), "f32")):
+    y: Tensor((4, 3), "{result}") = call_tir(product, [x, w, {argument}], Tensor((4, 3), "{result}"))
+    return y
+
+@tensorir_function
+def product(X: Buffer((4, 7), "{dtype}"), W: Buffer((7, 3), "{dtype}"), {param}Y: Buffer((4, 3), "{result}")):
+    func_attr("composite", "cublas.{library}")
+    for i in range(4):
+        for j in range(3):
+            Y[i, j] = 0.0
+            for k in range(7):
+                Y[i, j] += {result}(X[i, k]) * {result}(W[k, j])
+{added}"#
+        );
+        let (folder, events) = (tempfile::tempdir().expect("a folder"), Events::default());
+        let [offered, kernels] =
+            [With::Library, With::Nothing].map(|with| loaded(&text, with, folder.path(), &events));
+        let of = if dtype == "f16" { DType::F16 } else { DType::F32 };
+        let args = [tensor(of, &[4, 7], 1), tensor(of, &[7, 3], 2), tensor(DType::F32, &[1], 3)];
+        let got = call(&offered, &args);
+        assert!(!events.take().contains(&Event::Multiply), "{library}");
+        assert_eq!(got, call(&kernels, &args), "{library}");
+    }
+}
+
 /// Products that tensor cores multiply where the library has no algorithm.
 #[test]
 fn the_library_and_tensor_cores_agree() {
