@@ -72,6 +72,32 @@ fn what_is_near_has_none_of_the_functions_of_64_bits() {
     assert!(!calls("rx_wide_i32") && !calls("_64(") && !calls("rx_index_i64"), "{}", kernel.text);
 }
 
+/// WGSL leaves open how a device rounds an integer that is no f32.
+#[test]
+fn integers_become_floats_by_their_bits() {
+    for dtype in ["i32", "u32"] {
+        let kernel = printed(&format!(
+            "@tensorir_function\ndef f(X: Buffer((\"n\",), \"{dtype}\"), Y: Buffer((\"n\",), \"f32\")):\n    \
+             for i in range(n):\n        Y[i] = f32(X[i])\n"
+        ));
+        assert!(kernel.text.contains(&format!("= rx_f32_of_{dtype}(")), "{}", kernel.text);
+    }
+}
+
+/// Bytes are stored as bytes; what else is made of a sum of them is made of its lowest byte.
+#[test]
+fn sums_of_bytes_are_bytes() {
+    for (dtype, wide, wrapped) in [("i8", "i32", " << 24u) >> 24u)"), ("u8", "u32", " & 0xffu)")] {
+        let kernel = printed(&format!(
+            "@tensorir_function\ndef f(X: Buffer((\"n\",), \"{dtype}\"), Y: Buffer((\"n\",), \"{wide}\")):\n    \
+             for i in range(n):\n        Y[i] = {wide}(X[i] + X[i])\n"
+        ));
+        let lines = lines(&kernel);
+        let sum = lines.iter().find(|line| line.contains(" + ") && line.contains(wrapped));
+        assert!(sum.is_some(), "{}", kernel.text);
+    }
+}
+
 /// A kernel that sums `count - 1` buffers of a dtype into another one and has others beside, and where those that share begin.
 fn shared(dtype: &str, count: usize, others: &[&str]) -> (Kernel, Vec<i32>) {
     let own = (0..count).map(|at| format!("D{at}: Buffer((\"n\",), \"{dtype}\")"));
