@@ -120,6 +120,13 @@ fn a_damaged_entry_is_made_anew() {
         assert!(fs::read(folder.path("made.rxm")).expect("it is made") == good, "{what}");
         assert!(fs::read(&object).expect("it is there") == bytes, "{what}: it heals");
     }
+    // What lies elsewhere may be another file by the time that it is loaded.
+    let elsewhere = folder.path("elsewhere.so");
+    fs::rename(&object, &elsewhere).expect("it is there");
+    std::os::unix::fs::symlink(&elsewhere, &object).expect("the place is free");
+    folder.forget_modules();
+    succeeds(&folder.build(0, "made.rxm"));
+    assert!(object.symlink_metadata().expect("it is there").is_file(), "a link is not followed");
     // Verdicts of the kernel check are about the object and whole, or not used.
     let note = folder.only("checks");
     let checked = fs::read_to_string(&note).expect("it is there");
