@@ -13,7 +13,7 @@ mod training;
 mod verifying;
 
 pub(crate) use building::{
-    Activations, BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, TuneArgs,
+    Activations, BuildArgs, CacheArgs, KernelCheckArgs, NumericsArgs, PipelineRulesArgs, TuneArgs,
 };
 pub(crate) use foreign::{ExportArgs, Exported, Foreign, ImportArgs, ModelArgs};
 pub(crate) use generating::{GenerateArgs, LoadingArgs, Quantize};
@@ -247,6 +247,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
     #[command(flatten)]
+    pub(crate) rules: PipelineRulesArgs,
+    #[command(flatten)]
     pub(crate) kernel_check: KernelCheckArgs,
 }
 
@@ -304,6 +306,8 @@ pub(crate) struct BenchArgs {
     pub(crate) backend: Device,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
+    #[command(flatten)]
+    pub(crate) rules: PipelineRulesArgs,
     /// Threads per kernel; by default RELAX_THREADS, or the number of processors
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,

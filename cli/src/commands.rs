@@ -32,6 +32,7 @@ mod profile;
 mod progress;
 mod prove;
 mod rewrite;
+mod rewritten;
 mod rules;
 mod run;
 #[cfg(feature = "serve")]

@@ -17,6 +17,8 @@ mod pages;
 mod piped;
 #[path = "command/profile.rs"]
 mod profile;
+#[path = "command/rewritten.rs"]
+mod rewritten;
 #[path = "command/tools.rs"]
 mod tools;
 #[path = "command/verdicts.rs"]

@@ -13,7 +13,7 @@ use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
 use relax_rewrite::pass::{Device, Pass, Settings};
 use relax_rewrite::passes::{
     eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions,
-    round_activations,
+    round_activations, saturate,
 };
 use relax_rewrite::pipeline::{Failed, Pipeline, Route, Watch, run};
 use relax_runtime::program::Numerics;
@@ -30,6 +30,8 @@ use std::num::NonZeroU32;
 pub struct Passes {
     /// From text to what the virtual machine runs.
     pub stages: &'static Pipeline,
+    /// After P0, by the rules of the target: nothing where it has none.
+    pub rewrites: &'static [&'static Pass],
     /// After P1: composite functions of what a library of the device computes.
     pub library: &'static [&'static Pass],
     /// At the end of P2.1: the schedule of tensor programs. Constants are evaluated between two groups.
@@ -60,6 +62,8 @@ static CPU_REASSOCIATED: Schedule = &[
 static GPU: Schedule = &[&[&schedule_gpu::PASS]];
 static WGPU_REASSOCIATED: Schedule = &[&[&schedule_gpu_freely::PASS]];
 static CUDA_REASSOCIATED: Schedule = &[&[&schedule_tensor_cores::PASS]];
+static REWRITES: &[&Pass] = &[&saturate::PASS];
+static REWRITES_OF_REALS: &[&Pass] = &[&saturate::REALS];
 static CUDA_LIBRARY: &[&Pass] = &[&guard_libraries::PASS, &fuse_ops_by_pattern::PASS];
 
 /// The passes of a target. The stages are listed in `lower/src/pipeline.rs`.
@@ -77,7 +81,12 @@ pub fn pipeline(target: &Target) -> Passes {
         (Device::Cuda, Numerics::Reassociated, Library::Used) => CUDA_LIBRARY,
         _ => &[],
     };
-    Passes { stages, library, schedule }
+    let rewrites = match (&target.rules, target.numerics) {
+        (None, _) => &[],
+        (Some(_), Numerics::Exact) => REWRITES,
+        (Some(_), Numerics::Reassociated) => REWRITES_OF_REALS,
+    };
+    Passes { stages, rewrites, library, schedule }
 }
 
 /// A module as the virtual machine runs it with kernels on the device of a target. One that is beyond P2.1 is not scheduled any more.
@@ -90,16 +99,24 @@ pub fn lower(
     settings: &Settings,
     watch: &mut dyn Watch,
 ) -> Result<Lowered, Failed> {
-    let Passes { stages, library, schedule } = pipeline(target);
+    let Passes { stages, rewrites, library, schedule } = pipeline(target);
     let products = target.tuning.products.clone();
+    let saturation = target.rules.as_deref().unwrap_or(&settings.saturation).clone();
     let Target { device, numerics, .. } = *target;
-    let settings = Settings { device, numerics, products, ..settings.clone() };
+    let settings = Settings { device, numerics, products, saturation, ..settings.clone() };
     let pass = |module: &Module, route: &Route, watch: &mut dyn Watch| {
         run(module, route, &settings, &mut Prover::new(), watch)
     };
-    let is_at_most = |last| Phase::of_module(module).is_ok_and(|phase| phase <= last);
+    let mut module = Cow::Borrowed(module);
+    if !rewrites.is_empty() {
+        let ingested = pass(&module, &stages.to(Phase::P0), watch)?;
+        let passes = Route::Passes([saturate::PREPARATION, rewrites].concat());
+        module = Cow::Owned(pass(&ingested, &passes, watch)?);
+    }
+    let phase = Phase::of_module(&module);
+    let is_at_most = |last| phase.as_ref().is_ok_and(|phase| *phase <= last);
     if !is_at_most(Phase::P21) {
-        let lowered = pass(module, &stages.to(Phase::P23), watch)?;
+        let lowered = pass(&module, &stages.to(Phase::P23), watch)?;
         // A loop runs on threads where it is `parallel`: what a text says of it is proved here as well.
         let proved: &[&Pass] = match target.device {
             Device::Cpu => &[&parallelize_loops::PASS],
@@ -107,7 +124,6 @@ pub fn lower(
         };
         return pass(&lowered, &Route::Passes(proved.to_vec()), watch).map(Lowered::from);
     }
-    let mut module = Cow::Borrowed(module);
     if !library.is_empty() && is_at_most(Phase::P1) {
         let optimized = pass(&module, &stages.to(Phase::P1), watch)?;
         let matched = pass(&optimized, &Route::Passes(library.to_vec()), watch)?;

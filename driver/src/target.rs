@@ -5,6 +5,7 @@ use relax_cpu::{Cache, Compiler};
 use relax_emit::tiles::Table;
 use relax_rewrite::classes::Tree;
 use relax_rewrite::pass::Device;
+use relax_rewrite::saturation;
 use relax_runtime::program::Numerics;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct Target {
     pub numerics: Numerics,
     /// Whether functions of the device's library are called, where sums may have any order.
     pub library: Library,
+    /// By which rules graph functions are rewritten before all other optimizations; by none without.
+    pub rules: Option<Arc<saturation::Options>>,
     /// What was measured on the device.
     pub tuning: Tuning,
     /// For the processor; without one it is that of the system.

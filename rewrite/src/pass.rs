@@ -2,6 +2,7 @@
 
 use crate::classes::Tree;
 use crate::fallback::Fallback;
+use crate::saturation::Report;
 use relax_runtime::program::Numerics;
 use relax_semantics::check::{Checked, Phase};
 use relax_semantics::tensor::Tensor;
@@ -143,8 +144,18 @@ pub struct PassContext<'a> {
     /// Decides questions on dims. Only what was assumed since is known: the facts of a function's
     /// signature are not.
     pub facts: &'a mut dyn Facts,
-    counters: Vec<Counter>,
-    fallbacks: Vec<Fallback>,
+    account: Account,
+}
+
+/// What a pass says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// What was counted.
+    pub counters: Vec<Counter>,
+    /// Calls that stay with the reference library.
+    pub fallbacks: Vec<Fallback>,
+    /// What rewrite rules did.
+    pub rewrites: Option<Report>,
 }
 
 /// What a pass did: "eliminated 3 of 5 checks".
@@ -163,28 +174,33 @@ pub struct Counter {
 impl<'a> PassContext<'a> {
     /// For a module of which `checked` is known.
     pub fn new(checked: &'a Checked, settings: &'a Settings, facts: &'a mut dyn Facts) -> Self {
-        Self { checked, settings, facts, counters: Vec::new(), fallbacks: Vec::new() }
+        Self { checked, settings, facts, account: Account::default() }
     }
 
     /// "`verb` `done` `what`"
     pub fn count(&mut self, verb: &'static str, done: usize, what: &'static str) {
-        self.counters.push(Counter { verb, what, done, found: None });
+        self.account.counters.push(Counter { verb, what, done, found: None });
     }
 
     /// "`verb` `done` of `found` `what`"
     pub fn count_of(&mut self, verb: &'static str, done: usize, found: usize, what: &'static str) {
-        self.counters.push(Counter { verb, what, done, found: Some(found) });
+        self.account.counters.push(Counter { verb, what, done, found: Some(found) });
     }
 
     /// These calls stay with the reference library.
     pub fn fall_back(&mut self, calls: Vec<Fallback>) {
-        self.fallbacks.extend(calls);
+        self.account.fallbacks.extend(calls);
     }
 
-    /// What was counted, and which calls stay with the reference library.
+    /// Rewrite rules did this.
+    pub fn rewrite(&mut self, report: Report) {
+        self.account.rewrites = Some(report);
+    }
+
+    /// What the pass said of itself.
     #[must_use]
-    pub fn into_report(self) -> (Vec<Counter>, Vec<Fallback>) {
-        (self.counters, self.fallbacks)
+    pub fn into_account(self) -> Account {
+        self.account
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dims::drop_unused_dims;
 use crate::fallback::Fallback;
-use crate::pass::{Counter, Pass, PassContext, Settings};
+use crate::pass::{Account, Counter, Pass, PassContext, Settings};
 use crate::pass_names::NoPass;
 use crate::passes::{
     annotate_tir_op_pattern, bind_params, bubble_up_slices, canonicalize_bindings,
@@ -15,6 +15,7 @@ use crate::passes::{
     round_activations, run_codegen, saturate, split_call_tir_by_pattern, stitch_products,
     stitch_rows, to_mixed_precision, widen_halves,
 };
+use crate::saturation::Report;
 use relax_semantics::check::{Checked, Phase, check, check_after, codes};
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
@@ -181,6 +182,8 @@ pub struct Applied<'a> {
     pub counters: &'a [Counter],
     /// Calls that stay with the reference library.
     pub fallbacks: &'a [Fallback],
+    /// What rewrite rules did.
+    pub rewrites: Option<&'a Report>,
     changed: bool,
 }
 
@@ -338,15 +341,15 @@ impl<'a> State<'a> {
         let mut context = PassContext::new(&self.checked, self.settings, self.facts);
         let mut module = (pass.run)(&self.checked.module, &mut context)
             .map_err(|diagnostic| refused(vec![diagnostic]))?;
-        let (counters, fallbacks) = context.into_report();
+        let Account { counters, fallbacks, rewrites } = context.into_account();
         settle(&mut module);
         self.watch.transformed(pass);
         let before = self.replace(pass, module)?;
         let after = &self.checked.module;
         let before = before.as_ref().map_or(after, |before| &before.module);
         let changed = before != after;
-        let applied =
-            Applied { pass, before, after, counters: &counters, fallbacks: &fallbacks, changed };
+        let (counters, fallbacks, rewrites) = (&*counters, &*fallbacks, rewrites.as_ref());
+        let applied = Applied { pass, before, after, counters, fallbacks, rewrites, changed };
         let stopped = |why| Failed::Stopped { pass: pass.name, why };
         self.watch.after(&applied).map_err(stopped)?;
         Ok(changed)

@@ -36,6 +36,8 @@ pub(crate) struct BuildArgs {
     pub(crate) params: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
+    #[command(flatten)]
+    pub(crate) rules: PipelineRulesArgs,
     /// What products with quantized weights read: activations as they are, or rounded to 8 bits in blocks of 32
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) activations: Activations,
@@ -87,6 +89,18 @@ impl NumericsArgs {
         };
         Err(Failure::usage(format!("`{given}` {why}")))
     }
+}
+
+/// Rules that the pipeline of a target rewrites graph functions by.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PipelineRulesArgs {
+    /// Rewrite graph functions by rules of these families (`all` for every one) and of these files, `mine.rx`, which are
+    /// proved first, as `relax rewrite` does. Rules over the real numbers are used without --exact only
+    #[arg(long, value_name = "FAMILY|FILE,...")]
+    pub(crate) rules: Option<String>,
+    /// Also use rules of files that have neither a proof nor a counterexample; each use is a warning
+    #[arg(long, requires = "rules")]
+    pub(crate) unproved: bool,
 }
 
 /// What products with quantized weights read.

@@ -61,6 +61,7 @@ fn as_run(args: &BenchArgs) -> RunArgs {
         threads: args.threads,
         trace: None,
         numerics: args.numerics,
+        rules: args.rules.clone(),
         kernel_check: args.kernel_check,
     }
 }

@@ -10,6 +10,7 @@ use super::loading::{Given, load, refuse_params, weights_of};
 use super::numerics;
 use super::opt::failed_run;
 use super::progress::Progress;
+use super::rewritten::Rules;
 use super::run::unloadable;
 use super::tune::given as table_of;
 use crate::args::{BuildArgs, Format};
@@ -24,10 +25,11 @@ use relax_program::frontend::Program;
 use relax_rewrite::fallback::Fallbacks;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Unwatched, Watch};
+use relax_rewrite::saturation::Rewrites;
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
 use relax_validation::certificate::Header;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
@@ -47,9 +49,11 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     let program = given.program;
     load_externals(&program.module, args.params.as_deref())?;
     let activations = args.activations.with(args.numerics)?;
-    let target = target(args, terminal)?;
-    // What is kept has no certificate.
-    let kept = match args.certify {
+    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
+    rules.are_for(&program.module)?;
+    let target = rules.of(target(args, terminal)?);
+    // What is kept has no certificate, and does not say what rules did.
+    let kept = match args.certify || rules.are_given() {
         true => None,
         false => Kept::of(&program, Parameters::Bound, &target)?
             .map(|kept| kept.with_activations(activations)),
@@ -62,12 +66,12 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
         let target = file.target();
         let size =
             Size { bytes: file.bytes().len(), kernels: file.kernels(), fallbacks: 0, target };
-        return written(args, &size, file.metadata(), terminal);
+        return written(args, &size, file.metadata(), &Value::Null, terminal);
     }
     let weights = open(args.params.as_deref())?;
     let params = Arc::new(of_passes(&program.module, weights.as_ref())?);
     let bound = Bound { params, binds: args.params.is_some(), activations: activations.into() };
-    let made = made(args, &program, (&target, &bound), terminal)?;
+    let made = made(args, &program, (&target, &bound), &rules, terminal)?;
     if let Some(kept) = kept {
         kept.keep(weights.as_ref(), &made.image);
     }
@@ -76,12 +80,13 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
 
 /// A model of another format, whose constants it has itself.
 fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
-    let target = target(args, terminal)?;
+    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
+    let target = rules.of(target(args, terminal)?);
     let activations = args.activations.with(args.numerics)?;
     let Given { program, externals, .. } = model;
     let params = Arc::new(externals);
     let bound = Bound { params, binds: true, activations: activations.into() };
-    let made = made(args, &program, (&target, &bound), terminal)?;
+    let made = made(args, &program, (&target, &bound), &rules, terminal)?;
     write(args, &made, terminal)
 }
 
@@ -89,6 +94,8 @@ fn model(args: &BuildArgs, model: Given, terminal: &mut Terminal) -> Outcome {
 struct Made {
     image: Image,
     fallbacks: usize,
+    /// What rules did, for tools; null where no rules were asked for.
+    rewrites: Value,
 }
 
 /// The size of a module file and its machines, for the summary.
@@ -104,6 +111,7 @@ fn made(
     args: &BuildArgs,
     program: &Program,
     (target, bound): (&Target, &Bound),
+    rules: &Rules,
     terminal: &mut Terminal,
 ) -> Result<Made, Failure> {
     let mut stages = args.certify.then(|| Stages::of(&program.module));
@@ -111,14 +119,18 @@ fn made(
         Some(stages) => stages,
         None => &mut Unwatched,
     };
-    let mut watch = Fallbacks::before(watch);
+    let mut rewrites = Rewrites::before(watch);
+    let mut watch = Fallbacks::before(&mut rewrites);
     let file = shown_name(&args.file);
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
     let image = compile(program, target, bound, &mut progress).and_then(Artifact::into_file);
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
     let policy = if args.deny_fallback { Policy::Deny } else { Policy::Warn };
-    let fallbacks = watch.found.len();
-    let shown = show_fallbacks(&watch.found, policy, program, terminal);
+    let found = watch.found;
+    let fallbacks = found.len();
+    let reports = rewrites.reports;
+    rules.tell(&shown_name(&args.file), &reports, terminal);
+    let shown = show_fallbacks(&found, policy, program, terminal);
     if [shown, show_loops(policy, program, terminal)] != [Exit::Fine; 2] {
         return Err(Failure::Shown(Exit::Wrong));
     }
@@ -131,7 +143,7 @@ fn made(
         };
         image.certificate = certificate;
     }
-    Ok(Made { image, fallbacks })
+    Ok(Made { image, fallbacks, rewrites: rules.object(&reports) })
 }
 
 fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
@@ -140,16 +152,17 @@ fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {
         bytes = made.image.write(to)?;
         Ok(())
     })?;
-    let Made { image, fallbacks } = made;
+    let Made { image, fallbacks, rewrites } = made;
     let kernels = image.program.kernels.len();
     let size = Size { bytes, kernels, fallbacks: *fallbacks, target: &image.target };
-    written(args, &size, &image.metadata, terminal)
+    written(args, &size, &image.metadata, rewrites, terminal)
 }
 
 fn written(
     args: &BuildArgs,
     size: &Size<'_>,
     metadata: &Metadata,
+    rewrites: &Value,
     terminal: &mut Terminal,
 ) -> Outcome {
     let Size { bytes, kernels, fallbacks, target } = size;
@@ -172,6 +185,7 @@ fn written(
         facts["bytes"] = json!(bytes);
         facts["interpreted_calls"] = json!(fallbacks);
         facts["target"] = json!(target);
+        facts["rewrites"] = rewrites.clone();
         terminal.result(&format!("{facts}\n"))?;
     }
     Ok(Exit::Fine)

@@ -3,10 +3,10 @@
 use crate::exit::{Exit, Failure};
 use crate::files::read_text;
 use crate::terminal::Terminal;
-use relax_rewrite::saturation::Report;
+use relax_rewrite::saturation::{Options, Report};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_theorems::rules::{self, Refusal, Rule, Verdict, judge, read_rules};
+use relax_theorems::rules::{self, FAMILIES, Refusal, Rule, Verdict, judge, read_rules};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn judged(
 }
 
 /// The rules of a file, and whether each is proved. Unless `unproved` is given, all must be; none may be refused.
-pub(super) fn usable(
+fn usable(
     path: &Path,
     unproved: bool,
     terminal: &mut Terminal,
@@ -68,8 +68,36 @@ pub(super) fn usable(
     Ok(usable)
 }
 
+/// Families and files in a list, separated by commas, as rules that may be used, and the names of those that are not proved.
+pub(super) fn listed(
+    list: &str,
+    unproved: bool,
+    terminal: &mut Terminal,
+) -> Result<(Options, BTreeSet<Name>), Failure> {
+    let mut options = Options::default();
+    let mut not_proved = BTreeSet::new();
+    let mut families = Vec::new();
+    for item in list.split(',').map(str::trim) {
+        match item {
+            "all" => families.extend(FAMILIES.iter().map(|(family, _)| Name::new(family))),
+            file if is_file(file) => {
+                for (rule, is_proved) in usable(Path::new(file), unproved, terminal)? {
+                    if !is_proved {
+                        not_proved.insert(rule.name.clone());
+                    }
+                    options.own.push(Arc::new(rule));
+                }
+            }
+            family => families.push(Options::family(family).map_err(Failure::usage)?),
+        }
+    }
+    are_different(&options.own)?;
+    options.families = Some(families);
+    Ok((options, not_proved))
+}
+
 /// Rules of several files have names of their own.
-pub(super) fn are_different(own: &[Arc<Rule>]) -> Result<(), Failure> {
+fn are_different(own: &[Arc<Rule>]) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     match own.iter().find(|rule| !names.insert(&rule.name)) {
         None => Ok(()),

@@ -6,32 +6,30 @@ use crate::args::{Format, ModelArgs, RewriteArgs, SaturationArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::Settings;
-use relax_rewrite::pipeline::{Failed, Unwatched, run};
+use relax_rewrite::pass::{Pass, Settings};
+use relax_rewrite::passes::saturate::PREPARATION;
+use relax_rewrite::passes::{canonicalize_bindings, eliminate_dead_code, lift_lambdas, normalize};
+use relax_rewrite::pipeline::{Failed, Route, Unwatched, run};
 use relax_rewrite::saturation::{
     Extraction, FunctionReport, Options, Report, RuleKind, Uses, saturate_module, version_module,
 };
 use relax_semantics::check::{Checked, Phase, check};
 use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_theorems::rules::FAMILIES;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// Rules that are listed as the most expensive.
 const LISTED: usize = 15;
-/// What brings a program into the form that rules are about: broadcasts that operators do by themselves are left
-/// to them.
-const BEFORE: &str =
-    "lift_lambdas,normalize,eliminate_broadcasts,canonicalize_bindings,eliminate_dead_code";
+/// What makes a text one of operators on names; [`PREPARATION`] goes on.
+const INGESTION: [&Pass; 2] = [&lift_lambdas::PASS, &normalize::PASS];
 /// What takes away names that are left over.
-const AFTER: &str = "canonicalize_bindings,eliminate_dead_code";
+const AFTER: [&Pass; 2] = [&canonicalize_bindings::PASS, &eliminate_dead_code::PASS];
 
 pub(super) fn rewrite(args: &RewriteArgs, terminal: &mut Terminal) -> Outcome {
     let (mut options, unproved) = options(&args.rules, terminal)?;
@@ -74,28 +72,10 @@ pub(super) fn options(
     args: &SaturationArgs,
     terminal: &mut Terminal,
 ) -> Result<(Options, BTreeSet<Name>), Failure> {
-    let mut options = Options::default();
-    let mut unproved = BTreeSet::new();
-    if let Some(list) = &args.rules {
-        let mut families = Vec::new();
-        for item in list.split(',').map(str::trim) {
-            match item {
-                "all" => families.extend(FAMILIES.iter().map(|(family, _)| Name::new(family))),
-                file if own_rules::is_file(file) => {
-                    let read = own_rules::usable(Path::new(file), args.unproved, terminal)?;
-                    for (rule, is_proved) in read {
-                        if !is_proved {
-                            unproved.insert(rule.name.clone());
-                        }
-                        options.own.push(Arc::new(rule));
-                    }
-                }
-                family => families.push(Options::family(family).map_err(Failure::usage)?),
-            }
-        }
-        own_rules::are_different(&options.own)?;
-        options.families = Some(families);
-    }
+    let (mut options, unproved) = match &args.rules {
+        Some(list) => own_rules::listed(list, args.unproved, terminal)?,
+        None => Default::default(),
+    };
     for limit in &args.limit {
         options
             .set_limit(limit)
@@ -115,7 +95,7 @@ pub(super) fn prepared(
     terminal: &mut Terminal,
 ) -> Result<Option<Checked>, Failure> {
     let Some(Given { program, .. }) = load(path, model, terminal)? else { return Ok(None) };
-    match passed(&program, BEFORE) {
+    match passed(&program) {
         Ok(checked) => Ok(Some(checked)),
         Err(Failed::Refused { diagnostics, .. } | Failed::Broken { diagnostics, .. }) => {
             show_diagnostics(terminal, &program.source, &diagnostics);
@@ -125,15 +105,15 @@ pub(super) fn prepared(
     }
 }
 
-fn passed(program: &Program, list: &str) -> Result<Checked, Failed> {
-    let route = PIPELINE.named(list).expect("invariant: these passes exist");
+fn passed(program: &Program) -> Result<Checked, Failed> {
+    let route = Route::Passes([&INGESTION, PREPARATION].concat());
     let (settings, facts) = (Settings::default(), &mut Prover::new());
     let module = run(&program.module, &route, &settings, facts, &mut Unwatched)?;
     Ok(check(&module, facts, Phase::P0))
 }
 
 fn tidied(module: &relax_syntax::ir::Module) -> Result<relax_syntax::ir::Module, Failure> {
-    let route = PIPELINE.named(AFTER).expect("invariant: these passes exist");
+    let route = Route::Passes(AFTER.to_vec());
     let settings = Settings::default();
     run(module, &route, &settings, &mut Prover::new(), &mut Unwatched)
         .map_err(|failed| Failure::usage(format!("the rewritten program is refused: {failed:?}")))

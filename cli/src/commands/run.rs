@@ -51,6 +51,9 @@ pub(super) fn run(args: &RunArgs, terminal: &mut Terminal) -> Outcome {
     }
     if args.backend == Device::Interp {
         args.numerics.refuse_reassociation()?;
+        if args.rules.rules.is_some() {
+            return Err(Failure::usage("`--rules` is for compiled code: give a --backend"));
+        }
     }
     if kind == FileKind::Model {
         return imported(args, terminal);
@@ -79,6 +82,11 @@ pub(super) fn is_built(device: Device) -> Result<(), Failure> {
 pub(super) fn refuse_module(args: &RunArgs) -> Result<(), Failure> {
     if matches!(args.backend, Device::Cuda | Device::Wgpu) {
         return Err(Failure::missing("a module file has code for the processor; give the program"));
+    }
+    if args.rules.rules.is_some() {
+        return Err(Failure::usage(
+            "`--rules` is an option of `relax build`: a module file is rewritten when it is built",
+        ));
     }
     args.numerics.refuse(
         "is an option of `relax build`: a module file has the numerics that it was built with",

@@ -76,7 +76,7 @@ fn legalized(checked: &Checked, facts: &mut Prover) -> (Option<Module>, Vec<Fall
     let settings = Settings::default();
     let mut context = PassContext::new(checked, &settings, facts);
     let legal = (legalize_ops::PASS.run)(&checked.module, &mut context).ok();
-    (legal, context.into_report().1)
+    (legal, context.into_account().fallbacks)
 }
 
 /// What is known of a call by name.

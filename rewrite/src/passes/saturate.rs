@@ -4,10 +4,16 @@
 //! `saturate` uses rules that keep every bit, `saturate_reals` also those that hold of real numbers.
 
 use crate::pass::{Exactness, Pass, PassContext};
+use crate::passes::{canonicalize_bindings, eliminate_broadcasts, eliminate_dead_code};
 use crate::saturation::{Extraction, RuleKind, saturate_module, version_module};
 use relax_semantics::check::Phase;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::Module;
+
+/// What brings a program of P0 into the form that rules are about: broadcasts that operators do by themselves are left
+/// to them.
+pub static PREPARATION: &[&Pass] =
+    &[&eliminate_broadcasts::PASS, &canonicalize_bindings::PASS, &eliminate_dead_code::PASS];
 
 /// The record.
 pub static PASS: Pass = Pass {
@@ -86,9 +92,11 @@ fn run_approximate(module: &Module, context: &mut PassContext) -> Result<Module,
 #[allow(clippy::unnecessary_wraps)]
 fn run(_: &Module, context: &mut PassContext, kind: RuleKind) -> Result<Module, Diagnostic> {
     let options = &context.settings.saturation;
+    let extraction = if options.explain { Extraction::Explained } else { Extraction::Cheapest };
     let (result, report) =
-        saturate_module(context.checked, context.facts, options, kind, Extraction::Cheapest);
+        saturate_module(context.checked, context.facts, options, kind, extraction);
     context.count_of("rewrote", report.rewritten, report.regions, "regions");
     context.count("saturated", report.saturated, "of them");
+    context.rewrite(report);
     Ok(result)
 }

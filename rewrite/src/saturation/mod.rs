@@ -32,6 +32,7 @@ mod term;
 mod undecided;
 mod versions;
 mod walk;
+mod watched;
 mod witness;
 
 pub use crate::guarded::Guard;
@@ -41,6 +42,7 @@ pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub(crate) use walk::is_known;
 pub use walk::{Extraction, saturate_module};
+pub use watched::Rewrites;
 pub use witness::Witness;
 
 use relax_syntax::Name;
@@ -56,6 +58,8 @@ pub struct Options {
     pub own: Vec<Arc<Rule>>,
     /// How far each region goes.
     pub limits: Limits,
+    /// Whether it is said which rules led to each form: what the passes report then.
+    pub explain: bool,
     /// Tells nanoseconds, where rules shall be timed. Nothing depends on what it tells.
     pub clock: Option<fn() -> u64>,
 }

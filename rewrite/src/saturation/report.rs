@@ -5,7 +5,7 @@ use super::explain::Explained;
 use super::rulebook::base;
 use super::search::{Saturated, Uses};
 use relax_syntax::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of a module.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +74,17 @@ impl Report {
     #[must_use]
     pub fn is_applied(&self, rule: &Name) -> bool {
         self.uses.iter().any(|(name, uses)| base(name) == rule && uses.applications > 0)
+    }
+
+    /// The rules that lead to the form of a region. Of one without an explanation, whose term is too large, every rule that
+    /// told something new.
+    #[must_use]
+    pub fn rules_of(&self, region: &RegionReport) -> BTreeSet<Name> {
+        if region.explained.is_empty() {
+            let applied = self.uses.iter().filter(|(_, uses)| uses.applications > 0);
+            return applied.map(|(name, _)| base(name).into()).collect();
+        }
+        region.explained.iter().map(|step| step.base().into()).collect()
     }
 
     /// The rules that took most work.

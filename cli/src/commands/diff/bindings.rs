@@ -12,6 +12,7 @@ use relax_driver::KernelCheck;
 use relax_program::frontend::{Program, print};
 use relax_program::rounding::perturbed_values;
 use relax_rewrite::pass::Device;
+use relax_rewrite::pipeline::Unwatched;
 use relax_rewrite::verify::{binding_names, cut_after};
 use relax_runtime::program::Numerics;
 use relax_runtime::{Callee, Limits, ObservedCall, Observer};
@@ -165,8 +166,8 @@ impl Search<'_> {
         let externals = &self.routes.externals;
         let target = target(backend, numerics.0, numerics.1).ok()?;
         let quietly = &mut |_| Failure::Shown(Exit::Wrong);
-        let limits = Limits::default();
-        let module = compiled(&program, target, Arc::clone(externals), limits, quietly).ok()?;
+        let (values, limits) = (Arc::clone(externals), Limits::default());
+        let module = compiled(&program, target, values, limits, &mut Unwatched, quietly).ok()?;
         let mut module = registered(module).ok()?;
         let last = LastKernel::default();
         module.watch(Box::new(last.clone()));

@@ -17,6 +17,7 @@ use relax_program::frontend::{Program, parameters, print_and_parse};
 use relax_program::rounding::{Precision, Rounding, perturbed_values};
 use relax_rewrite::pass::Device;
 use relax_rewrite::passes::bind_params::entry;
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::{self as machine, Limits};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -262,7 +263,8 @@ fn of_backend(
     is_built(backend)?;
     let target = target(backend, args.numerics.chosen(), args.kernel_check.policy())?;
     let refused = &mut |error| refused(error, program, terminal);
-    let module = compiled(program, target, Arc::clone(externals), Limits::default(), refused)?;
+    let (values, limits) = (Arc::clone(externals), Limits::default());
+    let module = compiled(program, target, values, limits, &mut Unwatched, refused)?;
     let module = registered(module)?;
     kernel_check::warn(module.metadata().kernel_check.as_ref(), terminal);
     let (compiled_by, perturbed) =

@@ -10,6 +10,7 @@ use super::super::kept::{Kept, Parameters};
 use super::super::kernel_check;
 use super::super::numerics;
 use super::super::profile::Known;
+use super::super::rewritten::Rules;
 use super::super::tune::known;
 use super::arguments::Inputs;
 use super::{entry, finish, size};
@@ -24,7 +25,8 @@ use relax_driver::{
 use relax_program::frontend::{Program, Ran};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
 use relax_rewrite::pass::Device;
-use relax_rewrite::pipeline::Unwatched;
+use relax_rewrite::pipeline::{Unwatched, Watch};
+use relax_rewrite::saturation::Rewrites;
 use relax_runtime::file::LoadError;
 use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits, Module};
@@ -115,13 +117,14 @@ pub(in crate::commands) fn compiled(
     mut target: Target,
     externals: Arc<BTreeMap<Name, Tensor>>,
     limits: Limits,
+    watch: &mut dyn Watch,
     refused: &mut dyn FnMut(CompileError) -> Failure,
 ) -> Result<Module, Failure> {
     let device = backend(target.device).open().map_err(&mut *refused)?;
     if let (Some(identity), None) = (device.identity(), &target.tuning.products) {
         target.tuning.products = known(&identity)?;
     }
-    let made = compile_on(device, program, &target, &Bound::of(externals), &mut Unwatched);
+    let made = compile_on(device, program, &target, &Bound::of(externals), watch);
     loaded(made.map_err(refused)?.load(limits), &program.source.name)
 }
 
@@ -133,9 +136,15 @@ pub(in crate::commands) fn prepare_with(
     terminal: &mut Terminal,
 ) -> Result<Prepared, Failure> {
     let Constants { externals, parameters } = constants;
+    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
+    rules.are_for(&program.module)?;
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
+    let (target, limits) = (rules.of(target), limits(args)?);
+    let mut unwatched = Unwatched;
+    let mut watch = Rewrites::before(&mut unwatched);
     let refused = &mut |error| refused(error, program, terminal);
-    let module = compiled(program, target, Arc::new(externals), limits(args)?, refused)?;
+    let module = compiled(program, target, Arc::new(externals), limits, &mut watch, refused)?;
+    rules.tell(&shown_name(&args.file), &watch.reports, terminal);
     prepare(args, module, &program.module, &parameters, program.source.clone())
 }
 
@@ -153,8 +162,15 @@ pub(in crate::commands) fn prepare_program(
         return prepare_with(args, program, constants, terminal);
     }
     load_externals(&program.module, path)?;
+    let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
+    rules.are_for(&program.module)?;
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
-    let kept = Kept::of(program, Parameters::Free, &target)?;
+    let target = rules.of(target);
+    // What is kept does not say what rules did.
+    let kept = match rules.are_given() {
+        true => None,
+        false => Kept::of(program, Parameters::Free, &target)?,
+    };
     let known = kept.as_ref().and_then(|kept| kept.find(path));
     let (limits, max_bytes) = (limits(args)?, size("--max-memory", &args.max_memory)?);
     // What is damaged there is made anew.
@@ -166,9 +182,12 @@ pub(in crate::commands) fn prepare_program(
     }
     let weights = open_within(path, max_bytes)?;
     let Constants { externals, parameters } = from(&program.module, function, weights.as_ref())?;
-    let made = compile(program, &target, &Bound::of(Arc::new(externals)), &mut Unwatched);
+    let mut unwatched = Unwatched;
+    let mut watch = Rewrites::before(&mut unwatched);
+    let made = compile(program, &target, &Bound::of(Arc::new(externals)), &mut watch);
     let image = made.and_then(relax_driver::Artifact::into_file);
     let image = image.map_err(|error| refused(error, program, terminal))?;
+    rules.tell(&shown_name(&args.file), &watch.reports, terminal);
     let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &image)) {
         Some(path) => Module::open(&path, limits),
         None => Module::load_with(&image.to_bytes(), limits),

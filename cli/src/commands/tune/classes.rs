@@ -14,6 +14,7 @@ use relax_program::frontend::Program;
 use relax_program::signature::random_value;
 use relax_reference::to_machine;
 use relax_rewrite::classes::{Sizes, Tree};
+use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::{self as machine, Limits, Module};
 use relax_semantics::random::Random;
 use relax_syntax::Name;
@@ -174,7 +175,8 @@ fn measured(
                 CompileError::Pass(_) => Failure::missing("a product is refused by a pass"),
                 other => refused(other, &program, terminal),
             };
-            modules.push(compiled(&program, target, Arc::default(), Limits::default(), refused)?);
+            let (values, limits) = (Arc::default(), Limits::default());
+            modules.push(compiled(&program, target, values, limits, &mut Unwatched, refused)?);
         }
         let end = Instant::now() + BUDGET;
         for sizes in products(args, *bytes)? {

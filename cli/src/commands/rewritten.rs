@@ -1,0 +1,118 @@
+//! Rules in the pipeline of a target: which are asked for, and what they did to a program.
+
+use super::own_rules;
+use crate::args::PipelineRulesArgs;
+use crate::exit::Failure;
+use crate::terminal::Terminal;
+use relax_driver::Target;
+use relax_rewrite::saturation::{Options, Report, RuleKind};
+use relax_runtime::program::Numerics;
+use relax_semantics::check::Phase;
+use relax_syntax::Name;
+use relax_syntax::ir::Module;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Rules that a command line asks for.
+#[derive(Default)]
+pub(super) struct Rules {
+    options: Option<Arc<Options>>,
+    /// Those of them that are not proved.
+    unproved: BTreeSet<Name>,
+}
+
+impl Rules {
+    /// Reads and proves them. With exact numerics a rule of a file must keep every bit.
+    pub(super) fn asked(
+        args: &PipelineRulesArgs,
+        numerics: Numerics,
+        terminal: &mut Terminal,
+    ) -> Result<Self, Failure> {
+        let Some(list) = &args.rules else { return Ok(Self::default()) };
+        let (options, unproved) = own_rules::listed(list, args.unproved, terminal)?;
+        let of_reals = options.own.iter().find(|rule| rule.kind == RuleKind::Approximate);
+        if let (Numerics::Exact, Some(rule)) = (numerics, of_reals) {
+            return Err(Failure::usage(format!(
+                "--rules: `{}` holds over the reals and rounds floats elsewhere, and --exact keeps every bit: give one \
+                 of them",
+                rule.name
+            )));
+        }
+        Ok(Self { options: Some(Arc::new(Options { explain: true, ..options })), unproved })
+    }
+
+    /// Whether there are some.
+    pub(super) fn are_given(&self) -> bool {
+        self.options.is_some()
+    }
+
+    /// Refuses a program whose calls are no operators any more.
+    pub(super) fn are_for(&self, module: &Module) -> Result<(), Failure> {
+        match Phase::of_module(module) {
+            Ok(phase) if self.are_given() && phase > Phase::P1 => Err(Failure::usage(format!(
+                "--rules: the module records phase {}, and rules rewrite modules up to P1",
+                phase.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A target whose pipeline has them.
+    pub(super) fn of(&self, target: Target) -> Target {
+        Target { rules: self.options.clone(), ..target }
+    }
+
+    /// Says which regions were rewritten by which rules, and warns of rules that are not proved.
+    pub(super) fn tell(&self, name: &str, reports: &[Report], terminal: &mut Terminal) {
+        let Some(options) = &self.options else { return };
+        for report in reports {
+            own_rules::warn_of_uses(report, &self.unproved, terminal);
+            if !options.own.is_empty() {
+                own_rules::warn_of_limits(report, terminal);
+            }
+        }
+        let (rewritten, regions) = counts(reports);
+        let used = used(reports);
+        let proof = |rule| if self.unproved.contains(rule) { " (not proved)" } else { "" };
+        let names = used.keys().map(|rule| format!("{rule}{}", proof(rule)));
+        let names = match used.len() {
+            0 => String::new(),
+            _ => format!(" by {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        terminal.note(&format!("{name}: {rewritten} of {regions} regions rewritten{names}"));
+    }
+
+    /// The same, for tools; null where no rules were asked for.
+    pub(super) fn object(&self, reports: &[Report]) -> Value {
+        if !self.are_given() {
+            return Value::Null;
+        }
+        let (rewritten, regions) = counts(reports);
+        let rule = |(rule, regions): (&Name, &usize)| {
+            let is_proved = !self.unproved.contains(rule);
+            json!({ "rule": rule.as_str(), "proved": is_proved, "regions": regions })
+        };
+        let rules: Vec<Value> = used(reports).iter().map(rule).collect();
+        json!({ "rewritten": rewritten, "regions": regions, "rules": rules })
+    }
+}
+
+/// Regions that were rewritten, of how many.
+fn counts(reports: &[Report]) -> (usize, usize) {
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum();
+    (sum(|report| report.rewritten), sum(|report| report.regions))
+}
+
+/// In how many regions each rule was used. Of a region without an explanation every rule counts that was applied.
+fn used(reports: &[Report]) -> BTreeMap<Name, usize> {
+    let mut used = BTreeMap::new();
+    for report in reports {
+        for region in report.functions.iter().flat_map(|function| &function.regions) {
+            for rule in report.rules_of(region) {
+                *used.entry(rule).or_default() += 1;
+            }
+        }
+    }
+    used
+}
