@@ -203,7 +203,7 @@ fn record(counts: &Counts) -> String {
     let mut text =
         "kind      proved (rules)   proved (z3)      unproved       refuted   share proved\n"
             .to_owned();
-    for kind in Kind::ALL {
+    for kind in counts.kinds() {
         let _ = write!(text, "{:<8}", kind.name());
         for word in Outcome::WORDS {
             let _ = write!(text, "{:>14}", counts.count(kind, word));
@@ -226,7 +226,8 @@ fn share(counts: &Counts, kind: Kind) -> usize {
 /// A program in the record: of each kind how many are proved, and of how many.
 fn line(file: &str, counts: &Counts) -> String {
     let of = |kind| format!("{} of {}", proved(counts, kind), counts.all(kind));
-    let kinds = Kind::ALL.map(|kind| format!("{} {}", kind.name(), of(kind)));
+    let kinds: Vec<String> =
+        counts.kinds().map(|kind| format!("{} {}", kind.name(), of(kind))).collect();
     format!("{file}: {}\n", kinds.join(", "))
 }
 

@@ -1,4 +1,4 @@
-//! The file: a header, the texts of the stages, what is not proved, and the answers with their proofs
+//! The file: a header, the texts of the stages and of the rules that their passes used, what is not proved, and the answers with their proofs
 //! (`docs/CERTIFICATES.md`).
 
 mod lines;
@@ -10,7 +10,7 @@ use crate::answers::Answers;
 use crate::answers::replaying::Replayer;
 use crate::answers::{Source, recording::Recorder};
 use crate::derive::{Counts, Stage, obligations_of};
-use crate::obligation::{Kind, Obligation, Outcome};
+use crate::obligation::{Obligation, Outcome};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ impl Said {
         let open = open.map(|each| (each.to_string(), each.outcome.word().to_owned())).collect();
         let counts = Counts::of(obligations);
         let mut summary = serde_json::Map::new();
-        for kind in Kind::ALL {
+        for kind in counts.kinds() {
             let of_kind: serde_json::Map<String, Value> = Outcome::WORDS
                 .iter()
                 .map(|word| ((*word).to_owned(), json!(counts.count(kind, word))))
@@ -101,6 +101,10 @@ impl Certificate {
         for stage in &self.stages {
             let (name, hash, body) = (json!(stage.name), stage.hash(), json!(stage.text));
             writeln!(text, "{{\"stage\": {name}, \"sha256\": \"{hash}\", \"text\": {body}}}")?;
+            for used in &stage.rules {
+                let (name, hash, body) = (json!(used.name()), used.hash(), json!(used.text));
+                writeln!(text, "{{\"rule\": {name}, \"sha256\": \"{hash}\", \"text\": {body}}}")?;
+            }
         }
         let said = Said::of(&self.obligations);
         for (obligation, outcome) in &said.open {

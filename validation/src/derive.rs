@@ -5,6 +5,7 @@ use crate::applications;
 use crate::kernels;
 use crate::memory;
 use crate::obligation::{Kind, Obligation, Outcome};
+use crate::used_rules::{self, UsedRule};
 use relax_syntax::Name;
 use relax_syntax::ir::{Binding, Callee, Definition, Expr, Module, TensorProgram};
 use relax_syntax::parse::parse_file;
@@ -20,6 +21,8 @@ pub struct Stage {
     pub name: String,
     /// The module as text.
     pub text: String,
+    /// The rewrite rules that the pass used.
+    pub rules: Vec<UsedRule>,
     pub(crate) module: Module,
 }
 
@@ -35,7 +38,10 @@ impl Stage {
         diagnostics.extend(resolved);
         match diagnostics.first() {
             Some(first) => Err(format!("the text of stage `{name}` is wrong: {}", first.message)),
-            None => Ok(Self { name: name.to_owned(), text: text.to_owned(), module }),
+            None => {
+                let (name, text) = (name.to_owned(), text.to_owned());
+                Ok(Self { name, text, rules: Vec::new(), module })
+            }
         }
     }
 
@@ -52,11 +58,12 @@ pub fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What must be shown: of each pass that changed the module, of tensor programs of the last stage, and of memory of the last
+/// What must be shown: of each pass that changed the module and of the rules that it used, of tensor programs of the last stage, and of memory of the last
 /// one whose shapes are dims. Where shapes are cells of a heap from then on, passes after it are to keep what they mean.
 pub fn obligations(stages: &[Stage], source: &mut dyn Source) -> Vec<Obligation> {
     let mut found = Vec::new();
     for pair in stages.windows(2) {
+        found.extend(used_rules::obligations(&pair[1], source));
         found.extend(applications::obligations(&pair[0], &pair[1], source));
     }
     if let Some(last) = stages.last() {
@@ -117,6 +124,11 @@ impl Counts {
             *counts.entry((obligation.kind, obligation.outcome.word())).or_default() += 1;
         }
         Self { counts }
+    }
+
+    /// The kinds that are told: rules where there are some.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(|kind| *kind != Kind::Rule || self.all(*kind) > 0)
     }
 
     /// Those of a kind that ended so.

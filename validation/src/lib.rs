@@ -15,6 +15,7 @@ pub mod memory;
 mod names;
 pub mod obligation;
 pub mod report;
+pub mod used_rules;
 
 /// The rules that proofs may use: theorems on integers.
 pub const RULES: &str = include_str!("../../symbolic/rules/dims.rules");

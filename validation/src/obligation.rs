@@ -27,6 +27,8 @@ pub enum Kind {
     Kernel,
     /// Of a pass that changed the module.
     Pass,
+    /// Of a rewrite rule that a pass used.
+    Rule,
 }
 
 /// How an obligation ended.
@@ -44,7 +46,7 @@ pub enum Outcome {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Memory, Kind::Kernel, Kind::Pass];
+    pub const ALL: [Kind; 4] = [Kind::Memory, Kind::Kernel, Kind::Pass, Kind::Rule];
 
     /// As certificates write it.
     #[must_use]
@@ -53,6 +55,7 @@ impl Kind {
             Kind::Memory => "memory",
             Kind::Kernel => "kernel",
             Kind::Pass => "pass",
+            Kind::Rule => "rule",
         }
     }
 }

@@ -13,7 +13,7 @@ pub fn table(counts: &Counts, tested: u64) -> String {
     let mut text = format!("{:<8}", "");
     COLUMNS.iter().for_each(|column| _ = write!(text, "{column:>16}"));
     text.push('\n');
-    for kind in Kind::ALL {
+    for kind in counts.kinds() {
         let _ = write!(text, "{:<8}", kind.name());
         for column in COLUMNS {
             let _ = write!(text, "{:>16}", cell(counts, kind, column, tested));

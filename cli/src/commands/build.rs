@@ -130,6 +130,7 @@ fn made(
     let fallbacks = found.len();
     let reports = rewrites.reports;
     rules.tell(&shown_name(&args.file), &reports, terminal);
+    let mut account = rules.object(&reports);
     let shown = show_fallbacks(&found, policy, program, terminal);
     if [shown, show_loops(policy, program, terminal)] != [Exit::Fine; 2] {
         return Err(Failure::Shown(Exit::Wrong));
@@ -141,9 +142,10 @@ fn made(
         let Some(certificate) = certificate(&stages, header, terminal)? else {
             return Err(Failure::Shown(Exit::Wrong));
         };
-        image.certificate = certificate;
+        image.certificate = certificate.text();
+        rules.tell_certified(&certificate, &mut account, terminal);
     }
-    Ok(Made { image, fallbacks, rewrites: rules.object(&reports) })
+    Ok(Made { image, fallbacks, rewrites: account })
 }
 
 fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {

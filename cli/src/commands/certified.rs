@@ -3,17 +3,17 @@
 use crate::exit::{Exit, Failure};
 use crate::terminal::Terminal;
 use relax_lower::certify::Stages;
-use relax_validation::certificate::Header;
+use relax_validation::certificate::{Certificate, Header};
 use relax_validation::derive::Counts;
 use relax_validation::report;
 
-/// The text of the certificate, after a table of its obligations is printed; `None` where one that is no access of a kernel is
+/// The certificate, after a table of its obligations is printed; `None` where one that is no access of a kernel is
 /// refuted, which is printed as an error.
 pub(super) fn certificate(
     stages: &Stages,
     header: Header,
     terminal: &mut Terminal,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<Certificate>, Failure> {
     let tested = header.tested;
     let certificate = stages.certified(header).map_err(|why| {
         let text = format!("a program that was made does not read back: {why}");
@@ -31,5 +31,5 @@ pub(super) fn certificate(
     }
     let table = report::table(&Counts::of(&certificate.obligations), tested);
     terminal.message(table.as_bytes());
-    Ok(Some(certificate.text()))
+    Ok(Some(certificate))
 }

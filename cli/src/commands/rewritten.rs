@@ -5,11 +5,14 @@ use crate::args::PipelineRulesArgs;
 use crate::exit::Failure;
 use crate::terminal::Terminal;
 use relax_driver::Target;
+use relax_rewrite::passes::saturate;
 use relax_rewrite::saturation::{Options, Report, RuleKind};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::ir::Module;
+use relax_validation::certificate::Certificate;
+use relax_validation::obligation::{Kind, Obligation, Outcome};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +86,32 @@ impl Rules {
         terminal.note(&format!("{name}: {rewritten} of {regions} regions rewritten{names}"));
     }
 
-    /// The same, for tools; null where no rules were asked for.
+    /// Says how much of that a certificate proves: the rules, and that the functions mean the same without believing any.
+    pub(super) fn tell_certified(
+        &self,
+        certificate: &Certificate,
+        account: &mut Value,
+        terminal: &mut Terminal,
+    ) {
+        if !self.are_given() {
+            return;
+        }
+        let (rules, all_rules) = proved(certificate, |each| each.kind == Kind::Rule);
+        let passes =
+            [&saturate::PASS, &saturate::REALS].map(|pass| format!("after `{}`", pass.name));
+        let (functions, all) = proved(certificate, |each| {
+            each.kind == Kind::Pass && passes.iter().any(|pass| *pass == each.place)
+        });
+        terminal.note(&format!(
+            "in the certificate {rules} of {all_rules} rules are proved; {functions} of {all} functions are proved to be the \
+             same after them"
+        ));
+        account["certified"] = json!({
+            "rules": all_rules, "rules_proved": rules, "functions": all, "functions_proved": functions,
+        });
+    }
+
+    /// What [`Self::tell`] says, for tools; null where no rules were asked for.
     pub(super) fn object(&self, reports: &[Report]) -> Value {
         if !self.are_given() {
             return Value::Null;
@@ -96,6 +124,14 @@ impl Rules {
         let rules: Vec<Value> = used(reports).iter().map(rule).collect();
         json!({ "rewritten": rewritten, "regions": regions, "rules": rules })
     }
+}
+
+/// How many obligations of a kind a certificate proves, and of how many.
+fn proved(certificate: &Certificate, is_meant: impl Fn(&Obligation) -> bool) -> (usize, usize) {
+    let all: Vec<_> = certificate.obligations.iter().filter(|each| is_meant(each)).collect();
+    let is_proved =
+        |each: &&&Obligation| matches!(each.outcome, Outcome::Proved | Outcome::Trusted);
+    (all.iter().filter(is_proved).count(), all.len())
 }
 
 /// Regions that were rewritten, of how many.

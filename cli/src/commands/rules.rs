@@ -118,7 +118,7 @@ fn said(status: &Status) -> String {
 }
 
 fn details((rule, status): &(Rule, Status)) -> String {
-    let mut text = format!("{}\n\n", rules::source(rule).trim_end());
+    let mut text = format!("{}\n\n", rule.text.trim_end());
     let _ = writeln!(text, "Family: {}", rule.family);
     let _ = writeln!(text, "Status: {}", said(status));
     let dropped = rule.dropped();

@@ -152,7 +152,7 @@ fn tell(
             let each = Ended::WORDS.iter().map(|word| (*word, counts.count(kind, word)));
             (kind.name(), each.collect::<BTreeMap<_, _>>())
         };
-        let obligations: BTreeMap<_, _> = Kind::ALL.into_iter().map(of).collect();
+        let obligations: BTreeMap<_, _> = counts.kinds().map(of).collect();
         let line = json!({
             "file": name,
             "verdict": verdict,

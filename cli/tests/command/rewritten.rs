@@ -81,6 +81,31 @@ fn a_build_refuses_rules_that_must_not_be_used() {
     assert!(ended == Some(2) && said.contains("rules rewrite modules up to P1"), "{said}");
 }
 
+/// Of two calls of `relu` as of one there is a proof that needs no rule; of a rule without one the certificate says so.
+#[test]
+fn a_certificate_has_the_rules_that_were_used() {
+    if !compiler::is_there() {
+        return;
+    }
+    let folder = folder();
+    let certified = |flags: &[&str]| {
+        let json = ["--certify", "--exact", "--format", "json"];
+        let (out, err, code) = built(&folder, &[flags, &json].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let verified = folder.relax(&["verify", "m.rxm"]);
+        (object(&out, "module")["rewrites"]["certified"].clone(), text(&verified.stdout))
+    };
+    let (proved, said) = certified(&["--rules", "proved.rx"]);
+    assert_eq!((&proved["rules"], &proved["rules_proved"]), (&1.into(), &1.into()), "{proved}");
+    assert!(said.contains("\nrule                   1 "), "{said}");
+    let (both, said) = certified(&["--rules", "proved.rx,unproved.rx", "--unproved"]);
+    assert_eq!((&both["rules"], &both["rules_proved"]), (&2.into(), &1.into()), "{both}");
+    assert!(said.contains("rule: sort_of_sort: in `saturate`: both sides"), "{said}");
+    let (_, said, _) = built(&folder, &["--rules", "proved.rx", "--certify"]);
+    assert!(said.contains("in the certificate 1 of 1 rules are proved; "), "{said}");
+    assert!(certified(&[]).0.is_null());
+}
+
 #[test]
 fn compiled_runs_take_rules_and_others_refuse_them() {
     if !compiler::is_there() {

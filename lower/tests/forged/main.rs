@@ -9,6 +9,7 @@ mod random;
 mod rules;
 mod shown;
 mod stages;
+mod used_rules;
 
 use relax_corpus::files;
 use relax_lower::certify::Stages;

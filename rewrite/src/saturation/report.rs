@@ -5,7 +5,9 @@ use super::explain::Explained;
 use super::rulebook::base;
 use super::search::{Saturated, Uses};
 use relax_syntax::Name;
+use relax_theorems::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Of a module.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +22,8 @@ pub struct Report {
     pub saturated: usize,
     /// Regions that have another form now.
     pub rewritten: usize,
+    /// The rules that could be used.
+    pub(super) rules: BTreeMap<Name, Arc<Rule>>,
     /// How many saturated regions a limit ended, by its name.
     pub limited: BTreeMap<&'static str, usize>,
 }
@@ -85,6 +89,14 @@ impl Report {
             return applied.map(|(name, _)| base(name).into()).collect();
         }
         region.explained.iter().map(|step| step.base().into()).collect()
+    }
+
+    /// The rules that lead to the forms of regions, each once.
+    #[must_use]
+    pub fn rules_used(&self) -> Vec<&Rule> {
+        let regions = self.functions.iter().flat_map(|function| &function.regions);
+        let names: BTreeSet<Name> = regions.flat_map(|region| self.rules_of(region)).collect();
+        names.iter().filter_map(|name| self.rules.get(name).map(AsRef::as_ref)).collect()
     }
 
     /// The rules that took most work.

@@ -23,6 +23,7 @@ use relax_syntax::ir::{
 use relax_syntax::resolve::{atom_uses, expr_uses};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which forms are taken, and whether it is said why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub fn saturate_module(
         other => other.clone(),
     });
     let definitions = definitions.collect();
+    let rules = engine.rules.iter().map(|directed| &directed.rule);
+    engine.report.rules = rules.map(|rule| (rule.name.clone(), Arc::clone(rule))).collect();
     (Module { attrs: module.attrs.clone(), definitions }, engine.report)
 }
 

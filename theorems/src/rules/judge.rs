@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// Classes of dtypes that a rule may have: a proof is repeated for each choice of them.
-const MOST_TYPES: usize = 4;
+pub(super) const MOST_TYPES: usize = 4;
 
 /// What is known of a rule of somebody else.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ pub use judge::{Refusal, Verdict, judge};
 pub use lock::{Entry as LockEntry, lock_text, locked, status_of};
 pub use mutants::mutants;
 pub use numeric::{Comparison, evaluate};
-pub use proof::{Status, prove};
+pub use proof::{Status, prove, prove_within};
 pub use rule::{Direction, Kind, Rule};
 pub use text::read_rules;
 
@@ -55,16 +55,4 @@ pub fn all() -> Vec<Rule> {
         Err(wrong) => panic!("invariant: the rules are well-formed: {}", wrong.join("\n")),
     });
     read.collect()
-}
-
-/// The text of a rule, as it stands in its file.
-#[must_use]
-pub fn source(rule: &Rule) -> &'static str {
-    let family = FAMILIES.iter().find(|(family, _)| *family == rule.family);
-    let Some((_, text)) = family else { return "" };
-    let head = format!("\ndef {}(", rule.name);
-    let Some(at) = text.find(&head) else { return "" };
-    let begin = text[..at].rfind("@rewrite_rule").unwrap_or(at);
-    let end = text[at..].find("\n\n").map_or(text.len(), |length| at + length);
-    &text[begin..end]
 }

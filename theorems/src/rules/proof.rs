@@ -2,8 +2,11 @@
 
 use super::annotate::{has_groups, ranks_up_to, same_annotation, same_denotation};
 use super::instance::{Ranks, Types, expanded, representatives, type_choices};
+use super::judge::MOST_TYPES;
 use super::rule::Rule;
+use crate::denotation::fuel;
 use crate::denotation::theorem::{assume_conditions, prove_equal};
+use crate::validation::metered::Metered;
 use relax_syntax::facts::Facts;
 use std::fmt;
 
@@ -79,6 +82,19 @@ pub fn prove(rule: &Rule, prover: &mut dyn FnMut() -> Box<dyn Facts>) -> Status 
         }
     }
     Status::ProvedForRanks
+}
+
+/// The same within so many steps, each counted as in [`crate::validation`], and of few classes of dtypes.
+pub fn prove_within(rule: &Rule, steps: u64, prover: &mut dyn FnMut() -> Box<dyn Facts>) -> Status {
+    if rule.element_types().len() > MOST_TYPES {
+        return Status::Unproved("it ranges over too many classes of dtypes".to_owned());
+    }
+    let metered = &mut || -> Box<dyn Facts> { Box::new(Metered(prover())) };
+    let (status, spent) = fuel::limited(steps, || prove(rule, metered));
+    match status {
+        Status::Unproved(_) if spent == steps => Status::Unproved(fuel::SPENT.to_owned()),
+        status => status,
+    }
 }
 
 /// Deduction at a few ranks: both sides alike, and as the denotation says.

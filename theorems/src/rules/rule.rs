@@ -7,6 +7,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::facts::Claim;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// A theorem: where the conditions hold, `left` and `right` have the same value.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Rule {
     pub right: Node,
     /// A false right side that the rule states itself.
     pub mutant: Option<Node>,
+    /// As it stands in its file.
+    pub text: Arc<str>,
 }
 
 /// How near the two sides of a rule are.

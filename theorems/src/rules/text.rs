@@ -43,7 +43,10 @@ pub fn read_rules(family: &str, text: &str) -> Result<Vec<Rule>, Vec<String>> {
     let mut rules: Vec<Rule> = Vec::new();
     for statement in &file.statements {
         let read = match &statement.kind {
-            StatementKind::Def(def) => rule(family, def),
+            StatementKind::Def(def) => {
+                let span = statement.span;
+                rule(family, def, &text[span.start as usize..span.end as usize])
+            }
             _ => Err((statement.span, "expected `@rewrite_rule(…)` and a `def`".to_owned())),
         };
         match read {
@@ -54,7 +57,7 @@ pub fn read_rules(family: &str, text: &str) -> Result<Vec<Rule>, Vec<String>> {
     if wrong.is_empty() { Ok(rules) } else { Err(wrong) }
 }
 
-fn rule(family: &str, def: &Def) -> Read<Rule> {
+fn rule(family: &str, def: &Def, text: &str) -> Read<Rule> {
     let (kind, direction, reason) = header(def)?;
     let params = def.parameters.iter().map(param).collect::<Read<Vec<_>>>()?;
     let mut reader = Reader::new(&params);
@@ -80,6 +83,7 @@ fn rule(family: &str, def: &Def) -> Read<Rule> {
         left: sides.left,
         right: sides.right,
         mutant: sides.mutant,
+        text: text.into(),
     })
 }
 

@@ -8,7 +8,7 @@ use relax_syntax::facts::{Answer, Claim, Facts};
 const QUESTION: usize = 10;
 
 /// Asks another one.
-pub(super) struct Metered(pub(super) Box<dyn Facts>);
+pub(crate) struct Metered(pub(crate) Box<dyn Facts>);
 
 impl Facts for Metered {
     fn assume(&mut self, claim: Claim) {

@@ -20,7 +20,7 @@ mod constants;
 mod evaluate;
 mod functions;
 mod libraries;
-mod metered;
+pub(crate) mod metered;
 mod operators;
 mod programs;
 pub(crate) mod prove;

@@ -5,6 +5,7 @@ use super::{Header, Said};
 use crate::RULES;
 use crate::answers::{Answers, Proof, Simple};
 use crate::derive::Stage;
+use crate::used_rules::UsedRule;
 use relax_proofs::{Checked, Outcome, check_all};
 use relax_syntax::Name;
 use relax_syntax::facts::Counterexample;
@@ -121,11 +122,26 @@ impl Reader {
         let (Some(name), Some(text)) = (line["stage"].as_str(), line["text"].as_str()) else {
             return self.wrong("a stage has a name and a text");
         };
-        let stage = Stage::read(name, text)?;
+        let mut stage = Stage::read(name, text)?;
         if line["sha256"].as_str() != Some(stage.hash().as_str()) {
             return self.wrong("the hash is not that of the text");
         }
+        while let Some(rule) = self.rule()? {
+            stage.rules.push(rule);
+        }
         Ok(Some(stage))
+    }
+
+    fn rule(&mut self) -> Result<Option<UsedRule>, String> {
+        let Some(line) = self.take(&["rule", "sha256", "text"]) else { return Ok(None) };
+        let (Some(name), Some(text)) = (line["rule"].as_str(), line["text"].as_str()) else {
+            return self.wrong("a rule has a name and a text");
+        };
+        let rule = UsedRule::read(name, text)?;
+        if line["sha256"].as_str() != Some(rule.hash().as_str()) {
+            return self.wrong("the hash is not that of the text of the rule");
+        }
+        Ok(Some(rule))
     }
 
     fn said(&mut self) -> Result<Said, String> {

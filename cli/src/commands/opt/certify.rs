@@ -23,7 +23,7 @@ pub(super) fn certify(
     let Some(certificate) = certificate(&stages, header, terminal)? else {
         return Ok(Exit::Wrong);
     };
-    for (path, text) in [(&args.output, print(module)), (&args.certificate, certificate)] {
+    for (path, text) in [(&args.output, print(module)), (&args.certificate, certificate.text())] {
         let path = path.as_ref().expect("invariant: --certify requires both");
         write_whole(path, text.as_bytes())?;
     }
