@@ -1,10 +1,12 @@
 """What rewrites of the graph gain: operations, bytes, launches and time of models of real size, by this build and by an older one.
 
     python3 bench/rewrites/run.py target/release/relax --before OLD/relax [--only NAME] [--rounds N] [--output FILE.md]
+    python3 bench/rewrites/run.py target/release/relax --rules all [--only NAME] [--output FILE.md]
 
 The models have random weights (models.py); files of them are written to a temporary folder, 1.3 GB. Both builds make a module
 file with an empty cache, and one thread runs them in turns: the machine may be busy, and the ratio says more than the times.
-Operations, bytes and launches are those that `relax bench` counts.
+Operations, bytes and launches are those that `relax bench` counts. With --rules one build is compared with itself, without and with
+rewrite rules, also on the models of the corpus; there the seconds of builds depend on how busy the machine is, and the rest does not.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import models
@@ -21,12 +24,37 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "compile_time"))
 from run import show  # noqa: E402
 
 
-def built(relax, program, weights, module):
+CORPUS = Path(__file__).resolve().parents[2] / "corpus" / "models"
+TEXT = {"batch": 1, "length": 32}
+IMAGE = {"batch": 1, "high": 32, "wide": 32}
+# Models of the corpus, and dims.
+SMALL = {
+    "attention.rx": {"n": 64, "d": 8},
+    "mlp.rx": {"n": 64},
+    "onnx/experts.onnx": TEXT,
+    "onnx/gpt2.onnx": TEXT,
+    "onnx/llama.onnx": {**TEXT, "past": 16},
+    "onnx/llama_q4.onnx": {**TEXT, "past": 16},
+    "onnx/resnet.onnx": IMAGE,
+    "onnx/t5.onnx": {**TEXT, "target": 16},
+    "onnx/vit.onnx": IMAGE,
+    "onnx/whisper.onnx": TEXT,
+}
+
+
+def built(relax, program, weights, module, rules=None):
+    """What the build says of the module, and how many seconds it took."""
+    command = [relax, "build", str(program), "-o", str(module), "--no-kernel-check", "--format", "json"]
+    command += ["--params", str(weights)] if weights else []
+    command += ["--rules", rules] if rules else []
     with tempfile.TemporaryDirectory() as cache:
-        command = [relax, "build", str(program), "--params", str(weights), "-o", str(module), "--no-kernel-check"]
+        start = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": cache})
+        seconds = time.monotonic() - start
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    return next(fact for fact in facts if fact["type"] == "module"), seconds
 
 
 def measured(relax, module, dims, seconds):
@@ -39,7 +67,7 @@ def measured(relax, module, dims, seconds):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     kernels = [line for line in lines if line["type"] == "kernel"]
     # Operations and bytes are those of one launch.
-    count = lambda key: sum((kernel[key] or 0) * kernel["calls"] for kernel in kernels)
+    count = lambda key: sum((kernel.get(key) or 0) * kernel["calls"] for kernel in kernels)
     launches = sum(kernel["calls"] for kernel in kernels)
     return count("operations"), count("bytes"), launches, lines[0]["least_ms"]
 
@@ -68,17 +96,49 @@ def table(arguments, folder):
             path.unlink()
 
 
+def row_of_rules(arguments, name, program, weights, dims, folder):
+    module = folder / "m.rxm"
+    counts, seconds = [], []
+    for rules in (None, arguments.rules):
+        facts, took = built(arguments.relax, program, weights, module, rules)
+        counts.append(measured(arguments.relax, module, dims, 0))
+        seconds.append(took)
+    ratios = [f"{before / now:.3f}" for before, now in zip(*counts)][:2]
+    rewrites = facts["rewrites"]
+    rules = ", ".join(rule["rule"] for rule in rewrites["rules"])
+    regions = f"{rewrites['rewritten']} of {rewrites['regions']}"
+    launches = f"{counts[0][2]}, {counts[1][2]}"
+    return f"| {name} | {regions} | {ratios[0]} | {ratios[1]} | {launches} | {seconds[0]:.1f}, {seconds[1]:.1f} | {rules} |"
+
+
+def table_of_rules(arguments, folder):
+    yield "| model | regions rewritten | operations, without / with | bytes | launches without, with | seconds of the build | rules |"
+    yield "|---" * 7 + "|"
+    for name, dims in SMALL.items():
+        if not arguments.only or arguments.only in name:
+            yield row_of_rules(arguments, name, CORPUS / name, None, dims, folder)
+    for name, (_, dims) in models.MODELS.items():
+        if not arguments.only or arguments.only in name:
+            program, weights = models.made(name, folder)
+            yield row_of_rules(arguments, name, program, weights, dims, folder)
+            for path in (program, weights):
+                path.unlink()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("relax")
-    parser.add_argument("--before", required=True, help="an older build")
+    other = parser.add_mutually_exclusive_group(required=True)
+    other.add_argument("--before", help="an older build")
+    other.add_argument("--rules", help="what `relax build --rules` takes")
     parser.add_argument("--only", help="a part of a model's name")
     parser.add_argument("--rounds", type=int, default=3, help="of which the least time is shown")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--output", help="also write the table to this file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        show(table(arguments, Path(folder)), arguments.output)
+        rows = table_of_rules if arguments.rules else table
+        show(rows(arguments, Path(folder)), arguments.output)
 
 
 if __name__ == "__main__":

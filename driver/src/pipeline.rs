@@ -9,13 +9,14 @@ use relax_lower::passes::{
     fuse_loops, pack_weights, parallelize_loops, schedule_gpu, schedule_gpu_freely,
     schedule_tensor_cores, version_loops,
 };
-use relax_lower::pipeline::{FAST, NARROW, PIPELINE};
+use relax_lower::pipeline::{FAST, FUSION, FUSION_FAST, NARROW, PIPELINE};
 use relax_rewrite::pass::{Device, Pass, Settings};
 use relax_rewrite::passes::{
     eliminate_dead_code, fuse_ops_by_pattern, guard_libraries, inline_private_functions,
     round_activations, saturate,
 };
 use relax_rewrite::pipeline::{Failed, Pipeline, Route, Watch, run};
+use relax_rewrite::saturation::{Constants, Fusion, Options};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_symbolic::Prover;
@@ -101,7 +102,10 @@ pub fn lower(
 ) -> Result<Lowered, Failed> {
     let Passes { stages, rewrites, library, schedule } = pipeline(target);
     let products = target.tuning.products.clone();
-    let saturation = target.rules.as_deref().unwrap_or(&settings.saturation).clone();
+    let saturation = match &target.rules {
+        Some(rules) => Options { fusion: Some(fusion(target)), ..Options::clone(rules) },
+        None => settings.saturation.clone(),
+    };
     let Target { device, numerics, .. } = *target;
     let settings = Settings { device, numerics, products, saturation, ..settings.clone() };
     let pass = |module: &Module, route: &Route, watch: &mut dyn Watch| {
@@ -147,6 +151,17 @@ pub fn lower(
     }
     let module = pass(&module, &stages.to(Phase::P23), watch)?;
     Ok(Lowered { module, values, summaries })
+}
+
+/// After which passes of a target forms of a region are compared.
+fn fusion(target: &Target) -> Fusion {
+    match (target.device, target.numerics) {
+        // The schedule evaluates constants there.
+        (Device::Cpu, Numerics::Reassociated) => {
+            Fusion { passes: &FUSION_FAST, constants: Constants::Evaluated }
+        }
+        _ => Fusion { passes: &FUSION, constants: Constants::Computed },
+    }
 }
 
 /// A module whose products with quantized weights round activations. Private functions are put in the place of their calls before, so

@@ -61,16 +61,19 @@ const PROGRAMS: &[Step] = &[
     Step::Once(&to_non_dataflow::PASS),
 ];
 
+/// Memory of tensor programs is allocated around them.
+const WORKSPACES: &[Step] = &[Step::Once(&lift_workspaces::PASS)];
+
 /// Memory becomes explicit.
 const MEMORY: &[Step] = &[
-    Step::Once(&lift_workspaces::PASS),
     Step::Once(&lower_call_tir::PASS),
     Step::Once(&canonicalize_bindings::PASS),
     Step::Once(&plan_memory::PASS),
 ];
 
 /// P2.1.
-pub static EARLY_BUILD: Stage = Stage { phase: Phase::P21, steps: &[OPERATORS, PROGRAMS, MEMORY] };
+pub static EARLY_BUILD: Stage =
+    Stage { phase: Phase::P21, steps: &[OPERATORS, PROGRAMS, WORKSPACES, MEMORY] };
 
 /// The same where sums of f32 may be formed in f32.
 static EARLY_BUILD_FAST: Stage = Stage {
@@ -80,6 +83,7 @@ static EARLY_BUILD_FAST: Stage = Stage {
         &[Step::Once(&widen_halves::PASS)],
         PROGRAMS,
         &[Step::Once(&narrow_sums::PASS)],
+        WORKSPACES,
         MEMORY,
     ],
 };
@@ -87,7 +91,30 @@ static EARLY_BUILD_FAST: Stage = Stage {
 /// The same for devices that are slow in f64.
 static EARLY_BUILD_NARROW: Stage = Stage {
     phase: Phase::P21,
-    steps: &[OPERATORS, PROGRAMS, &[Step::Once(&narrow_floats::PASS)], MEMORY],
+    steps: &[OPERATORS, PROGRAMS, &[Step::Once(&narrow_floats::PASS)], WORKSPACES, MEMORY],
+};
+
+/// What is fused, for costs of parts of programs.
+pub static FUSION: Pipeline = Pipeline {
+    stages: &[
+        &INGESTION,
+        &OPTIMIZATION,
+        &Stage { phase: Phase::P21, steps: &[OPERATORS, PROGRAMS, WORKSPACES] },
+    ],
+    optional: &[],
+};
+
+/// The same where float sums are reassociated on the processor.
+pub static FUSION_FAST: Pipeline = Pipeline {
+    stages: &[
+        &INGESTION,
+        &OPTIMIZATION_FAST,
+        &Stage {
+            phase: Phase::P21,
+            steps: &[OPERATORS, &[Step::Once(&widen_halves::PASS)], PROGRAMS, WORKSPACES],
+        },
+    ],
+    optional: &[],
 };
 
 /// P2.2: what only some targets have.

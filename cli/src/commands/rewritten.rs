@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::terminal::Terminal;
 use relax_driver::Target;
 use relax_rewrite::passes::saturate;
-use relax_rewrite::saturation::{Options, Report, RuleKind};
+use relax_rewrite::saturation::{Kept, Options, Report, RuleKind};
 use relax_runtime::program::Numerics;
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
@@ -70,6 +70,9 @@ impl Rules {
     pub(super) fn tell(&self, name: &str, reports: &[Report], terminal: &mut Terminal) {
         let Some(options) = &self.options else { return };
         for report in reports {
+            for kept in &report.kept {
+                terminal.note(&because(kept));
+            }
             own_rules::warn_of_uses(report, &self.unproved, terminal);
             if !options.own.is_empty() {
                 own_rules::warn_of_limits(report, terminal);
@@ -99,9 +102,8 @@ impl Rules {
         let (rules, all_rules) = proved(certificate, |each| each.kind == Kind::Rule);
         let passes =
             [&saturate::PASS, &saturate::REALS].map(|pass| format!("after `{}`", pass.name));
-        let (functions, all) = proved(certificate, |each| {
-            each.kind == Kind::Pass && passes.iter().any(|pass| *pass == each.place)
-        });
+        let (functions, all) =
+            proved(certificate, |each| each.kind == Kind::Pass && passes.contains(&each.place));
         terminal.note(&format!(
             "in the certificate {rules} of {all_rules} rules are proved; {functions} of {all} functions are proved to be the \
              same after them"
@@ -124,6 +126,21 @@ impl Rules {
         let rules: Vec<Value> = used(reports).iter().map(rule).collect();
         json!({ "rewritten": rewritten, "regions": regions, "rules": rules })
     }
+}
+
+/// Why a function stays as it is.
+fn because(kept: &Kept) -> String {
+    let Kept { name, before, after } = kept;
+    let part = |what: &str, old: i128, new: i128| {
+        (new > old).then(|| format!("{new} {what} instead of {old}"))
+    };
+    let more = [
+        part("kernels", before.launches, after.launches),
+        part("bytes", before.bytes, after.bytes),
+        part("operations", before.operations, after.operations),
+    ];
+    let more: Vec<String> = more.into_iter().flatten().collect();
+    format!("{name}: stays as it is: after fusion it would take {}", more.join(", "))
 }
 
 /// How many obligations of a kind a certificate proves, and of how many.

@@ -12,6 +12,8 @@ use relax_syntax::dim::{Dim, DimOp};
 const BYTE: i64 = 2;
 /// Operations in the time in which a kernel is started.
 const LAUNCH: i64 = 2000;
+/// Both, for costs that are counted elsewhere.
+pub(super) const UNITS: (i64, i64) = (BYTE, LAUNCH);
 /// Operations of a function such as `exp`, an element.
 const FUNCTION: i64 = 16;
 /// Operations of a sum or product, an element, outside of products of matrices.
@@ -28,6 +30,9 @@ const FUNCTIONS: &[&str] = &[
 /// Rows of the family of networks that compare and move alone.
 const SIMPLE_NN: &[&str] =
     &["nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "nn.batch_flatten", "nn.dropout"];
+
+/// Rows of the family of movement that no neighbour takes in.
+const GATHERING: &[&str] = &["concat", "split", "stack"];
 
 /// The parts of a cost, each a polynomial of the dims.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +86,17 @@ fn multiply(a: Dim, b: Dim) -> Dim {
         (Dim::Int(0), _) | (_, Dim::Int(0)) => Dim::Int(0),
         _ => Dim::op(DimOp::Mul, a, b),
     }
+}
+
+/// Whether a call may become part of the kernel of a neighbour.
+pub(super) fn may_fuse(head: &Head) -> bool {
+    let Head::Call(name, _) = head else { return true };
+    lookup(name).is_some_and(|row| match row.family {
+        Family::Unary | Family::Binary | Family::Ternary | Family::DType | Family::Creation => true,
+        Family::Movement => !GATHERING.contains(&row.name),
+        Family::Nn => SIMPLE_NN.contains(&row.name),
+        _ => false,
+    })
 }
 
 /// What a term costs of which the operands are there.

@@ -5,7 +5,7 @@
 //! the most expensive operand, so what is found for a class without sharing is the cheapest, and with sharing it is
 //! at most as many times dearer as a value is used. Whoever takes a form compares it with the one at hand.
 
-use super::cost::{Cost, cost_of};
+use super::cost::{Cost, cost_of, may_fuse};
 use super::graph::Graph;
 use super::term::{Head, Term};
 use egg::Id;
@@ -24,6 +24,17 @@ pub(super) enum Wanted {
     Cheapest,
     /// The other end: what tests run against the cheapest.
     Dearest,
+}
+
+/// How terms are priced when a form is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pricing {
+    /// Each call is a kernel that reads and writes memory.
+    Separate,
+    /// A call that may fuse with a neighbour costs its operations alone.
+    Fused,
+    /// Such a call costs next to nothing, so that it stays where it is.
+    Anchors,
 }
 
 /// The node that was chosen for a class, and the cost of each class that it needs, its own included.
@@ -45,7 +56,12 @@ pub(super) struct Forms<'g, 'f> {
 
 impl<'g, 'f> Forms<'g, 'f> {
     /// Of a graph; `written` are the terms of the program.
-    pub(super) fn new(graph: &'g Graph<'f>, written: impl IntoIterator<Item = Term>) -> Self {
+    pub(super) fn new(
+        graph: &'g Graph<'f>,
+        written: impl IntoIterator<Item = Term>,
+        constants: &BTreeSet<usize>,
+    ) -> Self {
+        let constant = constant_classes(graph, constants);
         let canonical = |term: Term| canonical(graph, term);
         let written = written.into_iter().map(canonical).collect();
         let mut classes: Vec<(Id, Vec<(Term, Cost)>)> = Vec::new();
@@ -55,7 +71,13 @@ impl<'g, 'f> Forms<'g, 'f> {
             nodes.sort();
             nodes.dedup();
             let with_cost = nodes.into_iter().map(|term| {
-                let cost = cost_in(graph, &term, class.id);
+                let is_constant = |child: &Id| constant.contains(child);
+                let is_evaluated =
+                    !term.children.is_empty() && term.children.iter().all(is_constant);
+                let cost = match is_evaluated {
+                    true => Cost::zero(),
+                    false => cost_in(graph, &term, class.id),
+                };
                 (term, cost)
             });
             classes.push((class.id, with_cost.collect()));
@@ -65,19 +87,28 @@ impl<'g, 'f> Forms<'g, 'f> {
     }
 
     /// The form of some classes that is cheap (or dear) at some dims.
-    pub(super) fn at(&self, roots: &[Id], values: &Values, wanted: Wanted) -> Option<Form> {
-        let value = |cost: &Cost| {
+    pub(super) fn at(
+        &self,
+        roots: &[Id],
+        values: &Values,
+        (wanted, pricing): (Wanted, Pricing),
+    ) -> Option<Form> {
+        let value = |term: &Term, cost: &Cost| {
             let sum = |dim: &relax_syntax::dim::Dim| {
                 dim.eval(&|name| values.get(name).copied()).map_or(i128::from(i64::MAX), i128::from)
             };
-            let total = sum(&cost.total());
+            let total = match pricing {
+                Pricing::Fused if may_fuse(&term.head) => sum(&cost.operations),
+                Pricing::Anchors if may_fuse(&term.head) => i128::from(is_call(&term.head)),
+                _ => sum(&cost.total()),
+            };
             if wanted == Wanted::Cheapest { total } else { (1_i128 << 40) / (total + 1) }
         };
         let priced: Vec<(Id, Vec<(&Term, i128)>)> = self
             .classes
             .iter()
             .map(|(id, nodes)| {
-                (*id, nodes.iter().map(|(term, cost)| (term, value(cost))).collect())
+                (*id, nodes.iter().map(|(term, cost)| (term, value(term, cost))).collect())
             })
             .collect();
         let mut best: BTreeMap<Id, Choice> = BTreeMap::new();
@@ -136,6 +167,38 @@ impl<'g, 'f> Forms<'g, 'f> {
         }
         is_acyclic(&form, roots, self.graph).then_some(form)
     }
+}
+
+/// The classes whose value is known when a module is built; `leaves` are the values from outside of which that is so.
+fn constant_classes(graph: &Graph, leaves: &BTreeSet<usize>) -> BTreeSet<Id> {
+    let mut constant = BTreeSet::new();
+    if leaves.is_empty() {
+        return constant;
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for class in graph.classes() {
+            let is_known = |term: &Term| match &term.head {
+                Head::Leaf(at) => leaves.contains(at),
+                Head::Scalar(_) => true,
+                Head::Outputs => false,
+                _ => {
+                    let mut children = term.children.iter();
+                    !term.children.is_empty()
+                        && children.all(|child| constant.contains(&graph.find(*child)))
+                }
+            };
+            if !constant.contains(&class.id) && class.nodes.iter().any(is_known) {
+                changed |= constant.insert(class.id);
+            }
+        }
+    }
+    constant
+}
+
+fn is_call(head: &Head) -> bool {
+    matches!(head, Head::Call(..))
 }
 
 /// The operands of a class may have changed their choice after it took its own: then it is no form.

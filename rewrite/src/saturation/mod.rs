@@ -9,11 +9,13 @@
 
 mod binding;
 mod candidates;
+mod comparison;
 pub mod cost;
 mod emit;
 mod encode;
 pub mod explain;
 mod extract;
+mod fused;
 mod graph;
 mod guards;
 mod instantiate;
@@ -36,8 +38,9 @@ mod watched;
 mod witness;
 
 pub use crate::guarded::Guard;
+pub use fused::{Constants, FusedCost, Fusion};
 pub use polynomial::Polynomial;
-pub use report::{FunctionReport, RegionReport, Report};
+pub use report::{FunctionReport, Kept, RegionReport, Report};
 pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub(crate) use walk::is_known;
@@ -60,6 +63,8 @@ pub struct Options {
     pub limits: Limits,
     /// Whether it is said which rules led to each form: what the passes report then.
     pub explain: bool,
+    /// The passes after which forms are compared; without, each call counts as a kernel.
+    pub fusion: Option<Fusion>,
     /// Tells nanoseconds, where rules shall be timed. Nothing depends on what it tells.
     pub clock: Option<fn() -> u64>,
 }

@@ -44,6 +44,11 @@ impl<'f> Questions<'f> {
         Self { facts, answers, simple, deduced, undecided, effort }
     }
 
+    /// The prover itself, with what is assumed.
+    pub(super) fn facts(&mut self) -> &mut dyn Facts {
+        &mut *self.facts
+    }
+
     /// Whether a claim holds for all dims.
     pub(super) fn proves(&mut self, claim: &Claim) -> bool {
         if let Some(&known) = self.answers.get(claim) {

@@ -2,6 +2,7 @@
 
 use super::cost::Cost;
 use super::explain::Explained;
+use super::fused::FusedCost;
 use super::rulebook::base;
 use super::search::{Saturated, Uses};
 use relax_syntax::Name;
@@ -22,10 +23,23 @@ pub struct Report {
     pub saturated: usize,
     /// Regions that have another form now.
     pub rewritten: usize,
+    /// Functions that stay as they are, since neighbours of rewritten regions would fuse less.
+    pub kept: Vec<Kept>,
     /// The rules that could be used.
     pub(super) rules: BTreeMap<Name, Arc<Rule>>,
     /// How many saturated regions a limit ended, by its name.
     pub limited: BTreeMap<&'static str, usize>,
+}
+
+/// A function that would cost more if its regions were rewritten.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Which.
+    pub name: Name,
+    /// What it costs after fusion at some dims, as it is.
+    pub before: FusedCost,
+    /// What it would cost there.
+    pub after: FusedCost,
 }
 
 /// Of a function.

@@ -3,7 +3,7 @@
 use super::cost::{Cost, cost_of};
 use super::encode::{Encoded, From, Step};
 use super::explain::{Explained, explained};
-use super::extract::{Form, Forms, Values, Wanted, canonical, cost_in, cost_of_form};
+use super::extract::{Form, Forms, Pricing, Values, Wanted, canonical, cost_in, cost_of_form};
 use super::graph::{Graph, Shapes};
 use super::polynomial::Polynomial;
 use super::questions::Questions;
@@ -34,8 +34,15 @@ pub(super) struct Task<'t> {
     pub(super) samples: &'t [Values],
     pub(super) wanted: Wanted,
     pub(super) explain: bool,
+    /// By which forms are looked for.
+    pub(super) pricings: &'t [Pricing],
+    /// Values from outside that are known when a module is built, of those that calls on them cost nothing then.
+    pub(super) constants: &'t BTreeSet<usize>,
     pub(super) clock: Option<fn() -> u64>,
 }
+
+/// Chooses among forms by what they cost after fusion; the first is the region as it is. `None`: proofs on [`Cost`] decide.
+pub(super) type Choose<'c> = dyn FnMut(&[Solution], &mut dyn Facts) -> Option<usize> + 'c;
 
 /// A form of a region without names.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +88,7 @@ pub(super) fn solve(
     dims: &[DimVar],
     facts: &mut dyn Facts,
     task: &Task,
+    choose: &mut Choose,
 ) -> Option<Solved> {
     facts.push();
     assume_declared(facts, dims);
@@ -92,12 +100,17 @@ pub(super) fn solve(
             }
         });
     }
-    let solved = within(region, facts, task);
+    let solved = within(region, facts, task, choose);
     facts.pop();
     solved
 }
 
-fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved> {
+fn within(
+    region: &Encoded,
+    facts: &mut dyn Facts,
+    task: &Task,
+    choose: &mut Choose,
+) -> Option<Solved> {
     let questions = RefCell::new(Questions::new(facts));
     let shapes = Shapes { questions, leaves: region.leaves.clone() };
     let mut graph: Graph = EGraph::new(shapes);
@@ -112,9 +125,15 @@ fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved
     let mut forms: Vec<Form> = Vec::new();
     let mut at = Vec::with_capacity(task.samples.len());
     {
-        let all = Forms::new(&graph, written.iter().map(|(term, _)| term.clone()));
-        for sample in task.samples {
-            let form = all.at(&outputs, sample, task.wanted).filter(|form| !own.is(form));
+        let terms = written.iter().map(|(term, _)| term.clone());
+        let all = Forms::new(&graph, terms, task.constants);
+        let prices = task
+            .pricings
+            .iter()
+            .flat_map(|pricing| task.samples.iter().map(move |sample| (*pricing, sample)));
+        for (pricing, sample) in prices {
+            let form = all.at(&outputs, sample, (task.wanted, pricing));
+            let form = form.filter(|form| !own.is(form));
             let known = |form: Form| match forms.iter().position(|known| *known == form) {
                 Some(known) => known + 1,
                 None => {
@@ -125,16 +144,15 @@ fn within(region: &Encoded, facts: &mut dyn Facts, task: &Task) -> Option<Solved
             at.push(form.map_or(0, known));
         }
     }
-    let always = own.cheapest_of_all(&graph, &forms, &task.samples[0]);
-    let mut solutions = vec![Solution { cost: own.cost, ..Solution::default() }];
-    for (place, form) in forms.iter().enumerate() {
-        let mut solution = solution(&graph, region, form, &ids, &written, &outputs);
-        if task.explain && place + 1 == always {
-            solution.explained = explained(&mut graph, form, &outputs, region, &ids);
-        }
-        solutions.push(solution);
+    let mut solutions = vec![Solution { cost: own.cost.clone(), ..Solution::default() }];
+    for form in &forms {
+        solutions.push(solution(&graph, region, form, &ids, &written, &outputs));
     }
+    let chosen = choose(&solutions, graph.analysis.questions.borrow_mut().facts());
+    let always = chosen.unwrap_or_else(|| own.cheapest_of_all(&graph, &forms, &task.samples[0]));
     if task.explain && always > 0 {
+        let form = &forms[always - 1];
+        solutions[always].explained = explained(&mut graph, form, &outputs, region, &ids);
         let Shapes { questions, leaves } = graph.analysis;
         let mut fresh: Graph = EGraph::new(Shapes { questions, leaves });
         let solution = &mut solutions[always];

@@ -1,13 +1,15 @@
 //! The way through a module to its regions, and the bindings of their forms back into it.
 
+use super::comparison::keep_dearer;
+use super::comparison::{BY_FUSION, Comparison, MOST_COMPARISONS, constants};
 use super::emit::Emit;
 use super::encode::{Encoded, can_encode};
-use super::extract::{Values, Wanted};
+use super::extract::{Pricing, Values, Wanted};
 use super::region::regions;
 use super::report::{FunctionReport, RegionReport, Report};
 use super::rulebook::{Directed, select};
 use super::samples;
-use super::solve::{Solved, Task, are_alike, solve};
+use super::solve::{Solution, Solved, Task, are_alike, solve};
 use super::{Options, RuleKind};
 use crate::guarded::Guard;
 use crate::in_place::{mentions, updated_in_place};
@@ -57,7 +59,11 @@ pub fn saturate_module(
     let definitions = definitions.collect();
     let rules = engine.rules.iter().map(|directed| &directed.rule);
     engine.report.rules = rules.map(|rule| (rule.name.clone(), Arc::clone(rule))).collect();
-    (Module { attrs: module.attrs.clone(), definitions }, engine.report)
+    let mut rewritten = Module { attrs: module.attrs.clone(), definitions };
+    if let Some(fusion) = &options.fusion {
+        keep_dearer(module, &mut rewritten, &mut engine.report, (fusion, engine.facts));
+    }
+    (rewritten, engine.report)
 }
 
 /// The most searches of a module under guards: each reads the module once.
@@ -83,6 +89,7 @@ pub(super) struct Engine<'a> {
     assumed: Guard,
     /// How often functions may still be searched again under a guard.
     searches_left: usize,
+    comparisons_left: usize,
     names: Names,
     known: Vec<Known>,
     /// Where the extraction is at a sample, these.
@@ -102,6 +109,8 @@ struct Scope<'s> {
     samples: Vec<Values>,
     vars: Vec<VarInfo>,
     regions: Vec<RegionReport>,
+    /// Variables whose values are known when a module is built.
+    constants: BTreeSet<VarId>,
 }
 
 impl<'a> Engine<'a> {
@@ -125,6 +134,7 @@ impl<'a> Engine<'a> {
             extraction,
             assumed: Guard::new(),
             searches_left: MOST_SEARCHES,
+            comparisons_left: MOST_COMPARISONS,
             names: Names::of(module),
             known: Vec::new(),
             samples: Vec::new(),
@@ -185,6 +195,7 @@ impl<'a> Engine<'a> {
             samples,
             vars: std::mem::take(&mut rebuilt.vars),
             regions: Vec::new(),
+            constants: constants(&body),
         };
         count_uses(&body, &mut scope.uses);
         self.body(&mut scope, &mut body);
@@ -258,7 +269,7 @@ impl<'a> Engine<'a> {
             .filter(|var| outputs.contains(var))
             .collect();
         self.report.regions += 1;
-        let solved = self.solved(scope, &region)?;
+        let solved = self.solved(scope, &region, bindings)?;
         self.visited.push(Rc::clone(&solved));
         let form = match self.extraction {
             Extraction::Cheapest | Extraction::Explained => solved.always,
@@ -288,12 +299,21 @@ impl<'a> Engine<'a> {
     }
 
     /// What came of a region, or of one that is like it.
-    fn solved(&mut self, scope: &Scope, region: &Encoded) -> Option<Rc<Solved>> {
+    fn solved(
+        &mut self,
+        scope: &Scope,
+        region: &Encoded,
+        bindings: &[Binding],
+    ) -> Option<Rc<Solved>> {
         let dims = &scope.function.dims;
         let alike = |known: &&Known| known.dims == *dims && are_alike(&known.region, region);
         if let Some(known) = self.known.iter().find(alike) {
             return known.solved.clone();
         }
+        let (function, vars, samples) = (scope.function, &*scope.vars, &*scope.samples);
+        let constants = &scope.constants;
+        let comparison = Comparison { function, vars, samples, region, bindings, constants };
+        let constants = comparison.known_when_built(self.options.fusion);
         let task = Task {
             rules: &self.rules,
             own: &self.options.own,
@@ -305,9 +325,16 @@ impl<'a> Engine<'a> {
                 _ => Wanted::Cheapest,
             },
             explain: self.extraction == Extraction::Explained,
+            pricings: if self.options.fusion.is_some() { &BY_FUSION } else { &[Pricing::Separate] },
+            constants: &constants,
             clock: self.options.clock,
         };
-        let solved = solve(region, dims, self.facts, &task).map(Rc::new);
+        let (fusion, names) = (self.options.fusion, &self.names);
+        let left = &mut self.comparisons_left;
+        let mut choose = |forms: &[Solution], facts: &mut dyn Facts| {
+            comparison.cheapest(forms, (&fusion?, names, left), facts)
+        };
+        let solved = solve(region, dims, self.facts, &task, &mut choose).map(Rc::new);
         if let Some(solved) = &solved {
             self.report.count(&solved.saturated);
         }
