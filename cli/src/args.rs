@@ -349,9 +349,13 @@ pub(crate) struct OptArgs {
     /// The phase to reach: the passes of each stage up to it; by default P0, or the phase that the program records
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) to: Option<Phase>,
-    /// Run these passes, in this order, instead of whole stages; a pass may have TVM's name, such as FuseOps or fusion
+    /// Run these passes, in this order, instead of whole stages; a pass may have TVM's name, such as FuseOps or fusion, or be a
+    /// program, such as ./mine, that reads a module as text and writes one
     #[arg(long, value_name = "PASS,...", value_delimiter = ',', conflicts_with = "to")]
     pub(crate) passes: Option<Vec<String>>,
+    /// Seconds that a program among --passes may take
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) pass_seconds: u64,
     /// The target: which library functions exist, how memory is planned
     #[arg(long, value_parser = compiled(), default_value = "cpu")]
     pub(crate) target: Device,

@@ -8,6 +8,8 @@ mod deployed;
 mod differences;
 #[path = "command/equivalence.rs"]
 mod equivalence;
+#[path = "command/external.rs"]
+mod external;
 #[path = "command/folder.rs"]
 mod folder;
 #[path = "command/kinds.rs"]

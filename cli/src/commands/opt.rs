@@ -1,6 +1,7 @@
 //! `relax opt`: passes on a program, and the program as text.
 
 mod certify;
+mod external;
 mod memory;
 mod names;
 mod watch;
@@ -48,10 +49,10 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     if let Some(back) = args.to.and_then(|to| leads_back(&program.module, to.into())) {
         return Ok(show_diagnostics(terminal, &program.source, &[back]));
     }
-    let routes = match named {
-        Some(route) => vec![route],
-        None => stages(args, Phase::of_module(&program.module).unwrap_or(Phase::P0)),
-    };
+    let parts = named.unwrap_or_else(|| {
+        let from = Phase::of_module(&program.module).unwrap_or(Phase::P0);
+        stages(args, from).into_iter().map(Part::Own).collect()
+    });
     let weights = open(args.params.as_deref())?;
     let mut params = of_passes(&program.module, weights.as_ref())?;
     params.extend(externals);
@@ -64,10 +65,7 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     };
     let mut reporter = Reporter::new(args, show, &program.module, &params, terminal);
     reporter.begin()?;
-    let mut facts = Prover::new();
-    let result = routes.iter().try_fold(program.module.clone(), |module, route| {
-        run(&module, route, &settings, &mut facts, &mut reporter)
-    });
+    let result = run_parts(&parts, &program.module, &settings, &mut reporter);
     if let Some(failure) = reporter.failure.take() {
         return Err(failure);
     }
@@ -189,12 +187,46 @@ fn choices(device: Device, numerics: Numerics) -> Choices<'static> {
     Choices::of(exactness)
 }
 
+/// A part of what is run: passes of relax, or a program.
+enum Part {
+    Own(Route),
+    Program(String),
+}
+
 /// The passes that the command line names.
-fn named(args: &OptArgs) -> Result<Option<Route>, Failure> {
+fn named(args: &OptArgs) -> Result<Option<Vec<Part>>, Failure> {
     let Some(names) = &args.passes else { return Ok(None) };
-    let passes = names.iter().filter(|name| !name.is_empty()).map(|name| passes(name));
-    let passes: Vec<_> = passes.collect::<Result<_, _>>()?;
-    Ok(Some(Route::Passes(passes.concat())))
+    let mut parts = vec![Part::Own(Route::Passes(Vec::new()))];
+    for name in names.iter().filter(|name| !name.is_empty()) {
+        if external::is_program(name) {
+            parts.push(Part::Program(name.clone()));
+            continue;
+        }
+        let found = passes(name)?;
+        match parts.last_mut() {
+            Some(Part::Own(Route::Passes(passes))) => passes.extend(found),
+            _ => parts.push(Part::Own(Route::Passes(found))),
+        }
+    }
+    Ok(Some(parts))
+}
+
+/// Runs passes and programs in their order. What a program makes of a module may fail otherwise than a pass: the reporter
+/// keeps that.
+fn run_parts(
+    parts: &[Part],
+    input: &Module,
+    settings: &Settings,
+    reporter: &mut Reporter,
+) -> Result<Module, Failed> {
+    let mut module = input.clone();
+    for part in parts {
+        module = match part {
+            Part::Own(route) => run(&module, route, settings, &mut Prover::new(), reporter)?,
+            Part::Program(path) => reporter.program(path, &module)?,
+        };
+    }
+    Ok(module)
 }
 
 /// The way to the phase that the command line names.

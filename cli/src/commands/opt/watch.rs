@@ -1,5 +1,6 @@
 //! What is told of each pass: counters, times, the program after it, and whether it means the same.
 
+use super::external::{Comparison, transformed};
 use crate::args::{Format, OptArgs};
 use crate::exit::Failure;
 use crate::files::write_whole;
@@ -7,7 +8,7 @@ use crate::terminal::Terminal;
 use relax_lower::certify::Stages;
 use relax_program::frontend::print;
 use relax_rewrite::pass::{Counter, Exactness, Pass};
-use relax_rewrite::pipeline::{Applied, Watch};
+use relax_rewrite::pipeline::{Applied, Failed, Watch};
 use relax_rewrite::verify::{Effort, Remembered, Tally, verify_again};
 use relax_semantics::tensor::Tensor;
 use relax_syntax::Name;
@@ -180,6 +181,36 @@ impl<'a> Reporter<'a> {
         Ok(())
     }
 }
+
+impl Reporter<'_> {
+    /// Runs a program as a pass. What it makes is compared with what it was given, and with `--verify` with the input.
+    pub(super) fn program(&mut self, path: &str, module: &Module) -> Result<Module, Failed> {
+        let stopped = || Failed::Stopped { pass: PROGRAM, why: path.to_owned() };
+        let effort = Effort { cases: self.args.cases, seed: self.args.seed };
+        let comparison =
+            Comparison { effort, params: self.params, seconds: self.args.pass_seconds };
+        self.started = Instant::now();
+        let made = transformed(path, module, &comparison, self.terminal);
+        self.times.push((PROGRAM, self.started.elapsed()));
+        let made = made.and_then(|made| self.dump(PROGRAM, &made).map(|()| made));
+        match made {
+            Ok(made) => {
+                self.exactness = self.exactness.then(Exactness::Approximate);
+                if let Some(stages) = &mut self.stages {
+                    stages.made(PROGRAM, &made);
+                }
+                Ok(made)
+            }
+            Err(failure) => {
+                self.failure = Some(failure);
+                Err(stopped())
+            }
+        }
+    }
+}
+
+/// What reports and certificates call a pass that is a program.
+const PROGRAM: &str = "program";
 
 impl Watch for Reporter<'_> {
     fn before(&mut self, pass: &'static Pass) {
