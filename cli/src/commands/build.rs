@@ -47,6 +47,9 @@ pub(super) fn build(args: &BuildArgs, terminal: &mut Terminal) -> Outcome {
     }
     weights_of(&shown_name(&args.file), &given.built_in, open(args.params.as_deref())?.as_ref())?;
     let program = given.program;
+    if show_loops(policy(args), &program, terminal) != Exit::Fine {
+        return Ok(Exit::Wrong);
+    }
     load_externals(&program.module, args.params.as_deref())?;
     let activations = args.activations.with(args.numerics)?;
     let rules = Rules::asked(&args.rules, args.numerics.chosen(), terminal)?;
@@ -106,6 +109,11 @@ struct Size<'m> {
     target: &'m str,
 }
 
+/// What becomes of what is left to the slow way.
+fn policy(args: &BuildArgs) -> Policy {
+    if args.deny_fallback { Policy::Deny } else { Policy::Warn }
+}
+
 /// The module file, with a certificate where one is asked for.
 fn made(
     args: &BuildArgs,
@@ -125,14 +133,13 @@ fn made(
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
     let image = compile(program, target, bound, &mut progress).and_then(Artifact::into_file);
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
-    let policy = if args.deny_fallback { Policy::Deny } else { Policy::Warn };
+    let policy = policy(args);
     let found = watch.found;
     let fallbacks = found.len();
     let reports = rewrites.reports;
     rules.tell(&shown_name(&args.file), &reports, terminal);
     let mut account = rules.object(&reports);
-    let shown = show_fallbacks(&found, policy, program, terminal);
-    if [shown, show_loops(policy, program, terminal)] != [Exit::Fine; 2] {
+    if show_fallbacks(&found, policy, program, terminal) != Exit::Fine {
         return Err(Failure::Shown(Exit::Wrong));
     }
     if let Some(stages) = stages {
