@@ -13,11 +13,11 @@ pub struct Roles<'s> {
     pub left: At<'s>,
     /// The factor that the columns go through.
     pub right: At<'s>,
-    /// Over products.
+    /// Around one product, over those of a batch.
     pub outer: Vec<&'s Loop>,
     /// Over rows, outermost first, which together step through the left matrix evenly.
     pub rows: Vec<&'s Loop>,
-    /// Over columns.
+    /// The loop over columns of the result.
     pub column: &'s Loop,
 }
 
