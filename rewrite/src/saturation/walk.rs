@@ -1,7 +1,6 @@
 //! The way through a module to its regions, and the bindings of their forms back into it.
 
-use super::comparison::keep_dearer;
-use super::comparison::{BY_FUSION, Comparison, MOST_COMPARISONS, constants};
+use super::comparison::{BY_FUSION, Comparison, MOST_COMPARISONS, constants, keep_dearer};
 use super::emit::Emit;
 use super::encode::{Encoded, can_encode};
 use super::extract::{Pricing, Values, Wanted};
