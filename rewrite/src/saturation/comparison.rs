@@ -3,7 +3,7 @@
 use super::emit::Emit;
 use super::encode::Encoded;
 use super::extract::{Pricing, Values};
-use super::fused::{Constants, FusedCost, Fusion, Part, costs};
+use super::fused::{Constants, FusedCost, Fusion, Part, costs, is_known};
 use super::report::{Kept, Report};
 use super::samples;
 use super::solve::Solution;
@@ -97,14 +97,6 @@ pub(super) fn constants(body: &Body) -> BTreeSet<VarId> {
         }
     }
     known
-}
-
-fn is_known(atom: &Atom, known: &BTreeSet<VarId>) -> bool {
-    match atom {
-        Atom::Var(var) => known.contains(var),
-        Atom::External(_) | Atom::Constant(_) => true,
-        _ => false,
-    }
 }
 
 impl FusedCost {

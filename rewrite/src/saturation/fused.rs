@@ -100,15 +100,8 @@ impl<'p> Part<'p> {
         facts: &mut dyn Facts,
         samples: &[Values],
     ) -> Option<Vec<FusedCost>> {
-        let module = self.module();
-        let route = fusion.passes.to(Phase::P21);
-        let fused = run(&module, &route, &Settings::default(), facts, &mut Unwatched).ok()?;
-        let checked = check(&fused, facts, Phase::P0);
-        let name = Name::new(NAME);
-        let annotations = checked.annotations.get(&name)?;
-        let body = fused.function(&name)?.lambda.body.as_ref()?;
-        let count = Count { module: &fused, annotations, fusion, scope: Scope::All };
-        samples.iter().map(|sample| count.body(body, sample)).collect()
+        let samples = BTreeMap::from([(Name::new(NAME), samples)]);
+        costs_within(Scope::All, &self.module(), &samples, fusion, facts).into_values().next()
     }
 
     fn module(self) -> Module {
@@ -156,14 +149,25 @@ pub(super) fn costs(
     fusion: &Fusion,
     facts: &mut dyn Facts,
 ) -> BTreeMap<Name, Vec<FusedCost>> {
+    let samples = samples.iter().map(|(name, samples)| (name.clone(), samples.as_slice()));
+    costs_within(Scope::Own, module, &samples.collect(), fusion, facts)
+}
+
+fn costs_within(
+    scope: Scope,
+    module: &Module,
+    samples: &BTreeMap<Name, &[Values]>,
+    fusion: &Fusion,
+    facts: &mut dyn Facts,
+) -> BTreeMap<Name, Vec<FusedCost>> {
     let route = fusion.passes.to(Phase::P21);
     let fused = run(module, &route, &Settings::default(), facts, &mut Unwatched);
     let Ok(fused) = fused else { return BTreeMap::new() };
     let checked = check(&fused, facts, Phase::P0);
-    let of = |(name, samples): (&Name, &Vec<Values>)| {
+    let of = |(name, samples): (&Name, &&[Values])| {
         let annotations = checked.annotations.get(name)?;
         let body = fused.function(name)?.lambda.body.as_ref()?;
-        let count = Count { module: &fused, annotations, fusion, scope: Scope::Own };
+        let count = Count { module: &fused, annotations, fusion, scope };
         let costs = samples.iter().map(|sample| count.body(body, sample));
         Some((name.clone(), costs.collect::<Option<_>>()?))
     };
@@ -211,11 +215,7 @@ impl Count<'_> {
     }
 
     fn is_constant(&self, expr: &Expr, known: &BTreeSet<VarId>) -> bool {
-        let is_value = |atom: &Atom| match atom {
-            Atom::Var(var) => known.contains(var),
-            Atom::External(_) | Atom::Constant(_) => true,
-            _ => false,
-        };
+        let is_value = |atom: &Atom| is_known(atom, known);
         self.fusion.constants == Constants::Evaluated
             && match (expr, TirCall::of(expr)) {
                 (_, Some(call)) => !call.args.is_empty() && call.args.iter().all(is_value),
@@ -272,6 +272,15 @@ fn dims_of(
         dims.insert(name.clone(), value(dim)?);
     }
     Some(dims)
+}
+
+/// Whether the value of an atom is known when a module is built; `known` are the variables of which that is so.
+pub(super) fn is_known(atom: &Atom, known: &BTreeSet<VarId>) -> bool {
+    match atom {
+        Atom::Var(var) => known.contains(var),
+        Atom::External(_) | Atom::Constant(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether a call looks at bytes that there are, or computes a shape.
