@@ -121,12 +121,12 @@ pub fn lower(
     let is_at_most = |last| phase.as_ref().is_ok_and(|phase| *phase <= last);
     if !is_at_most(Phase::P21) {
         let lowered = pass(&module, &stages.to(Phase::P23), watch)?;
+        if target.device != Device::Cpu {
+            return Ok(lowered.into());
+        }
         // A loop runs on threads where it is `parallel`: what a text says of it is proved here as well.
-        let proved: &[&Pass] = match target.device {
-            Device::Cpu => &[&parallelize_loops::PASS],
-            Device::Interp | Device::Wgpu | Device::Cuda => &[],
-        };
-        return pass(&lowered, &Route::Passes(proved.to_vec()), watch).map(Lowered::from);
+        let proved = Route::Passes(vec![&parallelize_loops::PASS]);
+        return pass(&lowered, &proved, watch).map(Lowered::from);
     }
     if !library.is_empty() && is_at_most(Phase::P1) {
         let optimized = pass(&module, &stages.to(Phase::P1), watch)?;
