@@ -15,7 +15,7 @@ use relax_program::externals::constants;
 use relax_program::frontend::{Program, RunOptions, run};
 use relax_program::tensor_files::{Entry, Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
-use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
@@ -84,13 +84,13 @@ impl Model {
         let panel = panel(hardware().isa, None);
         let settings = Settings { params, panel, ..Settings::default() };
         let mut unwatched = Unwatched;
-        let mut watch = Fallbacks::before(&mut unwatched);
+        let mut watch = Accounts::before(&mut unwatched);
         let target = Target::of(Device::Cpu, Numerics::Reassociated);
         let Lowered { module: lowered, values, .. } =
             lower(&target, &self.program.module, &settings, &mut watch)
                 .unwrap_or_else(|failed| panic!("{name}: {failed:?}"));
         let found: Vec<String> =
-            watch.found.iter().map(|found| found.diagnostic().message).collect();
+            watch.fallbacks.iter().map(|found| found.diagnostic().message).collect();
         assert!(found.is_empty(), "{name}: {found:?}");
         let mut externals = self.externals.clone();
         externals.extend(values);

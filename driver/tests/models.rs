@@ -14,7 +14,7 @@ use relax_program::externals::constants;
 use relax_program::frontend::{Program, RunOptions, parameters, run};
 use relax_program::tensor_files::{Weights, read_npz};
 use relax_reference::{Printed, register, to_machine, to_semantics};
-use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::{Device, Settings};
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::Module;
@@ -84,11 +84,11 @@ fn compiled(exported: &[PathBuf]) -> Result<(), Failed> {
     }
     for (name, program) in &all {
         let mut unwatched = Unwatched;
-        let mut watch = Fallbacks::before(&mut unwatched);
+        let mut watch = Accounts::before(&mut unwatched);
         lower(&Target::default(), &program.module, &Settings::default(), &mut watch)
             .map_err(|failed| format!("{name}: {failed:?}"))?;
         let found: Vec<String> =
-            watch.found.iter().map(|found| found.diagnostic().message).collect();
+            watch.fallbacks.iter().map(|found| found.diagnostic().message).collect();
         if found.is_empty() == (name == UNKNOWN_RANK) {
             return Err(format!("{name}: {found:?}").into());
         }

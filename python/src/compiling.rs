@@ -19,7 +19,8 @@ use relax_program::frontend::{Program, located};
 use relax_program::tensor_files::{
     Stored as StoredTensor, Weights, read_file, write_safetensors_to,
 };
-use relax_rewrite::fallback::{Fallback, Fallbacks};
+use relax_rewrite::accounts::Accounts;
+use relax_rewrite::fallback::Fallback;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Failed, Unwatched};
 use relax_runtime::file::{LoadError, ModuleFile};
@@ -206,9 +207,9 @@ fn compiled(origin: &Origin, wishes: &Wishes) -> Result<(Loaded, Vec<String>), F
     let target = Target::of(Device::Cpu, numerics).by(toolchain);
     let given = Given::of(Arc::new(values));
     let mut unwatched = Unwatched;
-    let mut watch = Fallbacks::before(&mut unwatched);
+    let mut watch = Accounts::before(&mut unwatched);
     let image = build(&program, &target, &given, &mut watch).and_then(Artifact::into_file);
-    let interpreted = watch.found.iter().map(|call| said(&program.source, call)).collect();
+    let interpreted = watch.fallbacks.iter().map(|call| said(&program.source, call)).collect();
     let image = image.map_err(|error| refusal(&program, error))?;
     let mut file = tempfile::NamedTempFile::new().map_err(file_error)?;
     image.write(file.as_file_mut()).map_err(file_error)?;

@@ -1,12 +1,9 @@
 //! Calls of operators that stay with the reference library, and why: as the pass that decides it says.
 
-use crate::pass::Pass;
-use crate::pipeline::{Applied, Watch};
 use relax_semantics::check::codes;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
-use relax_syntax::ir::Module;
 use relax_syntax::span::Span;
 use std::fmt;
 
@@ -31,41 +28,6 @@ impl Fallback {
         let message = format!("`{operator}` stays with the reference library: {reason}");
         Diagnostic::error(codes::FALLBACK, *span, message)
             .with_note(format!("in the function `{function}`"))
-    }
-}
-
-/// Notes the calls that stay with the reference library, and passes everything on.
-pub struct Fallbacks<'w> {
-    inner: &'w mut dyn Watch,
-    /// In the order of the text, each place once: versions of a function repeat its calls.
-    pub found: Vec<Fallback>,
-}
-
-impl<'w> Fallbacks<'w> {
-    /// Before another watch.
-    pub fn before(inner: &'w mut dyn Watch) -> Self {
-        Self { inner, found: Vec::new() }
-    }
-}
-
-impl Watch for Fallbacks<'_> {
-    fn before(&mut self, pass: &'static Pass) {
-        self.inner.before(pass);
-    }
-
-    fn transformed(&mut self, pass: &'static Pass) {
-        self.inner.transformed(pass);
-    }
-
-    fn after(&mut self, applied: &Applied) -> Result<(), String> {
-        self.found.extend_from_slice(applied.fallbacks);
-        self.found.sort_by_key(|fallback| (fallback.span.start, fallback.span.end));
-        self.found.dedup_by_key(|fallback| (fallback.span.start, fallback.operator));
-        self.inner.after(applied)
-    }
-
-    fn made(&mut self, what: &'static str, module: &Module) {
-        self.inner.made(what, module);
     }
 }
 

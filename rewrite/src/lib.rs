@@ -2,6 +2,7 @@
 //! meaning for all shapes; the [`pipeline`] is the list of them, checks the module after each, and
 //! [`verify`] holds what came out against what went in, in the interpreter.
 
+pub mod accounts;
 pub mod adjoints;
 pub mod blocks;
 pub mod canonical;

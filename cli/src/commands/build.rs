@@ -22,10 +22,9 @@ use relax_driver::{Artifact, Bound, BuildError, CompileError, Target, Toolchain,
 use relax_emit::tiles::{Isa, Table};
 use relax_lower::certify::Stages;
 use relax_program::frontend::Program;
-use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Unwatched, Watch};
-use relax_rewrite::saturation::Rewrites;
 use relax_runtime::file::{Image, ModuleFile};
 use relax_runtime::program::Metadata;
 use relax_validation::certificate::Header;
@@ -127,19 +126,15 @@ fn made(
         Some(stages) => stages,
         None => &mut Unwatched,
     };
-    let mut rewrites = Rewrites::before(watch);
-    let mut watch = Fallbacks::before(&mut rewrites);
+    let mut watch = Accounts::before(watch);
     let file = shown_name(&args.file);
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
     let image = compile(program, target, bound, &mut progress).and_then(Artifact::into_file);
     let mut image = image.map_err(|error| refused(error, program, terminal))?;
-    let policy = policy(args);
-    let found = watch.found;
-    let fallbacks = found.len();
-    let reports = rewrites.reports;
-    rules.tell(&shown_name(&args.file), &reports, terminal);
-    let mut account = rules.object(&reports);
-    if show_fallbacks(&found, policy, program, terminal) != Exit::Fine {
+    let Accounts { fallbacks, rewrites, .. } = watch;
+    rules.tell(&shown_name(&args.file), &rewrites, terminal);
+    let mut account = rules.object(&rewrites);
+    if show_fallbacks(&fallbacks, policy(args), program, terminal) != Exit::Fine {
         return Err(Failure::Shown(Exit::Wrong));
     }
     if let Some(stages) = stages {
@@ -152,7 +147,7 @@ fn made(
         image.certificate = certificate.text();
         rules.tell_certified(&certificate, &mut account, terminal);
     }
-    Ok(Made { image, fallbacks, rewrites: account })
+    Ok(Made { image, fallbacks: fallbacks.len(), rewrites: account })
 }
 
 fn write(args: &BuildArgs, made: &Made, terminal: &mut Terminal) -> Outcome {

@@ -6,7 +6,8 @@ use crate::terminal::{Terminal, Verbosity};
 use relax_driver::{Target, lower};
 use relax_lower::passes::parallelize_loops::loops_on_one_thread;
 use relax_program::frontend::Program;
-use relax_rewrite::fallback::{Fallback, Fallbacks};
+use relax_rewrite::accounts::Accounts;
+use relax_rewrite::fallback::Fallback;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::Unwatched;
 use relax_semantics::check::Phase;
@@ -61,8 +62,8 @@ pub(super) fn of_build(program: &Program) -> Vec<Fallback> {
         return Vec::new();
     }
     let mut unwatched = Unwatched;
-    let mut watch = Fallbacks::before(&mut unwatched);
+    let mut watch = Accounts::before(&mut unwatched);
     // `relax build` reports a program that a pass refuses.
     let _ = lower(&Target::default(), &program.module, &Settings::default(), &mut watch);
-    watch.found
+    watch.fallbacks
 }

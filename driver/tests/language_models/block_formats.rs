@@ -11,7 +11,7 @@ use relax_driver::{Target, evaluate_calls, lower, round_products};
 use relax_llm::{Config, Format, Stored, Tensors, text};
 use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
-use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::Settings;
 use relax_rewrite::pipeline::{Unwatched, run};
 use relax_runtime::Module;
@@ -193,11 +193,11 @@ fn block_formats_are_decoded_in_kernels() {
     for format in ["q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "q8_0"] {
         let program = Quantized::of([format; 2]).quantized;
         let mut unwatched = Unwatched;
-        let mut watch = Fallbacks::before(&mut unwatched);
+        let mut watch = Accounts::before(&mut unwatched);
         let lowered = lower(&Target::default(), &program.module, &Settings::default(), &mut watch)
             .unwrap_or_else(|failed| panic!("{format}: {failed:?}"))
             .module;
-        assert!(watch.found.is_empty(), "{format}");
+        assert!(watch.fallbacks.is_empty(), "{format}");
         let text = print(&lowered);
         let functions = text.split("\n\n").skip_while(|text| !text.starts_with("def linear_"));
         let lines = functions.flat_map(str::lines).map(|line| line.trim_start());

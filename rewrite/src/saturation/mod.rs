@@ -34,7 +34,6 @@ mod term;
 mod undecided;
 mod versions;
 mod walk;
-mod watched;
 mod witness;
 
 pub use crate::guarded::Guard;
@@ -45,7 +44,6 @@ pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
 pub(crate) use walk::is_known;
 pub use walk::{Extraction, saturate_module};
-pub use watched::Rewrites;
 pub use witness::Witness;
 
 use relax_syntax::Name;

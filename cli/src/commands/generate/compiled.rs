@@ -14,7 +14,7 @@ use crate::sizes::binary;
 use crate::terminal::Terminal;
 use relax_driver::{Artifact, Bound, Target, compile as build, evaluate_calls};
 use relax_program::frontend::Program;
-use relax_rewrite::fallback::Fallbacks;
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::Unwatched;
 use relax_runtime::file::Image;
@@ -85,13 +85,13 @@ fn made(
     terminal: &mut Terminal,
 ) -> Result<Image, Failure> {
     let mut unwatched = Unwatched;
-    let mut watch = Fallbacks::before(&mut unwatched);
+    let mut watch = Accounts::before(&mut unwatched);
     let file = program.source.name.clone();
     let mut progress = Progress { terminal: &mut *terminal, file, inner: &mut watch };
     let image = build(program, target, bound, &mut progress).and_then(Artifact::into_file);
     let image = image.map_err(|error| refused(error, program, terminal))?;
     // An interpreted operator would take longer than all others.
-    match show_fallbacks(&watch.found, Policy::Deny, program, terminal) {
+    match show_fallbacks(&watch.fallbacks, Policy::Deny, program, terminal) {
         Exit::Fine => Ok(image),
         exit => Err(Failure::Shown(exit)),
     }

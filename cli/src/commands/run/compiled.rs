@@ -24,9 +24,9 @@ use relax_driver::{
 };
 use relax_program::frontend::{Program, Ran};
 use relax_reference::{Printed, register, stop_to_semantics, to_machine, to_semantics};
+use relax_rewrite::accounts::Accounts;
 use relax_rewrite::pass::Device;
 use relax_rewrite::pipeline::{Unwatched, Watch};
-use relax_rewrite::saturation::Rewrites;
 use relax_runtime::file::LoadError;
 use relax_runtime::program::Numerics;
 use relax_runtime::{self as machine, Limits, Module};
@@ -141,10 +141,10 @@ pub(in crate::commands) fn prepare_with(
     let target = target(args.backend, args.numerics.chosen(), args.kernel_check.policy())?;
     let (target, limits) = (rules.of(target), limits(args)?);
     let mut unwatched = Unwatched;
-    let mut watch = Rewrites::before(&mut unwatched);
+    let mut watch = Accounts::before(&mut unwatched);
     let refused = &mut |error| refused(error, program, terminal);
     let module = compiled(program, target, Arc::new(externals), limits, &mut watch, refused)?;
-    rules.tell(&shown_name(&args.file), &watch.reports, terminal);
+    rules.tell(&shown_name(&args.file), &watch.rewrites, terminal);
     prepare(args, module, &program.module, &parameters, program.source.clone())
 }
 
@@ -183,11 +183,11 @@ pub(in crate::commands) fn prepare_program(
     let weights = open_within(path, max_bytes)?;
     let Constants { externals, parameters } = from(&program.module, function, weights.as_ref())?;
     let mut unwatched = Unwatched;
-    let mut watch = Rewrites::before(&mut unwatched);
+    let mut watch = Accounts::before(&mut unwatched);
     let made = compile(program, &target, &Bound::of(Arc::new(externals)), &mut watch);
     let image = made.and_then(relax_driver::Artifact::into_file);
     let image = image.map_err(|error| refused(error, program, terminal))?;
-    rules.tell(&shown_name(&args.file), &watch.reports, terminal);
+    rules.tell(&shown_name(&args.file), &watch.rewrites, terminal);
     let module = match kept.and_then(|kept| kept.keep(weights.as_ref(), &image)) {
         Some(path) => Module::open(&path, limits),
         None => Module::load_with(&image.to_bytes(), limits),
