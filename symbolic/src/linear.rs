@@ -56,7 +56,8 @@ impl Row {
 
     /// `a * self + b * other`; `None` when the numbers grow too big.
     fn combined(&self, a: i128, other: &Row, b: i128) -> Option<Row> {
-        let bounded = |value: i128| (value.abs() <= MAX_COEFFICIENT).then_some(value);
+        let bounded =
+            |value: i128| (value.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs()).then_some(value);
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         let (mut i, mut j) = (0, 0);
         while i < self.terms.len() || j < other.terms.len() {
@@ -284,6 +285,14 @@ mod tests {
         let sum = Derived::Sum([(2, 1), (3, 1)]);
         let derived = vec![Derived::Divided(0, 4), Derived::Divided(1, 4), sum];
         assert_eq!(refutation, Refutation { derived, absurd: 4 });
+    }
+
+    /// The least number has no absolute value. Until kernels of many threads met literals at the edge of 64 bits, no row came to it.
+    #[test]
+    fn numbers_that_grow_to_the_least_one_are_given_up() {
+        let (large, one) = (row(&[(0, 1 << 63)], 0), row(&[], 1 << 63));
+        assert_eq!(large.combined(-(1 << 64), &row(&[], 0), 1), None);
+        assert_eq!(one.combined(-(1 << 64), &row(&[], 0), 1), None);
     }
 
     #[test]
