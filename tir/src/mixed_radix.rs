@@ -160,6 +160,16 @@ impl Factors {
         Some(left)
     }
 
+    /// The one factor that is no dim: it is at least 1 where the product is, since dims are not negative.
+    pub(crate) fn only_open(&self) -> Option<TExpr> {
+        let is_open = |(_, factor): &&(usize, TExpr)| !matches!(factor, TExpr::Dim(_));
+        let mut open = self.others.values().filter(is_open);
+        match (open.next(), open.next()) {
+            (Some((1, factor)), None) => Some(factor.clone()),
+            _ => None,
+        }
+    }
+
     /// Its value, where that is known.
     pub(crate) fn literal(&self) -> Option<i64> {
         self.others.is_empty().then_some(self.literal)

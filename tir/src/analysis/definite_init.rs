@@ -8,7 +8,7 @@
 mod shared_elements;
 
 use super::access_summary::AccessSummary;
-use super::write_coverage::launches::{ScalarValues, When, stores_all};
+use super::write_coverage::launches::{ScalarValues, When, blocks_where, stores_all};
 use super::write_coverage::{Part, Slice, covered_where, initializes, is_fixed, written_slices};
 use crate::dims::as_expr;
 use crate::launches::{is_thread_loop, reads, thread_axis};
@@ -111,7 +111,10 @@ impl InitAnalysis<'_> {
     fn body(&mut self, body: &[Stmt]) -> BTreeSet<BufferId> {
         let outer = self.known.clone();
         for stmt in body {
+            let there = self.there_for(stmt);
+            self.known.whole.extend(&there);
             self.stmt(stmt);
+            self.known.whole.retain(|buffer| !there.contains(buffer));
             let open = self.known.allocated.difference(&self.known.whole);
             for buffer in open.copied().collect::<Vec<_>>() {
                 self.slices(stmt, buffer);
@@ -127,6 +130,17 @@ impl InitAnalysis<'_> {
             }
         }
         std::mem::replace(&mut self.known, outer).whole
+    }
+
+    /// What launches stored in those calls in which another one has blocks, and what is not whole in all.
+    fn there_for(&self, stmt: &Stmt) -> BTreeSet<BufferId> {
+        if self.known.chosen.is_empty() || !self.known.threads.is_empty() {
+            return BTreeSet::new();
+        }
+        let calls = blocks_where(&self.known.values, stmt);
+        let chosen = self.known.chosen.iter();
+        let there = chosen.filter(|(_, when)| calls.contains(when)).map(|(buffer, _)| *buffer);
+        there.filter(|buffer| !self.known.whole.contains(buffer)).collect()
     }
 
     /// Notes what a statement stored in whole loops.

@@ -10,7 +10,7 @@ use crate::launches::{block_axis, reads, thread_axis};
 use crate::mixed_radix::{Counted, Factors, Linear, is_ceiling, linear};
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::TensorProgram;
-use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr};
+use relax_syntax::ir::tensor::{BinOp, BufferId, Loop, ScalarId, Stmt, StmtKind, TExpr, UnOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In which calls all elements are stored to.
@@ -64,6 +64,36 @@ pub(crate) fn stores_all(
     let mut found = BTreeSet::new();
     path.search(program, std::slice::from_ref(stmt), buffer, &mut found);
     found.into_iter().next()
+}
+
+/// What holds in every call in which a launch has blocks.
+pub(crate) fn blocks_where(values: &ScalarValues, stmt: &Stmt) -> Vec<When> {
+    let StmtKind::For { loops, kind, .. } = &stmt.kind else { return Vec::new() };
+    if block_axis(kind).is_none() {
+        return Vec::new();
+    }
+    let counts = loops.iter().filter_map(|item| counted(&item.stop));
+    let factors = counts.filter_map(|count| Factors::of(values.get(&count)?, values));
+    factors.filter_map(|factors| factors.only_open()).map(|factor| when(&factor)).collect()
+}
+
+/// The number that is at least 1 where an expression is.
+fn counted(expr: &TExpr) -> Option<ScalarId> {
+    match expr {
+        TExpr::Scalar(var) => Some(*var),
+        TExpr::Binary(BinOp::Min, both) => match &both.1 {
+            TExpr::Int(1..) => counted(&both.0),
+            _ => None,
+        },
+        TExpr::Unary(UnOp::Negate, inner) => match &**inner {
+            TExpr::Binary(BinOp::FloorDiv, both) => match (&both.0, &both.1) {
+                (TExpr::Unary(UnOp::Negate, inner), TExpr::Int(1..)) => counted(inner),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl Path {
@@ -336,129 +366,4 @@ fn plain(dim: &Dim) -> Option<TExpr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::analysis::definite_init::unproved;
-    use relax_program::frontend::Program;
-    use relax_syntax::ir::Definition;
-    use relax_syntax::span::Source;
-
-    /// Two launches that store to a matrix between them, and one that reads it.
-    const TEXT: &str = include_str!("launches.rx");
-
-    fn is_watched(text: &str) -> bool {
-        let module = Program::load(Source::new("launches", text)).module;
-        let program = module.definitions.iter().find_map(|definition| match definition {
-            Definition::Tensor(program) => Some(program),
-            Definition::Graph(_) => None,
-        });
-        let program = program.expect("the text has one");
-        assert!(program.body.is_some(), "{text}");
-        let found = unproved(program);
-        found.into_iter().any(|id| &*program.buffer(id).name == "M")
-    }
-
-    #[test]
-    fn what_launches_store_between_them_is_there_for_the_next() {
-        assert!(!is_watched(TEXT));
-    }
-
-    /// Each leaves some element out in some call.
-    #[test]
-    fn what_they_leave_out_is_watched() {
-        let wrong = [
-            ("count = -(-n // 16) * min(n // 16, 1)", "count = (n // 16) * min(n // 16, 1)"),
-            ("(1 - min(n // 16, 1))", "(1 - min(n // 8, 1))"),
-            ("(1 - min(n // 16, 1))", "(2 - min(n // 16, 1))"),
-            (
-                "for bx in thread_binding(min(count_1, 65535)",
-                "for bx in thread_binding(min(count_1, 65534)",
-            ),
-            ("at = by * 65535 + bx", "at = by * 65536 + bx"),
-            ("thread_binding(-(-count_1 // 65535)", "thread_binding(count_1 // 65535"),
-            ("if at < count_1", "if at < count"),
-            ("tj = at % 3", "tj = at % 4"),
-            ("ti = at // 3 % count", "ti = at // 4 % count"),
-            ("i0 = at // (count * 3)", "i0 = at // (count * 6)"),
-            ("i1 = ti * 16 + (ty + r * 4)", "i1 = ti * 16 + (ty + r * 3)"),
-            ("i1 = ti * 16 + (ty + r * 4)", "i1 = ti * 16 + ty"),
-            ("for r in grid(4)", "for r in grid(3)"),
-            ("if i1 < n and j < 40", "if i1 < n - 1 and j < 40"),
-            ("if i1 < n and j < 40", "if i1 < n and X[0, 0, 0] < 1.0"),
-            ("if i1 < n and j < 40", "if j < n and i1 < 40"),
-            ("if at_2 < count_3", "if at_2 < count_3 and tx_2 == 0"),
-            ("at_2 = bx_2 * 64 + tx_2", "at_2 = bx_2 * 63 + tx_2"),
-            ("at_2 = bx_2 * 64 + tx_2", "at_2 = bx_2 * 64 + tx_2 + 1"),
-            (
-                "for bx_2 in thread_binding(-(-count_3 // 64)",
-                "for bx_2 in thread_binding(-(-count_3 // 65)",
-            ),
-            ("M[i2, i3, i4] = X[i2, i3, i4]", "M[i2, i3, i3] = X[i2, i3, i4]"),
-        ];
-        for (from, to) in wrong {
-            let text = TEXT.replacen(from, to, 1);
-            assert_ne!(text, TEXT, "`{from}` is in the text");
-            assert!(is_watched(&text), "`{to}` is not noticed");
-        }
-    }
-
-    /// A matrix in blocks as tensor cores have them.
-    const WARPS: &str = include_str!("launches_warps.rx");
-
-    #[test]
-    fn what_all_lanes_of_warps_store_is_there() {
-        assert!(!is_watched(WARPS));
-        let wrong = [
-            ("tx // 4", "tx // 8"),
-            ("tx // 4", "tx // 5"),
-            ("tx // 4", "tx % 4"),
-            ("tx % 4 * 2", "tx % 8 * 2"),
-            ("tx % 4 * 2", "tx % 4"),
-            ("tx % 4 * 2", "tx * 2"),
-            ("ty // 2 * 32", "ty // 4 * 32"),
-            ("ty % 2 * 32", "ty // 2 * 32"),
-            ("ty % 2 * 32", "ty % 3 * 32"),
-            ("thread_binding(4", "thread_binding(3"),
-            ("thread_binding(32", "thread_binding(16"),
-            ("grid(2, 4, 2, 2)", "grid(2, 4, 1, 2)"),
-            ("i = at * 64", "i = at * 65"),
-        ];
-        for (from, to) in wrong {
-            let text = WARPS.replacen(from, to, 1);
-            assert_ne!(text, WARPS, "`{from}` is in the text");
-            assert!(is_watched(&text), "`{to}` is not noticed");
-        }
-    }
-
-    /// Rows of whole vectors by one launch, all others by another one.
-    const VECTORS: &str = include_str!("launches_vectors.rx");
-
-    #[test]
-    fn vectors_and_the_rest_are_all() {
-        assert!(!is_watched(VECTORS));
-        let declared = VECTORS.replacen("    M =", "    m = sym_var(multiple_of=8)\n    M =", 1);
-        let first = "n * count * (1 - min(m % 4, 1))";
-        let alone = declared.replacen(first, "n * count", 1).replacen("min(m % 4, 1)", "0", 1);
-        assert!(!is_watched(&alone));
-        let odd = alone.replacen("multiple_of=8", "multiple_of=6", 1);
-        assert!(is_watched(&odd));
-    }
-
-    #[test]
-    fn vectors_that_leave_something_out_are_noticed() {
-        let wrong = [
-            ("(1 - min(m % 4, 1))", "(1 - min(m % 8, 1))"),
-            ("(1 - min(m % 4, 1))", "min(m % 4, 1)"),
-            ("count_2 = n * m * min(m % 4, 1)", "count_2 = n * m * (1 - min(m % 4, 1))"),
-            ("count_2 = n * m * min(m % 4, 1)", "count_2 = n * m * min(m % 2, 1)"),
-            ("for lane in vectorized(4)", "for lane in vectorized(3)"),
-            ("j = vector * 4 + lane", "j = vector * 2 + lane"),
-            ("count = m // 4", "count = m // 8"),
-            ("M[i, j] = X[i, j]", "M[i, vector] = X[i, j]"),
-        ];
-        for (from, to) in wrong {
-            let text = VECTORS.replacen(from, to, 1);
-            assert_ne!(text, VECTORS, "`{from}` is in the text");
-            assert!(is_watched(&text), "`{to}` is not noticed");
-        }
-    }
-}
+mod tests;
