@@ -24,12 +24,15 @@ mod block;
 mod choice;
 mod expressions;
 pub mod measured;
+mod pieces;
 mod program;
 mod register_tiles;
 mod rows;
 mod scope_promotion;
+mod split_terms;
 mod steps;
 mod storage;
+mod strides;
 mod tiles;
 mod transpose_tiles;
 mod vectorize;
@@ -38,7 +41,7 @@ mod warps;
 pub use program::{schedule, schedule_by, schedule_in, schedule_module};
 
 use relax_rewrite::classes::Tree;
-use relax_rewrite::pass::Exactness;
+use relax_rewrite::pass::{Device, Exactness};
 
 /// What a grid may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,10 @@ pub struct Limits {
     pub threads: i64,
     /// Blocks in each dim of the grid.
     pub blocks: i64,
+    /// Bytes of memory that a block shares.
+    pub shared: i64,
+    /// Blocks that keep all multiprocessors of a device busy. Where there would be fewer, tiles are smaller, and rows are cut into pieces.
+    pub busy: i64,
 }
 
 /// What decides how a program is written.
@@ -62,16 +69,27 @@ pub struct Choices<'t> {
 }
 
 impl Choices<'_> {
-    /// Within what every device has, and as nothing was measured.
+    /// As nothing was measured.
     #[must_use]
-    pub fn of(exactness: Exactness) -> Self {
-        Self { limits: Limits::default(), exactness, products: None }
+    pub fn of(device: Device, exactness: Exactness) -> Self {
+        Self { limits: Limits::of(device), exactness, products: None }
     }
 }
 
 impl Default for Limits {
-    /// What every device has.
+    /// What every device has. How many blocks it runs at once is presumed: large ones have 80 to 132 multiprocessors.
     fn default() -> Self {
-        Self { threads: 256, blocks: 65_535 }
+        Self { threads: 256, blocks: 65_535, shared: 16 << 10, busy: 128 }
+    }
+}
+
+impl Limits {
+    /// Those that all devices of a target have.
+    #[must_use]
+    pub fn of(device: Device) -> Self {
+        match device {
+            Device::Cuda => Self { shared: 48 << 10, ..Self::default() },
+            _ => Self::default(),
+        }
     }
 }

@@ -12,13 +12,17 @@ pub enum Class {
     Tiles,
     /// A thread computes a square of elements of a tile.
     Squares,
+    /// A thread computes a square of elements for some of the terms, and the threads of a block add those up; where sums keep their order,
+    /// tiles do.
+    Split,
     /// Tensor cores compute a tile; where there are none, or for wider elements, squares do.
     Cores,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Elements, Self::Tiles, Self::Squares, Self::Cores];
+    pub const ALL: [Self; 5] =
+        [Self::Elements, Self::Tiles, Self::Squares, Self::Split, Self::Cores];
 
     /// As a tree's text has it.
     #[must_use]
@@ -27,6 +31,7 @@ impl Class {
             Self::Elements => "elements",
             Self::Tiles => "tiles",
             Self::Squares => "squares",
+            Self::Split => "split",
             Self::Cores => "cores",
         }
     }

@@ -184,7 +184,7 @@ fn wgsl_text(
 fn choices(device: Device, numerics: Numerics) -> Choices<'static> {
     let passes = pipeline(&Target::of(device, numerics)).schedule.concat();
     let exactness = passes.iter().fold(Exactness::Exact, |all, pass| all.then(pass.exactness));
-    Choices::of(exactness)
+    Choices::of(device, exactness)
 }
 
 /// A part of what is run: passes of relax, or a program.

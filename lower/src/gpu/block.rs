@@ -8,8 +8,8 @@
 //! read: without that barrier there is a race.
 
 use super::Limits;
-use super::bind::{count, indexed, named, rows_grid, rows_together_grid, taken_apart};
-use super::expressions::{add, ceil_divide, extent, multiply};
+use super::bind::{count, rows_grid, rows_together_grid, taken_apart};
+use super::expressions::{add, extent};
 use super::rows::{Group, Renamed};
 use super::scope_promotion::Nearer;
 use super::steps::{Reduction, Role, Step, reduction};
@@ -19,7 +19,7 @@ use relax_semantics::tir::walk::{loaded, mentions, statements, stored};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};
 use relax_syntax::ir::tensor::{
-    BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
+    BinOp, BufferId, BufferInfo, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
 use relax_syntax::span::Span;
 use relax_tir::warps::LANES;
@@ -48,18 +48,20 @@ impl Together {
 
 /// A kernel as it is written.
 pub(super) struct Kernel<'w> {
-    writer: &'w mut Writer,
+    pub(super) writer: &'w mut Writer,
     /// Which thread of a row.
-    thread: ScalarId,
+    pub(super) thread: ScalarId,
     /// Of how many; a power of 2.
-    threads: i64,
+    pub(super) threads: i64,
+    /// Which piece of a row the block has, and of how many, where it has no whole one.
+    pub(super) piece: Option<(ScalarId, i64)>,
     together: Option<Together>,
     /// By which the number of blocks is multiplied: 0 or 1.
     times: Option<TExpr>,
     limits: Limits,
-    span: Span,
+    pub(super) span: Span,
     /// What the host evaluates before.
-    outside: Vec<Stmt>,
+    pub(super) outside: Vec<Stmt>,
     shared: Vec<Stmt>,
     body: Vec<Stmt>,
     /// Partial results, by their dtype.
@@ -71,7 +73,12 @@ pub(super) struct Kernel<'w> {
     read: BTreeSet<BufferId>,
     /// What only the first thread wrote since.
     first_wrote: BTreeSet<BufferId>,
+    /// What is read after it is stored: it has to be told of that all of it is.
+    kept: BTreeSet<BufferId>,
 }
+
+/// Of 2 to the power of this many threads of a block one combines what they have.
+const BLOCK_BITS: u32 = 4;
 
 /// Threads of a block that rows share: how many have a row together, which of the two indices of a thread tells rows apart, and how
 /// many rows there are.
@@ -104,12 +111,13 @@ impl Sharing {
 }
 
 impl<'w> Kernel<'w> {
-    /// With `times` there are no blocks where it is 0.
+    /// With `times` there are no blocks where it is 0. What is `kept` is read after it is stored.
     pub(super) fn new(
         writer: &'w mut Writer,
         (rows, sharing): (&[Loop], Sharing),
         times: Option<&TExpr>,
         (limits, span): (Limits, Span),
+        kept: BTreeSet<BufferId>,
     ) -> Self {
         let (threads, width) = sharing.sizes(limits).expect("invariant: it is possible");
         let is_across = sharing == Sharing::Columns;
@@ -130,6 +138,7 @@ impl<'w> Kernel<'w> {
             writer,
             thread,
             threads,
+            piece: None,
             together,
             times: times.cloned(),
             limits,
@@ -142,7 +151,13 @@ impl<'w> Kernel<'w> {
             wrote: BTreeSet::new(),
             read: BTreeSet::new(),
             first_wrote: BTreeSet::new(),
+            kept,
         }
+    }
+
+    /// The same for pieces of rows, of which this is the number.
+    pub(super) fn of_pieces(self, piece: ScalarId, count: i64) -> Self {
+        Self { piece: Some((piece, count)), ..self }
     }
 
     /// What the rows of a block keep in shared memory in the place of buffers with an element for each row.
@@ -247,7 +262,7 @@ impl<'w> Kernel<'w> {
         let StmtKind::Store { buffer, indices, update: None, .. } = &stmt.kind else { return None };
         let info = self.writer.program.buffer(*buffer);
         let reads = loaded(std::slice::from_ref(stmt));
-        if info.scope != Scope::Shared || self.begun.contains(buffer) || reads.contains(buffer) {
+        if info.scope == Scope::Global || self.begun.contains(buffer) || reads.contains(buffer) {
             return None;
         }
         let something = kept(*buffer, indices.clone(), nothing(info.dtype), self.span);
@@ -294,7 +309,10 @@ impl<'w> Kernel<'w> {
             Role::Elements => {
                 let (reads, writes) = (loaded(&step.body), stored(&step.body));
                 self.wait_for(&reads, &writes, false);
-                let nest = self.strided(&step.loops, step.body.clone());
+                let nest = match writes.is_disjoint(&self.kept) {
+                    true => self.strided(&step.loops, &step.body),
+                    false => self.in_turns(&step.loops, step.body.clone()),
+                };
                 let nest = self.for_all(nest);
                 self.body.extend(nest);
                 self.read.extend(reads);
@@ -326,38 +344,24 @@ impl<'w> Kernel<'w> {
         self.emit(StmtKind::If { condition: is_first, then: body, otherwise: Vec::new() });
     }
 
-    /// Iterations of inner loops, a thread's apart by the number of threads.
-    fn strided(&mut self, loops: &[Loop], body: Vec<Stmt>) -> Vec<Stmt> {
-        let extents: Vec<TExpr> = loops.iter().map(extent).collect();
-        let product = extents.iter().cloned().reduce(multiply).unwrap_or(TExpr::Int(1));
-        let (width, outside) = named(self.writer, product, self.span);
-        self.outside.extend(outside);
-        let step = self.writer.scalar("step", Some(DType::I64), self.span);
-        let at = multiply(TExpr::Scalar(step), TExpr::Int(self.threads));
-        let at = add(at, TExpr::Scalar(self.thread));
-        let loops: Vec<&Loop> = loops.iter().collect();
-        let body = indexed(self.writer, &loops, (at, Some(&width), &extents), body, self.span);
-        let stop = ceil_divide(width, self.threads);
-        let loops = vec![Loop { var: step, start: TExpr::Int(0), stop }];
-        vec![Stmt { kind: StmtKind::For { loops, kind: LoopKind::Serial, body }, span: self.span }]
-    }
-
     fn reduce(&mut self, step: &Step) {
         let (last, lets) = step.body.split_last().expect("invariant: a step has a store");
         let found = reduction(last).expect("invariant: the step was told to reduce");
         let Reduction { op, buffer, indices, value } = found;
         let dtype = self.writer.program.buffer(buffer).dtype;
         let part = self.part(dtype);
-        let own = self.element(TExpr::Scalar(self.thread));
+        let own = self.own(dtype);
         let begins = self.begins(op, dtype, (buffer, &indices));
-        let begins = kept(part, own.clone(), begins, self.span);
-        let next = combined(op, part, own, value, self.span);
+        let begins = kept(own, Vec::new(), begins, self.span);
+        let next = combined(op, own, Vec::new(), value, self.span);
         let body = [lets, std::slice::from_ref(&next)].concat();
         let mut reads = loaded(&[std::slice::from_ref(&begins), &body].concat());
-        reads.remove(&part);
+        reads.remove(&own);
         self.wait_for(&reads, &BTreeSet::from([part]), false);
-        let nest = self.strided(&step.loops, body);
-        let nest = self.for_all([vec![begins], nest].concat());
+        let nest = self.strided(&step.loops, &body);
+        let value = TExpr::Load { buffer: own, indices: Vec::new() };
+        let shown = kept(part, self.element(TExpr::Scalar(self.thread)), value, self.span);
+        let nest = self.for_all([vec![begins], nest, vec![shown]].concat());
         self.body.extend(nest);
         self.tree(op, part);
         // All threads are past what they read; the first goes on with its own element.
@@ -381,6 +385,15 @@ impl<'w> Kernel<'w> {
         }
     }
 
+    /// What a thread's elements come to: a register.
+    fn own(&mut self, dtype: DType) -> BufferId {
+        let (scope, span) = (Scope::Local, self.span);
+        let info = BufferInfo { name: "own".into(), shape: Vec::new(), dtype, scope, span };
+        let own = self.writer.buffer("own", info);
+        self.emit(StmtKind::Alloc(own));
+        own
+    }
+
     fn part(&mut self, dtype: DType) -> BufferId {
         if let Some(part) = self.parts.get(dtype.name()) {
             return *part;
@@ -399,16 +412,25 @@ impl<'w> Kernel<'w> {
         part
     }
 
-    /// Halves, quarters, …: after it the first element is the whole.
+    /// Combines what threads have until the first element is the whole. Threads of a warp meet cheaply, and halve in each step; those of
+    /// a block take more at once, since all of them wait at each barrier.
     fn tree(&mut self, op: BinOp, part: BufferId) {
-        for level in (0..self.threads.ilog2()).rev() {
-            let apart = TExpr::Int(1 << level);
+        let at_once = if self.together.is_none() { BLOCK_BITS } else { 1 };
+        let mut left = self.threads.ilog2();
+        while left > 0 {
+            let bits = left.min(at_once);
+            left -= bits;
+            let apart = 1_i64 << left;
             let thread = TExpr::Scalar(self.thread);
-            let other = self.element(TExpr::binary(BinOp::Add, thread.clone(), apart.clone()));
-            let other = TExpr::Load { buffer: part, indices: other };
+            let others = (1..1_i64 << bits).map(|number| {
+                let other = add(thread.clone(), TExpr::Int(number * apart));
+                TExpr::Load { buffer: part, indices: self.element(other) }
+            });
+            let others = others.reduce(|a, b| TExpr::binary(op, a, b));
+            let others = others.expect("invariant: there are two or more");
             let own = self.element(thread.clone());
-            let then = vec![combined(op, part, own, other, self.span)];
-            let condition = TExpr::binary(BinOp::Less, thread, apart);
+            let then = vec![combined(op, part, own, others, self.span)];
+            let condition = TExpr::binary(BinOp::Less, thread, TExpr::Int(apart));
             self.emit(StmtKind::Barrier);
             self.emit(StmtKind::If { condition, then, otherwise: Vec::new() });
         }

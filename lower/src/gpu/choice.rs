@@ -6,9 +6,10 @@
 
 use super::Choices;
 use super::expressions::extent;
-use super::register_tiles;
+use super::expressions::multiply;
 use super::tiles::Product;
 use super::warps::{self, Warps};
+use super::{register_tiles, split_terms};
 use crate::writer::Writer;
 use relax_rewrite::classes::{Class, Sizes, Tree};
 use relax_rewrite::pass::Exactness;
@@ -49,11 +50,13 @@ pub(super) fn versions(
         && Warps::of(choices.limits).is_some()
         && warps::is_possible(writer, product);
     let has_squares = register_tiles::is_possible(writer, product, size);
+    let has_split = split_terms::is_possible(writer, product, choices);
     if let Some(tree) = choices.products {
         let nearest = |class| match class {
             Class::Cores if has_cores => Class::Cores,
             Class::Cores | Class::Squares if has_squares => Class::Squares,
             Class::Cores | Class::Squares => Class::Tiles,
+            Class::Split if !has_split => Class::Tiles,
             class => class,
         };
         return learned(product, tree, &nearest);
@@ -62,11 +65,25 @@ pub(super) fn versions(
     if let Some(times) = cores {
         return Version::either(Class::Cores, times, Class::Tiles);
     }
+    if has_split {
+        let width = register_tiles::width(writer, product, size);
+        let squares = match has_squares {
+            true => split_terms::larger(product, width, choices.limits),
+            false => TExpr::Int(0),
+        };
+        return Version::either(Class::Squares, squares, Class::Split);
+    }
     let squares = if has_squares { register_tiles::chosen(writer, product, size) } else { None };
     match squares {
         Some(times) => Version::either(Class::Squares, times, Class::Tiles),
         None => Version::always(Class::Tiles),
     }
+}
+
+/// Elements of the result.
+pub(super) fn elements(product: &Product) -> TExpr {
+    let loops = product.batch.iter().chain([&product.i, &product.j]);
+    loops.map(extent).reduce(multiply).expect("invariant: there are two loops")
 }
 
 /// What a tree says of the extents that are known, and of the first one that is not, of which the others are taken to be as much.

@@ -16,6 +16,7 @@ use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{
     BinOp, BufferId, BufferInfo, Loop, LoopKind, ScalarId, Scope, Stmt, StmtKind, TExpr,
 };
+use relax_syntax::span::Span;
 use std::collections::BTreeMap;
 
 /// Rows and columns of the square of a thread, where its sums fit into registers: 64 of 32 bits.
@@ -40,6 +41,11 @@ fn per(writer: &Writer, product: &Product, size: i64) -> [i64; 2] {
         _ if is_wide => FEW,
         _ => PER,
     })
+}
+
+/// Elements of the tile of a block.
+pub(super) fn width(writer: &Writer, product: &Product, size: i64) -> i64 {
+    per(writer, product, size).into_iter().map(|per| size * per).product()
 }
 
 /// Whether threads can own squares. Sums begin with 0: terms beyond the edge, which are 0, change no bit of them.
@@ -69,13 +75,47 @@ pub(super) fn chosen(writer: &Writer, product: &Product, size: i64) -> Option<TE
     Some(TExpr::binary(BinOp::Min, whole, TExpr::Int(1)))
 }
 
+/// How the threads of a block share its tile.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    /// Threads along rows, and along columns.
+    pub(super) across: [i64; 2],
+    /// Rows and columns of the square of a thread.
+    pub(super) per: [i64; 2],
+    /// Groups of threads, each of which has the whole tile, for some of the terms.
+    pub(super) slices: i64,
+    /// Terms of a tile.
+    pub(super) depth: i64,
+}
+
+impl Layout {
+    /// Rows or columns of the tile.
+    pub(super) fn width(&self, at: usize) -> i64 {
+        self.across[at] * self.per[at]
+    }
+
+    /// Threads that have the whole tile together.
+    pub(super) fn lanes(&self) -> i64 {
+        self.across[0] * self.across[1]
+    }
+
+    /// How often each thread loads an element of a factor's tile.
+    fn turns(&self, at: usize) -> i64 {
+        self.width(at) * self.depth / (self.lanes() * self.slices)
+    }
+
+    /// Threads along the two indices of a block.
+    fn threads(&self) -> [i64; 2] {
+        if self.slices == 1 { self.across } else { [self.slices, self.lanes()] }
+    }
+}
+
 /// Scalars and buffers of the kernel.
-struct Square<'p> {
-    product: &'p Product,
-    /// Threads along an axis of a block, and rows and columns of the square of each.
-    size: i64,
-    per: [i64; 2],
-    threads: [ScalarId; 2],
+pub(super) struct Square<'p> {
+    pub(super) product: &'p Product,
+    pub(super) layout: Layout,
+    /// Those of a row and of a column; where there are several slices, the number of the slice and that of the thread in it.
+    pub(super) threads: [ScalarId; 2],
     /// The numbers of the tile.
     blocks: [ScalarId; 2],
     /// By term and line.
@@ -84,7 +124,7 @@ struct Square<'p> {
     next: [BufferId; 2],
     /// What a thread holds of a row of products: of its rows, and of its columns.
     held: [BufferId; 2],
-    sums: Nearer,
+    pub(super) sums: Nearer,
 }
 
 /// The kernel, with as many rows of tiles as `times` says.
@@ -96,6 +136,18 @@ pub(super) fn written(
     limits: Limits,
 ) -> Vec<Stmt> {
     let per = per(writer, product, size);
+    let layout = Layout { across: [size, size], per, slices: 1, depth: DEPTH };
+    in_layout(writer, product, (layout, is_own), times, limits)
+}
+
+/// The same in any layout.
+pub(super) fn in_layout(
+    writer: &mut Writer,
+    product: &Product,
+    (layout, is_own): (Layout, bool),
+    times: &TExpr,
+    limits: Limits,
+) -> Vec<Stmt> {
     let product = &product.renamed(writer);
     let span = product.span;
     let [tx, ty, ti, tj] =
@@ -105,26 +157,27 @@ pub(super) fn written(
         writer.buffer(name, BufferInfo { name: name.into(), shape, dtype, scope, span })
     };
     let dtypes = product.factors.each_ref().map(|factor| factor.dtype);
-    let mut both = |shape: &dyn Fn(i64) -> Vec<i64>, scope: Scope, name: &str| {
-        [0, 1].map(|at: usize| array(&shape(per[at]), dtypes[at], scope, name))
+    let mut both = |shape: &dyn Fn(usize) -> Vec<i64>, scope: Scope, name: &str| {
+        [0, 1].map(|at: usize| array(&shape(at), dtypes[at], scope, name))
     };
-    let tiles = both(&|per| vec![DEPTH, size * per + PADDING], Scope::Shared, "tile");
-    let next = both(&|per| vec![per * DEPTH / size], Scope::Local, "next");
-    let held = both(&|per| vec![per], Scope::Local, "held");
-    let sums = Nearer::array(writer, product.sum.buffer, &per);
+    let tiles = both(&|at| vec![layout.depth, layout.width(at) + PADDING], Scope::Shared, "tile");
+    let next = both(&|at| vec![layout.turns(at)], Scope::Local, "next");
+    let held = both(&|at| vec![layout.per[at]], Scope::Local, "held");
+    let sums = Nearer::array(writer, product.sum.buffer, &layout.per);
     let threads = [ty, tx];
     let blocks = [ti, tj];
-    let mut square = Square { product, size, per, threads, blocks, tiles, next, held, sums };
-    let body = square.body(writer, is_own);
-    let tiles = |item: &Loop, var: ScalarId, (per, times): (i64, &TExpr)| {
-        let stop = multiply(ceil_divide(extent(item), size * per), times.clone());
+    let mut square = Square { product, layout, threads, blocks, tiles, next, held, sums };
+    let (more, body) = square.body(writer, is_own);
+    let tiles = |at: usize, var: ScalarId, times: &TExpr| {
+        let item = [&product.i, &product.j][at];
+        let stop = multiply(ceil_divide(extent(item), layout.width(at)), times.clone());
         Loop { var, start: TExpr::Int(0), stop }
     };
-    let rows = tiles(&product.i, ti, (per[0], times));
-    let over = vec![rows, tiles(&product.j, tj, (per[1], &TExpr::Int(1)))];
+    let over = vec![tiles(0, ti, times), tiles(1, tj, &TExpr::Int(1))];
     let blocks = [product.batch.clone(), over].concat();
-    let tiled =
-        Tiled { shared: square.tiles.to_vec(), threads: threads.map(|var| (var, size)), span };
+    let shared = square.tiles.into_iter().chain(more).collect();
+    let [high, wide] = layout.threads();
+    let tiled = Tiled { shared, threads: [(ty, high), (tx, wide)], span };
     over_blocks(writer, &blocks, &tiled, body, limits)
 }
 
@@ -156,20 +209,29 @@ impl Product {
 }
 
 impl Square<'_> {
-    fn stmt(&self, kind: StmtKind) -> Stmt {
+    pub(super) fn stmt(&self, kind: StmtKind) -> Stmt {
         Stmt { kind, span: self.product.span }
     }
 
-    fn bind(&self, var: ScalarId, value: TExpr) -> Stmt {
+    pub(super) fn bind(&self, var: ScalarId, value: TExpr) -> Stmt {
         self.stmt(StmtKind::Let { var, value })
     }
 
-    fn store(&self, buffer: BufferId, indices: Vec<TExpr>, value: TExpr) -> Stmt {
+    pub(super) fn store(&self, buffer: BufferId, indices: Vec<TExpr>, value: TExpr) -> Stmt {
         self.stmt(StmtKind::Store { buffer, indices, update: None, value })
     }
 
+    /// Which thread of a row of threads, or of a column, this one is.
+    pub(super) fn thread(&self, at: usize) -> TExpr {
+        if self.layout.slices == 1 {
+            return TExpr::Scalar(self.threads[at]);
+        }
+        let op = [BinOp::FloorDiv, BinOp::Mod][at];
+        TExpr::binary(op, TExpr::Scalar(self.threads[1]), TExpr::Int(self.layout.across[1]))
+    }
+
     /// Loops one in the other, without jumps, so that what they index stays in registers.
-    fn over(&self, vars: &[(ScalarId, i64)], body: Vec<Stmt>) -> Vec<Stmt> {
+    pub(super) fn over(&self, vars: &[(ScalarId, i64)], body: Vec<Stmt>) -> Vec<Stmt> {
         vars.iter().rev().fold(body, |body, (var, count)| {
             let loops = vec![Loop { var: *var, start: TExpr::Int(0), stop: TExpr::Int(*count) }];
             vec![self.stmt(StmtKind::For { loops, kind: LoopKind::Unroll, body })]
@@ -179,8 +241,9 @@ impl Square<'_> {
     /// A line of the tile that is one of the square's.
     fn line(&self, at: usize, number: ScalarId) -> TExpr {
         let part = |op: BinOp| TExpr::binary(op, TExpr::Scalar(number), TExpr::Int(GROUP));
-        let before = multiply(part(BinOp::FloorDiv), TExpr::Int(self.size * GROUP));
-        let group = multiply(TExpr::Scalar(self.threads[at]), TExpr::Int(GROUP));
+        let groups = TExpr::Int(self.layout.across[at] * GROUP);
+        let before = multiply(part(BinOp::FloorDiv), groups);
+        let group = multiply(self.thread(at), TExpr::Int(GROUP));
         add(add(before, group), part(BinOp::Mod))
     }
 
@@ -188,24 +251,26 @@ impl Square<'_> {
     /// that it is proved that all threads together store all of a result.
     fn lines(&self, writer: &mut Writer, at: usize) -> (Vec<(ScalarId, i64)>, TExpr, TExpr) {
         let own = self.number(writer, ["r", "c"][at]);
-        let begin = multiply(TExpr::Scalar(self.threads[at]), TExpr::Int(GROUP));
+        let begin = multiply(self.thread(at), TExpr::Int(GROUP));
         let line = add(begin, TExpr::Scalar(own));
-        if self.per[at] == GROUP {
+        let Layout { across, per, .. } = self.layout;
+        if per[at] == GROUP {
             return (vec![(own, GROUP)], TExpr::Scalar(own), line);
         }
         let group = self.number(writer, "g");
         let times = |count: i64| multiply(TExpr::Scalar(group), TExpr::Int(count));
         let number = add(times(GROUP), TExpr::Scalar(own));
-        let line = add(times(self.size * GROUP), line);
-        (vec![(group, self.per[at] / GROUP), (own, GROUP)], number, line)
+        let line = add(times(across[at] * GROUP), line);
+        (vec![(group, per[at] / GROUP), (own, GROUP)], number, line)
     }
 
     /// The line of the whole result.
-    fn place(&self, at: usize, line: TExpr) -> TExpr {
-        add(multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(self.size * self.per[at])), line)
+    pub(super) fn place(&self, at: usize, line: TExpr) -> TExpr {
+        add(multiply(TExpr::Scalar(self.blocks[at]), TExpr::Int(self.layout.width(at))), line)
     }
 
-    fn body(&mut self, writer: &mut Writer, is_own: bool) -> Vec<Stmt> {
+    /// What a block runs, and the shared memory that it needs beside the tiles.
+    fn body(&mut self, writer: &mut Writer, is_own: bool) -> (Option<BufferId>, Vec<Stmt>) {
         let mut body = self.sums.allocations(self.product.span);
         let arrays = [self.next, self.held].concat();
         body.extend(arrays.into_iter().map(|buffer| self.stmt(StmtKind::Alloc(buffer))));
@@ -217,16 +282,21 @@ impl Square<'_> {
             body.extend(self.load(writer, at, &TExpr::Int(0)));
         }
         body.push(self.sum(writer));
-        body.extend(self.results(writer, is_own));
-        body
+        if self.layout.slices == 1 {
+            body.extend(self.results(writer, is_own));
+            return (None, body);
+        }
+        let (parts, results) = self.added_up(writer, is_own);
+        body.extend(results);
+        (Some(parts), body)
     }
 
     fn pair(&self, writer: &mut Writer) -> [(ScalarId, i64); 2] {
         let [r, c] = ["r", "c"].map(|base| self.number(writer, base));
-        [(r, self.per[0]), (c, self.per[1])]
+        [(r, self.layout.per[0]), (c, self.layout.per[1])]
     }
 
-    fn number(&self, writer: &mut Writer, base: &str) -> ScalarId {
+    pub(super) fn number(&self, writer: &mut Writer, base: &str) -> ScalarId {
         writer.scalar(base, Some(DType::I64), self.product.span)
     }
 
@@ -234,7 +304,7 @@ impl Square<'_> {
     fn sum(&mut self, writer: &mut Writer) -> Stmt {
         let step = self.number(writer, "step");
         let after = add(TExpr::Scalar(step), TExpr::Int(1));
-        let after = multiply(after, TExpr::Int(DEPTH));
+        let after = multiply(after, TExpr::Int(self.layout.depth));
         let mut body = Vec::new();
         for at in 0..2 {
             body.extend(self.share(writer, at));
@@ -244,7 +314,7 @@ impl Square<'_> {
             body.extend(self.load(writer, at, &after));
         }
         body.extend(self.products(writer));
-        let stop = ceil_divide(extent(&self.product.k), DEPTH);
+        let stop = ceil_divide(extent(&self.product.k), self.layout.depth);
         if !matches!(stop, TExpr::Int(..=1)) {
             body.push(self.stmt(StmtKind::Barrier));
         }
@@ -256,22 +326,20 @@ impl Square<'_> {
     /// factor runs along.
     fn element(&self, at: usize, turn: ScalarId) -> [TExpr; 2] {
         let [ty, tx] = self.threads.map(TExpr::Scalar);
-        let thread = add(multiply(ty, TExpr::Int(self.size)), tx);
-        let all = self.size * self.size;
+        let Layout { depth, .. } = self.layout;
+        let [high, wide] = self.layout.threads();
+        let thread = add(multiply(ty, TExpr::Int(wide)), tx);
+        let all = high * wide;
         let number = add(multiply(TExpr::Scalar(turn), TExpr::Int(all)), thread);
         let part = |op: BinOp, by: i64| TExpr::binary(op, number.clone(), TExpr::Int(by));
         let k = TExpr::Scalar(self.product.k.var);
         let k_is_last = matches!(&self.product.factors[at].core, TExpr::Load { indices, .. }
             if indices.last() == Some(&k));
         if k_is_last {
-            return [part(BinOp::Mod, DEPTH), part(BinOp::FloorDiv, DEPTH)];
+            return [part(BinOp::Mod, depth), part(BinOp::FloorDiv, depth)];
         }
-        let width = self.size * self.per[at];
+        let width = self.layout.width(at);
         [part(BinOp::FloorDiv, width), part(BinOp::Mod, width)]
-    }
-
-    fn turns(&self, at: usize) -> i64 {
-        self.per[at] * DEPTH / self.size
     }
 
     /// The thread's part of the tile of a factor, from the term `before` on.
@@ -293,7 +361,7 @@ impl Square<'_> {
             self.bind(row, self.place(at, line)),
             self.store(self.next[at], vec![TExpr::Scalar(turn)], value),
         ];
-        self.over(&[(turn, self.turns(at))], body)
+        self.over(&[(turn, self.layout.turns(at))], body)
     }
 
     /// What a thread loaded is there for others.
@@ -301,18 +369,26 @@ impl Square<'_> {
         let turn = self.number(writer, "u");
         let value = TExpr::Load { buffer: self.next[at], indices: vec![TExpr::Scalar(turn)] };
         let shared = self.store(self.tiles[at], self.element(at, turn).to_vec(), value);
-        self.over(&[(turn, self.turns(at))], vec![shared])
+        self.over(&[(turn, self.layout.turns(at))], vec![shared])
     }
 
     /// What a tile adds to the square, in order.
     fn products(&mut self, writer: &mut Writer) -> Vec<Stmt> {
         let [p, r, c] = ["p", "r", "c"].map(|base| self.number(writer, base));
         let mut body = Vec::new();
+        let Layout { per, slices, depth, .. } = self.layout;
+        let term = match slices {
+            1 => TExpr::Scalar(p),
+            _ => {
+                let slice = TExpr::Scalar(self.threads[0]);
+                add(multiply(slice, TExpr::Int(depth / slices)), TExpr::Scalar(p))
+            }
+        };
         for (at, var) in [r, c].into_iter().enumerate() {
-            let indices = vec![TExpr::Scalar(p), self.line(at, var)];
+            let indices = vec![term.clone(), self.line(at, var)];
             let value = TExpr::Load { buffer: self.tiles[at], indices };
             let kept = self.store(self.held[at], vec![TExpr::Scalar(var)], value);
-            body.extend(self.over(&[(var, self.per[at])], vec![kept]));
+            body.extend(self.over(&[(var, per[at])], vec![kept]));
         }
         let vars = self.pair(writer);
         let [a, b] = [0, 1].map(|at: usize| {
@@ -327,28 +403,30 @@ impl Square<'_> {
         let indices = vars.map(|(var, _)| TExpr::Scalar(var)).to_vec();
         let adds = StmtKind::Store { buffer, indices, update: Some(BinOp::Add), value };
         body.extend(self.over(&vars, vec![self.stmt(adds)]));
-        self.over(&[(p, DEPTH)], body)
+        self.over(&[(p, depth / slices)], body)
     }
 
     /// The elements that are there, and what is done with them.
     fn results(&mut self, writer: &mut Writer, is_own: bool) -> Vec<Stmt> {
-        let product = self.product;
         let [rows, columns] = [0, 1].map(|at| self.lines(writer, at));
         let own = vec![rows.1, columns.1];
         self.sums.at(own.clone());
-        let mut last = self.sums.statements(&product.last);
-        if !is_own {
-            let indices = product.sum.indices.clone();
-            let buffer = self.sums.element(product.sum.buffer);
-            let buffer = buffer.expect("invariant: it was asked for");
-            let value = TExpr::Load { buffer, indices: own };
-            last = [vec![self.store(product.sum.buffer, indices, value)], product.last.clone()]
-                .concat();
-        }
+        let last = self.sums.of_product(self.product, (own, is_own), self.product.span);
+        let body = self.where_there(writer, [rows.2, columns.2], last);
+        self.over(&[rows.0, columns.0].concat(), body)
+    }
+
+    /// What is done with the element of these lines of the tile, where there is one.
+    pub(super) fn where_there(
+        &self,
+        writer: &mut Writer,
+        [row, column]: [TExpr; 2],
+        last: Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        let product = self.product;
         let mut body = Vec::new();
         let mut conditions = Vec::new();
-        for (at, (item, line)) in
-            [(&product.i, rows.2), (&product.j, columns.2)].into_iter().enumerate()
+        for (at, (item, line)) in [(&product.i, row), (&product.j, column)].into_iter().enumerate()
         {
             writer.is_bound(item.var);
             body.push(self.bind(item.var, self.place(at, line)));
@@ -357,7 +435,26 @@ impl Square<'_> {
         let condition = conditions.into_iter().reduce(|a, b| TExpr::binary(BinOp::And, a, b));
         let condition = condition.expect("invariant: there are two of them");
         body.push(self.stmt(StmtKind::If { condition, then: last, otherwise: Vec::new() }));
-        self.over(&[rows.0, columns.0].concat(), body)
+        body
+    }
+}
+
+impl Nearer {
+    /// What is done with a sum that lies in an array at `own`: it is stored where others see it, else what comes after reads it here.
+    pub(super) fn of_product(
+        &mut self,
+        product: &Product,
+        (own, is_own): (Vec<TExpr>, bool),
+        span: Span,
+    ) -> Vec<Stmt> {
+        if is_own {
+            return self.statements(&product.last);
+        }
+        let (buffer, indices) = (product.sum.buffer, product.sum.indices.clone());
+        let nearer = self.element(buffer).expect("invariant: it was asked for");
+        let value = TExpr::Load { buffer: nearer, indices: own };
+        let kind = StmtKind::Store { buffer, indices, update: None, value };
+        [vec![Stmt { kind, span }], product.last.clone()].concat()
     }
 }
 

@@ -14,6 +14,7 @@ use super::Limits;
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
 use super::expressions::{extent, multiply};
+use super::pieces::{self, Pieces};
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
 use crate::passes::fuse_loops::never_stops;
@@ -33,10 +34,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Rows that are known to be shorter are not worth more than a thread each.
 const SHORT: i64 = 32;
 /// Elements of a row for each thread of a block, where all of them are to share it: rows of fewer are a warp's each. Of 256 threads
-/// that are 1024 elements, as in the warp kernels that libraries have for softmax. Presumed, not measured.
-const WORTH: i64 = 4;
+/// that are 2048 elements: warps of a library's softmax have 1024 at most. Presumed, not measured.
+const WORTH: i64 = 8;
 
 /// Nests over the same rows.
+#[derive(Clone)]
 pub(super) struct Group {
     pub(super) rows: Vec<Loop>,
     pub(super) steps: Vec<Step>,
@@ -73,32 +75,113 @@ pub(super) fn stitch(
     // What the kernels before bind has other kinds of names then.
     let alone = alone.map(|times| (times, writer.renamed(&rest[0])));
     let outside = [before, &rest[group.length..]].concat();
-    let cells = own_elements(writer, &group.rows, &statements_of(&group.steps), &outside);
+    let read_outside = loaded(&outside);
+    let all = statements_of(&group.steps);
+    let pieces = match group.along == Along::Rows && stored(&all).is_disjoint(&read_outside) {
+        true => pieces::chosen(writer, &group, facts, limits),
+        false => None,
+    };
+    let cells = own_elements(writer, &group.rows, &all, &outside);
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
     let mut done = std::mem::take(&mut group.allocated);
     // What rows come to that others see is stored at the end.
     let results = group.results(&cells);
     let near = cells.iter().copied().chain(stored(&statements_of(&results))).collect();
-    let (length, last) = (group.length, group.steps.len());
+    let last = group.steps.len();
     group.steps.extend(results);
-    let mut all: Vec<Group> = versions.iter().skip(1).map(|_| group.renamed(writer)).collect();
-    all.insert(0, group);
-    for (mut group, (sharing, times)) in all.into_iter().zip(versions) {
-        let how = (limits, group.span);
-        let mut kernel = Kernel::new(writer, (&group.rows, sharing), times.as_ref(), how);
-        let mut shared = kernel.cells(&near);
+    let read = loaded(&statements_of(&group.steps)).union(&read_outside).copied().collect();
+    let rows = Rows { near, last, read, limits };
+    let parts = parts(writer, &group, (versions, pieces), &mut done);
+    for part in parts {
+        done.extend(rows.written(writer, part));
+    }
+    if let Some((times, alone)) = alone {
+        done.extend(bind_times(writer, (&alone, Some(times)), &outside, host, facts, limits)?);
+    }
+    Some((group.length, done))
+}
+
+/// A kernel that a group becomes.
+struct Part {
+    group: Group,
+    version: Version,
+    /// How many pieces of a row there are, where blocks have no whole ones.
+    pieces: Option<i64>,
+}
+
+/// The kernels of a group, each with names of its own; those of pieces first, with memory for what they come to.
+fn parts(
+    writer: &mut Writer,
+    group: &Group,
+    (versions, pieces): (Vec<Version>, Option<TExpr>),
+    done: &mut Vec<Stmt>,
+) -> Vec<Part> {
+    let cut = pieces.and_then(|times| Some((pieces::cut(writer, group)?, times)));
+    let mut parts = Vec::new();
+    let mut whole = versions;
+    if let Some((Pieces { partial, count, each, all, sharing }, times)) = cut {
+        done.push(Stmt { kind: StmtKind::Alloc(partial), span: group.span });
+        let all = all.renamed(writer);
+        let own = Some(times.clone());
+        parts.push(Part {
+            group: each,
+            version: (Sharing::Block, own.clone()),
+            pieces: Some(count),
+        });
+        parts.push(Part { group: all, version: (sharing, own), pieces: None });
+        for (sharing, used) in &mut whole {
+            if *sharing == Sharing::Block {
+                let rest = TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone());
+                *used = Some(match used.take() {
+                    Some(before) => TExpr::binary(BinOp::Min, before, rest),
+                    None => rest,
+                });
+            }
+        }
+        // Pieces always: no block has a whole row.
+        whole.retain(|(sharing, _)| *sharing != Sharing::Block || times != TExpr::Int(1));
+    }
+    for version in whole {
+        parts.push(Part { group: group.renamed(writer), version, pieces: None });
+    }
+    parts
+}
+
+/// How the kernels of a group are written.
+struct Rows {
+    /// What is kept in shared memory in the place of buffers with an element for each row.
+    near: BTreeSet<BufferId>,
+    /// How many steps there are before results are stored.
+    last: usize,
+    /// What is read somewhere in the program.
+    read: BTreeSet<BufferId>,
+    limits: Limits,
+}
+
+impl Rows {
+    fn written(&self, writer: &mut Writer, part: Part) -> Vec<Stmt> {
+        let Part { mut group, version: (sharing, times), pieces } = part;
+        let how = (self.limits, group.span);
+        let rows = (group.rows.as_slice(), sharing);
+        let mut kernel = Kernel::new(writer, rows, times.as_ref(), how, self.read.clone());
+        let (near, last) = match (pieces, group.rows.last()) {
+            (Some(count), Some(piece)) => {
+                kernel = kernel.of_pieces(piece.var, count);
+                let (results, last) = (group.results(&BTreeSet::new()), group.steps.len());
+                group.steps.extend(results.iter().cloned());
+                (&stored(&statements_of(&results)), last)
+            }
+            _ => (&self.near, self.last),
+        };
+        let mut shared = kernel.cells(near);
         for (at, step) in group.steps.iter_mut().enumerate() {
             step.body = match at < last {
                 true => shared.statements(&step.body),
                 false => statements(&step.body, &mut shared),
             };
         }
-        done.extend(kernel.write(&group, shared.allocations(group.span)));
+        kernel.write(&group, shared.allocations(group.span))
     }
-    if let Some((times, alone)) = alone {
-        done.extend(bind_times(writer, (&alone, Some(times)), &outside, host, facts, limits)?);
-    }
-    Some((length, done))
 }
 
 /// A way to share rows, and where it is used, which is 0 or 1: always without it.
@@ -147,14 +230,25 @@ fn versions(
 }
 
 /// Whether a number reaches a bound.
-enum Reach {
+pub(super) enum Reach {
     Always,
     Never,
     /// Where this is 1, which is 0 or 1: the host finds it.
     Where(TExpr),
 }
 
-fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn Facts) -> Reach {
+impl Reach {
+    /// 1 where it does, else 0; none where it never does.
+    pub(super) fn times(self) -> Option<TExpr> {
+        match self {
+            Self::Always => Some(TExpr::Int(1)),
+            Self::Never => None,
+            Self::Where(times) => Some(times),
+        }
+    }
+}
+
+pub(super) fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn Facts) -> Reach {
     if let Some(dim) = as_dim(&count) {
         facts.push();
         assume_declared(facts, &writer.program.dims);
@@ -174,11 +268,21 @@ fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn Facts) -> Re
 
 impl Group {
     /// How many elements each reduction goes through, where it is the same number.
-    fn count(&self) -> Option<TExpr> {
+    pub(super) fn count(&self) -> Option<TExpr> {
         let reduced = self.steps.iter().filter(|step| step.role == Role::Reduce);
         let mut counts = reduced.map(|step| step.loops.iter().map(extent).reduce(multiply));
         let count = counts.next()??;
         counts.all(|other| other.as_ref() == Some(&count)).then_some(count)
+    }
+
+    /// Other rows and steps in the place of these.
+    pub(super) fn of(&self, rows: Vec<Loop>, steps: Vec<Step>) -> Self {
+        Self { rows, steps, ..self.clone() }
+    }
+
+    /// How many rows there are.
+    pub(super) fn number_of_rows(&self) -> TExpr {
+        self.rows.iter().map(extent).reduce(multiply).unwrap_or(TExpr::Int(1))
     }
 
     /// Steps that store, element for element, what reductions came to in buffers that are no `cells`: such as have an element for each
@@ -209,7 +313,7 @@ impl Group {
     }
 
     /// The same with names of its own, and nothing that is allocated.
-    fn renamed(&self, writer: &mut Writer) -> Self {
+    pub(super) fn renamed(&self, writer: &mut Writer) -> Self {
         let mut names = BTreeMap::new();
         let mut own = |var: ScalarId, writer: &mut Writer| {
             let info = writer.program.scalar(var).clone();
@@ -308,7 +412,7 @@ impl Rewrite for Renamed {
 }
 
 /// What steps do, without their loops.
-fn statements_of(steps: &[Step]) -> Vec<Stmt> {
+pub(super) fn statements_of(steps: &[Step]) -> Vec<Stmt> {
     steps.iter().flat_map(|step| step.body.clone()).collect()
 }
 

@@ -9,14 +9,13 @@
 use super::bind::{Grid, bind_times, indexed, is_of_host, named};
 use super::choice::{Version, versions};
 use super::expressions::{add, ceil_divide, extent, multiply, thread_loop};
-use super::register_tiles;
 use super::scope_promotion::{Nearer, own_elements};
 use super::steps::{Reduction, Role, Step, reduction, steps, unwrapped};
 use super::warps::{self, Warps};
-use super::{Choices, Limits};
+use super::{Choices, Limits, register_tiles, split_terms};
 use crate::passes::fuse_loops::never_stops;
 use crate::writer::Writer;
-use relax_rewrite::classes::Class::{Cores, Elements, Squares, Tiles};
+use relax_rewrite::classes::Class::{Cores, Elements, Split, Squares, Tiles};
 use relax_semantics::tir::Typing;
 use relax_semantics::tir::walk::{Place, Rewrite, expr, mentions, stored, visit};
 use relax_syntax::dim::Dim;
@@ -131,6 +130,10 @@ pub(super) fn tile(
                 warps::written(writer, &product, (warps, is_own), &times, limits)
             }
             Squares => register_tiles::written(writer, &product, (size, is_own), &times, limits),
+            Split => {
+                let layout = split_terms::layout(limits).expect("invariant: it is possible");
+                register_tiles::in_layout(writer, &product, (layout, is_own), &times, limits)
+            }
             Tiles => written(writer, &product, (size, is_own), &times, limits),
             Elements => {
                 let alone = alone.as_ref().expect("invariant: it was made for this");
@@ -158,30 +161,49 @@ fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Pr
         |item: &&Loop| item.start == TExpr::Int(0) && !matches!(extent(item), TExpr::Int(..SHORT));
     let is_cell = last.iter().all(|step| step.role == Role::Cell);
     let are_apart = independent_loops(&loops, &all).into_iter().all(|apart| apart);
-    let (j, i) = (loops.pop()?, loops.pop()?);
+    let TExpr::Binary(BinOp::Mul, both) = &sum.value else { return None };
+    let depends = |value: &TExpr, item: &Loop| mentions(value, &BTreeSet::from([item.var]));
+    let [i, j] = axes(&loops, &|item| [depends(&both.0, item), depends(&both.1, item)])?;
+    let swapped = depends(&both.0, &loops[j]);
+    let (j, i) = match i < j {
+        true => (loops.remove(j), loops.remove(i)),
+        false => {
+            let i = loops.remove(i);
+            (loops.remove(j), i)
+        }
+    };
     let fits = is_cell
         && are_apart
         && [&i, &j, k].iter().all(|item| known(item) && is_long(item))
         && loops.iter().all(known)
-        && begins_alike(first, &sum);
+        && begins_alike(first, &sum)
+        && depends(&both.0, k)
+        && depends(&both.1, k);
     fits.then_some(())?;
     let typing = Typing::new(&writer.program).ok()?;
-    let TExpr::Binary(BinOp::Mul, both) = &sum.value else { return None };
-    let depends = |value: &TExpr, item: &Loop| mentions(value, &BTreeSet::from([item.var]));
-    let (swapped, a, b) = match (depends(&both.0, &i), depends(&both.0, &j)) {
-        (true, false) => (false, &both.0, &both.1),
-        (false, true) => (true, &both.1, &both.0),
-        _ => return None,
-    };
-    let shared = depends(a, k) && depends(b, k) && depends(b, &j) && depends(a, &i);
-    let apart = !depends(a, &j) && !depends(b, &i);
+    let (a, b) = if swapped { (&both.1, &both.0) } else { (&both.0, &both.1) };
     let written = stored(&all);
     let reads_own = reads(&sum.value).intersection(&written).next().is_some();
-    (shared && apart && !reads_own).then_some(())?;
+    (!reads_own).then_some(())?;
     let factors = [Factor::of(a, &typing), Factor::of(b, &typing)];
     let (batch, k, first) = (loops, k.clone(), first.clone());
     let last = last.iter().flat_map(|step| step.body.clone()).collect();
     Some(Product { batch, i, j, k, first, sum, factors, swapped, last, all, span: stmt.span })
+}
+
+/// The loops over rows and over columns: the innermost ones of which one factor each depends on one, and on no other of the two. All
+/// others are around them, as where heads of attention stand between.
+fn axes(loops: &[Loop], depends: &dyn Fn(&Loop) -> [bool; 2]) -> Option<[usize; 2]> {
+    let of: Vec<[bool; 2]> = loops.iter().map(depends).collect();
+    (0..of.len()).rev().find_map(|j| {
+        let i = (0..of.len()).rev().find(|i| {
+            let pair = [of[*i], of[j]];
+            *i != j
+                && (pair == [[true, false], [false, true]]
+                    || pair == [[false, true], [true, false]])
+        })?;
+        Some([i, j])
+    })
 }
 
 /// Whether a loop is worth being cut into tiles.

@@ -34,7 +34,7 @@ pub(super) fn schedule_all(
     let is_program = |definition: &&Definition| matches!(definition, Definition::Tensor(_));
     let found = module.definitions.iter().filter(is_program).count();
     let products = context.settings.products.as_deref();
-    let choices = Choices { products, ..Choices::of(exactness) };
+    let choices = Choices { products, ..Choices::of(context.settings.device, exactness) };
     let (result, done) = schedule_module(module, context.facts, &choices);
     context.count_of("scheduled", done, found, "tensor programs");
     Ok(result)

@@ -27,9 +27,10 @@ const SIZES: [i64; 11] = [0, 1, 2, 3, 7, 8, 9, 16, 17, 33, 257];
 /// Cases with sizes of their own for each dim.
 const MIXED: u64 = 4;
 
-/// So long that all threads of a block share a row, where there are four, and so short that two do.
-const LONG: i64 = 17;
-const SHORT: i64 = 3;
+/// What one dim is where the others are short: so long that several blocks of four threads share one row, or all numbers; and so long
+/// that all threads of a block share a row, or larger tiles keep a device busy. The first ones are as many as a block has threads, so that
+/// each of them has the greatest element once.
+const LONG: [(i64, i64); 6] = [(2053, 1), (2053, 1), (2053, 1), (2053, 1), (64, 9), (33, 4)];
 
 type Dims = BTreeMap<Name, i64>;
 type Outcome = Result<Vec<Tensor>, Stop>;
@@ -96,8 +97,9 @@ fn calls(program: &TensorProgram, relation: Relation) -> Vec<Call> {
         program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size()))).collect()
     });
     // One that is long among short ones, where all of that size would be too many elements.
-    let long = program.dims.iter().map(|long| {
-        let size = |name: &Name| if *name == long.name { LONG } else { SHORT };
+    let long = program.dims.iter().flat_map(|dim| LONG.map(|sizes| (sizes, dim)));
+    let long = long.map(|((length, short), long)| {
+        let size = |name: &Name| if *name == long.name { length } else { short };
         let sizes = program.dims.iter();
         sizes.map(|dim| (dim.name.clone(), dim_of_size(dim, size(&dim.name)))).collect()
     });
@@ -116,11 +118,22 @@ fn shape(info: &BufferInfo, dims: &Dims) -> Option<Vec<usize>> {
     elements.filter(|elements| *elements <= 1 << 16).map(|_| shape)
 }
 
-/// Numbers whose sums and products are exact in any order: what differs is wrong.
-fn exact_in_any_order(random: &mut Random, info: &BufferInfo, shape: &[usize]) -> Tensor {
+/// Numbers whose sums and products are exact in any order: what differs is wrong. One of each row is greater than all others, another
+/// one with each row and seed: a maximum may miss all else.
+fn exact_in_any_order(
+    random: &mut Random,
+    (info, seed): (&BufferInfo, u64),
+    shape: &[usize],
+) -> Tensor {
     let numbers = random.tensor(DType::I32, shape, &(0..=5)).to_ints();
     let choices = [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0];
-    let chosen = numbers.mapv(|number| choices[usize::try_from(number).unwrap_or(0)]);
+    let mut chosen = numbers.mapv(|number| choices[usize::try_from(number).unwrap_or(0)]);
+    let seed = usize::try_from(seed).unwrap_or(0);
+    for (number, mut row) in chosen.rows_mut().into_iter().enumerate() {
+        if let Some(greatest) = (seed + number).checked_rem(row.len()) {
+            row[greatest] = 4.0;
+        }
+    }
     Tensor::from_floats(info.dtype, chosen)
 }
 
@@ -141,7 +154,7 @@ fn call(program: &TensorProgram, dims: Dims, seed: u64, relation: Relation) -> O
                 let ints = -1..=largest;
                 buffers.push(match is_input {
                     true if relation == Relation::Close && info.dtype.is_float() => {
-                        exact_in_any_order(&mut random, info, &shape)
+                        exact_in_any_order(&mut random, (info, seed), &shape)
                     }
                     true if seed % 3 == 2 => {
                         random.clone().with_edges().tensor(info.dtype, &shape, &ints)

@@ -22,8 +22,10 @@ use relax_syntax::ir::tensor::BufferInfo;
 use std::path::{Path, PathBuf};
 
 /// What devices have, and so little that every program has edges in both dims of the grid.
-const LIMITS: [Limits; 2] =
-    [Limits { threads: 256, blocks: 65_535 }, Limits { threads: 4, blocks: 3 }];
+const LIMITS: [Limits; 2] = [
+    Limits { threads: 256, blocks: 65_535, shared: 48 << 10, busy: 3 },
+    Limits { threads: 4, blocks: 3, shared: 48 << 10, busy: 3 },
+];
 
 /// Trees that choose otherwise than what is presumed: each pair of versions, in both orders, and by each extent.
 const TREES: [&str; 3] = [
@@ -95,7 +97,7 @@ fn hold_learned(
 
 /// Products for tensor cores, by one warp.
 fn hold_cores(program: &TensorProgram) -> Result<(), Failed> {
-    let limits = Limits { threads: 32, blocks: 3 };
+    let limits = Limits { threads: 32, blocks: 3, shared: 48 << 10, busy: 3 };
     let schedule = |exactness| schedule_in(program, &mut Prover::new(), limits, exactness);
     if let Some(cores) = schedule(Exactness::Rounded(DType::F32))
         && schedule(Exactness::Approximate).as_ref() != Some(&cores)

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("cores.rx");
 /// Two warps, and a grid of two dims.
-const LIMITS: Limits = Limits { threads: 64, blocks: 3 };
+const LIMITS: Limits = Limits { threads: 64, blocks: 3, shared: 48 << 10, busy: 3 };
 /// Of `n`, `m`, `k` and `b`. A warp has 32 rows and 32 columns, and loads 32 terms.
 const SIZES: [[i64; 4]; 11] = [
     [0, 5, 9, 1],

@@ -26,7 +26,7 @@ const CHUNK: usize = 80;
 /// One of so many programs is run, of those that have no loops bound to threads as they are written.
 const SAMPLE: usize = 12;
 /// Few threads, so that small tensors take several blocks, and several turns.
-const LIMITS: Limits = Limits { threads: 4, blocks: 3 };
+const LIMITS: Limits = Limits { threads: 4, blocks: 3, shared: 48 << 10, busy: 3 };
 /// Steps of one run in the interpreter.
 const STEPS: u64 = 100_000;
 

@@ -5,7 +5,7 @@ use super::{each, printed, programs_of, scheduled};
 use relax_emit::cuda::{CudaKernel, CudaSource};
 use relax_lower::gpu::{Choices, Limits, schedule_by};
 use relax_rewrite::classes::Tree;
-use relax_rewrite::pass::Exactness;
+use relax_rewrite::pass::{Device, Exactness};
 use relax_symbolic::Prover;
 use relax_syntax::ir::TensorProgram;
 
@@ -22,7 +22,7 @@ fn source() -> CudaSource {
 /// Products as a tree says, and nothing else.
 fn learned(text: &str) -> CudaSource {
     let tree = Tree::parse(&text.lines().collect::<Vec<_>>(), 1).expect("it is a tree");
-    let choices = Choices { products: Some(&tree), ..Choices::of(Exactness::Exact) };
+    let choices = Choices { products: Some(&tree), ..Choices::of(Device::Cuda, Exactness::Exact) };
     let named =
         |program: &TensorProgram| ["product", "products", "weights"].contains(&&*program.name);
     let bound = each(programs().into_iter().filter(named).collect(), |program| {
@@ -45,7 +45,7 @@ fn blocks(kernel: &CudaKernel, shapes: &[&[i64]]) -> Vec<u64> {
 #[test]
 fn no_kernel_may_stop() {
     let source = source();
-    assert_eq!(source.kernels.len(), 24);
+    assert_eq!(source.kernels.len(), 26);
     for kernel in &source.kernels {
         assert_eq!(kernel.sites, [], "{}: {}", kernel.name, kernel.checks);
     }
@@ -99,8 +99,8 @@ fn rows_are_a_blocks_where_they_are_long_else_a_warps() {
     let source = source();
     let of = |name: &str, n: i64, m: i64| blocks(kernel(&source, name), &[&[n, m], &[n, m]]);
     // Blocks of one row, and of eight.
-    assert_eq!(of("softmax", 4096, 1024), [4096, 0]);
-    assert_eq!(of("softmax", 4096, 1023), [0, 512]);
+    assert_eq!(of("softmax", 4096, 2048), [4096, 0]);
+    assert_eq!(of("softmax", 4096, 2047), [0, 512]);
     assert_eq!(of("softmax", 4096, 100), [0, 512]);
     assert_eq!(of("softmax", 9, 33), [0, 2]);
     assert_eq!(of("softmax", 1, 1), [0, 1]);
@@ -109,13 +109,29 @@ fn rows_are_a_blocks_where_they_are_long_else_a_warps() {
     // Where the text says how long they are, there is no other kernel.
     assert_eq!(of("short_rows", 4097, 100), [513]);
     assert_eq!(of("bounded_rows", 16, 1000), [2]);
-    assert_eq!(of("long_rows", 4096, 1024), [4096]);
+    assert_eq!(of("long_rows", 4096, 2048), [4096]);
     let layers =
         |b: i64, n: i64, m: i64| blocks(kernel(&source, "layers"), &[&[b, n, m], &[m], &[b, n, m]]);
     assert_eq!(layers(3, 5, 768), [0, 2]);
     assert_eq!(layers(3, 5, 4096), [15, 0]);
     // Everything is one row.
     assert_eq!(blocks(kernel(&source, "all_of_it"), &[&[5, 7], &[]]), [1]);
+}
+
+#[test]
+fn long_rows_are_cut_into_pieces_where_there_are_few() {
+    let source = source();
+    // Pieces, what they come to, and blocks of whole ones.
+    let all = |n: i64, m: i64| blocks(kernel(&source, "sum_of_all"), &[&[n, m], &[]]);
+    assert_eq!(all(5, 7), [0, 0, 1]);
+    assert_eq!(all(1, 131_071), [0, 0, 1]);
+    assert_eq!(all(512, 256), [128, 1, 0]);
+    // Those of rows, and rows of a warp each last.
+    let rows = |n: i64, m: i64| blocks(kernel(&source, "sums_of_rows"), &[&[n, m], &[n]]);
+    assert_eq!(rows(127, 16_384), [127 * 16, 16, 0, 0]);
+    assert_eq!(rows(128, 16_384), [0, 0, 128, 0]);
+    assert_eq!(rows(127, 16_383), [0, 0, 127, 0]);
+    assert_eq!(rows(127, 2047), [0, 0, 0, 16]);
 }
 
 /// Whatever the extents are, one version has blocks; which one, the tree says. Where two extents are open, the first one decides, and

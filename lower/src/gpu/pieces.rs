@@ -1,0 +1,137 @@
+//! Sums of few long rows: several blocks have a piece of each row, and what the pieces come to is combined by a kernel after that. A row
+//! of a block each would leave most of a device idle.
+
+use super::Limits;
+use super::block::Sharing;
+use super::rows::{Group, reach, statements_of};
+use super::steps::{Reduction, Role, Step, reduction};
+use crate::writer::Writer;
+use relax_semantics::tir::walk::{loaded, stored};
+use relax_syntax::dim::Dim;
+use relax_syntax::dtype::{Class, DType};
+use relax_syntax::facts::Facts;
+use relax_syntax::ir::tensor::{
+    BinOp, BufferId, BufferInfo, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
+};
+use relax_tir::dims::as_dim;
+
+/// Pieces of a row: what they come to takes no more memory than a short row; and of all elements, where there are no rows.
+const PIECES: [i64; 2] = [16, 128];
+/// Elements of a piece, for each thread of a block.
+const LEAST: i64 = 4;
+
+/// The groups in the place of one, and the memory between them.
+pub(super) struct Pieces {
+    pub(super) partial: BufferId,
+    /// Pieces of a row.
+    pub(super) count: i64,
+    /// What each piece comes to; its last loop over rows is over pieces.
+    pub(super) each: Group,
+    /// What they all do.
+    pub(super) all: Group,
+    pub(super) sharing: Sharing,
+}
+
+/// 1 where rows are cut into pieces, else 0; none where that never is, or rows come to more than one number each.
+pub(super) fn chosen(
+    writer: &Writer,
+    group: &Group,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<TExpr> {
+    let reductions = group.steps.iter().filter(|step| step.role == Role::Reduce).count();
+    let is_sum = reductions == 1 && group.steps.iter().all(|step| step.role != Role::Elements);
+    let from_zero = |item: &Loop| item.start == TExpr::Int(0);
+    let has_shape = group.rows.iter().all(|row| {
+        from_zero(row) && matches!(as_dim(&row.stop), Some(Dim::Var(_) | Dim::Int(0..)))
+    });
+    (is_sum && has_shape).then_some(())?;
+    let pieces = PIECES[usize::from(group.rows.is_empty())];
+    let long = reach(writer, group.count()?, pieces * limits.threads * LEAST, facts).times()?;
+    if group.rows.is_empty() {
+        return Some(long);
+    }
+    let many = match reach(writer, group.number_of_rows(), limits.busy, facts).times() {
+        None => return Some(long),
+        Some(TExpr::Int(_)) => return None,
+        Some(many) => many,
+    };
+    let few = TExpr::binary(BinOp::Sub, TExpr::Int(1), many);
+    Some(match long {
+        TExpr::Int(_) => few,
+        long => TExpr::binary(BinOp::Min, long, few),
+    })
+}
+
+/// A group that sums, as one of pieces and one of what they come to.
+pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
+    let span = group.span;
+    let at = group.steps.iter().position(|step| step.role == Role::Reduce)?;
+    let step = &group.steps[at];
+    let (last, lets) = step.body.split_last()?;
+    let Reduction { op, buffer, value, .. } = reduction(last)?;
+    // What a row came to before is not there for its pieces.
+    let mut before = stored(&statements_of(&group.steps));
+    before.remove(&buffer);
+    loaded(&step.body).is_disjoint(&before).then_some(())?;
+    let dtype = writer.program.buffer(buffer).dtype;
+    let begin = begin(group, (op, dtype), buffer)?;
+    let count = PIECES[usize::from(group.rows.is_empty())];
+    let rows = group.rows.iter().map(|row| as_dim(&row.stop));
+    let shape = rows.chain([Some(Dim::Int(count))]).collect::<Option<Vec<Dim>>>()?;
+    let info = BufferInfo { name: "partial".into(), shape, dtype, scope: Scope::Global, span };
+    let partial = writer.buffer("partial", info);
+    let [piece, other] = ["piece", "piece"].map(|base| writer.scalar(base, Some(DType::I64), span));
+    let over = |var: ScalarId| Loop { var, start: TExpr::Int(0), stop: TExpr::Int(count) };
+    let place = |var: ScalarId| -> Vec<TExpr> {
+        group.rows.iter().map(|row| row.var).chain([var]).map(TExpr::Scalar).collect()
+    };
+    let store = |buffer: BufferId, indices: Vec<TExpr>, update: Option<BinOp>, value: TExpr| {
+        let kind = StmtKind::Store { buffer, indices, update, value };
+        Stmt { kind, span }
+    };
+    let combine = |buffer: BufferId, indices: Vec<TExpr>, value: TExpr| match op {
+        BinOp::Add | BinOp::Mul => store(buffer, indices, Some(op), value),
+        _ => {
+            let cell = TExpr::Load { buffer, indices: indices.clone() };
+            store(buffer, indices, None, TExpr::binary(op, cell, value))
+        }
+    };
+    let first = store(partial, place(piece), None, begin);
+    let first = Step { role: Role::Cell, loops: Vec::new(), body: vec![first] };
+    let next = [lets, &[combine(partial, place(piece), value)]].concat();
+    let next = Step { role: Role::Reduce, loops: step.loops.clone(), body: next };
+    let rows = [group.rows.clone(), vec![over(piece)]].concat();
+    let each = group.of(rows, vec![first, next]).renamed(writer);
+    let mut all = group.clone();
+    let StmtKind::Store { indices, .. } = &last.kind else { return None };
+    let value = TExpr::Load { buffer: partial, indices: place(other) };
+    all.steps[at] = Step {
+        role: Role::Reduce,
+        loops: vec![over(other)],
+        body: vec![combine(buffer, indices.clone(), value)],
+    };
+    let sharing = if group.rows.is_empty() { Sharing::Block } else { Sharing::Warp };
+    Some(Pieces { partial, count, each, all, sharing })
+}
+
+/// What a piece begins with: what changes nothing. A maximum begins with what the row begins with.
+fn begin(group: &Group, (op, dtype): (BinOp, DType), buffer: BufferId) -> Option<TExpr> {
+    let number = |value: i64| match dtype.class() {
+        Class::Float => TExpr::Float(value as f64),
+        _ => TExpr::Int(value),
+    };
+    match op {
+        BinOp::Add => Some(number(0)),
+        BinOp::Mul => Some(number(1)),
+        _ => group.steps.iter().flat_map(|step| &step.body).find_map(|stmt| match &stmt.kind {
+            StmtKind::Store {
+                buffer: to,
+                update: None,
+                value: value @ (TExpr::Int(_) | TExpr::Float(_)),
+                ..
+            } if *to == buffer => Some(value.clone()),
+            _ => None,
+        }),
+    }
+}
