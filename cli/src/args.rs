@@ -393,6 +393,10 @@ pub(crate) struct OptArgs {
     /// Print kernel source instead of the program
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "memory_report")]
     pub(crate) emit: Option<Language>,
+    /// Compile the CUDA source for an architecture, such as sm_90, and print what each kernel takes: registers, shared memory, spills,
+    /// occupancy. NVRTC does it, without a device
+    #[arg(long, value_name = "ARCHITECTURE", requires = "emit")]
+    pub(crate) resources: Option<String>,
     #[command(flatten)]
     pub(crate) numerics: NumericsArgs,
     /// Where to write it, instead of the standard output

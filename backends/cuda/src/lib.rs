@@ -16,6 +16,7 @@ mod nvrtc;
 mod product;
 mod queue;
 mod resident;
+mod resources;
 
 #[cfg(feature = "cuda")]
 mod cublas;
@@ -32,6 +33,7 @@ pub use driver::{Driver, Facts, devices};
 pub use kernels::DeviceKernels;
 pub use nvrtc::{Nvrtc, OPTIONS};
 pub use product::{Activation, Element, Epilogue, Form, Product};
+pub use resources::Resources;
 
 use relax_lower::program::Unsupported;
 use std::path::PathBuf;

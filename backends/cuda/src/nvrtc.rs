@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // a foreign library is called: each block says why it may be
 
 use crate::Error;
+use crate::resources::{Resources, reported};
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -83,25 +84,44 @@ impl Nvrtc {
         architecture: &str,
         more: &[&str],
     ) -> Result<Vec<u8>, Error> {
-        let text = CString::new(text)
-            .map_err(|_| Error::Compile { code: 0, log: "the text has a zero in it".to_owned() })?;
-        let mut options = vec![format!("--gpu-architecture={architecture}")];
-        options.extend(OPTIONS.iter().chain(more).map(|&option| option.to_owned()));
-        let options: Vec<CString> =
-            options.into_iter().filter_map(|option| CString::new(option).ok()).collect();
-        let program = self.program(&text)?;
-        let code = self.run(program, &options);
-        let made = if code == 0 {
-            self.bytes(program, ("nvrtcGetCUBINSize", "nvrtcGetCUBIN"))
-        } else {
-            let log = self.bytes(program, ("nvrtcGetProgramLogSize", "nvrtcGetProgramLog"));
-            log.and_then(|log| {
-                let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
-                Err(Error::Compile { code, log })
-            })
-        };
+        let text = text_of(text)?;
+        let options = options(architecture, more);
+        self.with_program(&text, &options, |program, code| match code {
+            0 => self.bytes(program, ("nvrtcGetCUBINSize", "nvrtcGetCUBIN")),
+            code => Err(Error::Compile { code, log: self.log(program)? }),
+        })
+    }
+
+    /// What each kernel of a text takes of a multiprocessor, as the assembler reports it.
+    ///
+    /// # Errors
+    /// What the compiler says of the text.
+    pub fn resources(&self, text: &str, architecture: &str) -> Result<Vec<Resources>, Error> {
+        let text = text_of(text)?;
+        let options = options(architecture, &["--ptxas-options=-v"]);
+        self.with_program(&text, &options, |program, code| {
+            let log = self.log(program)?;
+            if code == 0 { Ok(reported(&log)) } else { Err(Error::Compile { code, log }) }
+        })
+    }
+
+    /// Compiles a text, and asks the library for what came of it.
+    fn with_program<T>(
+        &self,
+        text: &CString,
+        options: &[CString],
+        asked: impl FnOnce(Handle, c_int) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let program = self.program(text)?;
+        let code = self.run(program, options);
+        let made = asked(program, code);
         self.destroy(program);
         made
+    }
+
+    fn log(&self, program: Handle) -> Result<String, Error> {
+        let log = self.bytes(program, ("nvrtcGetProgramLogSize", "nvrtcGetProgramLog"))?;
+        Ok(String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned())
     }
 
     fn function<F>(&self, name: &str) -> Result<libloading::Symbol<'_, F>, Error> {
@@ -161,6 +181,17 @@ impl Nvrtc {
             unsafe { destroy(&raw mut program) };
         }
     }
+}
+
+fn text_of(text: &str) -> Result<CString, Error> {
+    let log = "the text has a zero in it";
+    CString::new(text).map_err(|_| Error::Compile { code: 0, log: log.to_owned() })
+}
+
+fn options(architecture: &str, more: &[&str]) -> Vec<CString> {
+    let mut options = vec![format!("--gpu-architecture={architecture}")];
+    options.extend(OPTIONS.iter().chain(more).map(|&option| option.to_owned()));
+    options.into_iter().filter_map(|option| CString::new(option).ok()).collect()
 }
 
 fn load(path: &Path) -> Result<Library, Error> {

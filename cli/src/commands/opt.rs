@@ -4,6 +4,7 @@ mod certify;
 mod external;
 mod memory;
 mod names;
+mod resources;
 mod watch;
 
 use super::constants::{of_passes, open};
@@ -16,6 +17,7 @@ use crate::terminal::Terminal;
 use certify::name;
 use names::{list, passes};
 use relax_driver::{Target, pipeline};
+use relax_emit::cuda::CudaSource;
 use relax_emit::{Options, print_c, print_cuda};
 use relax_lower::gpu::{Choices, schedule_module};
 use relax_lower::maybe_uninit::maybe_uninitialized;
@@ -93,9 +95,20 @@ pub(super) fn opt(args: &OptArgs, terminal: &mut Terminal) -> Outcome {
 /// The program, or the kernel source that is asked for.
 fn show_text(module: &Module, source: &Source, args: &OptArgs, terminal: &mut Terminal) -> Outcome {
     let sums = args.numerics.chosen();
+    if let Some(architecture) = &args.resources {
+        if args.emit != Some(Language::Cuda) {
+            return Err(Failure::usage("--resources is of kernels for CUDA: --emit cuda"));
+        }
+        let source = cuda_source(module, sums, source, terminal);
+        if let Some(path) = &args.output {
+            write_whole(path, source.text.as_bytes())?;
+        }
+        terminal.result(&resources::table(&source, architecture, terminal.format)?)?;
+        return Ok(Exit::Fine);
+    }
     let text = match args.emit {
         Some(Language::C) => c_text(module, sums, terminal),
-        Some(Language::Cuda) => cuda_text(module, sums, source, terminal),
+        Some(Language::Cuda) => cuda_source(module, sums, source, terminal).text,
         Some(Language::Wgsl) => wgsl_text(module, sums, source, terminal),
         None => print(module),
     };
@@ -135,12 +148,12 @@ fn maps_of(is_watched: bool) -> &'static str {
 }
 
 /// The tensor programs as CUDA C++, with loops bound to blocks and threads.
-fn cuda_text(
+fn cuda_source(
     module: &Module,
     numerics: Numerics,
     file: &Source,
     terminal: &mut Terminal,
-) -> String {
+) -> CudaSource {
     let (scheduled, _) =
         schedule_module(module, &mut Prover::new(), &choices(Device::Cuda, numerics));
     let watched = maybe_uninitialized(module, summary_of_parameters);
@@ -156,7 +169,7 @@ fn cuda_text(
     for (name, why) in &source.left_out {
         terminal.note(&format!("`{name}` is left out: {why}"));
     }
-    source.text
+    source
 }
 
 /// The tensor programs as WGSL, with loops bound to blocks and threads, one text after the other, for devices without f64 and f16.

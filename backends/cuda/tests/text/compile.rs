@@ -134,3 +134,31 @@ fn mistakes_are_found() {
         assert!(matches!(found, Err(Error::Compile { .. })), "`{to}` passes");
     }
 }
+
+/// What the assembler says of two kernels: shared memory that the text has, and more live numbers than there are registers for them.
+#[test]
+fn what_kernels_take_is_reported() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let text = r#"
+        extern "C" __global__ void __launch_bounds__(256) shares(float *x) {
+            __shared__ float tile[1024];
+            tile[threadIdx.x] = x[threadIdx.x];
+            __syncthreads();
+            x[threadIdx.x] = tile[1023 - threadIdx.x];
+        }
+        extern "C" __global__ void __launch_bounds__(1024, 2) spills(double *x) {
+            double own[64];
+            for (int i = 0; i < 64; i++) own[i] = x[i * 1024 + threadIdx.x];
+            __syncthreads();
+            for (int i = 0; i < 64; i++) x[i * 1024 + threadIdx.x] = own[63 - i] * own[i];
+        }"#;
+    let found = nvrtc.resources(text, "sm_90").expect("it is CUDA C++");
+    let names: Vec<&str> = found.iter().map(|one| one.function.as_str()).collect();
+    assert_eq!(names, ["shares", "spills"]);
+    assert_eq!((found[0].shared, found[0].spilled), (4096, [0, 0]));
+    assert_eq!(found[0].occupancy(256), 100);
+    assert_eq!(found[1].registers, 32, "two blocks of 1024 threads have no more");
+    assert!(found[1].spilled.iter().all(|bytes| *bytes > 0), "{found:?}");
+    let wrong = nvrtc.resources(text, "sm_1");
+    assert!(matches!(wrong, Err(Error::Compile { .. })), "{wrong:?}");
+}

@@ -114,7 +114,8 @@ impl Extent {
 
 impl Launch {
     /// The most threads that a block of it may have.
-    pub(crate) fn most_threads(&self) -> i64 {
+    #[must_use]
+    pub fn most_threads(&self) -> i64 {
         let most = self.block.iter().map(|axis| {
             let counts = axis.iter().map(|extent| extent.constant().unwrap_or(MOST_THREADS));
             counts.max().unwrap_or(1).max(1)
