@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod concrete;
+pub mod formula;
 pub mod interp;
 pub mod library;
 pub mod memory;

@@ -1,7 +1,7 @@
 //! Tensor programs, statement by statement, in the order of their text.
 
-use super::scalar::Scalar;
 use super::{Request, TensorSpec};
+use relax_semantics::formula::Scalar;
 use relax_semantics::tir::walk::loaded;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;

@@ -5,7 +5,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::pooling::{Layout, Window};
 use super::reduction::{stored, summed, total};
-use super::scalar::{Scalar, select};
+use relax_semantics::formula::{Scalar, select};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 

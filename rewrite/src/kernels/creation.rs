@@ -2,7 +2,7 @@
 
 use super::Request;
 use super::builder::Builder;
-use super::scalar::{Scalar, select};
+use relax_semantics::formula::{Scalar, select};
 use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -3,7 +3,7 @@
 use super::Request;
 use super::builder::Builder;
 use super::movement::{copy, with};
-use super::scalar::Scalar;
+use relax_semantics::formula::Scalar;
 use relax_semantics::ops::Known;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;

@@ -6,8 +6,8 @@ use super::builder::{Buffer, Builder};
 use super::creation::number;
 use super::movement::{broadcast_index, flat, with};
 use super::ranking::{Order, is_before, is_equal};
-use super::scalar::{Scalar, select};
 use super::total::Total;
+use relax_semantics::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -78,7 +78,9 @@ pub(super) fn take(request: &Request) -> Option<Builder> {
     let is_total = match mode {
         "clip" | "wrap" => extent.is_some_and(|extent| extent > 0),
         "nan" => true,
-        _ => extent.is_some_and(|extent| request.lies_in("indices", 0, i128::from(extent) - 1)),
+        _ => extent.is_some_and(|extent| {
+            request.lies_in("indices", |low, high| 0 <= low && high < i128::from(extent))
+        }),
     };
     let mut builder = Builder::new(request);
     let (x, indices, output) = (builder.input("x")?, builder.input("indices")?, builder.output());

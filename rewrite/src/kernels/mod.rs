@@ -4,7 +4,6 @@
 //! in the names of their dims get the same program. It gives none where it does not know the case:
 //! the call then stays as it is. What has no builder at all is listed in [`remaining`].
 
-mod activation;
 mod attention;
 mod builder;
 mod convolution;
@@ -20,7 +19,6 @@ mod product;
 mod quantization;
 mod ranking;
 mod reduction;
-mod scalar;
 mod scan;
 mod scatter;
 mod slices;
@@ -31,13 +29,13 @@ pub mod remaining;
 pub(crate) mod renaming;
 
 use builder::Builder;
+use relax_semantics::formula::Scalar;
 use relax_semantics::ops::{Known, Operator, normalize_axis};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::ScalarId;
-use scalar::Scalar;
 use std::collections::BTreeMap;
 
 /// A tensor of known dims and dtype.
@@ -185,26 +183,20 @@ impl Request {
         }
     }
 
-    /// Whether the elements of an operand are spelled, and all in a range.
-    fn lies_in(&self, param: &str, low: i128, high: i128) -> bool {
+    /// Whether the elements of an operand are spelled, and all in a range of which this holds.
+    fn lies_in(&self, param: &str, holds: impl Fn(i128, i128) -> bool) -> bool {
         let mut own = self.inputs.iter().filter(|input| input.param == param);
-        own.all(|input| input.range.is_some_and(|(least, most)| low <= least && most <= high))
+        own.all(|input| input.range.is_some_and(|(least, most)| holds(least, most)))
     }
 }
 
 /// Makes the program of a call, if it knows the case.
 type Build = fn(&Request) -> Option<Builder>;
 
-/// Every family: the names of its operators, and the builder for all of them.
+/// The operators that are not elementwise, or not for all dtypes: names, and the builder for all of them.
 static FAMILIES: &[(&[&str], Build)] = &[
-    (elementwise::UNARY, elementwise::unary),
-    (elementwise::BINARY, elementwise::binary),
-    (&["where"], elementwise::choice),
-    (&["ewise_fma"], elementwise::fma),
-    (&["astype"], elementwise::cast),
-    (&["clip"], elementwise::clip),
-    (activation::NAMES, activation::activation),
-    (&["nn.prelu"], activation::prelu),
+    (&["power"], elementwise::power),
+    (&["nn.prelu"], elementwise::prelu),
     (creation::NAMES, creation::constant),
     (&["arange"], creation::arange),
     (&["size"], creation::size),
@@ -274,7 +266,7 @@ static EXTENTS: &[(&[&str], Build)] = &[
 /// The operators that have a program for some calls.
 #[must_use]
 pub fn has_kernels(row: &Operator) -> bool {
-    FAMILIES.iter().any(|(names, _)| names.contains(&row.name))
+    row.elementwise().is_some() || FAMILIES.iter().any(|(names, _)| names.contains(&row.name))
 }
 
 /// A program, and which operands it takes.
@@ -291,7 +283,11 @@ pub(crate) fn kernel(request: &Request) -> Option<Made> {
         Gives::Result => FAMILIES,
         Gives::Extents => EXTENTS,
     };
-    let (_, build) = families.iter().find(|(names, _)| names.contains(&request.row.name))?;
+    let named = families.iter().find(|(names, _)| names.contains(&request.row.name));
+    let build = |request: &Request| match named {
+        Some((_, build)) => build(request),
+        None => elementwise::elementwise(request, request.row.elementwise()?),
+    };
     let (mut program, unread) = build(request)?.finish();
     let mut request = request.clone();
     for at in unread {

@@ -1,8 +1,8 @@
 //! Operators that move elements: a copy whose source index is computed from the index of the result.
 
 use super::builder::{Buffer, Builder};
-use super::scalar::{Scalar, select};
 use super::{Request, TensorSpec, creation};
+use relax_semantics::formula::{Scalar, select};
 use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
 

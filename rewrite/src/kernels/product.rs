@@ -4,7 +4,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::{broadcast_index, stretched};
 use super::reduction::{stored, summed, total};
-use super::scalar::Scalar;
+use relax_semantics::formula::Scalar;
 use relax_semantics::ops::einsum::{Term, parse};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -3,7 +3,7 @@
 use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::stretched;
-use super::scalar::Scalar;
+use relax_semantics::formula::Scalar;
 use relax_semantics::ops::normalize_axis;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::{Class, DType};

@@ -5,7 +5,7 @@ use super::builder::{Buffer, Builder};
 use super::creation::integer;
 use super::movement::{flat, split, with};
 use super::reduction::Axes;
-use super::scalar::{Scalar, select};
+use relax_semantics::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;

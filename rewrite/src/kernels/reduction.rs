@@ -4,8 +4,8 @@
 use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::moved;
-use super::scalar::{Scalar, extremum, select};
 use super::total::{Total, count, wide};
+use relax_semantics::formula::{Scalar, extremum, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;

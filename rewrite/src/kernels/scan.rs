@@ -4,8 +4,8 @@ use super::Request;
 use super::builder::Builder;
 use super::movement::{flat, split, viewed};
 use super::reduction::Axes;
-use super::scalar::{Scalar, select};
 use super::total::{Total, wide};
+use relax_semantics::formula::{Scalar, select};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
 

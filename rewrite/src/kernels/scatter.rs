@@ -5,8 +5,8 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::indexing::{Broadcasted, Negative, Tuples};
 use super::movement::{broadcast_index, with};
-use super::scalar::{Scalar, extremum};
 use super::total::wide;
+use relax_semantics::formula::{Scalar, extremum};
 use relax_syntax::ir::tensor::BinOp;
 
 /// The result while it is written: the data, in f64 where what is written is combined and rounded once.

@@ -4,7 +4,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::creation::number;
 use super::movement::{moved, with};
-use super::scalar::{Scalar, select};
+use relax_semantics::formula::{Scalar, select};
 use relax_semantics::ops::Known;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;

@@ -4,7 +4,7 @@ use super::Request;
 use super::builder::{Buffer, Builder};
 use super::ranking::{Items, Order, is_before, order};
 use super::reduction::Axes;
-use super::scalar::{Scalar, select};
+use relax_semantics::formula::{Scalar, select};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;

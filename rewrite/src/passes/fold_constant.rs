@@ -158,7 +158,7 @@ fn writes(row: &Operator, operands: &[Value], attrs: &[(Name, Value)]) -> Writes
 
 fn is_folded(row: &Operator) -> bool {
     row.effect == Effect::Pure
-        && matches!(row.eval, Evaluate::Values(_))
+        && !matches!(row.eval, Evaluate::Machine(_))
         && !matches!(
             row.family,
             Family::Memory | Family::Builtins | Family::Calls | Family::Distributed

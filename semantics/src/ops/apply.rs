@@ -28,6 +28,7 @@ pub fn apply(
     let out = deduce(row, &operands, machine.as_ref().map(|machine| machine.module()))?;
     let eval = Eval { row, values: &values, out: &out, limits };
     match (row.eval, machine) {
+        (Evaluate::Elementwise(own), _) => (own.eval)(&eval, &own),
         (Evaluate::Values(run), _) => run(&eval),
         (Evaluate::Machine(run), Some(machine)) => run(&eval, machine),
         (Evaluate::Machine(_), None) => {

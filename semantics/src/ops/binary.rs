@@ -1,210 +1,201 @@
 //! Elementwise functions of two tensors, which broadcast.
 
-use super::broadcast::broadcast_to;
+use super::elementwise::{Defined, Element, Elementwise, Formula, evaluate, operands, require};
 use super::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Param, Reject, Traps,
     constraint, required,
 };
-use crate::scalar::{self, int};
+use crate::formula::{Scalar, extremum, select};
+use crate::scalar::integer_power;
 use crate::stop::Stop;
-use crate::tensor::{Elements, Tensor, array, strides};
+use crate::tensor::Tensor;
 use crate::value::Value;
-use ndarray::{ArrayD, Zip};
+use ndarray::Zip;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
-
-type Run = fn(&Eval) -> Result<Value, Stop>;
+use relax_syntax::ir::tensor::{BinOp, Intrinsic};
+use std::f64::consts::LN_2;
 
 const BROADCAST: Constraint = constraint("C2", "the shapes of x1 and x2 broadcast");
 const NUMBERS: Constraint = constraint("C1", "x1 and x2 have the same dtype, and it is not bool");
-const NUMBERS_ONLY: &[Constraint] = &[NUMBERS, BROADCAST];
-const NONZERO_DIVISOR: &[Constraint] =
-    &[NUMBERS, BROADCAST, constraint("C3", "no element of an integer divisor is 0")];
 
 pub(super) static OPERATORS: &[Operator] = &[
-    numbers("add", "x1 + x2; integers wrap.", NUMBERS_ONLY, Traps::Never, |e| {
-        map(e, |a, b| a + b, |a, b| a + b)
-    }),
-    floats("atan2", "The angle of the point (x2, x1), in -π..=π.", |e| {
-        map_floats(e, scalar::atan2)
-    }),
-    bits("bitwise_and", "The bits set in both; of bools: and.", |e| map_ints(e, |a, b| a & b)),
-    bits("bitwise_or", "The bits set in either; of bools: or.", |e| map_ints(e, |a, b| a | b)),
+    numbers("add", "x1 + x2; integers wrap.", |e| plain(e, BinOp::Add)),
+    floats("atan2", "The angle of the point (x2, x1), in -π..=π.", |e| e.call(Intrinsic::Atan2)),
+    bits("bitwise_and", "The bits set in both; of bools: and.", |e| plain(e, BinOp::BitAnd)),
+    bits("bitwise_or", "The bits set in either; of bools: or.", |e| plain(e, BinOp::BitOr)),
     bits("bitwise_xor", "The bits set in one of both; of bools: unequal.", |e| {
-        map_ints(e, |a, b| a ^ b)
+        plain(e, BinOp::BitXor)
     }),
-    numbers(
+    partial(
         "divide",
         "x1 / x2. Integers: the quotient towards zero in their dtype, as in TVM (NumPy gives \
          floats); it wraps for the least integer by -1, and 0 as divisor is a trap.",
-        NONZERO_DIVISOR,
-        Traps::OnIntegers,
-        |e| checked(e, |a, b| a / b, |_, a, b| int::truncated_div(a, b), "has no quotient by"),
+        quotient,
+        Defined::Nonzero,
+        "has no quotient by",
     ),
     compares("equal", "True where x1 = x2: -0.0 equals 0.0, and NaN nothing.", |e| {
-        compare(e, |a, b| a == b, |a, b| a == b)
+        compared(e, BinOp::Equal)
     }),
-    numbers(
+    partial(
         "floor_divide",
         "The floor of x1 / x2. Floats: of the exact quotient, as in NumPy (1.0 by 0.1 is 9.0, TVM \
          gives 10.0); NaN of an infinite x1, x1 / x2 for x2 = 0. Integers: 0 as divisor is a trap.",
-        NONZERO_DIVISOR,
-        Traps::OnIntegers,
-        |e| checked(e, scalar::floor_div, |_, a, b| int::floor_div(a, b), "has no quotient by"),
+        |e| plain(e, BinOp::FloorDiv),
+        Defined::Nonzero,
+        "has no quotient by",
     ),
-    numbers(
+    partial(
         "floor_mod",
         "What `floor_divide` leaves of x1, with the sign of x2, as in NumPy (a float -1 by infinity \
          is infinity, TVM gives NaN). Integers: 0 as divisor is a trap.",
-        NONZERO_DIVISOR,
-        Traps::OnIntegers,
-        |e| checked(e, scalar::floor_mod, |_, a, b| int::floor_mod(a, b), "has no remainder by"),
+        |e| plain(e, BinOp::Mod),
+        Defined::Nonzero,
+        "has no remainder by",
     ),
     compares("greater", "True where x1 > x2; false where either is NaN.", |e| {
-        compare(e, |a, b| a > b, |a, b| a > b)
+        compared(e, BinOp::Greater)
     }),
     compares("greater_equal", "True where x1 >= x2; false where either is NaN.", |e| {
-        compare(e, |a, b| a >= b, |a, b| a >= b)
+        compared(e, BinOp::GreaterEqual)
     }),
     shifts("left_shift", "x1 times 2 to the power x2; bits beyond the dtype are lost.", |e| {
-        checked(e, NO_FLOATS, int::shift_left, "cannot be shifted by")
+        plain(e, BinOp::ShiftLeft)
     }),
     compares("less", "True where x1 < x2; false where either is NaN.", |e| {
-        compare(e, |a, b| a < b, |a, b| a < b)
+        compared(e, BinOp::Less)
     }),
     compares("less_equal", "True where x1 <= x2; false where either is NaN.", |e| {
-        compare(e, |a, b| a <= b, |a, b| a <= b)
+        compared(e, BinOp::LessEqual)
     }),
     floats("log_add_exp", "log(exp(x1) + exp(x2)), without overflow in between.", |e| {
-        map_floats(e, scalar::log_add_exp)
+        log_add_exp(e)
     }),
-    logical("logical_and", |e| logic(e, |a, b| a & b)),
-    logical("logical_or", |e| logic(e, |a, b| a | b)),
-    logical("logical_xor", |e| logic(e, |a, b| a ^ b)),
+    logical("logical_and", |e| {
+        let (a, b) = e.pair();
+        Some(e.truth(a).and(e.truth(b)))
+    }),
+    logical("logical_or", |e| {
+        let (a, b) = e.pair();
+        Some(e.truth(a).or(e.truth(b)))
+    }),
+    logical("logical_xor", |e| {
+        let (a, b) = e.pair();
+        Some(e.truth(a).differs(e.truth(b)))
+    }),
     numbers(
         "maximum",
         "The greater one; NaN where either is NaN, as in NumPy (TVM may give the other), and 0.0 \
          is greater than -0.0, as in IEEE 754.",
-        NUMBERS_ONLY,
-        Traps::Never,
-        |e| map(e, scalar::maximum, i128::max),
+        |e| Some(extremum(BinOp::Max, e.dtype, &e.operands[0], &e.operands[1])),
     ),
     numbers(
         "minimum",
         "The lesser one; NaN where either is NaN, as in NumPy (TVM may give the other), and -0.0 \
          is less than 0.0, as in IEEE 754.",
-        NUMBERS_ONLY,
-        Traps::Never,
-        |e| map(e, scalar::minimum, i128::min),
+        |e| Some(extremum(BinOp::Min, e.dtype, &e.operands[0], &e.operands[1])),
     ),
-    numbers(
+    partial(
         "mod",
         "What division towards zero leaves of x1, with the sign of x1, as in TVM and C (NumPy's \
          `mod` is `floor_mod`). Integers: 0 as divisor is a trap.",
-        NONZERO_DIVISOR,
-        Traps::OnIntegers,
-        |e| {
-            checked(
-                e,
-                scalar::truncated_mod,
-                |_, a, b| int::truncated_mod(a, b),
-                "has no remainder by",
-            )
-        },
+        truncated_mod,
+        Defined::Nonzero,
+        "has no remainder by",
     ),
-    numbers("multiply", "x1 * x2; integers wrap.", NUMBERS_ONLY, Traps::Never, |e| {
-        map(e, |a, b| a * b, i128::wrapping_mul)
-    }),
+    numbers("multiply", "x1 * x2; integers wrap.", |e| plain(e, BinOp::Mul)),
     compares("not_equal", "True where x1 and x2 differ, and where either is NaN.", |e| {
-        compare(e, |a, b| a != b, |a, b| a != b)
+        compared(e, BinOp::NotEqual)
     }),
-    numbers(
+    partial(
         "power",
         "x1 to the power x2; the special cases of floats are those of IEEE 754. Integers, which \
          TVM does not lower, wrap, and a negative exponent is a trap.",
-        &[NUMBERS, BROADCAST, constraint("C3", "no element of an integer exponent is negative")],
-        Traps::OnIntegers,
-        |e| checked(e, scalar::pow, |_, a, b| int::pow(a, b), "has no integer power of exponent"),
-    ),
+        float_power,
+        Defined::NotNegative,
+        "has no integer power of exponent",
+    )
+    .evaluated(power),
     shifts("right_shift", "The floor of x1 by 2 to the power x2: the sign is kept.", |e| {
-        checked(e, NO_FLOATS, int::shift_right, "cannot be shifted by")
+        plain(e, BinOp::ShiftRight)
     }),
-    numbers(
-        "subtract",
-        "x1 - x2; integers wrap, unsigned ones too.",
-        NUMBERS_ONLY,
-        Traps::Never,
-        |e| map(e, |a, b| a - b, |a, b| a - b),
-    ),
+    numbers("subtract", "x1 - x2; integers wrap, unsigned ones too.", |e| plain(e, BinOp::Sub)),
 ];
 
 const fn row(
     name: &'static str,
     doc: &'static str,
     constraints: &'static [Constraint],
-    traps: Traps,
     infer: fn(&mut Infer) -> Result<Annotation, Reject>,
-    eval: Run,
+    formula: Formula,
 ) -> Operator {
     const BOTH: &[Param] = &[required("x1", Kind::Tensor), required("x2", Kind::Tensor)];
-    let (aliases, family) = (&[], Family::Binary);
-    let (effect, eval) = (Effect::Pure, Evaluate::Values(eval));
+    let (aliases, family, effect) = (&[], Family::Binary, Effect::Pure);
+    let (traps, eval) = (Traps::Never, Evaluate::Elementwise(Elementwise::of(formula)));
     Operator { name, aliases, family, doc, params: BOTH, constraints, effect, traps, infer, eval }
 }
 
 /// Floats and integers.
-const fn numbers(
+const fn numbers(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
+    const C: &[Constraint] = &[NUMBERS, BROADCAST];
+    row(name, doc, C, |infer| same_dtype(infer, |dtype| dtype != DType::Bool), formula)
+}
+
+/// Floats and integers, of which some have no result.
+const fn partial(
     name: &'static str,
     doc: &'static str,
-    constraints: &'static [Constraint],
-    traps: Traps,
-    eval: Run,
+    formula: Formula,
+    defined: Defined,
+    relation: &'static str,
 ) -> Operator {
-    row(
-        name,
-        doc,
-        constraints,
-        traps,
-        |infer| same_dtype(infer, |dtype| dtype != DType::Bool),
-        eval,
-    )
+    const DIVISOR: Constraint = constraint("C3", "no element of an integer divisor is 0");
+    const EXPONENT: Constraint = constraint("C3", "no element of an integer exponent is negative");
+    let constraints: &[Constraint] = match defined {
+        Defined::NotNegative => &[NUMBERS, BROADCAST, EXPONENT],
+        _ => &[NUMBERS, BROADCAST, DIVISOR],
+    };
+    let row = numbers(name, doc, formula).partial(defined, relation);
+    Operator { constraints, ..row }
 }
 
 /// Floats only.
-const fn floats(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn floats(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same float dtype"), BROADCAST];
-    row(name, doc, C, Traps::Never, |infer| same_dtype(infer, DType::is_float), eval)
+    row(name, doc, C, |infer| same_dtype(infer, DType::is_float), formula)
 }
 
 /// Integers and bools.
-const fn bits(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn bits(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const C: &[Constraint] =
         &[constraint("C1", "x1 and x2 have the same dtype, an integer one or bool"), BROADCAST];
-    row(name, doc, C, Traps::Never, |infer| same_dtype(infer, |dtype| !dtype.is_float()), eval)
+    row(name, doc, C, |infer| same_dtype(infer, |dtype| !dtype.is_float()), formula)
 }
 
 /// Integers only.
-const fn shifts(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn shifts(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const C: &[Constraint] = &[
         constraint("C1", "x1 and x2 have the same integer dtype"),
         BROADCAST,
         constraint("C3", "every element of x2 is at least 0 and below the number of bits of x1"),
     ];
-    row(name, doc, C, Traps::OnIntegers, |infer| same_dtype(infer, DType::is_integer), eval)
+    let row = row(name, doc, C, |infer| same_dtype(infer, DType::is_integer), formula);
+    row.partial(Defined::BelowWidth, "cannot be shifted by")
 }
 
 /// Any dtype; the result is bool.
-const fn compares(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn compares(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same dtype"), BROADCAST];
-    row(name, doc, C, Traps::Never, truth, eval)
+    row(name, doc, C, truth, formula)
 }
 
 /// Any dtype as truth values; the result is bool.
-const fn logical(name: &'static str, eval: Run) -> Operator {
+const fn logical(name: &'static str, formula: Formula) -> Operator {
     const C: &[Constraint] = &[constraint("C1", "x1 and x2 have the same dtype"), BROADCAST];
     const DOC: &str = "The connective on truth values, as a bool tensor: nonzero is true, and so is \
                        NaN, as in NumPy (TVM deduces the dtype of x1, and lowers only bool).";
-    row(name, DOC, C, Traps::Never, truth, eval)
+    row(name, DOC, C, truth, formula)
 }
 
 fn same_dtype(infer: &mut Infer, accepts: fn(DType) -> bool) -> Result<Annotation, Reject> {
@@ -225,84 +216,71 @@ fn broadcast(infer: &mut Infer, dtype: Option<DType>) -> Result<Annotation, Reje
     Ok(Annotation::Tensor(TensorType { extents, dtype }))
 }
 
-/// Both operands, stretched to the shape of the result.
-fn operands(eval: &Eval) -> Result<(Tensor, Tensor), Stop> {
-    let (_, shape) = eval.out_tensor()?;
-    Ok((broadcast_to(eval.tensor("x1")?, &shape), broadcast_to(eval.tensor("x2")?, &shape)))
+fn plain(e: &Element, op: BinOp) -> Option<Scalar> {
+    let (a, b) = e.pair();
+    Some(Scalar::pair(op, a, b))
 }
 
-fn map_floats(eval: &Eval, f: fn(f64, f64) -> f64) -> Result<Value, Stop> {
-    let (a, b) = operands(eval)?;
-    eval.floats(a.dtype(), zipped(a.to_floats(), &b.to_floats(), f))
+/// Bools have no order of their own in programs.
+fn compared(e: &Element, op: BinOp) -> Option<Scalar> {
+    let is_ordered = !matches!(op, BinOp::Equal | BinOp::NotEqual);
+    let to = if is_ordered && e.dtype == DType::Bool { DType::U8 } else { e.dtype };
+    let (a, b) = e.pair();
+    Some(Scalar::pair(op, a.cast(e.dtype, to), b.cast(e.dtype, to)))
 }
 
-fn map_ints(eval: &Eval, f: fn(i128, i128) -> i128) -> Result<Value, Stop> {
-    let (a, b) = operands(eval)?;
-    let values = zipped(a.to_ints(), &b.to_ints(), f);
-    Ok(Value::Tensor(Tensor::from_ints(a.dtype(), values)))
+/// The quotient towards zero of integers.
+fn truncated(a: &Scalar, b: &Scalar) -> Scalar {
+    let below = (a.clone() % b).differs(0).and(a.less(0).differs(b.less(0)));
+    a.clone().floor_div(b) + select(below, 1, 0)
 }
 
-fn map(
-    eval: &Eval,
-    float: fn(f64, f64) -> f64,
-    int: fn(i128, i128) -> i128,
-) -> Result<Value, Stop> {
-    let (dtype, _) = eval.out_tensor()?;
-    if dtype.is_float() { map_floats(eval, float) } else { map_ints(eval, int) }
+fn quotient(e: &Element) -> Option<Scalar> {
+    let (a, b) = e.pair();
+    Some(if e.dtype.is_float() { a / b } else { truncated(&a, &b) })
 }
 
-fn zipped<T: Copy>(mut a: ArrayD<T>, b: &ArrayD<T>, f: fn(T, T) -> T) -> ArrayD<T> {
-    a.zip_mut_with(b, |a, &b| *a = f(*a, b));
-    a
+/// The remainder with the sign of `a`, also that of a zero.
+fn truncated_mod(e: &Element) -> Option<Scalar> {
+    let (a, b) = e.pair();
+    if !e.dtype.is_float() {
+        return Some(a.clone() - truncated(&a, &b) * b);
+    }
+    let size = a.clone().abs() % b.abs();
+    let signed = select(a.less(0.0), -size.clone(), &size);
+    Some(select(size.equals(0.0), a * 0.0, signed))
 }
 
-fn compare(
-    eval: &Eval,
-    float: fn(&f64, &f64) -> bool,
-    int: fn(&i128, &i128) -> bool,
-) -> Result<Value, Stop> {
-    let (a, b) = operands(eval)?;
-    let answers = match (a.elements(), b.elements()) {
-        (Elements::Float(a), Elements::Float(b)) => Zip::from(&a).and(&b).map_collect(float),
-        _ => Zip::from(&a.to_ints()).and(&b.to_ints()).map_collect(int),
-    };
-    Ok(Value::Tensor(Tensor::from_bools(answers)))
+fn log_add_exp(e: &Element) -> Option<Scalar> {
+    let (a, b) = e.pair();
+    let [a, b] = [a, b].map(|x| x.cast(e.dtype, DType::F64));
+    let difference = a.clone() - &b;
+    let beyond =
+        |most: &Scalar, distance: Scalar| most.clone() + distance.exp().call(Intrinsic::Log1p);
+    let less = select(difference.at_most(0.0), beyond(&b, difference.clone()), &difference);
+    let greater = beyond(&a, -difference.clone());
+    // The difference of equal infinities would be NaN.
+    let result = select(difference.greater(0.0), greater, less);
+    Some(select(a.equals(&b), a.clone() + LN_2, result).cast(DType::F64, e.dtype))
 }
 
-fn logic(eval: &Eval, f: fn(bool, bool) -> bool) -> Result<Value, Stop> {
-    let (a, b) = operands(eval)?;
-    Ok(Value::Tensor(Tensor::from_bools(zipped(a.to_bools(), &b.to_bools(), f))))
+/// That of integers takes a loop over the bits of the exponent, so no formula gives it.
+fn float_power(e: &Element) -> Option<Scalar> {
+    if e.dtype.is_float() { e.call(Intrinsic::Pow) } else { None }
 }
 
-/// For shifts, which deduction keeps from floats.
-const NO_FLOATS: fn(f64, f64) -> f64 = |_, _| f64::NAN;
-
-/// A function that has no result for some integers: those are a trap under `C3`, which says that
-/// the one `relation` the other.
-fn checked(
-    eval: &Eval,
-    float: fn(f64, f64) -> f64,
-    int: fn(DType, i128, i128) -> Option<i128>,
-    relation: &str,
-) -> Result<Value, Stop> {
+fn power(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
     let (dtype, shape) = eval.out_tensor()?;
     if dtype.is_float() {
-        return map_floats(eval, float);
+        return evaluate(eval, own);
     }
-    let (a, b) = operands(eval)?;
-    let mut values = Vec::with_capacity(a.len());
-    for (&a, &b) in a.to_ints().iter().zip(&b.to_ints()) {
-        values.push(int(dtype, a, b).ok_or_else(|| {
-            let position = values.len();
-            let index: Vec<usize> = strides(&shape)
-                .iter()
-                .zip(&shape)
-                .map(|(step, extent)| position / step % extent)
-                .collect();
-            eval.trap("C3", format!("{a} {relation} {b}, at element {index:?} of the result"))
-        })?);
-    }
-    Ok(Value::Tensor(Tensor::from_ints(dtype, array(&shape, values))))
+    let operands = operands(eval, &shape)?;
+    require(eval, own, &operands, &shape)?;
+    let [bases, exponents] = [&operands[0], &operands[1]].map(Tensor::to_ints);
+    let powers = Zip::from(&bases)
+        .and(&exponents)
+        .map_collect(|&a, &b| integer_power(a, b).expect("invariant: no exponent is negative"));
+    Ok(Value::Tensor(Tensor::from_ints(dtype, powers)))
 }
 
 #[cfg(test)]

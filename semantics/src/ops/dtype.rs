@@ -1,11 +1,14 @@
 //! Conversion of elements.
 
+use super::elementwise::Elementwise;
 use super::{Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, required};
 use crate::stop::Stop;
 use crate::value::Value;
 use relax_syntax::annotation::{Annotation, TensorType};
 
-pub(super) static OPERATORS: &[Operator] = &[Operator {
+pub(super) static OPERATORS: &[Operator] = &[ASTYPE.evaluated(eval)];
+
+const ASTYPE: Operator = Operator {
     name: "astype",
     aliases: &[],
     family: Family::DType,
@@ -18,15 +21,16 @@ pub(super) static OPERATORS: &[Operator] = &[Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
-    eval: Evaluate::Values(eval),
-}];
+    eval: Evaluate::Elementwise(Elementwise::of(|e| Some(e.x().cast(e.dtype, e.out)))),
+};
 
 fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
     let (extents, dtype) = (infer.tensor("x")?.extents, infer.dtype("dtype")?);
     Ok(Annotation::Tensor(TensorType { extents, dtype: Some(dtype) }))
 }
 
-fn eval(eval: &Eval) -> Result<Value, Stop> {
+/// Apart from the formula, which reads each element: one that nothing wrote stays so.
+fn eval(eval: &Eval, _: &Elementwise) -> Result<Value, Stop> {
     let (dtype, _) = eval.out_tensor()?;
     Ok(Value::Tensor(eval.tensor_as_it_is("x").cast(dtype)))
 }

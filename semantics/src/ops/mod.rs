@@ -1,12 +1,14 @@
 //! The operator table: one row an operator, and everything that asks about operators reads it.
 //!
 //! A row has two functions. `infer` goes forward from what is known of the operands to what is known
-//! of the result, and states the row's constraints. `eval` computes. At run time `infer` runs first,
+//! of the result, and states the row's constraints. `eval` computes; where an element of the result is a
+//! scalar formula of the operands' elements, the formula stands in its place. At run time `infer` runs first,
 //! on annotations in which every dim is a number: there it decides every constraint, so `eval` may
 //! rely on them, and checks by itself only what depends on elements (an index out of range, …).
 
 mod apply;
 mod dims;
+mod elementwise;
 mod eval;
 mod infer;
 mod operand;
@@ -40,6 +42,7 @@ mod unary;
 
 pub use apply::{apply, check_constraints};
 pub use calls::{called_by_name, is_deduced_by_name, only_checks};
+pub use elementwise::{Defined, Element, Elementwise, Formula, Partial};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
@@ -79,6 +82,8 @@ pub struct Operator {
 /// How an operator is evaluated.
 #[derive(Clone, Copy)]
 pub enum Evaluate {
+    /// Each element by one scalar formula.
+    Elementwise(Elementwise),
     /// From the values of its operands alone.
     Values(fn(&Eval) -> Result<Value, Stop>),
     /// With the interpreter's help: it calls functions, or has an effect.

@@ -1,16 +1,11 @@
 //! Elementwise functions of three tensors.
 
-use super::broadcast::broadcast_to;
-use super::{
-    Effect, Eval, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, constraint, required,
-};
-use crate::scalar;
-use crate::stop::Stop;
-use crate::tensor::{Elements, Tensor};
-use crate::value::Value;
-use ndarray::Zip;
+use super::elementwise::{Element, Elementwise};
+use super::{Effect, Evaluate, Family, Infer, Kind, Operator, Reject, Traps, constraint, required};
+use crate::formula::{Scalar, select};
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
+use relax_syntax::ir::tensor::Intrinsic;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator {
@@ -31,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_fma,
-        eval: Evaluate::Values(fma),
+        eval: Evaluate::Elementwise(Elementwise::of(fused)),
     },
     Operator {
         name: "where",
@@ -51,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: infer_where,
-        eval: Evaluate::Values(choose),
+        eval: Evaluate::Elementwise(Elementwise::of(chosen)),
     },
 ];
 
@@ -68,21 +63,9 @@ fn infer_fma(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Tensor(TensorType { extents, dtype }))
 }
 
-fn fma(eval: &Eval) -> Result<Value, Stop> {
-    let (x1, x2, x3) = (eval.tensor("x1")?, eval.tensor("x2")?, eval.tensor("x3")?);
-    let dtype = x1.dtype();
-    let elements = match (x1.elements(), x2.elements(), x3.elements()) {
-        (Elements::Float(a), Elements::Float(b), Elements::Float(c)) => {
-            let f = |&a: &f64, &b: &f64, &c: &f64| scalar::fma(dtype, a, b, c);
-            Elements::Float(Zip::from(&a).and(&b).and(&c).map_collect(f))
-        }
-        _ => {
-            let [a, b, c] = [x1, x2, x3].map(Tensor::to_ints);
-            let f = |&a: &i128, &b: &i128, &c: &i128| a.wrapping_mul(b).wrapping_add(c);
-            Elements::Int(Zip::from(&a).and(&b).and(&c).map_collect(f))
-        }
-    };
-    Ok(Value::Tensor(Tensor::from_elements(dtype, elements)))
+fn fused(e: &Element) -> Option<Scalar> {
+    let [a, b, c] = e.operands else { return None };
+    if e.dtype.is_float() { e.call(Intrinsic::Fma) } else { Some(a.clone() * b + c) }
 }
 
 fn infer_where(infer: &mut Infer) -> Result<Annotation, Reject> {
@@ -95,21 +78,7 @@ fn infer_where(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Tensor(TensorType { extents, dtype }))
 }
 
-fn choose(eval: &Eval) -> Result<Value, Stop> {
-    let (dtype, shape) = eval.out_tensor()?;
-    let stretched = |param| eval.tensor(param).map(|tensor| broadcast_to(tensor, &shape));
-    let condition = stretched("condition")?.to_bools();
-    let (x1, x2) = (stretched("x1")?, stretched("x2")?);
-    let elements = match (x1.elements(), x2.elements()) {
-        (Elements::Float(a), Elements::Float(b)) => {
-            let pick = |&c: &bool, &a: &f64, &b: &f64| if c { a } else { b };
-            Elements::Float(Zip::from(&condition).and(&a).and(&b).map_collect(pick))
-        }
-        _ => {
-            let [a, b] = [x1, x2].map(|tensor| tensor.to_ints());
-            let pick = |&c: &bool, &a: &i128, &b: &i128| if c { a } else { b };
-            Elements::Int(Zip::from(&condition).and(&a).and(&b).map_collect(pick))
-        }
-    };
-    Ok(Value::Tensor(Tensor::from_elements(dtype, elements)))
+fn chosen(e: &Element) -> Option<Scalar> {
+    let [condition, a, b] = e.operands else { return None };
+    Some(select(condition.clone(), a, b))
 }

@@ -1,38 +1,39 @@
 //! Elementwise functions of one tensor.
 
+use super::elementwise::{Element, Elementwise, Formula, evaluate};
 use super::{
     Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Known, Operator, Param, Reject, Traps,
     constraint, required,
 };
+use crate::formula::{Scalar, extremum, select};
 use crate::round::integer_range;
-use crate::scalar::{self, int};
 use crate::stop::Stop;
-use crate::tensor::{Elements, Number, Tensor};
+use crate::tensor::{Number, Tensor};
 use crate::value::Value;
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::DType;
+use relax_syntax::dtype::{Class, DType};
+use relax_syntax::ir::tensor::{BinOp, Intrinsic};
 
-type Run = fn(&Eval) -> Result<Value, Stop>;
 type Deduce = fn(&mut Infer) -> Result<Annotation, Reject>;
 
 pub(super) static OPERATORS: &[Operator] = &[
     numbers("abs", "Absolute value; that of the least signed integer wraps to itself.", |e| {
-        map(e, f64::abs, i128::abs)
+        if e.dtype.class() == Class::Unsigned { Some(e.x()) } else { e.call(Intrinsic::Abs) }
     }),
     floats("acos", "Inverse cosine, in 0..=π; NaN outside of -1..=1.", |e| {
-        map_floats(e, scalar::acos)
+        e.call(Intrinsic::Acos)
     }),
-    floats("acosh", "Inverse hyperbolic cosine; NaN below 1.", |e| map_floats(e, scalar::acosh)),
+    floats("acosh", "Inverse hyperbolic cosine; NaN below 1.", |e| e.call(Intrinsic::Acosh)),
     floats("asin", "Inverse sine, in -π/2..=π/2; NaN outside of -1..=1.", |e| {
-        map_floats(e, scalar::asin)
+        e.call(Intrinsic::Asin)
     }),
-    floats("asinh", "Inverse hyperbolic sine.", |e| map_floats(e, scalar::asinh)),
-    floats("atan", "Inverse tangent, in -π/2..=π/2.", |e| map_floats(e, scalar::atan)),
+    floats("asinh", "Inverse hyperbolic sine.", |e| e.call(Intrinsic::Asinh)),
+    floats("atan", "Inverse tangent, in -π/2..=π/2.", |e| e.call(Intrinsic::Atan)),
     floats(
         "atanh",
         "Inverse hyperbolic tangent; NaN outside of -1..=1, infinite at its ends.",
-        |e| map_floats(e, scalar::atanh),
+        |e| e.call(Intrinsic::Atanh),
     ),
     row(
         "bitwise_not",
@@ -40,10 +41,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[constraint("C1", "x is an integer or bool tensor")],
         Traps::Never,
         |infer| same_type(infer, |dtype| !dtype.is_float()),
-        bitwise_not,
+        |e| Some(if e.dtype == DType::Bool { !e.x() } else { e.x().inverted() }),
     ),
     numbers("ceil", "The least integer not below x; integers stay as they are.", |e| {
-        map(e, f64::ceil, |v| v)
+        rounded(e, Intrinsic::Ceil)
     }),
     Operator {
         params: &[
@@ -61,29 +62,26 @@ pub(super) static OPERATORS: &[Operator] = &[
             ],
             Traps::OnScalars,
             infer_clip,
-            clip,
+            clipped,
         )
+        .evaluated(clip)
     },
-    floats("cos", "Cosine; NaN of an infinity.", |e| map_floats(e, scalar::cos)),
-    floats("cosh", "Hyperbolic cosine.", |e| map_floats(e, scalar::cosh)),
+    floats("cos", "Cosine; NaN of an infinity.", |e| e.call(Intrinsic::Cos)),
+    floats("cosh", "Hyperbolic cosine.", |e| e.call(Intrinsic::Cosh)),
     floats(
         "erf",
         "The error function, 2/sqrt(π) times the integral of exp(-t²) from 0 to x.",
-        |e| map_floats(e, scalar::erf),
+        |e| e.call(Intrinsic::Erf),
     ),
-    floats("exp", "The exponential function.", |e| map_floats(e, scalar::exp)),
+    floats("exp", "The exponential function.", |e| e.call(Intrinsic::Exp)),
     numbers("floor", "The greatest integer not above x; integers stay as they are.", |e| {
-        map(e, f64::floor, |v| v)
+        rounded(e, Intrinsic::Floor)
     }),
-    checks("isfinite", "True where x is neither infinite nor NaN.", |e| {
-        check(e, f64::is_finite, true)
-    }),
-    checks("isinf", "True where x is an infinity of either sign.", |e| {
-        check(e, f64::is_infinite, false)
-    }),
-    checks("isnan", "True where x is NaN.", |e| check(e, f64::is_nan, false)),
+    checks("isfinite", "True where x is neither infinite nor NaN.", is_finite),
+    checks("isinf", "True where x is an infinity of either sign.", is_infinite),
+    checks("isnan", "True where x is NaN.", |e| Some(e.x().is_nan())),
     floats("log", "Natural logarithm; minus infinity of a zero, NaN below it.", |e| {
-        map_floats(e, scalar::log)
+        e.call(Intrinsic::Log)
     }),
     row(
         "logical_not",
@@ -92,33 +90,34 @@ pub(super) static OPERATORS: &[Operator] = &[
         &[],
         Traps::Never,
         |infer| check_type(infer, |_| true),
-        |e| Ok(Value::Tensor(Tensor::from_bools(e.tensor("x")?.to_bools().mapv_into(|v| !v)))),
+        |e| {
+            let is_bool = e.dtype == DType::Bool;
+            Some(if is_bool { !e.x() } else { e.x().equals(e.zero()) })
+        },
     ),
-    numbers("negative", "The opposite number; integers wrap, unsigned ones too.", |e| {
-        map(e, |v| -v, |v| -v)
-    }),
+    numbers("negative", "The opposite number; integers wrap, unsigned ones too.", |e| Some(-e.x())),
     numbers(
         "round",
         "The nearest integer, of two the even one, as in TVM and NumPy; integers stay as they are.",
-        |e| map(e, scalar::round_half_even, |v| v),
+        |e| rounded(e, Intrinsic::Round),
     ),
     floats("rsqrt", "1 / sqrt(x): NaN below 0, of a zero the infinity of its sign.", |e| {
-        map_floats(e, scalar::rsqrt)
+        e.call(Intrinsic::Rsqrt)
     }),
-    floats("sigmoid", "1 / (1 + exp(-x)).", |e| map_floats(e, scalar::sigmoid)),
+    floats("sigmoid", "1 / (1 + exp(-x)).", |e| e.call(Intrinsic::Sigmoid)),
     numbers(
         "sign",
         "-1, 0 or 1, and 0 for either zero; NaN stays NaN, as in NumPy (TVM gives 0 for it).",
-        |e| map(e, scalar::sign, i128::signum),
+        sign,
     ),
-    floats("sin", "Sine; NaN of an infinity.", |e| map_floats(e, scalar::sin)),
-    floats("sinh", "Hyperbolic sine.", |e| map_floats(e, scalar::sinh)),
-    floats("sqrt", "Square root; NaN below 0, and -0.0 of -0.0.", |e| map_floats(e, f64::sqrt)),
-    numbers("square", "x * x; integers wrap.", |e| map(e, |v| v * v, |v| v.wrapping_mul(v))),
-    floats("tan", "Tangent; NaN of an infinity.", |e| map_floats(e, scalar::tan)),
-    floats("tanh", "Hyperbolic tangent.", |e| map_floats(e, scalar::tanh)),
+    floats("sin", "Sine; NaN of an infinity.", |e| e.call(Intrinsic::Sin)),
+    floats("sinh", "Hyperbolic sine.", |e| e.call(Intrinsic::Sinh)),
+    floats("sqrt", "Square root; NaN below 0, and -0.0 of -0.0.", |e| e.call(Intrinsic::Sqrt)),
+    numbers("square", "x * x; integers wrap.", |e| Some(e.x() * e.x())),
+    floats("tan", "Tangent; NaN of an infinity.", |e| e.call(Intrinsic::Tan)),
+    floats("tanh", "Hyperbolic tangent.", |e| e.call(Intrinsic::Tanh)),
     numbers("trunc", "The next integer towards zero; integers stay as they are.", |e| {
-        map(e, f64::trunc, |v| v)
+        rounded(e, Intrinsic::Trunc)
     }),
 ];
 
@@ -128,22 +127,22 @@ const fn row(
     constraints: &'static [Constraint],
     traps: Traps,
     infer: Deduce,
-    eval: Run,
+    formula: Formula,
 ) -> Operator {
     const X: &[Param] = &[required("x", Kind::Tensor)];
     let (aliases, family) = (&[], Family::Unary);
-    let (effect, eval) = (Effect::Pure, Evaluate::Values(eval));
+    let (effect, eval) = (Effect::Pure, Evaluate::Elementwise(Elementwise::of(formula)));
     Operator { name, aliases, family, doc, params: X, constraints, effect, traps, infer, eval }
 }
 
 /// A function of floats only.
-const fn floats(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn floats(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const FLOATS: &[Constraint] = &[constraint("C1", "x is a float tensor")];
-    row(name, doc, FLOATS, Traps::Never, |infer| same_type(infer, DType::is_float), eval)
+    row(name, doc, FLOATS, Traps::Never, |infer| same_type(infer, DType::is_float), formula)
 }
 
 /// A function of floats and integers.
-const fn numbers(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn numbers(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const NUMBERS: &[Constraint] = &[constraint("C1", "x is a tensor of numbers, not of bools")];
     row(
         name,
@@ -151,12 +150,12 @@ const fn numbers(name: &'static str, doc: &'static str, eval: Run) -> Operator {
         NUMBERS,
         Traps::Never,
         |infer| same_type(infer, |dtype| dtype != DType::Bool),
-        eval,
+        formula,
     )
 }
 
 /// A question to each number.
-const fn checks(name: &'static str, doc: &'static str, eval: Run) -> Operator {
+const fn checks(name: &'static str, doc: &'static str, formula: Formula) -> Operator {
     const NUMBERS: &[Constraint] = &[constraint("C1", "x is a tensor of numbers, not of bools")];
     row(
         name,
@@ -164,7 +163,7 @@ const fn checks(name: &'static str, doc: &'static str, eval: Run) -> Operator {
         NUMBERS,
         Traps::Never,
         |infer| check_type(infer, |dtype| dtype != DType::Bool),
-        eval,
+        formula,
     )
 }
 
@@ -179,34 +178,35 @@ fn check_type(infer: &mut Infer, accepts: fn(DType) -> bool) -> Result<Annotatio
     Ok(Annotation::Tensor(TensorType { extents, dtype: Some(DType::Bool) }))
 }
 
-fn map_floats(eval: &Eval, f: fn(f64) -> f64) -> Result<Value, Stop> {
-    let x = eval.tensor("x")?;
-    eval.floats(x.dtype(), x.to_floats().mapv_into(f))
+/// A function to an integer; integers stay as they are.
+fn rounded(e: &Element, function: Intrinsic) -> Option<Scalar> {
+    if e.dtype.is_float() { e.call(function) } else { Some(e.x()) }
 }
 
-fn map(eval: &Eval, float: fn(f64) -> f64, int: fn(i128) -> i128) -> Result<Value, Stop> {
-    let x = eval.tensor("x")?;
-    let elements = match x.elements() {
-        Elements::Float(values) => Elements::Float(values.mapv_into(float)),
-        Elements::Int(values) => Elements::Int(values.mapv_into(int)),
-    };
-    Ok(Value::Tensor(Tensor::from_elements(x.dtype(), elements)))
+/// Integers are compared too, so that an element that nothing wrote stops the program.
+fn is_finite(e: &Element) -> Option<Scalar> {
+    let x = e.x();
+    Some(if e.dtype.is_float() { (x.clone() - &x).equals(0.0) } else { x.equals(&x) })
 }
 
-/// `of_integers` is the answer for every integer.
-fn check(eval: &Eval, float: fn(f64) -> bool, of_integers: bool) -> Result<Value, Stop> {
-    let answers = match eval.tensor("x")?.elements() {
-        Elements::Float(values) => values.mapv(float),
-        Elements::Int(values) => values.mapv(|_| of_integers),
-    };
-    Ok(Value::Tensor(Tensor::from_bools(answers)))
+fn is_infinite(e: &Element) -> Option<Scalar> {
+    let x = e.x();
+    if !e.dtype.is_float() {
+        return Some(x.differs(&x));
+    }
+    Some(x.equals(&x).and((x.clone() - &x).differs(0.0)))
 }
 
-fn bitwise_not(eval: &Eval) -> Result<Value, Stop> {
-    let x = eval.tensor("x")?;
-    let dtype = x.dtype();
-    let flipped = x.to_ints().mapv_into(|v| int::not(dtype, v));
-    Ok(Value::Tensor(Tensor::from_ints(dtype, flipped)))
+fn sign(e: &Element) -> Option<Scalar> {
+    let x = e.x();
+    Some(match e.dtype.class() {
+        Class::Float => {
+            let negative = select(x.less(0.0), -1.0, select(x.equals(0.0), 0.0, &x));
+            select(x.greater(0.0), 1.0, negative)
+        }
+        Class::Signed => select(x.greater(0), 1, select(x.less(0), -1, 0)),
+        Class::Unsigned | Class::Bool => select(x.greater(0), 1, 0),
+    })
 }
 
 fn infer_clip(infer: &mut Infer) -> Result<Annotation, Reject> {
@@ -253,32 +253,35 @@ fn as_integer(dtype: DType, bound: Number) -> Option<i128> {
     (low..=high).contains(&value).then_some(value)
 }
 
-fn clip(eval: &Eval) -> Result<Value, Stop> {
-    let x = eval.tensor("x")?;
-    let (low, high) = (scalar_value(eval, "min"), scalar_value(eval, "max"));
-    let elements = match x.elements() {
-        Elements::Float(values) => {
-            let (low, high) = (low.as_f64(), high.as_f64());
-            Elements::Float(values.mapv_into(|v| scalar::maximum(scalar::minimum(v, high), low)))
-        }
-        Elements::Int(values) => {
-            let integer = |bound| {
-                as_integer(x.dtype(), bound).ok_or_else(|| {
-                    eval.trap("C2", format!("the bounds must be integers of {}", x.dtype()))
-                })
-            };
-            let (low, high) = (integer(low)?, integer(high)?);
-            Elements::Int(values.mapv_into(|v| v.min(high).max(low)))
-        }
-    };
-    Ok(Value::Tensor(Tensor::from_elements(x.dtype(), elements)))
+/// Bounds of floats are of f64, and rounded last.
+fn clipped(e: &Element) -> Option<Scalar> {
+    let (low, high) = (e.float("min")?, e.float("max")?);
+    if e.dtype.is_float() {
+        return e.wide(|x| {
+            let below = extremum(BinOp::Min, DType::F64, x, &high.into());
+            extremum(BinOp::Max, DType::F64, &below, &low.into())
+        });
+    }
+    // Integers that f64 holds exactly.
+    let exact = |value: f64| (value.abs() <= 2f64.powi(53)).then_some(value as i64);
+    Some(e.x().min(exact(high)?).max(exact(low)?))
 }
 
-fn scalar_value(eval: &Eval, param: &str) -> Number {
-    match eval.value(param) {
-        Value::Prim(_, number) => *number,
-        other => panic!("invariant: infer of `clip` accepts scalars only, found {}", other.kind()),
+/// Integers apart from the formula: a bound that is a value of u64 may be no literal of a program.
+fn clip(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
+    let x = eval.tensor("x")?;
+    if x.dtype().is_float() {
+        return evaluate(eval, own);
     }
+    let integer = |param| match eval.value(param) {
+        Value::Prim(_, bound) => as_integer(x.dtype(), *bound).ok_or_else(|| {
+            eval.trap("C2", format!("the bounds must be integers of {}", x.dtype()))
+        }),
+        other => panic!("invariant: infer of `clip` accepts scalars only, found {}", other.kind()),
+    };
+    let (low, high) = (integer("min")?, integer("max")?);
+    let values = x.to_ints().mapv_into(|v| v.min(high).max(low));
+    Ok(Value::Tensor(Tensor::from_ints(x.dtype(), values)))
 }
 
 #[cfg(test)]

@@ -1,31 +1,4 @@
-//! Functions of f64 that the standard library lacks.
-
-/// `a % b` with the sign of `b`, as NumPy's `mod`: NaN for `b == 0`.
-pub(super) fn floor_mod(a: f64, b: f64) -> f64 {
-    let remainder = a % b;
-    if remainder == 0.0 {
-        return 0.0f64.copysign(b);
-    }
-    if (remainder < 0.0) != (b < 0.0) { remainder + b } else { remainder }
-}
-
-/// `a // b` as NumPy's `floor_divide`: consistent with [`floor_mod`] where `a / b` would round up
-/// to the next integer; `a / b` for `b == 0`.
-pub(super) fn floor_div(a: f64, b: f64) -> f64 {
-    if b == 0.0 {
-        return a / b;
-    }
-    let remainder = a % b;
-    let mut quotient = (a - remainder) / b;
-    if remainder != 0.0 && (remainder < 0.0) != (b < 0.0) {
-        quotient -= 1.0;
-    }
-    if quotient == 0.0 {
-        return 0.0f64.copysign(a / b);
-    }
-    let floor = quotient.floor();
-    if quotient - floor > 0.5 { floor + 1.0 } else { floor }
-}
+//! The fused product of narrow floats, which the standard library lacks.
 
 /// `a * b + c` for operands of at most 24 digits, rounded to odd, so that rounding it once more to
 /// their dtype gives the exact value rounded once (Boldo & Melquiond 2008). The product is exact.
@@ -49,17 +22,6 @@ pub(super) fn fma_to_odd(a: f64, b: f64, c: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn remainders_follow_numpy() {
-        assert_eq!(floor_mod(-7.0, 3.0), 2.0);
-        assert_eq!(floor_mod(7.0, -3.0), -2.0);
-        assert_eq!(floor_div(-7.0, 3.0), -3.0);
-        assert_eq!(floor_div(7.0, -3.0), -3.0);
-        assert_eq!(floor_div(1.0, 0.1), 9.0);
-        assert!(floor_mod(1.0, 0.0).is_nan());
-        assert_eq!(floor_div(1.0, 0.0), f64::INFINITY);
-    }
 
     #[test]
     fn fma_agrees_with_the_hardware_on_f32() {

@@ -7,6 +7,7 @@
 
 use super::floats;
 use super::scalar::{Float, Integer, Scalar, with_float, with_integer, with_scalar};
+use crate::scalar;
 use relax_syntax::dim::{floor_div, floor_mod};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, UnOp};
@@ -141,8 +142,8 @@ fn float_binary<T: Float>(op: BinOp) -> Option<fn(u64, u64) -> u64> {
         BinOp::Sub => |a, b| float2::<T>(a, b, |x, y| x - y),
         BinOp::Mul => |a, b| float2::<T>(a, b, |x, y| x * y),
         BinOp::Div => |a, b| float2::<T>(a, b, |x, y| x / y),
-        BinOp::FloorDiv => |a, b| float2::<T>(a, b, floats::floor_div),
-        BinOp::Mod => |a, b| float2::<T>(a, b, floats::floor_mod),
+        BinOp::FloorDiv => |a, b| float2::<T>(a, b, scalar::floor_div),
+        BinOp::Mod => |a, b| float2::<T>(a, b, scalar::floor_mod),
         BinOp::Min => |a, b| float2::<T>(a, b, |x, y| if x <= y || x.is_nan() { x } else { y }),
         BinOp::Max => |a, b| float2::<T>(a, b, |x, y| if x >= y || x.is_nan() { x } else { y }),
         BinOp::Equal => |a, b| compare::<T>(a, b, |x, y| x == y),
@@ -164,7 +165,7 @@ fn float_call1<T: Float>(function: Intrinsic) -> Option<fn(u64) -> u64> {
         Intrinsic::Rsqrt => |a| float1::<T>(a, |x| 1.0 / x.sqrt()),
         Intrinsic::Tanh => |a| float1::<T>(a, libm::tanh),
         Intrinsic::Erf => |a| float1::<T>(a, libm::erf),
-        Intrinsic::Sigmoid => |a| float1::<T>(a, crate::scalar::sigmoid),
+        Intrinsic::Sigmoid => |a| float1::<T>(a, scalar::sigmoid),
         Intrinsic::Floor => |a| float1::<T>(a, f64::floor),
         Intrinsic::Ceil => |a| float1::<T>(a, f64::ceil),
         Intrinsic::Round => |a| float1::<T>(a, f64::round_ties_even),

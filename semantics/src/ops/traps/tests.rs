@@ -37,6 +37,7 @@ fn outcome(row: &'static Operator, (positional, keywords): Arguments) -> Option<
     let limits = Limits { tensor_bytes: 1 << 16, ..Limits::default() };
     let eval = Eval { row, values: &values, out: &out, limits: &limits };
     let result = match row.eval {
+        Evaluate::Elementwise(own) => (own.eval)(&eval, &own),
         Evaluate::Values(run) => run(&eval),
         Evaluate::Machine(run) if row.traps == Traps::Never => run(&eval, &mut Printer),
         Evaluate::Machine(_) => return None,

@@ -1,14 +1,14 @@
-//! Scalar expressions of the programs that are made, written as formulas.
+//! Scalar expressions of tensor programs, written as formulas.
 
+use crate::tir::ranges::as_expr;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, ScalarId, TExpr, UnOp};
-use relax_tir::dims::as_expr;
-use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+use std::ops::{Add, Div, Mul, Neg, Not, Rem, Sub};
 
 /// A scalar expression. `/` is of floats; `%` and [`Scalar::floor_div`] round down.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Scalar(pub(super) TExpr);
+pub struct Scalar(pub TExpr);
 
 impl From<i64> for Scalar {
     fn from(value: i64) -> Self {
@@ -48,7 +48,8 @@ impl From<&Dim> for Scalar {
 }
 
 impl Scalar {
-    pub(super) fn pair(op: BinOp, a: impl Into<Scalar>, b: impl Into<Scalar>) -> Self {
+    /// `a op b`
+    pub fn pair(op: BinOp, a: impl Into<Scalar>, b: impl Into<Scalar>) -> Self {
         Self(TExpr::Binary(op, Box::new((a.into().0, b.into().0))))
     }
 
@@ -56,52 +57,60 @@ impl Scalar {
         self.0 == TExpr::Int(value)
     }
 
-    pub(super) fn floor_div(self, other: impl Into<Scalar>) -> Self {
+    /// `a // b`
+    pub fn floor_div(self, other: impl Into<Scalar>) -> Self {
         let other = other.into();
         if other.is_int(1) { self } else { Self::pair(BinOp::FloorDiv, self, other) }
     }
 
     /// Rounded up; no step leaves i64.
-    pub(super) fn ceil_div(self, other: impl Into<Scalar>) -> Self {
+    pub fn ceil_div(self, other: impl Into<Scalar>) -> Self {
         let other = other.into();
         if other.is_int(1) { self } else { -(-self).floor_div(other) }
     }
 
     /// The first of equals; NaN if either is.
-    pub(super) fn min(self, other: impl Into<Scalar>) -> Self {
+    pub fn min(self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Min, self, other)
     }
 
     /// The first of equals; NaN if either is.
-    pub(super) fn max(self, other: impl Into<Scalar>) -> Self {
+    pub fn max(self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Max, self, other)
     }
 
-    pub(super) fn equals(&self, other: impl Into<Scalar>) -> Self {
+    /// `a == b`
+    pub fn equals(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Equal, self, other)
     }
 
-    pub(super) fn differs(&self, other: impl Into<Scalar>) -> Self {
+    /// `a != b`
+    pub fn differs(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::NotEqual, self, other)
     }
 
-    pub(super) fn less(&self, other: impl Into<Scalar>) -> Self {
+    /// `a < b`
+    pub fn less(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Less, self, other)
     }
 
-    pub(super) fn greater(&self, other: impl Into<Scalar>) -> Self {
+    /// `a > b`
+    pub fn greater(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Greater, self, other)
     }
 
-    pub(super) fn at_most(&self, other: impl Into<Scalar>) -> Self {
+    /// `a <= b`
+    pub fn at_most(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::LessEqual, self, other)
     }
 
-    pub(super) fn at_least(&self, other: impl Into<Scalar>) -> Self {
+    /// `a >= b`
+    pub fn at_least(&self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::GreaterEqual, self, other)
     }
 
-    pub(super) fn and(self, other: impl Into<Scalar>) -> Self {
+    /// `a and b`
+    pub fn and(self, other: impl Into<Scalar>) -> Self {
         let other = other.into();
         match (&self.0, &other.0) {
             (TExpr::Bool(true), _) => other,
@@ -110,67 +119,65 @@ impl Scalar {
         }
     }
 
-    pub(super) fn or(self, other: impl Into<Scalar>) -> Self {
+    /// `a or b`
+    pub fn or(self, other: impl Into<Scalar>) -> Self {
         Self::pair(BinOp::Or, self, other)
     }
 
-    pub(super) fn not(self) -> Self {
-        Self(TExpr::Unary(UnOp::Not, Box::new(self.0)))
-    }
-
-    pub(super) fn inverted(self) -> Self {
+    /// `~a`, every bit flipped.
+    pub fn inverted(self) -> Self {
         Self(TExpr::Unary(UnOp::Invert, Box::new(self.0)))
     }
 
-    /// `exp(x)`
-    pub(super) fn call(self, function: Intrinsic) -> Self {
+    /// A function such as `exp(x)`.
+    pub fn call(self, function: Intrinsic) -> Self {
         Self(TExpr::Call(function, vec![self.0]))
     }
 
     /// `atan2(a, b)`
-    pub(super) fn call_with(self, function: Intrinsic, others: &[Scalar]) -> Self {
+    pub fn call_with(self, function: Intrinsic, others: &[Scalar]) -> Self {
         let operands = std::iter::once(self.0).chain(others.iter().map(|other| other.0.clone()));
         Self(TExpr::Call(function, operands.collect()))
     }
 
-    pub(super) fn exp(self) -> Self {
+    /// `exp(x)` of a float.
+    pub fn exp(self) -> Self {
         self.call(Intrinsic::Exp)
     }
 
-    pub(super) fn sqrt(self) -> Self {
+    /// `sqrt(x)` of a float.
+    pub fn sqrt(self) -> Self {
         self.call(Intrinsic::Sqrt)
     }
 
-    pub(super) fn abs(self) -> Self {
+    /// `abs(x)` of a number.
+    pub fn abs(self) -> Self {
         self.call(Intrinsic::Abs)
     }
 
-    pub(super) fn is_nan(&self) -> Self {
+    /// `x != x`, which holds of NaN alone.
+    pub fn is_nan(&self) -> Self {
         self.differs(self)
     }
 
     /// `f32(x)`
-    pub(super) fn into_dtype(self, dtype: DType) -> Self {
+    pub fn into_dtype(self, dtype: DType) -> Self {
         Self(TExpr::Cast(dtype, Box::new(self.0)))
     }
 
     /// `f32(x)`, where `x` is of another dtype.
-    pub(super) fn cast(self, from: DType, to: DType) -> Self {
+    pub fn cast(self, from: DType, to: DType) -> Self {
         if from == to { self } else { self.into_dtype(to) }
     }
 
     /// Moved into `low..=high`.
-    pub(super) fn clamped(self, low: impl Into<Scalar>, high: impl Into<Scalar>) -> Self {
+    pub fn clamped(self, low: impl Into<Scalar>, high: impl Into<Scalar>) -> Self {
         self.min(high).max(low)
     }
 }
 
 /// `select(c, a, b)`: only what is taken is evaluated.
-pub(super) fn select(
-    condition: Scalar,
-    then: impl Into<Scalar>,
-    otherwise: impl Into<Scalar>,
-) -> Scalar {
+pub fn select(condition: Scalar, then: impl Into<Scalar>, otherwise: impl Into<Scalar>) -> Scalar {
     match condition.0 {
         TExpr::Bool(true) => then.into(),
         condition => {
@@ -230,6 +237,14 @@ impl<T: Into<Scalar>> Rem<T> for Scalar {
     }
 }
 
+impl Not for Scalar {
+    type Output = Scalar;
+
+    fn not(self) -> Scalar {
+        Scalar(TExpr::Unary(UnOp::Not, Box::new(self.0)))
+    }
+}
+
 impl Neg for Scalar {
     type Output = Scalar;
 
@@ -246,7 +261,7 @@ impl Neg for Scalar {
 /// The greater (`BinOp::Max`) or lesser (`BinOp::Min`) of two, where of two zeros the positive is
 /// the greater one: scalars of programs take the first of equals, operators do not. Of bools, any
 /// or all.
-pub(super) fn extremum(op: BinOp, dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
+pub fn extremum(op: BinOp, dtype: DType, a: &Scalar, b: &Scalar) -> Scalar {
     if dtype == DType::Bool {
         let op = if op == BinOp::Max { BinOp::BitOr } else { BinOp::BitAnd };
         return Scalar::pair(op, a, b);
