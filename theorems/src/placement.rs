@@ -157,7 +157,7 @@ fn by_steps(
         }
     }
     let results = call.results.clone();
-    let mut op = Op { name: call.row.name, tensors, attrs, results, facts, fresh };
+    let mut op = Op { row: call.row, tensors, attrs, results, facts, fresh };
     computed::element(&mut op, part, at).unwrap_or_else(|| unknown("no index function is known"))
 }
 

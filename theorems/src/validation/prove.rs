@@ -11,7 +11,7 @@ use crate::denotation::ranges::assume_index;
 use crate::denotation::term::{Known, Reals, Term, Test, unknown};
 use crate::denotation::theorem::{alike_stops, compare, said};
 use crate::rules::rule::{self, Arg, Axis, ElementType, Entry, Node, Operand, Param};
-use relax_semantics::ops::{Kind, Known as Spelled};
+use relax_semantics::ops::{self, Defined, Kind, Known as Spelled};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -122,7 +122,7 @@ impl<'a> Elements<'a> {
             }
         }
         let mut op = Op {
-            name: applied.row.name,
+            row: applied.row,
             tensors,
             attrs,
             results: applied.results.clone(),
@@ -195,15 +195,16 @@ impl<'a> Elements<'a> {
             Some(Term::Extent(Dim::Int(extent))) => i128::from(*extent),
             _ => 0,
         };
-        all_integers(constant, |value| match stop.what.as_str() {
-            "tir/division_by_zero"
-            | "divide/C3"
-            | "floor_divide/C3"
-            | "floor_mod/C3"
-            | "mod/C3" => value != 0 && value != -1,
-            "tir/shift" | "left_shift/C3" | "right_shift/C3" => (0..8).contains(&value),
-            "index/range" | "tir/out_of_bounds" => (0..below).contains(&value),
-            _ => false,
+        let dtype = self.table.tensor(id).map_or(DType::I8, |(_, dtype)| dtype);
+        let defined = match stop.what.as_str() {
+            "tir/division_by_zero" => Some(Defined::Nonzero),
+            "tir/shift" => Some(Defined::BelowWidth),
+            what => defined_of(what),
+        };
+        all_integers(constant, |value| match (defined, stop.what.as_str()) {
+            (Some(defined), _) => defined.covers(dtype, value, value),
+            (None, "index/range" | "tir/out_of_bounds") => (0..below).contains(&value),
+            (None, _) => false,
         })
     }
 
@@ -284,6 +285,12 @@ impl<'a> Elements<'a> {
         self.facts.pop();
         outcome
     }
+}
+
+/// The integers of which the operator with this constraint, such as `divide/C3`, has a result.
+fn defined_of(constraint: &str) -> Option<Defined> {
+    let row = ops::lookup(constraint.strip_suffix("/C3")?)?;
+    row.elementwise()?.partial.map(|partial| partial.defined)
 }
 
 /// An argument that the text spells, as a rule states it.

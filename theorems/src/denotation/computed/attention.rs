@@ -1,7 +1,7 @@
 //! Attention step by step: scores, their softmax, and the sum of values weighed by it.
 
-use super::elementwise::Number;
 use super::folds::most;
+use super::number::Number;
 use super::{Op, Tensor};
 use crate::denotation::program::cast;
 use crate::denotation::term::Term;

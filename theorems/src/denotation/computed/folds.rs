@@ -1,7 +1,7 @@
 //! Sums and what is made of them, as operators form them: of narrower floats in f64, of f64 with the error of
 //! each addition carried along, of integers in the dtype of the result, in which they wrap.
 
-use super::elementwise::{Number, select};
+use super::number::{Number, select};
 use super::{Op, Tensor};
 use crate::denotation::program::{Recurrence, applied, cast, float, integer, iterated, state};
 use crate::denotation::term::{Binder, Domain, Known, Term};
@@ -11,7 +11,7 @@ use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 
 pub(super) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term>> {
-    let term = match op.name {
+    let term = match op.row.name {
         "sum" | "prod" => reduced(op, at),
         "mean" => mean(op, at),
         "variance" | "std" => variance(op, at),
@@ -158,7 +158,7 @@ fn reduced(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let (x, axes, keeps) = reduction(op)?;
     let out = op.results[0].1;
     let (binders, index) = source(op, &x.dims, &axes, at, keeps)?;
-    let is_sum = op.name == "sum";
+    let is_sum = op.row.name == "sum";
     if binders.is_empty() {
         return None;
     }
@@ -220,7 +220,7 @@ fn variance(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let (binders, index) = source(op, &x.dims, &axes, at, keeps)?;
     let value = Number::new(x.at(&index), x.dtype).wide();
     let (_, variance) = moments(op, x.dtype, &binders, &value, &extents(&binders))?;
-    let value = if op.name == "std" { variance.call("sqrt") } else { variance };
+    let value = if op.row.name == "std" { variance.call("sqrt") } else { variance };
     Some(value.to(x.dtype).term)
 }
 
@@ -260,10 +260,10 @@ fn scan(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let mut before = at.to_vec();
     before[axis] = Dim::Var(name.clone());
     let binders = vec![(name, at[axis].clone())];
-    if out == DType::F64 && op.name == "cumsum" {
+    if out == DType::F64 && op.row.name == "cumsum" {
         return None;
     }
-    let (first, function) = if op.name == "cumsum" { (0.0, "add") } else { (1.0, "multiply") };
+    let (first, function) = if op.row.name == "cumsum" { (0.0, "add") } else { (1.0, "multiply") };
     let init = if dtype.is_float() { float(first, dtype) } else { integer(first as i64, dtype) };
     let step = applied(dtype, function, vec![state(0), value(&before).term]);
     let so_far = Number::new(op.iterate(dtype, vec![init], vec![step], &binders)?, dtype);
@@ -315,7 +315,7 @@ fn softmax(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let most = most(op, &value, &binders)?;
     let total = op.total(x.dtype, &value.sub(&most).call("exp"), &binders)?;
     let shifted = Number::new(x.at(at), x.dtype).wide().sub(&most);
-    let value = if op.name == "nn.softmax" {
+    let value = if op.row.name == "nn.softmax" {
         shifted.call("exp").div(&total)
     } else {
         shifted.sub(&total.call("log"))
@@ -347,7 +347,7 @@ fn over_axes(op: &mut Op, at: &[Dim]) -> Option<Term> {
     let dims = extents(&binders);
     let here = Number::new(x.at(at), x.dtype).wide();
     let deviation = |variance: Number| variance.add(&variance.number(epsilon)).call("sqrt");
-    let value = if op.name == "nn.rms_norm" {
+    let value = if op.row.name == "nn.rms_norm" {
         let power = op.total(x.dtype, &element.mul(&element), &binders)?.div(&count(&dims));
         let value = here.div(&deviation(power));
         match op.tensor("weight") {

@@ -10,10 +10,11 @@ mod attention;
 mod elementwise;
 mod folds;
 mod movement;
+mod number;
 mod windows;
 
 use super::term::{Known, Term};
-use relax_semantics::ops::Known as Value;
+use relax_semantics::ops::{Known as Value, Operator};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -30,7 +31,7 @@ pub(crate) struct Tensor {
 
 /// A call, of which an element of a result is asked.
 pub(crate) struct Op<'a> {
-    pub(crate) name: &'static str,
+    pub(crate) row: &'static Operator,
     /// The tensors, each with its parameter.
     pub(crate) tensors: Vec<(&'static str, Tensor)>,
     /// The other parameters.
@@ -43,7 +44,7 @@ pub(crate) struct Op<'a> {
 
 /// The element of a result at an index; none where this operator is not among those that are told here.
 pub(crate) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term>> {
-    elementwise::element(op, part, at)
+    elementwise::element(op, at)
         .or_else(|| folds::element(op, part, at))
         .or_else(|| movement::element(op, part, at))
         .or_else(|| windows::element(op, part, at))

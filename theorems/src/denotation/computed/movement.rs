@@ -1,7 +1,7 @@
 //! Tensors that are filled by a formula, and elements that are moved by one.
 
 use super::Op;
-use super::elementwise::{Number, select};
+use super::number::{Number, select};
 use crate::denotation::program::{applied, cast, float, integer, without_casts};
 use crate::denotation::term::{Domain, Known, Term, Test};
 use relax_semantics::ops::Known as Value;
@@ -11,7 +11,7 @@ use relax_syntax::facts::{Claim, Relation};
 
 pub(super) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term>> {
     let out = op.results.get(part)?.1;
-    let term = match op.name {
+    let term = match op.row.name {
         "full" | "full_like" => filled(op, out)?,
         "zeros" | "zeros_like" => written(&Value::Dim(Dim::Int(0)), out)?,
         "ones" | "ones_like" => written(&Value::Dim(Dim::Int(1)), out)?,
@@ -269,7 +269,7 @@ fn quantized(op: &mut Op, at: &[Dim], out: DType) -> Option<Term> {
         let below = value.with("lesser or first", &value.number(high));
         below.with("greater or first", &value.number(low))
     };
-    if op.name == "dequantize" {
+    if op.row.name == "dequantize" {
         let value = value.sub(&zero).mul(&scale);
         let value = match out {
             DType::F16 => clamped(value, -65504.0, 65504.0),

@@ -1,7 +1,7 @@
 //! Convolution and pooling: what windows over data see. Of a convolution, padding is a zero that is multiplied,
 //! too; of a pooling it is left out.
 
-use super::elementwise::Number;
+use super::number::Number;
 use super::{Op, Tensor};
 use crate::denotation::program::{applied, cast, float, integer, state};
 use crate::denotation::term::{Known, Term};
@@ -11,7 +11,7 @@ use relax_syntax::dtype::{Class, DType};
 use relax_syntax::facts::{Claim, Relation};
 
 pub(super) fn element(op: &mut Op, _: usize, at: &[Dim]) -> Option<Known<Term>> {
-    let term = match op.name {
+    let term = match op.row.name {
         "nn.conv1d" | "nn.conv2d" => convolution(op, at, false),
         "nn.conv1d_transpose" | "nn.conv2d_transpose" => convolution(op, at, true),
         "nn.max_pool1d" | "nn.max_pool2d" => greatest(op, at),

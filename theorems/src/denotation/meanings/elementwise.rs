@@ -4,12 +4,15 @@ use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, Stops, tensor};
 use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
-use relax_semantics::ops::{self, Family};
+use relax_semantics::concrete::Concrete;
+use relax_semantics::ops::{self, Infer};
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
+/// Those of which more is known than that an element is some function of the operands' elements.
 pub(super) static MEANINGS: &[Meaning] = &[
-    Meaning { dtype: like_x1, ..meaning("where", shape, where_element) },
+    Meaning { name: "where", element: where_element, ..PLAIN },
     meaning("ewise_fma", shape, fma),
     Meaning {
         dtype: |denoter, call| type_argument(denoter, call, "dtype"),
@@ -17,37 +20,36 @@ pub(super) static MEANINGS: &[Meaning] = &[
     },
     meaning("clip", shape_of_first, clip),
     meaning("nn.relu", shape_of_first, relu),
-    meaning("nn.leakyrelu", shape_of_first, leaky_relu),
-    meaning("nn.gelu", shape_of_first, element),
-    meaning("nn.gelu_tanh", shape_of_first, element),
-    meaning("nn.silu", shape_of_first, element),
-    meaning("nn.selu", shape_of_first, element),
 ];
 
-static PLAIN: Meaning = meaning("", shape, element);
-static TRUTH: Meaning = Meaning { dtype: |_, _| Ok(DType::Bool), ..meaning("", shape, element) };
-static PARTIAL: Meaning = Meaning { stops, ..meaning("", shape, element) };
+const PLAIN: Meaning = Meaning { dtype: deduced, ..meaning("", shape, element) };
+static PARTIAL: Meaning = Meaning { stops, ..PLAIN };
+static TOTAL: Meaning = PLAIN;
 
-/// Operators on integers that have no result for some.
-const PARTIAL_NAMES: [&str; 7] =
-    ["divide", "floor_divide", "floor_mod", "mod", "power", "left_shift", "right_shift"];
-
-/// The rows of the families in which an element depends on one element of each operand.
-pub(super) fn by_family(name: &str) -> Option<&'static Meaning> {
-    let row = ops::lookup(name)?;
-    let truth = name.starts_with("is")
-        || name.starts_with("logical")
-        || ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"].contains(&name);
-    match row.family {
-        Family::Unary | Family::Binary if truth => Some(&TRUTH),
-        Family::Binary if PARTIAL_NAMES.contains(&name) => Some(&PARTIAL),
-        Family::Unary | Family::Binary => Some(&PLAIN),
-        _ => None,
-    }
+/// The meaning of any other row with a formula.
+pub(super) fn by_formula(name: &str) -> Option<&'static Meaning> {
+    let own = ops::lookup(name)?.elementwise()?;
+    Some(if own.partial.is_some() { &PARTIAL } else { &TOTAL })
 }
 
-fn like_x1(denoter: &Denoter, call: &Call) -> Known<DType> {
-    denoter.dtype(tensor(call, "x1")?)
+/// The dtype that the row deduces. Operands that are no tensors are floats, which decide no dtype.
+fn deduced(denoter: &Denoter, call: &Call) -> Known<DType> {
+    let mut operands = Vec::new();
+    for arg in &call.args {
+        operands.push(match arg {
+            Arg::Node(node) => {
+                let (extents, dtype) = (Extents::Unknown, Some(denoter.dtype(node)?));
+                let annotation = Annotation::Tensor(TensorType { extents, dtype });
+                ops::Operand { annotation, known: None }
+            }
+            _ => ops::Operand::of_known(ops::Known::Float(1.0)),
+        });
+    }
+    let (facts, obligations) = (&mut Concrete, Vec::new());
+    let mut infer = Infer { row: call.row, operands: &operands, facts, obligations, module: None };
+    let deduced = (call.row.infer)(&mut infer).ok();
+    let dtype = deduced.and_then(|annotation| annotation.as_tensor()?.dtype);
+    dtype.map_or_else(|| unknown("operands that deduction rejects"), Ok)
 }
 
 fn operands(call: &Call) -> Vec<&Node> {
@@ -133,8 +135,15 @@ fn domain(denoter: &Denoter, call: &Call) -> Known<Domain> {
 }
 
 fn element(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
-    let terms = arguments(denoter, call, at)?;
+    let mut terms = arguments(denoter, call, at)?;
     let domain = domain(denoter, call)?;
+    for arg in &call.args {
+        match arg {
+            Arg::Node(_) => {}
+            Arg::Float(value) => terms.push(Term::Number(domain, *value)),
+            _ => return unknown("a parameter that is not written out"),
+        }
+    }
     Ok(Term::apply(domain, call.row.short_name(), terms))
 }
 
@@ -189,16 +198,6 @@ fn relu(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
     let domain = denoter.domain(x)?;
     let term = denoter.element(x, at)?;
     Ok(Term::apply(domain, "maximum", vec![term, Term::Number(domain, 0.0)]))
-}
-
-fn leaky_relu(denoter: &mut Denoter, call: &Call, at: &[Dim]) -> Known<Term> {
-    let x = tensor(call, "data")?;
-    let domain = denoter.domain(x)?;
-    let alpha = match call.arg("alpha") {
-        Arg::Float(value) => Term::Number(domain, *value),
-        _ => return unknown("a slope that is not written out"),
-    };
-    Ok(Term::apply(domain, "leakyrelu", vec![denoter.element(x, at)?, alpha]))
 }
 
 /// Integers that have no result: noted for all elements of the result.

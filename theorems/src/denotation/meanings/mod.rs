@@ -54,7 +54,7 @@ static TABLES: &[&[Meaning]] = &[
 /// The meaning of the operator with that full name.
 pub(super) fn meaning_of(name: &str) -> Option<&'static Meaning> {
     let listed = TABLES.iter().flat_map(|table| table.iter()).find(|row| row.name == name);
-    listed.or_else(|| elementwise::by_family(name))
+    listed.or_else(|| elementwise::by_formula(name))
 }
 
 pub(super) fn like_first(denoter: &Denoter, call: &Call) -> Known<DType> {
