@@ -8,6 +8,7 @@ mod floors;
 mod generated;
 mod language;
 mod names;
+mod operators;
 mod project;
 mod prose;
 mod sources;
