@@ -23,12 +23,6 @@ pub fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// The nearest integer, of two the even one.
-#[must_use]
-pub fn round_half_even(x: f64) -> f64 {
-    x.round_ties_even()
-}
-
 /// The greater one; NaN if either is NaN, and `0.0` over `-0.0` (`maximum` of IEEE 754-2019).
 #[must_use]
 pub fn maximum(a: f64, b: f64) -> f64 {

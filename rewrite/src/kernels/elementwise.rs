@@ -5,8 +5,8 @@
 use super::Request;
 use super::builder::{Buffer, Builder};
 use super::movement::{broadcast_index, stretched};
-use relax_semantics::formula::{Scalar, select};
-use relax_semantics::ops::{Element, Elementwise, Partial};
+use relax_semantics::formula::Scalar;
+use relax_semantics::ops::{Element, Elementwise, Layout, Partial, normalize_axis};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::BinOp;
@@ -14,13 +14,15 @@ use relax_syntax::ir::tensor::BinOp;
 /// One store for each element of the result, of the formula of the operands' elements.
 pub(super) fn elementwise(request: &Request, own: &Elementwise) -> Option<Builder> {
     let (dtype, out) = (request.data()?.dtype, request.out().dtype);
+    let dtypes: Vec<DType> = request.inputs.iter().map(|input| input.spec.dtype).collect();
     let partial = own.partial.filter(|partial| {
         let covers = |low, high| partial.defined.covers(dtype, low, high);
         !dtype.is_float() && !request.lies_in("x2", covers)
     });
     let builder = Builder::new(request);
-    nest(request, builder, partial, |builder, output, at, operands| {
-        let element = Element { operands, dtype, out, attrs: &request.attrs };
+    nest(request, builder, (own.layout, partial), |builder, output, at, operands| {
+        let attrs = &request.attrs;
+        let element = Element { operands, dtypes: &dtypes, dtype, out, attrs };
         (own.formula)(&element).map(|value| builder.store(output, at, value))
     })
 }
@@ -30,15 +32,20 @@ pub(super) fn elementwise(request: &Request, own: &Elementwise) -> Option<Builde
 fn nest(
     request: &Request,
     mut builder: Builder,
-    partial: Option<Partial>,
+    (layout, partial): (Layout, Option<Partial>),
     write: impl FnOnce(&mut Builder, &Buffer, &[Scalar], &[Scalar]) -> Option<()>,
 ) -> Option<Builder> {
     let (output, mut is_known) = (builder.output(), true);
     let params: Vec<&str> = request.inputs.iter().map(|input| input.param).collect();
     let inputs: Vec<Buffer> = params.iter().filter_map(|param| builder.input(param)).collect();
     builder.nest(&output.dims, |builder, at| {
-        let values =
-            inputs.iter().map(|x| Some(x.at(&broadcast_index(&x.dims, &output.dims, at)?)));
+        let values = inputs.iter().enumerate().map(|(number, x)| {
+            let index = match layout {
+                Layout::Channels if number > 0 => channel_index(request, &x.dims, at)?,
+                _ => broadcast_index(&x.dims, &output.dims, at)?,
+            };
+            Some(x.at(&index))
+        });
         let values = values.collect::<Option<Vec<Scalar>>>().map(|values| match partial {
             Some(partial) => required(builder, request, partial, at, values),
             None => values,
@@ -46,6 +53,17 @@ fn nest(
         is_known = values.and_then(|values| write(builder, &output, at, &values)).is_some();
     });
     is_known.then_some(builder)
+}
+
+/// The index into a vector along the axis of the call, or into the only element.
+fn channel_index(request: &Request, own: &[Dim], at: &[Scalar]) -> Option<Vec<Scalar>> {
+    let data = request.data()?;
+    let axis = normalize_axis(request.int("axis")?, data.rank());
+    match (own, axis) {
+        ([own], Some(axis)) => Some(vec![stretched(own, &data.dims[axis], &at[axis])]),
+        ([_], None) => Some(vec![0.into()]),
+        (own, _) => own.iter().all(|dim| *dim == Dim::Int(1)).then(|| vec![0.into(); own.len()]),
+    }
 }
 
 /// Names for two integers, after a check that they have a result.
@@ -78,7 +96,7 @@ pub(super) fn power(request: &Request) -> Option<Builder> {
     let bits = i64::try_from(dtype.size() * 8).ok()?;
     let mut builder = Builder::new(request);
     let squares = builder.allocate("S", &request.out().dims, dtype);
-    nest(request, builder, own.partial, |builder, result, at, operands| {
+    nest(request, builder, (own.layout, own.partial), |builder, result, at, operands| {
         let [base, exponent] = operands else { return None };
         builder.store(result, at, 1);
         builder.store(&squares, at, base);
@@ -92,19 +110,4 @@ pub(super) fn power(request: &Request) -> Option<Builder> {
         });
         Some(())
     })
-}
-
-/// `prelu(data, alpha, axis)`
-pub(super) fn prelu(request: &Request) -> Option<Builder> {
-    let axis = request.axis("axis", request.data()?.rank())?;
-    let mut builder = Builder::new(request);
-    let (data, alpha) = (builder.input("data")?, builder.input("alpha")?);
-    let output = builder.output();
-    let channels = &data.dims[axis];
-    builder.fill(&output, |at| {
-        let slope = alpha.wide(&[stretched(&alpha.dims[0], channels, &at[axis])]);
-        let x = data.wide(at);
-        select(x.greater(0.0), &x, slope * &x).cast(DType::F64, data.dtype)
-    });
-    Some(builder)
 }

@@ -16,7 +16,6 @@ mod movement;
 mod normalization;
 mod pooling;
 mod product;
-mod quantization;
 mod ranking;
 mod reduction;
 mod scan;
@@ -196,7 +195,6 @@ type Build = fn(&Request) -> Option<Builder>;
 /// The operators that are not elementwise, or not for all dtypes: names, and the builder for all of them.
 static FAMILIES: &[(&[&str], Build)] = &[
     (&["power"], elementwise::power),
-    (&["nn.prelu"], elementwise::prelu),
     (creation::NAMES, creation::constant),
     (&["arange"], creation::arange),
     (&["size"], creation::size),
@@ -249,7 +247,6 @@ static FAMILIES: &[(&[&str], Build)] = &[
     (&["nn.avg_pool1d", "nn.avg_pool2d"], pooling::average),
     (&["nn.adaptive_avg_pool2d"], pooling::adaptive),
     (&["nn.attention", "nn.attention_bias"], attention::attention),
-    (&["quantize", "dequantize"], quantization::quantization),
     (&["allgather"], distributed::all_gather),
     (&["all_to_all"], distributed::all_to_all),
     (&["reduce_scatter"], distributed::reduce_scatter),

@@ -274,7 +274,7 @@ fn power(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
     if dtype.is_float() {
         return evaluate(eval, own);
     }
-    let operands = operands(eval, &shape)?;
+    let operands = operands(eval, own, &shape)?;
     require(eval, own, &operands, &shape)?;
     let [bases, exponents] = [&operands[0], &operands[1]].map(Tensor::to_ints);
     let powers = Zip::from(&bases)

@@ -4,14 +4,16 @@
 //! it into the program of a call, and proofs take its denotation.
 
 use super::broadcast::broadcast_to;
-use super::{Eval, Evaluate, Kind, Known, Operator, Traps};
+use super::{Eval, Evaluate, Infer, Kind, Known, Operand, Operator, Traps, normalize_axis};
+use crate::concrete::Concrete;
 use crate::formula::Scalar;
 use crate::stop::Stop;
-use crate::tensor::{Number, Tensor, indices};
+use crate::tensor::{Number, Tensor, indices, strided_positions};
 use crate::tir::{self, Options};
 use crate::value::Value;
 use ndarray::IxDyn;
 use relax_syntax::Name;
+use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
@@ -22,15 +24,27 @@ use relax_syntax::ir::tensor::{
 use relax_syntax::span::Span;
 use std::collections::BTreeMap;
 
-/// How an elementwise operator is computed. Its tensor operands broadcast.
+/// How an elementwise operator is computed.
 #[derive(Clone, Copy)]
 pub struct Elementwise {
     /// An element of the result, rounded or wrapped once.
     pub formula: Formula,
+    /// Which element of each operand it reads.
+    pub layout: Layout,
     /// The integers that its second operand may be; `None` where every element has a result.
     pub partial: Option<Partial>,
     /// Evaluation: [`evaluate`], except where the formula does not say all.
     pub(super) eval: fn(&Eval, &Elementwise) -> Result<Value, Stop>,
+}
+
+/// How indices of the result are indices of operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All operands broadcast.
+    Broadcast,
+    /// The first operand has the shape of the result. Each other one is a vector along the axis that the
+    /// parameter `axis` names, or has one element.
+    Channels,
 }
 
 /// An element of the result; `None` where no scalar expression gives it.
@@ -40,7 +54,9 @@ pub type Formula = fn(&Element) -> Option<Scalar>;
 pub struct Element<'a> {
     /// An element of each tensor operand, in the order of the parameters.
     pub operands: &'a [Scalar],
-    /// The dtype of the first of them.
+    /// The dtype of each.
+    pub dtypes: &'a [DType],
+    /// The dtype of the first.
     pub dtype: DType,
     /// The dtype of the result.
     pub out: DType,
@@ -67,6 +83,13 @@ impl Element<'_> {
     #[must_use]
     pub fn call(&self, function: Intrinsic) -> Option<Scalar> {
         Some(self.x().call_with(function, &self.operands[1..]))
+    }
+
+    /// All operands in f64.
+    #[must_use]
+    pub fn in_f64(&self) -> Vec<Scalar> {
+        let each = self.operands.iter().zip(self.dtypes);
+        each.map(|(operand, &dtype)| operand.clone().cast(dtype, DType::F64)).collect()
     }
 
     /// A function of the first operand that is computed in f64 and rounded last.
@@ -152,7 +175,12 @@ fn bits(dtype: DType) -> i128 {
 
 impl Elementwise {
     pub(super) const fn of(formula: Formula) -> Self {
-        Self { formula, partial: None, eval: evaluate }
+        Self { formula, layout: Layout::Broadcast, partial: None, eval: evaluate }
+    }
+
+    /// With operands that are vectors along one axis.
+    pub(super) const fn by_channel(formula: Formula) -> Self {
+        Self { layout: Layout::Channels, ..Self::of(formula) }
     }
 
     /// A tensor program without broadcasting: operands and result have these dims.
@@ -177,7 +205,8 @@ impl Elementwise {
         let ids = (0..u32::try_from(buffers.len()).ok()?).map(BufferId);
         let load = |buffer| Scalar(TExpr::Load { buffer, indices: indices.clone() });
         let operands: Vec<Scalar> = ids.clone().take(dtypes.len()).map(load).collect();
-        let element = Element { operands: &operands, dtype: *dtypes.first()?, out, attrs };
+        let dtype = *dtypes.first()?;
+        let element = Element { operands: &operands, dtypes, dtype, out, attrs };
         let Scalar(value) = (self.formula)(&element)?;
         let buffer = BufferId(u32::try_from(dtypes.len()).ok()?);
         let store = StmtKind::Store { buffer, indices: indices.clone(), update: None, value };
@@ -223,6 +252,28 @@ impl Operator {
         }
     }
 
+    /// The dtype that an elementwise row deduces for tensors of these dtypes, of whatever shape; `None` where
+    /// it rejects them. No other parameter but a dtype decides it.
+    #[must_use]
+    pub fn result_dtype(&'static self, dtypes: &[DType]) -> Option<DType> {
+        let mut dtypes = dtypes.iter();
+        let mut operands = Vec::new();
+        for param in self.params {
+            operands.push(match (param.kind, param.default) {
+                (Kind::Tensor, _) => {
+                    let (extents, dtype) = (Extents::Unknown, Some(*dtypes.next()?));
+                    let annotation = Annotation::Tensor(TensorType { extents, dtype });
+                    Operand { annotation, known: None }
+                }
+                (_, Some(default)) => Operand::of_known(default.known()),
+                (_, None) => Operand::of_known(Known::Float(1.0)),
+            });
+        }
+        let (facts, obligations) = (&mut Concrete, Vec::new());
+        let mut infer = Infer { row: self, operands: &operands, facts, obligations, module: None };
+        (self.infer)(&mut infer).ok()?.as_tensor()?.dtype
+    }
+
     /// The row, of which some integers have no result.
     pub(super) const fn partial(mut self, defined: Defined, relation: &'static str) -> Self {
         self.traps = Traps::OnIntegers;
@@ -247,7 +298,7 @@ impl Operator {
 /// Runs the formula on all elements.
 pub(super) fn evaluate(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
     let (out, shape) = eval.out_tensor()?;
-    let tensors = operands(eval, &shape)?;
+    let tensors = operands(eval, own, &shape)?;
     let params = eval.row.params.iter().zip(eval.values);
     let attrs = params.filter_map(|(param, value)| match (param.kind, value) {
         (Kind::Float, Value::Prim(_, number)) => Some((param.name, Known::Float(number.as_f64()))),
@@ -269,9 +320,24 @@ pub(super) fn evaluate(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
 }
 
 /// The tensors, stretched to the shape of the result.
-pub(super) fn operands(eval: &Eval, shape: &[usize]) -> Result<Vec<Tensor>, Stop> {
-    let tensors = eval.row.params.iter().filter(|param| param.kind == Kind::Tensor);
-    tensors.map(|param| Ok(broadcast_to(eval.tensor(param.name)?, shape))).collect()
+pub(super) fn operands(
+    eval: &Eval,
+    own: &Elementwise,
+    shape: &[usize],
+) -> Result<Vec<Tensor>, Stop> {
+    let tensors = eval.row.params.iter().filter(|param| param.kind == Kind::Tensor).enumerate();
+    let stretched = tensors.map(|(at, param)| {
+        let tensor = eval.tensor(param.name)?;
+        if own.layout == Layout::Broadcast || at == 0 {
+            return Ok(broadcast_to(tensor, shape));
+        }
+        let mut steps = vec![0; shape.len()];
+        if let Some(axis) = normalize_axis(eval.int("axis"), shape.len()) {
+            steps[axis] = usize::from(tensor.len() != 1);
+        }
+        Ok(tensor.select(shape, &strided_positions(shape, &steps)))
+    });
+    stretched.collect()
 }
 
 /// Stops where there is no result of two integers.

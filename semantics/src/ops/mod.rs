@@ -42,7 +42,7 @@ mod unary;
 
 pub use apply::{apply, check_constraints};
 pub use calls::{called_by_name, is_deduced_by_name, only_checks};
-pub use elementwise::{Defined, Element, Elementwise, Formula, Partial};
+pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;

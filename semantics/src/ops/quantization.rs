@@ -1,20 +1,18 @@
 //! Floats as small integers with a scale and a zero point, and back.
 
+use super::elementwise::{Element, Elementwise};
 use super::{
-    Constraint, Effect, Eval, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject,
-    Traps, constraint, normalize_axis, optional, required,
+    Constraint, Effect, Evaluate, Family, Infer, Kind, Literal, Operator, Param, Reject, Traps,
+    constraint, optional, required,
 };
-use crate::round::{integer_range, round_to};
-use crate::scalar::round_half_even;
-use crate::stop::Stop;
-use crate::tensor::{Tensor, strided_positions};
-use crate::value::Value;
+use crate::formula::Scalar;
+use crate::round::integer_range;
 use half::{bf16, f16};
-use ndarray::{ArrayD, Zip};
 use relax_syntax::annotation::{Annotation, Extents, TensorType};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::tensor::Intrinsic;
 
 const ZERO_POINT: Constraint =
     constraint("C3", "zero_point has an integer dtype of at most 32 bits, or f16");
@@ -48,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             let accepts = |dtype: DType| dtype.is_float() || is_small_integer(dtype, 4);
             deduce(infer, accepts, DType::is_float)
         },
-        eval: Evaluate::Values(dequantize),
+        eval: Evaluate::Elementwise(Elementwise::by_channel(dequantize)),
     },
     Operator {
         name: "quantize",
@@ -70,7 +68,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         effect: Effect::Pure,
         traps: Traps::Never,
         infer: |infer| deduce(infer, DType::is_float, |dtype| is_small_integer(dtype, 2)),
-        eval: Evaluate::Values(quantize),
+        eval: Evaluate::Elementwise(Elementwise::by_channel(quantize)),
     },
 ];
 
@@ -147,31 +145,13 @@ fn require_channels(
     Ok(())
 }
 
-/// The values of a parameter, one for each element of `shape`.
-fn per_element(eval: &Eval, param: &str, shape: &[usize]) -> Result<ArrayD<f64>, Stop> {
-    let tensor = eval.tensor(param)?;
-    let axis = normalize_axis(eval.int("axis"), shape.len());
-    let step = usize::from(tensor.len() != 1);
-    let steps: Vec<_> =
-        (0..shape.len()).map(|at| if Some(at) == axis { step } else { 0 }).collect();
-    Ok(tensor.select(shape, &strided_positions(shape, &steps)).to_floats())
-}
-
-fn quantize(eval: &Eval) -> Result<Value, Stop> {
-    let (dtype, shape) = eval.out_tensor()?;
-    let (data, scale_dtype) = (eval.tensor("data")?, eval.tensor("scale")?.dtype());
-    let zero_points = per_element(eval, "zero_point", &shape)?;
-    let scales = per_element(eval, "scale", &shape)?;
-    let common = common_dtype(data.dtype(), scale_dtype);
-    let (low, high) = integer_range(dtype);
-    let (low, high) = (low as f64, high as f64);
-    let values = data.to_floats();
-    let levels = Zip::from(&values).and(&scales).and(&zero_points).map_collect(|x, scale, zero| {
-        let level = round_half_even(round_to(common, x / scale)) + zero;
-        // `clamp` keeps NaN.
-        level.clamp(low, high)
-    });
-    Ok(Value::Tensor(Tensor::from_floats(dtype, levels)))
+fn quantize(e: &Element) -> Option<Scalar> {
+    let [x, scale, zero] = <[Scalar; 3]>::try_from(e.in_f64()).ok()?;
+    let common = common_dtype(e.dtypes[0], e.dtypes[1]);
+    let quotient = (x / scale).cast(DType::F64, common).cast(common, DType::F64);
+    let (low, high) = integer_range(e.out);
+    let level = quotient.call(Intrinsic::Round) + zero;
+    Some(level.clamped(low as f64, high as f64).cast(DType::F64, e.out))
 }
 
 /// The dtype in which floats of two dtypes are divided.
@@ -183,28 +163,28 @@ fn common_dtype(a: DType, b: DType) -> DType {
     }
 }
 
-fn dequantize(eval: &Eval) -> Result<Value, Stop> {
-    let (dtype, shape) = eval.out_tensor()?;
-    let values = eval.tensor("data")?.to_floats();
-    let zero_points = per_element(eval, "zero_point", &shape)?;
-    let scales = per_element(eval, "scale", &shape)?;
-    let largest = match dtype {
-        DType::F16 => f16::MAX.to_f64(),
-        DType::BF16 => bf16::MAX.to_f64(),
-        _ => f64::INFINITY,
+fn dequantize(e: &Element) -> Option<Scalar> {
+    let [x, scale, zero] = <[Scalar; 3]>::try_from(e.in_f64()).ok()?;
+    let value = (x - zero) * scale;
+    let largest = match e.out {
+        DType::F16 => Some(f16::MAX.to_f64()),
+        DType::BF16 => Some(bf16::MAX.to_f64()),
+        _ => None,
     };
-    let floats = Zip::from(&values)
-        .and(&scales)
-        .and(&zero_points)
-        .map_collect(|x, scale, zero| ((x - zero) * scale).clamp(-largest, largest));
-    eval.floats(dtype, floats)
+    let limited = match largest {
+        Some(largest) => value.clamped(-largest, largest),
+        None => value,
+    };
+    Some(limited.cast(DType::F64, e.out))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Limits, apply, lookup};
     use super::*;
-    use crate::tensor::Number;
+    use crate::stop::Stop;
+    use crate::tensor::{Number, Tensor};
+    use crate::value::Value;
 
     fn trap_of(axis: i64, out_dtype: &str, scales: &[usize]) -> String {
         let data = Tensor::full(DType::F32, &[2, 3], Number::Int(1));

@@ -1,11 +1,10 @@
 //! The parametric rectified linear unit: one slope a channel.
 
 use super::{DATA, require_one_or_equal};
-use crate::ops::{Effect, Eval, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
-use crate::ops::{Kind, constraint, normalize_axis, optional, required};
-use crate::stop::Stop;
-use crate::tensor::{array, strided_positions};
-use crate::value::Value;
+use crate::formula::{Scalar, select};
+use crate::ops::elementwise::{Element, Elementwise};
+use crate::ops::{Effect, Evaluate, Family, Infer, Literal, Operator, Reject, Traps};
+use crate::ops::{Kind, constraint, optional, required};
 use relax_syntax::annotation::{Annotation, TensorType};
 use relax_syntax::dtype::DType;
 
@@ -25,7 +24,7 @@ pub(super) const PRELU: Operator = Operator {
     effect: Effect::Pure,
     traps: Traps::Never,
     infer,
-    eval: Evaluate::Values(eval),
+    eval: Evaluate::Elementwise(Elementwise::by_channel(formula)),
 };
 
 fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
@@ -47,13 +46,7 @@ fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Tensor(TensorType { extents: data.extents, dtype }))
 }
 
-fn eval(eval: &Eval) -> Result<Value, Stop> {
-    let (data, alpha) = (eval.tensor("data")?, eval.tensor("alpha")?.to_floats());
-    let axis = normalize_axis(eval.int("axis"), data.rank()).expect("invariant: infer checked C2");
-    let mut steps = vec![0; data.rank()];
-    steps[axis] = usize::from(alpha.len() > 1);
-    let slopes = strided_positions(data.shape(), &steps);
-    let values = data.to_floats().into_iter().zip(slopes);
-    let result = values.map(|(x, at)| if x > 0.0 { x } else { alpha[at] * x }).collect();
-    eval.floats(data.dtype(), array(data.shape(), result))
+fn formula(e: &Element) -> Option<Scalar> {
+    let [x, slope] = <[Scalar; 2]>::try_from(e.in_f64()).ok()?;
+    Some(select(x.greater(0.0), &x, slope * &x).cast(DType::F64, e.out))
 }

@@ -1,8 +1,9 @@
 //! Elementwise operators: the denotation of the formula of the row.
 
-use super::Op;
+use super::{Op, Tensor};
 use crate::denotation::program::{Called, element as written_element, rebuilt, run};
 use crate::denotation::term::{Known, Term};
+use relax_semantics::ops::Layout;
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
@@ -16,7 +17,10 @@ pub(super) fn element(op: &mut Op, at: &[Dim]) -> Option<Known<Term>> {
     let mut operands = BTreeMap::new();
     for (number, (_, tensor)) in op.tensors.clone().iter().enumerate() {
         let name = Name::from(format!("operand {number}"));
-        operands.insert(name, op.stretched(tensor, &dims, at)?);
+        let is_vector = own.layout == Layout::Channels && number > 0;
+        let element =
+            if is_vector { channel(op, tensor, at)? } else { op.stretched(tensor, &dims, at)? };
+        operands.insert(name, element);
     }
     let buffers = operands.keys().cloned().map(Some).chain([None]).collect();
     let shapes = vec![Vec::new(); dtypes.len() + 1];
@@ -30,4 +34,14 @@ pub(super) fn element(op: &mut Op, at: &[Dim]) -> Option<Known<Term>> {
             _ => Ok(None),
         })
     }))
+}
+
+/// The element of a vector along the axis of the call, or the only element.
+fn channel(op: &mut Op, own: &Tensor, at: &[Dim]) -> Option<Term> {
+    let x = op.first()?;
+    let axis = op.axes("axis", x.dims.len()).and_then(|axes| axes.first().copied());
+    match (own.dims.len(), axis) {
+        (1, Some(axis)) => op.stretched(own, &x.dims[axis..=axis], &at[axis..=axis]),
+        (rank, _) => Some(own.at(&vec![Dim::Int(0); rank])),
+    }
 }

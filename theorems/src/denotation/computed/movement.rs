@@ -1,12 +1,12 @@
 //! Tensors that are filled by a formula, and elements that are moved by one.
 
 use super::Op;
-use super::number::{Number, select};
+use super::number::Number;
 use crate::denotation::program::{applied, cast, float, integer, without_casts};
 use crate::denotation::term::{Domain, Known, Term, Test};
 use relax_semantics::ops::Known as Value;
 use relax_syntax::dim::{Dim, DimOp};
-use relax_syntax::dtype::{Class, DType};
+use relax_syntax::dtype::DType;
 use relax_syntax::facts::{Claim, Relation};
 
 pub(super) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term>> {
@@ -34,10 +34,8 @@ pub(super) fn element(op: &mut Op, part: usize, at: &[Dim]) -> Option<Known<Term
         "nn.dropout" if part == 0 => op.first()?.at(at),
         "nn.dropout" => written(&Value::Dim(Dim::Int(1)), out)?,
         "nn.pad" => padded(op, at)?,
-        "nn.prelu" => prelu(op, at)?,
         "one_hot" => one_hot(op, at, out)?,
         "take" => taken(op, at)?,
-        "quantize" | "dequantize" => quantized(op, at, out)?,
         _ => return None,
     };
     Some(Ok(term))
@@ -195,15 +193,6 @@ fn padded(op: &Op, at: &[Dim]) -> Option<Term> {
     )
 }
 
-fn prelu(op: &mut Op, at: &[Dim]) -> Option<Term> {
-    let (x, alpha) = (op.tensor("data")?, op.tensor("alpha")?);
-    let axis = *op.axes("axis", x.dims.len())?.first()?;
-    let out = x.dims[axis..=axis].to_vec();
-    let slope = Number::new(op.stretched(&alpha, &out, &at[axis..=axis])?, alpha.dtype).wide();
-    let value = Number::new(x.at(at), x.dtype).wide();
-    Some(select(value.is_number("greater", 0.0), &value, &slope.mul(&value)).to(x.dtype).term)
-}
-
 fn one_hot(op: &Op, at: &[Dim], out: DType) -> Option<Term> {
     let indices = op.tensor("indices")?;
     let axis = *op.axes("axis", at.len())?.first()?;
@@ -246,51 +235,4 @@ fn taken(op: &mut Op, at: &[Dim]) -> Option<Term> {
     place.push(Dim::Var(name.clone()));
     place.extend_from_slice(&at[axis + width..]);
     Some(Term::Lookup(Box::new(without_casts(index)), (name, extent), Box::new(x.at(&place))))
-}
-
-/// Of parameters that are vectors along the channel, or single.
-fn quantized(op: &mut Op, at: &[Dim], out: DType) -> Option<Term> {
-    let x = op.tensor("data")?;
-    let value = Number::new(x.at(at), x.dtype).wide();
-    let channel = op.axes("axis", x.dims.len()).and_then(|axes| axes.first().copied());
-    let mut parameter = |param: &str| {
-        let own = op.tensor(param)?;
-        let term = match (own.dims.len(), channel) {
-            (1, Some(axis)) => {
-                let out = x.dims[axis..=axis].to_vec();
-                op.stretched(&own, &out, &at[axis..=axis])?
-            }
-            (rank, _) => own.at(&vec![Dim::Int(0); rank]),
-        };
-        Some((Number::new(term, own.dtype).wide(), own.dtype))
-    };
-    let ((scale, dtype), (zero, _)) = (parameter("scale")?, parameter("zero_point")?);
-    let clamped = |value: Number, low: f64, high: f64| {
-        let below = value.with("lesser or first", &value.number(high));
-        below.with("greater or first", &value.number(low))
-    };
-    if op.row.name == "dequantize" {
-        let value = value.sub(&zero).mul(&scale);
-        let value = match out {
-            DType::F16 => clamped(value, -65504.0, 65504.0),
-            DType::BF16 => {
-                let most = (2.0 - 2f64.powi(-7)) * 2f64.powi(127);
-                clamped(value, -most, most)
-            }
-            _ => value,
-        };
-        return Some(value.to(out).term);
-    }
-    let common = match (x.dtype, dtype) {
-        (a, b) if a == b => a,
-        (DType::F64, _) | (_, DType::F64) => DType::F64,
-        _ => DType::F32,
-    };
-    let quotient = value.div(&scale).to(common).wide().call("round").add(&zero);
-    let bits = i32::try_from(out.size() * 8).unwrap_or(16);
-    let (low, high) = match out.class() {
-        Class::Signed => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0),
-        _ => (0.0, 2f64.powi(bits) - 1.0),
-    };
-    Some(clamped(quotient, low, high).to(out).term)
 }

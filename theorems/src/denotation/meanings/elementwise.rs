@@ -4,9 +4,7 @@ use super::{Meaning, like_first, meaning, shape_of_first, type_argument};
 use crate::denotation::denoter::{Denoter, Stops, tensor};
 use crate::denotation::term::{Domain, Known, Term, Test, domain_of, unknown};
 use crate::rules::rule::{Arg, Axis, Call, Node};
-use relax_semantics::concrete::Concrete;
-use relax_semantics::ops::{self, Infer};
-use relax_syntax::annotation::{Annotation, Extents, TensorType};
+use relax_semantics::ops::{self, Layout};
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
 
@@ -29,26 +27,15 @@ static TOTAL: Meaning = PLAIN;
 /// The meaning of any other row with a formula.
 pub(super) fn by_formula(name: &str) -> Option<&'static Meaning> {
     let own = ops::lookup(name)?.elementwise()?;
+    if own.layout != Layout::Broadcast {
+        return None;
+    }
     Some(if own.partial.is_some() { &PARTIAL } else { &TOTAL })
 }
 
-/// The dtype that the row deduces. Operands that are no tensors are floats, which decide no dtype.
 fn deduced(denoter: &Denoter, call: &Call) -> Known<DType> {
-    let mut operands = Vec::new();
-    for arg in &call.args {
-        operands.push(match arg {
-            Arg::Node(node) => {
-                let (extents, dtype) = (Extents::Unknown, Some(denoter.dtype(node)?));
-                let annotation = Annotation::Tensor(TensorType { extents, dtype });
-                ops::Operand { annotation, known: None }
-            }
-            _ => ops::Operand::of_known(ops::Known::Float(1.0)),
-        });
-    }
-    let (facts, obligations) = (&mut Concrete, Vec::new());
-    let mut infer = Infer { row: call.row, operands: &operands, facts, obligations, module: None };
-    let deduced = (call.row.infer)(&mut infer).ok();
-    let dtype = deduced.and_then(|annotation| annotation.as_tensor()?.dtype);
+    let dtypes = operands(call).into_iter().map(|node| denoter.dtype(node));
+    let dtype = call.row.result_dtype(&dtypes.collect::<Known<Vec<_>>>()?);
     dtype.map_or_else(|| unknown("operands that deduction rejects"), Ok)
 }
 
