@@ -1,54 +1,64 @@
-//! Elementwise operators of one, two and three operands.
+//! Elementwise operators of one, two and three operands. Most forms come from the table: the rows with a
+//! formula, each with the dtypes that it accepts.
 
 use super::{Call, Form, one};
 use crate::body::Body;
 use crate::scope::Class;
+use relax_semantics::ops::{self, Defined, Kind, Layout, Operator};
+use relax_syntax::dtype::DType;
+use std::sync::LazyLock;
 
-pub(super) const FORMS: &[Form] =
-    &[of_floats, of_floats, of_numbers, tests, logical_not, bitwise_not, clip];
-pub(super) const BINARY: &[Form] = &[
-    arithmetic,
-    arithmetic,
-    arithmetic,
-    of_two_floats,
-    comparison,
-    comparison,
-    logical,
-    bitwise,
-    shift,
-];
+pub(super) const FORMS: &[Form] = &[unary, unary, unary, unary, unary, unary, clip];
+pub(super) const BINARY: &[Form] =
+    &[binary, binary, binary, binary, binary, binary, binary, binary, shift];
 pub(super) const TERNARY: &[Form] = &[fma, choice, choice];
 
-fn of_floats(body: &mut Body) -> Option<Call> {
-    const NAMES: [&str; 18] = [
-        "exp", "log", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "tan", "asin", "acos",
-        "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf",
-    ];
-    let x = body.pick(Class::Float, 0..=5);
-    one(format!("{}({})", body.choices.of(&NAMES), x.name), x.ty)
+/// A row whose tensors have one dtype and whose other parameters have defaults.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    class: Class,
+    is_truth: bool,
 }
 
-fn of_numbers(body: &mut Body) -> Option<Call> {
-    const NAMES: [&str; 8] =
-        ["negative", "abs", "square", "sign", "round", "floor", "ceil", "trunc"];
-    let x = body.pick(Class::Number, 0..=5);
-    one(format!("{}({})", body.choices.of(&NAMES), x.name), x.ty)
+static UNARY: LazyLock<Vec<Row>> = LazyLock::new(|| rows(1, |_| true));
+static PAIRS: LazyLock<Vec<Row>> = LazyLock::new(|| rows(2, |row| !is_shift(row)));
+static SHIFTS: LazyLock<Vec<Row>> = LazyLock::new(|| rows(2, is_shift));
+
+fn is_shift(row: &Operator) -> bool {
+    let partial = row.elementwise().and_then(|own| own.partial);
+    partial.is_some_and(|partial| partial.defined == Defined::BelowWidth)
 }
 
-fn tests(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::Number, 0..=5);
-    let name = body.choices.of(&["isnan", "isinf", "isfinite"]);
-    one(format!("{name}({})", x.name), x.ty.of("bool"))
+fn rows(tensors: usize, takes: fn(&Operator) -> bool) -> Vec<Row> {
+    let is_form = |row: &&Operator| {
+        let own = row.params.iter().filter(|param| param.kind == Kind::Tensor).count();
+        let given = row.params.iter().filter(|param| param.default.is_none()).count();
+        let broadcasts = row.elementwise().is_some_and(|own| own.layout == Layout::Broadcast);
+        broadcasts && own == tensors && given == tensors && takes(row)
+    };
+    let of_row = |row: &'static Operator| {
+        let result = |dtype| row.result_dtype(&vec![dtype; tensors]);
+        let accepted = [DType::F32, DType::I32, DType::Bool].map(|dtype| result(dtype).is_some());
+        let (class, one) = match accepted {
+            [true, true, true] => (Class::Any, DType::F32),
+            [true, true, false] => (Class::Number, DType::F32),
+            [true, false, false] => (Class::Float, DType::F32),
+            [false, true, true] => (Class::IntegerOrBool, DType::I32),
+            [false, true, false] => (Class::Integer, DType::I32),
+            _ => return None,
+        };
+        let is_truth = result(one) == Some(DType::Bool);
+        Some(Row { name: row.short_name(), class, is_truth })
+    };
+    ops::all().filter(is_form).filter_map(of_row).collect()
 }
 
-fn logical_not(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::Any, 0..=5);
-    one(format!("logical_not({})", x.name), x.ty.of("bool"))
-}
-
-fn bitwise_not(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::IntegerOrBool, 0..=5);
-    one(format!("bitwise_not({})", x.name), x.ty)
+fn unary(body: &mut Body) -> Option<Call> {
+    let row = body.choices.of(&UNARY);
+    let x = body.pick(row.class, 0..=5);
+    let ty = if row.is_truth { x.ty.of("bool") } else { x.ty };
+    one(format!("{}({})", row.name, x.name), ty)
 }
 
 fn clip(body: &mut Body) -> Option<Call> {
@@ -61,64 +71,24 @@ fn clip(body: &mut Body) -> Option<Call> {
     one(format!("clip({}, {bounds})", x.name), x.ty)
 }
 
-/// A call of two operands that broadcast, in either order.
-fn call(
-    body: &mut Body,
-    class: Class,
-    names: &[&'static str],
-    dtype: Option<&'static str>,
-) -> Call {
-    let x = body.pick(class, 0..=5);
+/// Two operands that broadcast, in either order.
+fn binary(body: &mut Body) -> Option<Call> {
+    let row = body.choices.of(&PAIRS);
+    let x = body.pick(row.class, 0..=5);
     let y = body.partner(&x);
-    let name = body.choices.of(names);
+    let ty = if row.is_truth { x.ty.of("bool") } else { x.ty };
     let (a, b) = if body.choices.once_in(2) { (y, x.name) } else { (x.name, y) };
-    let ty = dtype.map_or_else(|| x.ty.clone(), |dtype| x.ty.of(dtype));
-    Call { text: format!("{name}({a}, {b})"), made: super::Made::One(ty) }
-}
-
-fn arithmetic(body: &mut Body) -> Option<Call> {
-    const NAMES: [&str; 10] = [
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "maximum",
-        "minimum",
-        "power",
-        "floor_divide",
-        "floor_mod",
-        "mod",
-    ];
-    Some(call(body, Class::Number, &NAMES, None))
-}
-
-fn of_two_floats(body: &mut Body) -> Option<Call> {
-    Some(call(body, Class::Float, &["atan2", "log_add_exp"], None))
-}
-
-fn comparison(body: &mut Body) -> Option<Call> {
-    const NAMES: [&str; 6] =
-        ["less", "equal", "greater", "less_equal", "greater_equal", "not_equal"];
-    Some(call(body, Class::Any, &NAMES, Some("bool")))
-}
-
-fn logical(body: &mut Body) -> Option<Call> {
-    Some(call(body, Class::Any, &["logical_and", "logical_or", "logical_xor"], Some("bool")))
-}
-
-fn bitwise(body: &mut Body) -> Option<Call> {
-    let names = ["bitwise_and", "bitwise_or", "bitwise_xor"];
-    Some(call(body, Class::IntegerOrBool, &names, None))
+    one(format!("{}({a}, {b})", row.name), ty)
 }
 
 fn shift(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::Integer, 0..=5);
-    let name = body.choices.of(&["left_shift", "right_shift"]);
+    let row = body.choices.of(&SHIFTS);
+    let x = body.pick(row.class, 0..=5);
     let by = match body.choices.below(4) {
         0 => body.partner(&x),
         _ => format!("const({}, \"{}\")", body.choices.of(&[1, 7, 0, 8, 31]), x.ty.dtype),
     };
-    one(format!("{name}({}, {by})", x.name), x.ty)
+    one(format!("{}({}, {by})", row.name, x.name), x.ty)
 }
 
 fn fma(body: &mut Body) -> Option<Call> {

@@ -1,24 +1,12 @@
-//! Activations, padding, losses; quantization.
+//! Parametric activations, padding, losses; quantization.
 
 use super::{Call, Form, each, int, one, roughly, times};
 use crate::body::Body;
 use crate::scope::{Class, Type, product};
 use relax_syntax::dim::{Dim, DimOp};
 
-pub(super) const FORMS: &[Form] =
-    &[activation, activation, relu, prelu, dropout, pad, shuffle, flatten, cross_entropy, nll];
+pub(super) const FORMS: &[Form] = &[prelu, dropout, pad, shuffle, flatten, cross_entropy, nll];
 pub(super) const QUANTIZATION: &[Form] = &[quantize, dequantize];
-
-fn activation(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::Float, 0..=5);
-    let names = ["nn.gelu", "gelu_tanh", "silu", "selu", "leakyrelu", "softplus"];
-    one(format!("{}({})", body.choices.of(&names), x.name), x.ty)
-}
-
-fn relu(body: &mut Body) -> Option<Call> {
-    let x = body.pick(Class::Any, 0..=5);
-    one(format!("relu({})", x.name), x.ty)
-}
 
 fn prelu(body: &mut Body) -> Option<Call> {
     let x = body.pick(Class::Float, 1..=5);
