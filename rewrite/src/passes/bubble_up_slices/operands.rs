@@ -2,26 +2,21 @@
 
 use super::Slice;
 use crate::passes::normalize::broadcasts;
-use relax_semantics::ops::{Family, Operator, by_position, lookup, normalize_axis};
+use relax_semantics::ops::{Kind, Operator, by_position, lookup, normalize_axis};
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::dim::Dim;
 use relax_syntax::ir::{Atom, Binding, Callee, Expr, VarId};
 use std::collections::BTreeMap;
 
-/// Rows of which each element of the result is a function of the element at its place.
-const ELEMENTWISE: &[&str] = &[
-    "nn.relu",
-    "nn.leakyrelu",
-    "nn.gelu",
-    "nn.gelu_tanh",
-    "nn.silu",
-    "nn.selu",
-    "nn.softplus",
-    "astype",
-];
 /// Rows with `axis` and `keepdims` that make one element of all along the axes.
 const REDUCTIONS: &[&str] = &["mean", "sum", "max", "min", "prod", "variance", "std"];
+
+/// Whether each element of the result is a function of the element at its place in the only tensor.
+fn is_elementwise(row: &Operator) -> bool {
+    let tensors = row.params.iter().filter(|param| param.kind == Kind::Tensor).count();
+    tensors == 1 && row.elementwise().is_some()
+}
 
 /// A call of an operator on tensors of known dims.
 pub(super) struct Call<'a> {
@@ -114,8 +109,7 @@ impl<'a> Call<'a> {
                 let kept = *self.slot("keepdims")? == Atom::Bool(true);
                 (kept && !self.axes("axis")?.contains(&axis)).then(|| vec![(0, axis)])?
             }
-            name if ELEMENTWISE.contains(&name) => vec![(0, axis)],
-            _ if self.row.family == Family::Unary && self.args.len() == 1 => vec![(0, axis)],
+            _ if is_elementwise(self.row) => vec![(0, axis)],
             _ if broadcasts(self.row) => self.broadcast(axis)?,
             _ => return None,
         };
