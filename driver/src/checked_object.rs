@@ -205,3 +205,63 @@ fn read(note: &str, heading: &str, kernels: &[Kernel]) -> Option<Vec<Verdict>> {
     };
     lines.iter().zip(kernels).map(verdict).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relax_program::frontend::Program;
+    use relax_symbolic::Prover;
+
+    const TEXT: &str = r#"
+@tensorir_function
+def a(X: Buffer((2,), "f32"), Y: Buffer((2,), "f32")):
+    for i in range(2):
+        Y[i] = X[i]
+
+@tensorir_function
+def b(X: Buffer((2,), "f32"), Y: Buffer((2,), "f32")):
+    for i in range(2):
+        Y[i] = X[1 - i]
+"#;
+
+    /// A note is used whole, or the kernels are checked again.
+    #[test]
+    fn only_whole_notes_on_these_kernels_are_read() {
+        let program = Program::load(relax_syntax::span::Source::new("notes", TEXT));
+        let source = relax_emit::print_c(&program.module, &mut Prover::new(), Numerics::Exact);
+        let kernels = &source.kernels;
+        let verdicts = [
+            Verdict::Agrees { cases: 3 },
+            Verdict::Unchecked { reason: "it has\tno case\nhere".to_owned() },
+        ];
+        let note = written(&verdicts, "heading", kernels);
+        let kept = [
+            Verdict::Agrees { cases: 3 },
+            Verdict::Unchecked { reason: "it has\tno case here".to_owned() },
+        ];
+        assert_eq!(read(&note, "heading", kernels), Some(kept.to_vec()));
+        let differs = Verdict::Differs { difference: "n = 1: 2, not 3".to_owned() };
+        let other = written(&[differs.clone(), differs.clone()], "heading", kernels);
+        assert_eq!(read(&other, "heading", kernels), Some(vec![differs.clone(), differs]));
+
+        assert_eq!(read(&note, "another heading", kernels), None);
+        assert_eq!(read(&note, "heading", &kernels[..1]), None);
+        let reversed: Vec<Kernel> = kernels.iter().rev().cloned().collect();
+        assert_eq!(read(&note, "heading", &reversed), None);
+        let symbol = &kernels[0].symbol;
+        let damaged = [
+            note.replace("agrees\t3", "agrees\t0"),
+            note.replace("agrees\t3", "agrees\t-1"),
+            note.replace("agrees\t3", "agrees"),
+            note.replace("agrees", "approves"),
+            note.replace(symbol.as_str(), "relax_c"),
+            note.trim_end().to_owned(),
+            format!("{note}{symbol}\tagrees\t3\n"),
+            format!("\n{note}"),
+            String::new(),
+        ];
+        for damaged in damaged {
+            assert_eq!(read(&damaged, "heading", kernels), None, "{damaged}");
+        }
+    }
+}

@@ -21,7 +21,7 @@ use std::sync::Arc;
 const TEXT: &str = include_str!("device_submissions.rx");
 
 /// Of each function: calls of kernels that the device runs, submissions, and the calls with maps of what was written.
-const COUNTS: [(&str, [usize; 3]); 7] = [
+const COUNTS: [(&str, [usize; 3]); 9] = [
     ("perceptron", [2, 1, 0]),
     ("head", [5, 1, 0]),
     ("attended", [1, 1, 0]),
@@ -30,6 +30,10 @@ const COUNTS: [(&str, [usize; 3]); 7] = [
     ("found", [2, 2, 0]),
     // Nobody sees that it writes all of its rows, so what it wrote is brought back.
     ("far", [1, 3, 1]),
+    // It does not stop where the first condition decides. Whether it stopped is asked for before its result.
+    ("guarded", [1, 2, 0]),
+    // The interpreter runs one of four, and its operand is brought back for it.
+    ("reused", [3, 3, 0]),
 ];
 
 #[test]

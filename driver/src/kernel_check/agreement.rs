@@ -124,3 +124,58 @@ impl Agreement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::arr1;
+    use relax_program::frontend::Program;
+    use relax_syntax::ir::Definition;
+    use relax_syntax::span::Source;
+
+    const TEXT: &str = r#"
+@tensorir_function
+def copied(X: Buffer((1,), "f32"), Y: Buffer((1,), "f32")):
+    for i in range(1):
+        Y[i] = X[i]
+"#;
+
+    fn program() -> TensorProgram {
+        let module = Program::load(Source::new("copied", TEXT)).module;
+        match module.definitions.into_iter().next() {
+            Some(Definition::Tensor(program)) => program,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether a result counts as the wanted one.
+    fn agrees(sums: Numerics, dtype: DType, (wanted, found): (f64, f64)) -> bool {
+        let tensor = |value: f64| Tensor::from_floats(dtype, arr1(&[value]).into_dyn());
+        let (input, found) = (tensor(1.0), Some(tensor(found)));
+        let wanted = [input, tensor(wanted)];
+        Agreement::of(&program(), sums).compare((&wanted, None), &[None, found], 1.0).is_ok()
+    }
+
+    #[test]
+    fn exact_results_have_the_same_bits() {
+        let exact = |pair| agrees(Numerics::Exact, DType::F32, pair);
+        let next = f64::from(1.0_f32.next_up());
+        for same in [1.0, 0.0, -0.0, f64::INFINITY, f64::NAN] {
+            assert!(exact((same, same)), "{same}");
+        }
+        assert!(exact((f64::NAN, -f64::NAN)), "of NaN the bits are open");
+        for (a, b) in [(0.0, -0.0), (1.0, next), (1.0, f64::NAN), (f64::INFINITY, f64::NAN)] {
+            assert!(!exact((a, b)) && !exact((b, a)), "{a} beside {b}");
+        }
+    }
+
+    /// Some units in the last place for sums in f32 of numbers up to 1, not some parts of a hundred.
+    #[test]
+    fn reassociated_sums_are_near() {
+        let near = |pair| agrees(Numerics::Reassociated, DType::F32, pair);
+        assert!(near((1.0, f64::from(1.0_f32.next_up()))) && near((0.0, -0.0)));
+        for far in [1.01, 0.99, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(!near((1.0, far)) && !near((far, 1.0)), "{far}");
+        }
+    }
+}

@@ -123,3 +123,74 @@ fn places_of_stores(body: &[Stmt], var: ScalarId) -> Option<BTreeMap<BufferId, u
     });
     is_known.then_some(places)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::extents_to_try;
+    use super::*;
+    use relax_program::frontend::Program;
+    use relax_syntax::ir::Definition;
+    use relax_syntax::span::Source;
+
+    /// The program of some statements on `X` and `Y`, of shape `(9, 100)`.
+    fn program(body: &str) -> TensorProgram {
+        let text = format!(
+            "@tensorir_function\ndef p(X: Buffer((9, 100), \"f32\"), Y: Buffer((9, 100), \"f32\")):\n{body}"
+        );
+        let loaded = Program::load(Source::new("slices", text));
+        assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+        match loaded.module.definitions.into_iter().next() {
+            Some(Definition::Tensor(program)) => program,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The first and last iteration of each loop of a slice.
+    fn ranges(program: &TensorProgram, iteration: Iteration) -> Option<Vec<(i64, i64)>> {
+        let extents = extents_to_try(program).remove(0);
+        let slice = slice(program, &extents, iteration)?;
+        let mut ranges = Vec::new();
+        visit_statements(slice.body.as_deref()?, &mut |stmt| {
+            if let StmtKind::For { loops, .. } = &stmt.kind {
+                let end = |expr| value(expr, &extents).expect("bounds are numbers");
+                ranges.extend(loops.iter().map(|each| (end(&each.start), end(&each.stop) - 1)));
+            }
+        });
+        Some(ranges)
+    }
+
+    const COPY: &str =
+        "    for i in range(9):\n        for j in range(3, 100):\n            Y[i, j] = X[i, j]\n";
+
+    #[test]
+    fn loops_are_restricted_at_both_ends() {
+        let copy = program(COPY);
+        let at = |i, j| Some(vec![(i, i), (j, j)]);
+        use Iteration::{FromEnd, FromStart};
+        assert_eq!(ranges(&copy, FromStart(0)), at(0, 3));
+        assert_eq!(ranges(&copy, FromStart(1)), at(1, 4));
+        assert_eq!(ranges(&copy, FromStart(37)), at(8, 40), "the last one where there are fewer");
+        assert_eq!(ranges(&copy, FromEnd(0)), at(8, 99));
+        assert_eq!(ranges(&copy, FromEnd(7)), at(1, 92));
+        assert_eq!(ranges(&copy, FromEnd(16)), at(0, 83), "the first one where there are fewer");
+        let ends = [FromStart(0), FromEnd(0)];
+        assert!(ends.iter().all(|end| ITERATIONS.contains(end)), "the check tries both ends");
+    }
+
+    /// Loops whose iterations need others, or are few, run whole.
+    #[test]
+    fn only_independent_loops_are_restricted() {
+        let first = Iteration::FromStart(0);
+        let of = |from: &str, to: &str| ranges(&program(&COPY.replacen(from, to, 1)), first);
+        assert_eq!(of("range(9)", "range(7)"), Some(vec![(0, 6), (3, 3)]));
+        assert_eq!(of("range(9)", "range(8)"), Some(vec![(0, 0), (3, 3)]));
+        assert_eq!(of("X[i, j]", "Y[i, j] + X[i, 0]"), Some(vec![(0, 0), (3, 3)]));
+        // Each reads what the one before it wrote.
+        assert_eq!(of("X[i, j]", "X[i, j] + Y[i, j - 1]"), Some(vec![(0, 0), (3, 99)]));
+        assert_eq!(of("X[i, j]", "X[i, j] + Y[8 - i, j]"), Some(vec![(0, 8), (3, 3)]));
+        assert_eq!(of("X[i, j]", "Y[8 - i, j - 3]"), None);
+        // Each writes to the same elements.
+        assert_eq!(of("Y[i, j]", "Y[i, 0]"), Some(vec![(0, 0), (3, 99)]));
+        assert_eq!(of("Y[i, j]", "Y[i, j]  = X[0, 0]\n            Y[j % 9, i]"), None);
+    }
+}

@@ -21,8 +21,12 @@ use std::path::Path;
 
 fn lowered() -> (Program, Module) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/regressions/guarded_reads.rx");
-    let text = std::fs::read_to_string(path).expect("it is in the corpus");
+    lowered_text(std::fs::read_to_string(path).expect("it is in the corpus"))
+}
+
+fn lowered_text(text: String) -> (Program, Module) {
     let program = Program::load(Source::new("guarded_reads", text));
+    assert!(!program.has_errors(), "{:?}", program.diagnostics);
     let lowered = lower(&Target::default(), &program.module, &Settings::default(), &mut Unwatched);
     let lowered = lowered.unwrap_or_else(|failed| panic!("{failed:?}")).module;
     (program, lowered)
@@ -124,6 +128,26 @@ fn miscompiled_kernels_are_compiled_again() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// One kernel that is wrong with fewer optimizations too is enough to refuse the module.
+#[test]
+fn a_single_kernel_that_stays_wrong_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder for the cache");
+    let cache = Cache::at(folder.path());
+    let text =
+        "def main(x: Tensor((\"n\",), \"i64\")):\n    return pad(x, [1, 1], pad_value=2.0)\n";
+    let (program, lowered) = lowered_text(text.to_owned());
+    let none = BTreeMap::new();
+    let around = Around { externals: &none, source: &program.source, signatures: &program.module };
+    let compiler = wrong_compiler(folder.path(), "-O0");
+    let by = (&compiler, &cache);
+    let built = build_cpu(&lowered, &around, Numerics::Exact, by, KernelCheck::default());
+    let Err(BuildError::Miscompiled { name, compiler: told, difference }) = built else {
+        panic!("{built:?}")
+    };
+    assert!(name.contains("pad") && told == compiler.version(), "{name}, {told}");
+    assert!(difference.contains("expected 2, found 3"), "{difference}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod cases;
 mod corpus;
+mod entries;
 mod filled;
 mod functions;
 mod integers;

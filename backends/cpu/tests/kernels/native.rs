@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // kernels are called
 
 use super::cases::{Case, is_workspace};
-use relax_cpu::{Cache, Compiler, Library, Part, Tensor as Argument, Threads};
+use relax_cpu::{Cache, Compiler, Function, Library, Part, Tensor as Argument, Threads};
 use relax_emit::{Checks, Kernel, Site, print_c};
 use relax_lower::passes::fuse_loops::fused;
 use relax_lower::passes::parallelize_loops::parallelized;
@@ -146,6 +146,12 @@ impl Built<'_> {
     pub(super) fn is_workspace(&self, at: usize) -> bool {
         is_workspace(self.program, at)
     }
+}
+
+/// The status of a function that looks at no argument.
+pub(super) fn called_with_nothing(function: &Function<'_>) -> i32 {
+    // SAFETY: it reads none of its arguments.
+    unsafe { function.call(&[], &[], None) }
 }
 
 /// Runs all parts, the last one first.
