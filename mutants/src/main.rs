@@ -18,6 +18,7 @@ mod trials;
 use crate::hunt::Hunt;
 use crate::options::{Options, Stage};
 use crate::process::Job;
+use crate::sites::Mutant;
 use crate::table::Table;
 use crate::tree::Tree;
 use crate::trials::Thinned;
@@ -108,7 +109,7 @@ fn hunt(options: &Options) -> Result<(), String> {
         .map(|outcome| outcome.number)
         .collect();
     let numbers: Vec<u32> = options
-        .drawn(&mutants)
+        .drawn(&unseen(options, mutants))
         .into_iter()
         .filter(|number| !refused.contains(number) && !done.contains(number))
         .collect();
@@ -122,6 +123,13 @@ fn hunt(options: &Options) -> Result<(), String> {
     let Options { budget, jobs, patience, .. } = *options;
     let found = found.into();
     Hunt { trials, fuzzing, budget, jobs, patience, work, results, found }.run(&numbers)
+}
+
+/// The mutants that an earlier run did not try.
+fn unseen(options: &Options, mutants: Vec<Mutant>) -> Vec<Mutant> {
+    let Some(besides) = &options.besides else { return mutants };
+    let seen: BTreeSet<u32> = hunt::read(besides).iter().map(|outcome| outcome.number).collect();
+    mutants.into_iter().filter(|mutant| !seen.contains(&mutant.number)).collect()
 }
 
 /// Generated programs: always the same ones.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: relax-mutants FOLDER [list] [build] [record] [run] [table] [--stride N] [--sample N] [--seed N] [--part NAME]...
-  [--only N,N] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--patience N] [--again] [-- ARGUMENTS OF CARGO TEST]";
+  [--only N,N] [--besides RESULTS] [--budget SECONDS] [--trial SECONDS] [--named TEXT]... [--thin N] [--programs N] [--jobs N] [--patience N] [--again] [-- ARGUMENTS OF CARGO TEST]";
 
 /// What is done; all of it when nothing is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) parts: Vec<String>,
     /// Mutants that are tried, whatever else is said.
     pub(crate) only: Vec<u32>,
+    /// Results of an earlier run: a fresh sample has none of these mutants.
+    pub(crate) besides: Option<PathBuf>,
     /// Seconds of tests for a mutant.
     pub(crate) budget: u64,
     /// Of a binary with many tests, those with one of these texts in their names are run.
@@ -67,6 +69,7 @@ impl Options {
             seed: 1,
             parts: Vec::new(),
             only: Vec::new(),
+            besides: None,
             budget: 60,
             named: Vec::new(),
             thin: 1,
@@ -122,6 +125,7 @@ impl Options {
             "--patience" => self.patience = number(value()?)?.max(1),
             "--named" => self.named.push(value()?.clone()),
             "--part" => self.parts.push(value()?.clone()),
+            "--besides" => self.besides = Some(PathBuf::from(value()?)),
             "--only" => {
                 let numbers = value()?.split(',').map(|text| text.parse::<u32>());
                 self.only = numbers.collect::<Result<_, _>>().map_err(|error| error.to_string())?;

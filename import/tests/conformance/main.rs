@@ -3,7 +3,8 @@
 //!
 //! `RELAX_ONNX_TESTS` names the folder that `./setup.sh onnx-tests` fetches; without it nothing is run, and
 //! said so. A sample of the tests is run; `RELAX_WHOLE=1` runs all of them, and `RELAX_BLESS=1` with it
-//! writes the table of `docs/ONNX.md`; otherwise a test that passed when it was written must pass.
+//! writes the table of `docs/ONNX.md`; otherwise a test that passed when it was written must pass. `--list` and `--exact` are those of
+//! Rust's own tests.
 
 #![allow(clippy::print_stdout)] // it tells what it found
 
@@ -53,20 +54,31 @@ fn main() {
         );
         return;
     };
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let (flags, names): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with('-'));
+    let has = |flag: &str| flags.iter().any(|given| given == flag);
     let mut cases = case::read(Path::new(&folder));
     assert!(!cases.is_empty(), "there are no tests in {}", folder.to_string_lossy());
-    let is_whole = match &wanted {
-        Some(wanted) => {
-            cases.retain(|case| case.name.contains(wanted.as_str()));
-            false
-        }
-        None => {
-            let sample = Sample::of("tests of ONNX", STRIDE);
-            cases = sample.take(cases).collect();
-            sample.is_whole()
-        }
-    };
+    if has("--list") {
+        cases.iter().for_each(|case| println!("{}: test", case.name));
+        return;
+    }
+    let wanted = names.first();
+    let is_whole =
+        match wanted {
+            Some(wanted) => {
+                let is_exact = has("--exact");
+                cases.retain(|Case { name, .. }| {
+                    if is_exact { name == wanted } else { name.contains(wanted.as_str()) }
+                });
+                false
+            }
+            None => {
+                let sample = Sample::of("tests of ONNX", STRIDE);
+                cases = sample.take(cases).collect();
+                sample.is_whole()
+            }
+        };
     let outcomes = run(&cases);
     let rows: Vec<_> = cases.iter().zip(&outcomes).collect();
     if wanted.is_some() {
