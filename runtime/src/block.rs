@@ -343,6 +343,62 @@ mod tests {
         assert!(pool.give(64).is_ok());
     }
 
+    /// Bytes that wait count as well: a block that would go beyond the limit with them is made after they are gone.
+    #[test]
+    fn what_waits_goes_where_the_limit_is_reached() {
+        let pool = Arc::new(Pool::new(256));
+        let waiting = |pool: &Arc<Pool>| {
+            let state = pool.state();
+            let free = state.free.iter().map(|(bytes, blocks)| bytes * blocks.len()).sum::<usize>();
+            assert_eq!(free, state.cached);
+            (free, state.in_use)
+        };
+        drop((pool.give(64), pool.give(128)));
+        assert_eq!(waiting(&pool), (192, 0));
+        let held = pool.give(64).expect("it waits");
+        assert_eq!(waiting(&pool), (128, 64));
+        let other = pool.give(65);
+        assert_eq!(waiting(&pool), (0, 192), "another size of 128 was waiting");
+        drop((held, other));
+        assert_eq!(waiting(&pool), (192, 0));
+        assert!(pool.give(256).is_ok());
+        assert_eq!(waiting(&pool), (256, 0));
+        assert_eq!(pool.allocations(), 3);
+    }
+
+    #[test]
+    fn memory_is_lent_where_it_is_aligned() {
+        let bytes = [7_u64; 4];
+        let data = bytes.as_ptr().cast::<u8>();
+        let lent = |at: usize, bytes, alignment| {
+            // SAFETY: they lie in the array, which stays.
+            unsafe { Block::lent((data.wrapping_add(at), bytes), alignment, Box::new(())) }
+        };
+        let block = lent(8, 16, 8).expect("it is aligned");
+        assert_eq!((block.bytes(), block.is_writable()), (16, false));
+        assert_eq!(block.read(0, 16).as_ptr().addr(), data.addr() + 8);
+        assert!(lent(4, 8, 8).is_none() && lent(4, 8, 4).is_some());
+        // SAFETY: of no bytes none is read.
+        let nothing = unsafe { Block::lent((std::ptr::null(), 0), 8, Box::new(())) };
+        assert_eq!(nothing.expect("it needs no memory").bytes(), 0);
+        // SAFETY: it is refused.
+        assert!(unsafe { Block::lent((std::ptr::null(), 1), 1, Box::new(())) }.is_none());
+    }
+
+    /// Places of sizes stay while there are few of them.
+    #[test]
+    fn of_many_sizes_empty_places_go() {
+        let pool = Arc::new(Pool::new(1 << 20));
+        let sizes = |count: usize| (1..=count).for_each(|at| drop(pool.give(at * ALIGNMENT)));
+        sizes(KEPT_SIZES);
+        (0..=KEPT_CALLS).for_each(|_| pool.end_call());
+        assert_eq!(pool.state().free.len(), KEPT_SIZES);
+        sizes(KEPT_SIZES + 1);
+        (0..=KEPT_CALLS).for_each(|_| pool.end_call());
+        let state = pool.state();
+        assert_eq!((state.free.len(), state.cached), (0, 0));
+    }
+
     #[test]
     fn what_waits_for_long_goes() {
         let pool = Arc::new(Pool::new(1 << 20));

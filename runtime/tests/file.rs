@@ -76,12 +76,89 @@ fn another_version_is_told_apart_from_damage() {
     }
 }
 
+/// The bytes with new checksums of table and header.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sections = u32::from_le_bytes(bytes[12..16].try_into().expect("four")) as usize;
+    let end = (32 + sections * 24).min(bytes.len());
+    let crc = crc32fast::hash(&bytes[32..end]);
+    bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..28]);
+    bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Tables and headers that were changed and have the checksums of the change.
+#[test]
+fn forged_tables_are_refused() {
+    let good = image().to_bytes();
+    assert!(Image::from_bytes(&sealed(good.clone())).is_ok());
+    let why = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        match Image::from_bytes(&sealed(bytes)) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("it was read"),
+        }
+    };
+    let damaged = |what: &str| format!("the module file is damaged: {what}");
+    let names = ["target", "code", "metadata", "source", "certificate", "kernels", "constants"];
+    for (at, name) in names.iter().enumerate() {
+        let entry = 32 + 24 * at;
+        let section = |what: &str| damaged(&format!("the section `{name}` {what}"));
+        let place = section("does not begin where it must");
+        assert_eq!(why(&|bytes| bytes[entry] ^= 8), section("is not where it belongs"));
+        assert_eq!(why(&|bytes| bytes[entry + 4] ^= 1), section("does not have its checksum"));
+        // A multiple of 64 further on, and one byte.
+        assert_eq!(why(&|bytes| bytes[entry + 8] ^= 64), place);
+        assert_eq!(why(&|bytes| bytes[entry + 8] ^= 1), place);
+        let past = section("goes past the end of the file");
+        assert_eq!(why(&|bytes| bytes[entry + 22] = 1), past);
+        assert_eq!(why(&|bytes| bytes[entry + 16..entry + 24].fill(0xff)), past);
+    }
+    let between = damaged("something stands between two sections");
+    let first = 32 + 24 * names.len();
+    assert_eq!(why(&|bytes| bytes[first] = 1), between);
+    assert_eq!(why(&|bytes| *bytes.last_mut().expect("bytes") = 1), between);
+    let longer = |bytes: &mut Vec<u8>, more: usize| {
+        bytes.extend(vec![0; more]);
+        let length = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    };
+    let end = damaged("it does not end after its sections");
+    assert_eq!(why(&|bytes| longer(bytes, 64)), end);
+    assert_eq!(why(&|bytes| longer(bytes, 1)), end);
+    let count = damaged("it has not the sections of its version");
+    for sections in [6, 8] {
+        assert_eq!(why(&|bytes| bytes[12] = sections), count);
+    }
+    let short = damaged("it ends within its table");
+    let cut = |bytes: &mut Vec<u8>| {
+        bytes.truncate(first - 1);
+        let length = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    };
+    assert_eq!(why(&cut), short);
+    let header = Image::from_bytes(&good[..31]).map_err(|error| error.to_string());
+    assert_eq!(header, Err(damaged("it ends within its header")));
+}
+
+/// The writer is told how many bytes it got, and says what it could not take.
+#[test]
+fn what_is_written_is_counted() {
+    let (image, mut bytes) = (image(), Vec::new());
+    let count = image.write(&mut bytes).expect("memory takes it");
+    assert_eq!((count, &bytes), (bytes.len(), &image.to_bytes()));
+    for room in [0, 31, 300, bytes.len() - 1] {
+        let mut short = vec![0; room];
+        assert!(image.write(&mut short.as_mut_slice()).is_err(), "{room}");
+    }
+}
+
 /// Code that was changed and has the checksums of the change: it is refused, or runs to some end.
 #[test]
 fn forged_code_does_no_harm() {
     let bytes = image().to_bytes();
-    let (table, entry) = (32, 32 + 24);
-    let sections = u32::from_le_bytes(bytes[12..16].try_into().expect("four")) as usize;
+    let entry = 32 + 24;
     let place = u64::from_le_bytes(bytes[entry + 8..entry + 16].try_into().expect("eight"));
     let length = u64::from_le_bytes(bytes[entry + 16..entry + 24].try_into().expect("eight"));
     let (place, length) = (place as usize, length as usize);
@@ -92,11 +169,7 @@ fn forged_code_does_no_harm() {
             forged[at] ^= change;
             let crc = crc32fast::hash(&forged[place..place + length]);
             forged[entry + 4..entry + 8].copy_from_slice(&crc.to_le_bytes());
-            let crc = crc32fast::hash(&forged[table..table + sections * 24]);
-            forged[24..28].copy_from_slice(&crc.to_le_bytes());
-            let crc = crc32fast::hash(&forged[..28]);
-            forged[28..32].copy_from_slice(&crc.to_le_bytes());
-            if runs(&forged) { ran += 1 } else { refused += 1 }
+            if runs(&sealed(forged)) { ran += 1 } else { refused += 1 }
         }
     }
     assert!(refused > 100 && ran > 100, "{refused} refused, {ran} ran");

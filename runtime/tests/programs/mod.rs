@@ -1,5 +1,8 @@
 //! Programs that a person would write down in P2.3, as the compiler makes them.
 
+#[allow(dead_code)] // of some tests
+pub(crate) mod extended;
+
 use relax_runtime::file::Image;
 use relax_runtime::instruction::{Code, Instruction as I, Kind, Label, Operand, Register, Text};
 use relax_runtime::program::{Constant, Function, Kernel, Metadata, Param, Program, Site};
