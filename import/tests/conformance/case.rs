@@ -1,7 +1,8 @@
 //! One test of ONNX: a folder with a model, inputs, and outputs.
 
 use relax_import::{
-    Bytes, Given, ImportError, Kind, Options, import_model, input_names, kinds, read_value,
+    Bytes, Given, ImportError, Imported, Kind, Options, import_model, input_names, kinds,
+    read_value,
 };
 use relax_program::frontend::{Program, RunOptions, parameters, run};
 use relax_semantics::tensor::{Number, Tensor};
@@ -54,15 +55,16 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// The inputs of a test by name, each as far as it reads.
+type Inputs = BTreeMap<String, Result<Option<Value>, String>>;
+
 /// The tests of a folder, in the order of their names.
 pub(crate) fn read(folder: &Path) -> Vec<Case> {
     let entries = fs::read_dir(folder.join("node")).expect("the folder of tests can be read");
     let mut cases: Vec<Case> = entries
         .filter_map(|entry| {
             let folder = entry.expect("the folder of tests can be read").path();
-            let model = Bytes::from(fs::read(folder.join("model.onnx")).ok()?);
-            let name = folder.file_name()?.to_string_lossy().into_owned();
-            Some(Case { name, folder, model })
+            Case::read(folder)
         })
         .collect();
     cases.sort_by(|a, b| a.name.cmp(&b.name));
@@ -70,6 +72,22 @@ pub(crate) fn read(folder: &Path) -> Vec<Case> {
 }
 
 impl Case {
+    fn read(folder: PathBuf) -> Option<Self> {
+        let model = Bytes::from(fs::read(folder.join("model.onnx")).ok()?);
+        let name = folder.file_name()?.to_string_lossy().into_owned();
+        Some(Self { name, folder, model })
+    }
+
+    /// The test of this name among those of a folder.
+    pub(crate) fn at(folder: &Path, name: &str) -> Self {
+        Self::read(folder.join("node").join(name)).expect("the test is there")
+    }
+
+    /// The same test of another model.
+    pub(crate) fn of(self, model: Bytes) -> Self {
+        Self { model, ..self }
+    }
+
     pub(crate) fn run(&self) -> Outcome {
         let run = AssertUnwindSafe(|| self.outcome());
         catch_unwind(run).unwrap_or_else(|_| Outcome::Fail("a panic".to_owned()))
@@ -92,25 +110,51 @@ impl Case {
     }
 
     fn outcome(&self) -> Outcome {
-        let names = match input_names(self.model.clone()) {
-            Ok(names) => names,
-            Err(error) => return Outcome::Fail(error.to_string()),
-        };
-        let (inputs, outputs) = match kinds(self.model.clone()) {
-            Ok(kinds) => kinds,
-            Err(error) => return Outcome::Fail(error.to_string()),
-        };
-        let values: BTreeMap<String, Result<Option<Value>, String>> =
-            names.into_iter().zip(self.data("input", &inputs)).collect();
+        match self.results() {
+            Ok((results, bound)) => match self.compared(results) {
+                Ok(()) => Outcome::Pass(bound),
+                Err(why) => Outcome::Fail(why),
+            },
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// The outputs for the inputs of the test, and the inputs that were given to the import.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(crate) fn results(&self) -> Result<(Vec<Value>, Vec<String>), Outcome> {
+        let fail = |error: ImportError| Outcome::Fail(error.to_string());
+        let names = input_names(self.model.clone()).map_err(fail)?;
+        let (inputs, outputs) = kinds(self.model.clone()).map_err(fail)?;
+        let values: Inputs = names.into_iter().zip(self.data("input", &inputs)).collect();
+        let (imported, bound) = self.imported(&values)?;
+        let mut arguments = Vec::new();
+        for name in &imported.inputs {
+            match values.get(name) {
+                Some(Ok(Some(value))) => arguments.push(value.clone()),
+                Some(Ok(None)) => arguments.push(Value::Tuple(Vec::new())),
+                Some(Err(why)) => return Err(Outcome::Unsupported(why.clone())),
+                None => return Err(Outcome::Fail(format!("no value for `{name}`"))),
+            }
+        }
+        match ran(&imported, arguments).map_err(Outcome::Fail)? {
+            Value::Tuple(items) if outputs.len() > 1 => Ok((items, bound)),
+            other => Ok((vec![other], bound)),
+        }
+    }
+
+    /// The program, for which the values of some inputs may be needed.
+    fn imported(&self, values: &Inputs) -> Result<(Imported, Vec<String>), Outcome> {
         let mut options = Options::default();
         let mut bound = Vec::new();
-        let imported = loop {
+        loop {
             match import_model(self.model.clone(), &options) {
-                Ok(imported) => break imported,
+                Ok(imported) => return Ok((imported, bound)),
                 Err(ImportError::Needs(inputs)) => {
                     for input in inputs {
                         let Some(Ok(Some(Value::Tensor(tensor)))) = values.get(&input) else {
-                            return Outcome::Unsupported(format!("no value for `{input}`"));
+                            return Err(Outcome::Unsupported(format!("no value for `{input}`")));
                         };
                         options.bind.insert(input.clone(), tensor.clone());
                         bound.push(input);
@@ -121,8 +165,8 @@ impl Case {
                         let given = match values.get(&input) {
                             Some(Ok(None)) => Given::Nothing,
                             Some(Ok(Some(value))) => Given::Type(type_of(value)),
-                            Some(Err(why)) => return Outcome::Unsupported(why.clone()),
-                            None => return Outcome::Fail(format!("no value for `{input}`")),
+                            Some(Err(why)) => return Err(Outcome::Unsupported(why.clone())),
+                            None => return Err(Outcome::Fail(format!("no value for `{input}`"))),
                         };
                         options.types.insert(input.clone(), given);
                         bound.push(format!("the type of {input}"));
@@ -130,65 +174,20 @@ impl Case {
                 }
                 Err(ImportError::Unsupported(missing)) => {
                     let why = missing.iter().map(|m| format!("{}: {}", m.operator, m.why));
-                    return Outcome::Unsupported(why.collect::<Vec<_>>().join("; "));
+                    return Err(Outcome::Unsupported(why.collect::<Vec<_>>().join("; ")));
                 }
                 Err(
                     ImportError::Malformed(why) | ImportError::Limit(why) | ImportError::Bound(why),
                 ) => {
-                    return Outcome::Unsupported(why);
+                    return Err(Outcome::Unsupported(why));
                 }
             }
-        };
-        let mut arguments = Vec::new();
-        for name in &imported.inputs {
-            match values.get(name) {
-                Some(Ok(Some(value))) => arguments.push(value.clone()),
-                Some(Ok(None)) => arguments.push(Value::Tuple(Vec::new())),
-                Some(Err(why)) => return Outcome::Unsupported(why.clone()),
-                None => return Outcome::Fail(format!("no value for `{name}`")),
-            }
-        }
-        let externals = imported.params.iter();
-        let externals: BTreeMap<Name, Tensor> =
-            externals.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
-        match self.compared(&imported.text, arguments, externals, &outputs) {
-            Ok(()) => Outcome::Pass(bound),
-            Err(why) => Outcome::Fail(why),
         }
     }
 
-    fn compared(
-        &self,
-        text: &str,
-        arguments: Vec<Value>,
-        externals: BTreeMap<Name, Tensor>,
-        outputs: &[Kind],
-    ) -> Result<(), String> {
-        let program = Program::load(Source::new("imported.rx", text));
-        if let Some(first) = program.diagnostics.first() {
-            return Err(format!("{}: {}", first.code, first.message));
-        }
-        let parameters = parameters(&program.module, "main").unwrap_or_default();
-        let arguments =
-            arguments.into_iter().zip(parameters).map(|(value, (_, annotation))| {
-                match (value, annotation.as_tensor().and_then(|tensor| tensor.dtype)) {
-                    (Value::Tensor(bits), Some(DType::BF16)) => Value::Tensor(as_bf16(&bits)),
-                    (value, _) => value,
-                }
-            });
-        let arguments = arguments.collect();
-        let options = RunOptions {
-            externals: Arc::new(externals),
-            steps: Some(STEPS),
-            ..RunOptions::default()
-        };
-        let ran = run(&program.module, "main", arguments, &options);
-        let result = ran.result.map_err(|stop| stop.to_string())?;
-        let results = match result {
-            Value::Tuple(items) if outputs.len() > 1 => items,
-            other => vec![other],
-        };
-        let wanted = self.data("output", outputs);
+    fn compared(&self, results: Vec<Value>) -> Result<(), String> {
+        let outputs = kinds(self.model.clone()).map_err(|error| error.to_string())?.1;
+        let wanted = self.data("output", &outputs);
         if wanted.len() > results.len() {
             return Err(format!("{} outputs, expected {}", results.len(), wanted.len()));
         }
@@ -198,6 +197,28 @@ impl Case {
         }
         Ok(())
     }
+}
+
+/// Runs a program in the interpreter.
+fn ran(imported: &Imported, arguments: Vec<Value>) -> Result<Value, String> {
+    let externals = imported.params.iter();
+    let externals: BTreeMap<Name, Tensor> =
+        externals.map(|(name, tensor)| (Name::new(name), tensor.tensor())).collect();
+    let program = Program::load(Source::new("imported.rx", imported.text.as_str()));
+    if let Some(first) = program.diagnostics.first() {
+        return Err(format!("{}: {}", first.code, first.message));
+    }
+    let parameters = parameters(&program.module, "main").unwrap_or_default();
+    let arguments = arguments.into_iter().zip(parameters).map(|(value, (_, annotation))| {
+        match (value, annotation.as_tensor().and_then(|tensor| tensor.dtype)) {
+            (Value::Tensor(bits), Some(DType::BF16)) => Value::Tensor(as_bf16(&bits)),
+            (value, _) => value,
+        }
+    });
+    let options =
+        RunOptions { externals: Arc::new(externals), steps: Some(STEPS), ..RunOptions::default() };
+    let ran = run(&program.module, "main", arguments.collect(), &options);
+    ran.result.map_err(|stop| stop.to_string())
 }
 
 /// The annotation of a tensor or a tuple of them.
