@@ -21,7 +21,7 @@ use crate::process::Job;
 use crate::sites::Mutant;
 use crate::table::Table;
 use crate::tree::Tree;
-use crate::trials::Thinned;
+use crate::trials::{Recording, Thinned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
@@ -91,9 +91,10 @@ fn record_trials(options: &Options) -> Result<(), String> {
     let mut trials = trials::read(&path).unwrap_or_default();
     let Options { named, thin, seed, .. } = options;
     let thinned = Thinned { named, stride: *thin, seed: *seed, known: &trials };
-    let work = options.folder.join("work");
-    let more = trials::record(&binaries, &work, &thinned, options.trial, options.jobs);
-    trials.extend(more);
+    let work = &options.folder.join("work");
+    let recording = Recording { work, seconds: options.trial, jobs: options.jobs, file: &path };
+    let more = trials::record(&binaries, &thinned, &recording);
+    trials.extend(more.map_err(|error| error.to_string())?);
     let seconds: u64 = trials.iter().map(|trial| trial.milliseconds).sum::<u64>() / 1000;
     eprintln!("{} tests, {seconds} s", trials.len());
     trials::write(&path, &trials).map_err(|error| error.to_string())

@@ -1,6 +1,7 @@
 //! Which mutant runs: `RELAX_MUTANT` names one by its number; with `RELAX_MUTANT_REACHED` none runs, and each that would have made
 //! a difference is noted in that folder. This file becomes a crate of the mutated copy of the workspace.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
@@ -19,6 +20,11 @@ static CHOSEN: AtomicU32 = AtomicU32::new(UNREAD);
 static REACHED: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 static NOTES: Mutex<Option<File>> = Mutex::new(None);
 
+thread_local! {
+    /// Whether this thread writes a note, for which it may allocate.
+    static IS_NOTING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Does this mutant run?
 #[inline]
 pub fn pick(number: u32) -> bool {
@@ -29,10 +35,15 @@ pub fn pick(number: u32) -> bool {
 #[cold]
 fn ask(number: u32) -> bool {
     if CHOSEN.load(Ordering::Relaxed) == UNREAD {
+        // Reading it allocates, and the allocator of the command is mutated as well.
+        CHOSEN.store(NONE, Ordering::Relaxed);
         CHOSEN.store(of_environment(), Ordering::Relaxed);
         return pick(number);
     }
-    note(number);
+    if CHOSEN.load(Ordering::Relaxed) == NOTED && !IS_NOTING.replace(true) {
+        note(number);
+        IS_NOTING.set(false);
+    }
     false
 }
 

@@ -4,6 +4,7 @@ use crate::cargo::Binary;
 use crate::options::mixed;
 use crate::process::{self, Ended, Job};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,14 +104,24 @@ impl Thinned<'_> {
     }
 }
 
-/// Runs every test alone, two at a time, and notes what it reaches. Tests that fail or take too long are left out.
+/// How tests are run to see what they reach.
+pub(crate) struct Recording<'a> {
+    pub(crate) work: &'a Path,
+    /// For a test; those that take longer are left out.
+    pub(crate) seconds: u64,
+    pub(crate) jobs: usize,
+    /// Where each test is written when it has run: what is broken off goes on from there.
+    pub(crate) file: &'a Path,
+}
+
+/// Runs every test alone, some at a time, and notes what it reaches. Tests that fail or take too long are left out.
 pub(crate) fn record(
     binaries: &[Binary],
-    work: &Path,
     thinned: &Thinned,
-    seconds: u64,
-    jobs: usize,
-) -> Vec<Trial> {
+    recording: &Recording,
+) -> std::io::Result<Vec<Trial>> {
+    let Recording { work, seconds, jobs, file } = *recording;
+    let file = Mutex::new(std::fs::File::options().create(true).append(true).open(file)?);
     let trials: Vec<Trial> = binaries
         .iter()
         .filter(|binary| binary.is_test)
@@ -120,11 +131,17 @@ pub(crate) fn record(
     let done = Mutex::new(vec![None; trials.len()]);
     std::thread::scope(|scope| {
         for worker in 0..jobs {
-            let (next, done, trials) = (&next, &done, &trials);
+            let (next, done, trials, file) = (&next, &done, &trials, &file);
             scope.spawn(move || {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let index = trials.iter().position(|other| std::ptr::eq(other, trial));
                     let recorded = record_one(trial, &work.join(worker.to_string()), seconds);
+                    if let Some(trial) = &recorded {
+                        let mut file =
+                            file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        // A test that is not noted is run again.
+                        let _ = file.write_all(trial.line().as_bytes());
+                    }
                     let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     if let Some(index) = index {
                         done[index] = recorded;
@@ -134,7 +151,7 @@ pub(crate) fn record(
         }
     });
     let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.into_iter().flatten().collect()
+    Ok(done.into_iter().flatten().collect())
 }
 
 fn record_one(trial: &Trial, work: &Path, seconds: u64) -> Option<Trial> {
