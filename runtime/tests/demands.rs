@@ -40,6 +40,13 @@ fn sizes_of_memory_are_checked() {
     let none = "[memory.alloc_storage/C1] the size of the storage is no number of bytes";
     assert_eq!(sized(&[1 << 40, 1 << 40], &[]), Err(none.to_owned()));
     assert_eq!(sized(&[-1], &[]), Err(none.to_owned()));
+    let negative = vec![
+        I::AllocStorage { to: to(1), size: TWO_BY_THREE, dtype: DType::F32 },
+        I::Tuple { to: to(0), items: [ONE, MINUS].into() },
+        I::AllocTensor { to: to(2), storage: r(1), shape: r(0), dtype: None, offset: ZERO },
+        I::Return(ZERO),
+    ];
+    assert_eq!(stop(negative, &[]), "[shape/negative] a dim may not be negative, found -1");
     let of_tuple = |items: [Operand; 2]| {
         let code = vec![
             I::Tuple { to: to(0), items: items.into() },
@@ -135,15 +142,19 @@ fn graphs_hold_launches_only() {
 
 #[test]
 fn tuples_and_closures_have_limits() {
-    let nested = |depth: usize| {
-        let mut value = Value::unit();
+    let nested = |innermost: Value, depth: usize| {
+        let mut value = innermost;
         for _ in 1..depth {
             value = Value::Tuple(Tuple::new(vec![value])?);
         }
         Ok::<Value, Stop>(value)
     };
-    assert!(nested(256).is_ok());
-    assert!(matches!(nested(257), Err(Stop::Exhausted { resource: "memory", .. })));
+    // What is no tuple has no depth.
+    for (innermost, most) in [(Value::unit(), 256), (Value::int(1), 257)] {
+        assert!(nested(innermost.clone(), most).is_ok());
+        let more = nested(innermost, most + 1);
+        assert!(matches!(more, Err(Stop::Exhausted { resource: "memory", .. })));
+    }
     let wide = |fields: usize| Tuple::new(vec![Value::None; fields]);
     assert!(wide(1 << 16).is_ok());
     assert!(wide((1 << 16) + 1).is_err());

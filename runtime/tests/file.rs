@@ -4,7 +4,8 @@ mod programs;
 
 use programs::{call, elements, image, module, vector};
 use relax_runtime::file::{Image, LoadError, ModuleFile, VERSION};
-use relax_runtime::{Limits, Module};
+use relax_runtime::instruction::{Instruction as I, Operand};
+use relax_runtime::{Limits, Module, Value};
 use std::path::PathBuf;
 
 #[test]
@@ -218,6 +219,11 @@ fn a_file_on_disk_is_the_same_module() {
     let path = on_disk("same", &image.to_bytes());
     let file = ModuleFile::open(&path).expect("it is whole");
     assert_eq!(Image::from_bytes(file.bytes()), Ok(image));
+    assert_eq!(
+        (file.kernels(), file.target(), file.metadata().producer.as_str()),
+        (1, "", "a test")
+    );
+    assert!(file.calls_host("add_one") && !file.calls_host("main"));
     let module = Module::open(&path, Limits::default()).expect("it is valid");
     // Another file in its place changes nothing for who has the first one.
     std::fs::remove_file(&path).expect("it is there");
@@ -226,6 +232,26 @@ fn a_file_on_disk_is_the_same_module() {
     assert_eq!(module.metadata().producer, "a test");
     assert!(ModuleFile::open(&path).is_err());
     std::fs::remove_file(&path).expect("it is there");
+}
+
+/// Constants stay where they lie in the file: nobody owns them, as of a copy.
+#[test]
+fn constants_of_a_file_on_disk_are_mapped() {
+    let mut image = image();
+    let code = vec![I::Return(Operand::Constant(2))];
+    image.program.functions = vec![programs::function("f", 0, 0, code)];
+    image.program.kernels.clear();
+    let bytes = image.to_bytes();
+    let path = on_disk("mapped", &bytes);
+    let opened = Module::open(&path, Limits::default()).expect("it is valid");
+    std::fs::remove_file(&path).expect("it is there");
+    for (module, is_copied) in [(opened, false), (Module::load(&bytes).expect("valid"), true)] {
+        let value = call(&module, "f", &[]).expect("it runs");
+        drop(module);
+        assert_eq!(elements(&value), [1.0, 2.0]);
+        let Value::Tensor(tensor) = value else { panic!("a tensor") };
+        assert_eq!(tensor.is_owned(), is_copied);
+    }
 }
 
 #[test]

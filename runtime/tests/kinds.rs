@@ -232,29 +232,43 @@ fn slots_hold_what_was_stored() {
         let shown = format!("{instruction:?}");
         assert_eq!(stop(with_heap(&[instruction]), &[]), wanted, "{shown}");
     }
-    let values = [
-        (DimOp::Add, 9),
-        (DimOp::Sub, 5),
-        (DimOp::Mul, 14),
-        (DimOp::FloorDiv, 3),
-        (DimOp::FloorMod, 1),
-        (DimOp::Min, 2),
-        (DimOp::Max, 7),
-        (DimOp::CeilDiv, 4),
-    ];
-    for (op, wanted) in values {
-        let mut code = with_heap(&[
-            compute(op, Literal(7), Literal(2), 4),
-            I::LoadDim { to: to(1), heap: r(0), slot: 0 },
-        ]);
-        code.pop();
-        code.push(I::Return(r(1)));
-        let found = run(code, &[]).expect("it has a value");
-        assert!(
-            matches!(found, Value::Scalar(DType::I64, Number::Int(value)) if value == wanted),
-            "{op:?}: {found:?}"
-        );
+}
+
+/// Division rounds towards minus infinity, whatever the signs are; what is exact stays.
+#[test]
+fn dims_are_computed_with_every_sign() {
+    use Code::Literal;
+    for (a, b) in [(7, 2), (-7, 2), (7, -2), (-7, -2), (8, 2), (-8, 2), (8, -2), (-8, -2), (0, 3)] {
+        let floor = (f64::from(a) / f64::from(b)).floor() as i64;
+        let ceil = (f64::from(a) / f64::from(b)).ceil() as i64;
+        let (a, b) = (i64::from(a), i64::from(b));
+        let values = [
+            (DimOp::Add, a + b),
+            (DimOp::Sub, a - b),
+            (DimOp::Mul, a * b),
+            (DimOp::FloorDiv, floor),
+            (DimOp::FloorMod, a - floor * b),
+            (DimOp::Min, a.min(b)),
+            (DimOp::Max, a.max(b)),
+            (DimOp::CeilDiv, ceil),
+        ];
+        for (op, wanted) in values {
+            let mut code = with_heap(&[
+                compute(op, Literal(a), Literal(b), 4),
+                I::LoadDim { to: to(1), heap: r(0), slot: 0 },
+            ]);
+            code.pop();
+            code.push(I::Return(r(1)));
+            let Value::Scalar(DType::I64, Number::Int(found)) = run(code, &[]).expect("a value")
+            else {
+                panic!("{op:?} of {a} and {b} is no integer")
+            };
+            assert_eq!(found, i128::from(wanted), "{op:?} of {a} and {b}");
+        }
     }
+    let least = with_heap(&[compute(DimOp::FloorDiv, Literal(i64::MIN), Literal(-1), 4)]);
+    let why = "[boundary] `-9223372036854775808 // -1` leaves the range of i64";
+    assert_eq!(stop(least, &[]), why);
 }
 
 /// A tensor of integers as a shape, in every dtype.

@@ -164,16 +164,20 @@ fn memory_is_released_once() {
         code.push(I::Return(ZERO));
         run(4, code, &[])
     };
-    let (storage, tensor) = (I::KillStorage(r(0)), I::KillTensor(r(3)));
-    assert!(ended(&[tensor.clone(), storage.clone()]).is_ok());
+    let (storage, killed) = (I::KillStorage(r(0)), I::KillTensor(r(3)));
+    assert!(ended(&[killed.clone(), storage.clone()]).is_ok());
     for twice in [
         [storage.clone(), storage.clone()],
-        [tensor.clone(), tensor.clone()],
+        [killed.clone(), killed.clone()],
         // A storage ends with every tensor in it.
-        [storage, tensor],
+        [storage, killed],
     ] {
         assert_eq!(trap(ended(&twice)), "memory/released", "{twice:?}");
     }
+    // The last tensor of a storage takes it along; one that is left keeps it.
+    let (storage, object) = (I::KillStorage(r(0)), I::KillObject(r(3)));
+    assert_eq!(trap(ended(&[object.clone(), storage.clone()])), "memory/released");
+    assert!(ended(&[tensor(2, 0, 1, ZERO), object, storage]).is_ok());
 }
 
 #[test]
