@@ -346,3 +346,47 @@ fn operators_do_what_their_definitions_say() {
     ];
     assert_eq!(made(&last, &["n", "3"], &[0.0; 6]), [3.0]);
 }
+
+/// Weights of the body of a loop are those of each turn.
+#[test]
+fn bodies_of_loops_have_weights() {
+    let body = [
+        node("Identity", &["going"], &["goes"], &[]),
+        node("Add", &["sum", "step"], &["more"], &[]),
+        numbers("step", &[1], &[2.0]),
+        value(11, "turn", 7, &[]),
+        value(11, "going", 9, &[]),
+        value(11, "sum", 1, &["1"]),
+        value(12, "goes", 9, &[]),
+        value(12, "more", 1, &["1"]),
+    ];
+    let graph = [field(1, b"body"), field(6, &body.concat()), vec![20 << 3 & 127 | 128, 1, 5]];
+    let graph = [
+        node("Loop", &["turns", "", "x"], &["y"], &[graph.concat()]),
+        integers("turns", &[], &[3]),
+        value(12, "y", 1, &["1"]),
+    ];
+    assert_eq!(made(&graph, &["1"], &[1.0]), [7.0]);
+}
+
+/// Arithmetic on dims with names: one number goes with each of several, on either side.
+#[test]
+fn dims_are_computed_with_one_number() {
+    for (operator, inputs, wanted) in [
+        ("Mul", ["two", "shape"], 4 * 6),
+        ("Mul", ["shape", "two"], 4 * 6),
+        ("Add", ["two", "shape"], 4 * 5),
+        ("Sub", ["shape", "two"], 0),
+        ("Add", ["shape", "shape"], 4 * 6),
+    ] {
+        let graph = [
+            node("Shape", &["x"], &["shape"], &[]),
+            node(operator, &inputs, &["of"], &[]),
+            node("ConstantOfShape", &["of"], &["y"], &[]),
+            integers("two", &[1], &[2]),
+            value(12, "y", 1, &["a", "b"]),
+        ];
+        let found = made(&graph, &["n", "3"], &[0.0; 6]);
+        assert_eq!(found, vec![0.0; wanted], "{operator} of {inputs:?}");
+    }
+}

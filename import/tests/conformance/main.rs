@@ -8,6 +8,7 @@
 
 #![allow(clippy::print_stdout)] // it tells what it found
 
+#[allow(dead_code)] // of tests with edits
 mod case;
 mod table;
 
