@@ -73,3 +73,26 @@ fn a_text_that_is_refused_has_no_entry() {
     }
     assert_eq!((files(&cache, ".so"), files(&cache, ".refused.c")), (0, 2));
 }
+
+/// What decides code is in the key: command, version, flags, and the processor as the system tells of it.
+#[test]
+fn the_key_tells_compilers_and_processors_apart() {
+    let compiler = compiler().with_flag("-DANSWER=1");
+    let key = compiler.key();
+    let [architecture, version] = [std::env::consts::ARCH, compiler.version()];
+    for part in [compiler.command(), version, "-ffp-contract=off -fno-math-errno", "-DANSWER=1"] {
+        assert!(key.contains(part), "{part}: {key}");
+    }
+    let about = key.lines().nth(3).expect("the command, the version, the flags, the processor");
+    assert!(about.starts_with(architecture), "{key}");
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    if let Some(model) = info.lines().find(|line| line.starts_with("model name")) {
+        assert!(key.contains(model), "{key}");
+    }
+}
+
+#[test]
+fn a_cache_keeps_as_many_bytes_as_it_is_told() {
+    let cache = Cache::at("somewhere");
+    assert_eq!((cache.limit(), cache.of_at_most(5).limit()), (2 << 30, 5));
+}
