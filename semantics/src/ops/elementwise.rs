@@ -4,7 +4,7 @@
 //! it into the program of a call, and proofs take its denotation.
 
 use super::broadcast::broadcast_to;
-use super::{Eval, Evaluate, Infer, Kind, Known, Operand, Operator, Traps, normalize_axis};
+use super::{Eval, Evaluate, Infer, Kind, Known, Limits, Operand, Operator, Traps, normalize_axis};
 use crate::concrete::Concrete;
 use crate::formula::Scalar;
 use crate::stop::Stop;
@@ -314,7 +314,9 @@ pub(super) fn evaluate(eval: &Eval, own: &Elementwise) -> Result<Value, Stop> {
     });
     let mut buffers: Vec<Tensor> = tensors.iter().map(|own| own.reshaped(&[count])).collect();
     buffers.push(Tensor::full(out, &[count], Number::Int(0)));
-    let left = tir::run(&program, buffers, &[], &Options::default())?;
+    // A call is one step of the interpreter, however many elements there are; memory is bounded as around it.
+    let limits = Limits { steps: u64::MAX, ..eval.limits.clone() };
+    let left = tir::run(&program, buffers, &[], &Options { limits, ..Options::default() })?;
     let result = left.last().expect("invariant: the last buffer is the result");
     Ok(Value::Tensor(result.reshaped(&shape)))
 }
