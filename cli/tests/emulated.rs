@@ -255,8 +255,8 @@ fn products_are_measured_and_the_table_is_used() {
     let (said, report) = folder.fine("tune --backend cuda --over 4x16x8 --over 16x16x16");
     assert!(said.contains("this device: Emulated CUDA device, sm_90, CUDA 12.4"), "{said}");
     assert!(said.contains("4 products, times beside the best version"), "{said}");
-    // A module for each of four versions, of two types.
-    assert_eq!(report.count("modules"), 8);
+    // A module for each of five versions, of two types.
+    assert_eq!(report.count("modules"), 10);
     let (shown, report) = folder.fine("tune --backend cuda --show");
     assert_eq!((shown == said, report.count("modules")), (true, 0), "{shown}");
     folder.fine("diff p.rx --backend cuda --cases 3 --entry dense");
