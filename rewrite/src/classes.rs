@@ -31,7 +31,7 @@ impl Class {
             Self::Elements => "elements",
             Self::Tiles => "tiles",
             Self::Squares => "squares",
-            Self::Split => "split",
+            Self::Split => "split_k",
             Self::Cores => "cores",
         }
     }

@@ -18,8 +18,12 @@ impl Kernel<'_> {
         vec![self.turns((loops, &extents), (TExpr::Int(0), turns), &width, body)]
     }
 
-    /// Iterations of inner loops, some at once without asking, and one by one those that are left.
+    /// Iterations of inner loops, some at once without asking, and one by one those that are left. Of several loops each asks: only that
+    /// its number is below all of them tells that no extent is 0, by which it is taken apart.
     pub(super) fn strided(&mut self, loops: &[Loop], body: &[Stmt]) -> Vec<Stmt> {
+        if loops.len() > 1 {
+            return self.in_turns(loops, body.to_vec());
+        }
         let (width, extents) = self.width(loops);
         let all = self.all() * AT_ONCE;
         let (whole, left) = match &width {
