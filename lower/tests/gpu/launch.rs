@@ -27,10 +27,12 @@ const SIZES: [i64; 11] = [0, 1, 2, 3, 7, 8, 9, 16, 17, 33, 257];
 /// Cases with sizes of their own for each dim.
 const MIXED: u64 = 4;
 
-/// What one dim is where the others are short: so long that several blocks of four threads share one row, or all numbers; and so long
-/// that all threads of a block share a row, or larger tiles keep a device busy. The first ones are as many as a block has threads, so that
-/// each of them has the greatest element once.
-const LONG: [(i64, i64); 6] = [(2053, 1), (2053, 1), (2053, 1), (2053, 1), (64, 9), (33, 4)];
+/// What one dim is where the others are short: so long that all threads of a block share a row, or larger tiles keep a device busy.
+pub(crate) const LONG: &[(i64, i64)] = &[(64, 9), (33, 4)];
+/// So long, too, that several blocks of four threads share one row, or all numbers: as often as a block has threads, so that each of them
+/// has the greatest element once. Sums of so many numbers agree only where they are exact.
+pub(crate) const VERY_LONG: &[(i64, i64)] =
+    &[(2053, 1), (2053, 1), (2053, 1), (2053, 1), (64, 9), (33, 4)];
 
 type Dims = BTreeMap<Name, i64>;
 type Outcome = Result<Vec<Tensor>, Stop>;
@@ -47,10 +49,11 @@ pub(crate) fn agrees(
     program: &TensorProgram,
     scheduled: &TensorProgram,
     relation: Relation,
+    long: &[(i64, i64)],
 ) -> Result<u32, String> {
     is_launched(program, scheduled)?;
     let mut held = 0;
-    for call in calls(program, relation) {
+    for call in calls(program, relation, long) {
         let want = before(program, &call, Mode::Sequential);
         if matches!(want, Err(Stop::Exhausted { .. } | Stop::Unsupported(_))) {
             continue;
@@ -74,7 +77,7 @@ pub(crate) fn text(program: &TensorProgram) -> String {
 
 /// What stops a scheduled program in lock-step mode at some size.
 pub(crate) fn first_stop(program: &TensorProgram) -> Option<Stop> {
-    calls(program, Relation::Close).iter().find_map(|call| after(program, call).err())
+    calls(program, Relation::Close, VERY_LONG).iter().find_map(|call| after(program, call).err())
 }
 
 /// Whether all that was bound to threads is launches over blocks, which need nothing of each other but memory that the host finds.
@@ -87,7 +90,7 @@ fn is_launched(program: &TensorProgram, scheduled: &TensorProgram) -> Result<(),
     (is_apart || has_threads(before)).then_some(()).ok_or_else(|| text(scheduled))
 }
 
-fn calls(program: &TensorProgram, relation: Relation) -> Vec<Call> {
+fn calls(program: &TensorProgram, relation: Relation, long: &[(i64, i64)]) -> Vec<Call> {
     let same = SIZES.iter().map(|&size| {
         program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size))).collect()
     });
@@ -97,8 +100,8 @@ fn calls(program: &TensorProgram, relation: Relation) -> Vec<Call> {
         program.dims.iter().map(|dim| (dim.name.clone(), dim_of_size(dim, size()))).collect()
     });
     // One that is long among short ones, where all of that size would be too many elements.
-    let long = program.dims.iter().flat_map(|dim| LONG.map(|sizes| (sizes, dim)));
-    let long = long.map(|((length, short), long)| {
+    let each = program.dims.iter().flat_map(|dim| long.iter().map(move |sizes| (*sizes, dim)));
+    let long = each.map(|((length, short), long)| {
         let size = |name: &Name| if *name == long.name { length } else { short };
         let sizes = program.dims.iter();
         sizes.map(|dim| (dim.name.clone(), dim_of_size(dim, size(&dim.name)))).collect()

@@ -61,12 +61,12 @@ fn hold(path: &Path) -> Result<(), Failed> {
             else {
                 continue;
             };
-            launch::agrees(&program, &kept, Relation::Equal)?;
+            launch::agrees(&program, &kept, Relation::Equal, launch::LONG)?;
             if limits == LIMITS[1] {
                 hold_learned(&program, &kept, limits)?;
             }
             if free != kept {
-                launch::agrees(&program, &free, Relation::Close)?;
+                launch::agrees(&program, &free, Relation::Close, launch::LONG)?;
             }
         }
         let is_half = |info: &BufferInfo| matches!(info.dtype, DType::F16 | DType::BF16);
@@ -89,7 +89,7 @@ fn hold_learned(
         if let Some(learned) = schedule_by(program, &mut Prover::new(), &choices)
             && learned != *kept
         {
-            launch::agrees(program, &learned, Relation::Equal)?;
+            launch::agrees(program, &learned, Relation::Equal, launch::LONG)?;
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ fn hold_cores(program: &TensorProgram) -> Result<(), Failed> {
     if let Some(cores) = schedule(Exactness::Rounded(DType::F32))
         && schedule(Exactness::Approximate).as_ref() != Some(&cores)
     {
-        launch::agrees(program, &cores, Relation::Close)?;
+        launch::agrees(program, &cores, Relation::Close, launch::LONG)?;
     }
     Ok(())
 }

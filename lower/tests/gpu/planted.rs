@@ -2,7 +2,7 @@
 //! corpus: each barrier left out alone, threads that take the place of others, conditions that always hold, and elements of others
 //! that are read. The interpreter's lock-step mode finds every one, or what comes out is wrong.
 
-use crate::launch::{agrees, first_stop, text};
+use crate::launch::{VERY_LONG, agrees, first_stop, text};
 use crate::programs::programs_of;
 use libtest_mimic::Failed;
 use relax_corpus::files;
@@ -88,10 +88,10 @@ pub(crate) fn all_of_places_are_found() -> Result<(), Failed> {
         }
         let scheduled = schedule_in(program, &mut Prover::new(), EDGES, Exactness::Approximate)
             .ok_or_else(|| format!("`{}` is not scheduled", program.name))?;
-        agrees(program, &scheduled, Relation::Close)?;
+        agrees(program, &scheduled, Relation::Close, VERY_LONG)?;
         for (at, wrong) in wrong_places(&scheduled).into_iter().enumerate() {
             let wrong = TensorProgram { body: Some(wrong), ..scheduled.clone() };
-            if agrees(program, &wrong, Relation::Close).is_ok() {
+            if agrees(program, &wrong, Relation::Close, VERY_LONG).is_ok() {
                 return Err(format!("mistake {at} is not found\n{}", text(&wrong)).into());
             }
             planted += 1;
