@@ -1,3 +1,5 @@
+//! Launches that store to every element between them, and each way in which they leave some out.
+
 use crate::analysis::definite_init::unproved;
 use relax_program::frontend::Program;
 use relax_syntax::ir::Definition;
