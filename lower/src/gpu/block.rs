@@ -374,15 +374,8 @@ impl<'w> Kernel<'w> {
 
     /// What the threads begin with: what changes nothing. For a maximum that is what is in the cell already.
     fn begins(&self, op: BinOp, dtype: DType, (buffer, indices): (BufferId, &[TExpr])) -> TExpr {
-        let number = |value: i64| match dtype.class() {
-            Class::Float => TExpr::Float(value as f64),
-            _ => TExpr::Int(value),
-        };
-        match op {
-            BinOp::Add => number(0),
-            BinOp::Mul => number(1),
-            _ => TExpr::Load { buffer, indices: indices.to_vec() },
-        }
+        let cell = || TExpr::Load { buffer, indices: indices.to_vec() };
+        neutral(op, dtype).unwrap_or_else(cell)
     }
 
     /// What a thread's elements come to: a register.
@@ -437,12 +430,31 @@ impl<'w> Kernel<'w> {
     }
 }
 
-fn kept(buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span: Span) -> Stmt {
+/// What changes no sum, or no product; a maximum has none in every dtype.
+pub(super) fn neutral(op: BinOp, dtype: DType) -> Option<TExpr> {
+    let value = match op {
+        BinOp::Add => 0,
+        BinOp::Mul => 1,
+        _ => return None,
+    };
+    Some(match dtype.class() {
+        Class::Float => TExpr::Float(f64::from(value)),
+        _ => TExpr::Int(i64::from(value)),
+    })
+}
+
+pub(super) fn kept(buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span: Span) -> Stmt {
     Stmt { kind: StmtKind::Store { buffer, indices, update: None, value }, span }
 }
 
 /// `B[i] op= value`
-fn combined(op: BinOp, buffer: BufferId, indices: Vec<TExpr>, value: TExpr, span: Span) -> Stmt {
+pub(super) fn combined(
+    op: BinOp,
+    buffer: BufferId,
+    indices: Vec<TExpr>,
+    value: TExpr,
+    span: Span,
+) -> Stmt {
     let kind = match op {
         BinOp::Add | BinOp::Mul => StmtKind::Store { buffer, indices, update: Some(op), value },
         _ => {

@@ -2,16 +2,16 @@
 //! of a block each would leave most of a device idle.
 
 use super::Limits;
-use super::block::Sharing;
+use super::block::{Sharing, combined, kept, neutral};
 use super::rows::{Group, reach, statements_of};
 use super::steps::{Reduction, Role, Step, reduction};
 use crate::writer::Writer;
 use relax_semantics::tir::walk::{loaded, stored};
 use relax_syntax::dim::Dim;
-use relax_syntax::dtype::{Class, DType};
+use relax_syntax::dtype::DType;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::tensor::{
-    BinOp, BufferId, BufferInfo, Loop, ScalarId, Scope, Stmt, StmtKind, TExpr,
+    BinOp, BufferId, BufferInfo, Loop, ScalarId, Scope, StmtKind, TExpr,
 };
 use relax_tir::dims::as_dim;
 
@@ -86,20 +86,9 @@ pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
     let place = |var: ScalarId| -> Vec<TExpr> {
         group.rows.iter().map(|row| row.var).chain([var]).map(TExpr::Scalar).collect()
     };
-    let store = |buffer: BufferId, indices: Vec<TExpr>, update: Option<BinOp>, value: TExpr| {
-        let kind = StmtKind::Store { buffer, indices, update, value };
-        Stmt { kind, span }
-    };
-    let combine = |buffer: BufferId, indices: Vec<TExpr>, value: TExpr| match op {
-        BinOp::Add | BinOp::Mul => store(buffer, indices, Some(op), value),
-        _ => {
-            let cell = TExpr::Load { buffer, indices: indices.clone() };
-            store(buffer, indices, None, TExpr::binary(op, cell, value))
-        }
-    };
-    let first = store(partial, place(piece), None, begin);
+    let first = kept(partial, place(piece), begin, span);
     let first = Step { role: Role::Cell, loops: Vec::new(), body: vec![first] };
-    let next = [lets, &[combine(partial, place(piece), value)]].concat();
+    let next = [lets, &[combined(op, partial, place(piece), value, span)]].concat();
     let next = Step { role: Role::Reduce, loops: step.loops.clone(), body: next };
     let rows = [group.rows.clone(), vec![over(piece)]].concat();
     let each = group.of(rows, vec![first, next]).renamed(writer);
@@ -109,29 +98,26 @@ pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
     all.steps[at] = Step {
         role: Role::Reduce,
         loops: vec![over(other)],
-        body: vec![combine(buffer, indices.clone(), value)],
+        body: vec![combined(op, buffer, indices.clone(), value, span)],
     };
     let sharing = if group.rows.is_empty() { Sharing::Block } else { Sharing::Warp };
     Some(Pieces { partial, count, each, all, sharing })
 }
 
-/// What a piece begins with: what changes nothing. A maximum begins with what the row begins with.
+/// What a piece begins with: what changes nothing. A maximum begins with what the row begins with, where that is a number of the text.
 fn begin(group: &Group, (op, dtype): (BinOp, DType), buffer: BufferId) -> Option<TExpr> {
-    let number = |value: i64| match dtype.class() {
-        Class::Float => TExpr::Float(value as f64),
-        _ => TExpr::Int(value),
-    };
-    match op {
-        BinOp::Add => Some(number(0)),
-        BinOp::Mul => Some(number(1)),
-        _ => group.steps.iter().flat_map(|step| &step.body).find_map(|stmt| match &stmt.kind {
-            StmtKind::Store {
-                buffer: to,
-                update: None,
-                value: value @ (TExpr::Int(_) | TExpr::Float(_)),
-                ..
-            } if *to == buffer => Some(value.clone()),
-            _ => None,
-        }),
+    if let Some(value) = neutral(op, dtype) {
+        return Some(value);
+    }
+    let mut all = group.steps.iter().flat_map(|step| &step.body);
+    let first = all.find_map(|stmt| match &stmt.kind {
+        StmtKind::Store { buffer: to, update, value, .. } if *to == buffer => {
+            Some((update.is_none(), value))
+        }
+        _ => None,
+    });
+    match first {
+        Some((true, value @ (TExpr::Int(_) | TExpr::Float(_)))) => Some(value.clone()),
+        _ => None,
     }
 }
