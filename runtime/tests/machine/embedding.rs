@@ -1,9 +1,7 @@
-//! What who embeds the runtime is told of a module, of a stop and of calls, and what kernels may do with their tensors.
+//! Embedding: what a program learns of a module, a stop and its calls, and what kernels may do with their tensors.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::{Double, c, call, elements, function, image, r, to, vector};
+use crate::programs;
+use crate::programs::{Double, c, call, elements, function, image, r, to, vector};
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::instruction::{Code, Instruction as I, Kind, Label, Text};
 use relax_runtime::program::{Constant, Param};
@@ -222,7 +220,7 @@ fn a_trap_has_the_places_that_led_to_it() {
     assert_eq!(trap.places, (2..8).rev().map(place).collect::<Vec<_>>(), "six of them");
 }
 
-/// A function that calls itself: the place of the trap is told once, and each place of a call once.
+/// A function that calls itself: the backtrace names the place of the trap once, and each call site once.
 #[test]
 fn a_recursion_is_told_once() {
     let mut image = image();

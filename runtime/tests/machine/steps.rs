@@ -1,9 +1,6 @@
 //! The limit of steps: instructions of the machine and what kernels take count together.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::{Double, call, elements, image, vector};
+use crate::programs::{Double, call, elements, image, vector};
 use relax_runtime::{KernelTrap, Kernels, Limits, Module, StepsLeft, Stop, TensorArg};
 
 /// As [`Double`], and each call takes a hundred steps.

@@ -1,9 +1,6 @@
 //! Calls of kernels with tensors that have elements which nothing wrote.
 
-#[allow(dead_code)] // of other tests
-mod programs;
-
-use programs::{call, image, vector};
+use crate::programs::{call, image, vector};
 use relax_runtime::program::{Elements, Extent, Site, Watched};
 use relax_runtime::{KernelTrap, Kernels, Limits, Module, Span, Stop, TensorArg, Value};
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,7 @@
 //! The module file: equal bytes for equal programs, and no bytes that do harm.
 
-mod programs;
-
-use programs::{call, elements, image, module, vector};
+use crate::programs;
+use crate::programs::{call, elements, image, module, vector};
 use relax_runtime::file::{Image, LoadError, ModuleFile, VERSION};
 use relax_runtime::instruction::{Instruction as I, Operand};
 use relax_runtime::{Limits, Module, Value};
@@ -143,7 +142,7 @@ fn forged_tables_are_refused() {
     assert_eq!(header, Err(damaged("it ends within its header")));
 }
 
-/// The writer is told how many bytes it got, and says what it could not take.
+/// Writing returns the number of bytes, or the error of the writer.
 #[test]
 fn what_is_written_is_counted() {
     let (image, mut bytes) = (image(), Vec::new());

@@ -1,6 +1,5 @@
 //! Programs that a person would write down in P2.3, as the compiler makes them.
 
-#[allow(dead_code)] // of some tests
 pub(crate) mod extended;
 
 use relax_runtime::file::Image;

@@ -1,9 +1,6 @@
 //! Kernels that hold what they write elsewhere, as a device with memory of its own does, until the machine settles it.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::{call, elements, image, vector};
+use crate::programs::{call, elements, image, vector};
 use relax_runtime::{KernelTrap, Kernels, Memory, Module, TensorArg};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,10 @@
 //! What the machine demands of memory, graphs, tuples and host functions: id and words of the stop.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::extended::{
+use crate::programs;
+use crate::programs::extended::{
     ITSELF, MINUS, ONE, PAIR, TRUE, TWO_BY_THREE, WORD, ZERO, run, stop, with,
 };
-use programs::{Double, call, function, r, to, vector};
+use crate::programs::{Double, call, function, r, to, vector};
 use relax_runtime::instruction::{Code, DimOp, Instruction as I, Operand, Text};
 use relax_runtime::program::Constant;
 use relax_runtime::{DType, Module, Number, Stop, Tensor, Tuple, Value};

@@ -1,9 +1,6 @@
 //! Every operand, register, text and place that an instruction names must be there: each of them is wrong once.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::{Double, c, function, image, r, to};
+use crate::programs::{Double, c, function, image, r, to};
 use relax_runtime::file::LoadError;
 use relax_runtime::instruction::{Code, DimOp, Fact, Instruction as I, Kind, Label, Text};
 use relax_runtime::instruction::{Operand, Register};

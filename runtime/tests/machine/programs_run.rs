@@ -1,8 +1,7 @@
 //! What the machine does with programs, and at its limits.
 
-mod programs;
-
-use programs::{c, call, elements, function, image, module, r, to, vector};
+use crate::programs;
+use crate::programs::{c, call, elements, function, image, module, r, to, vector};
 use relax_runtime::file::{Image, LoadError};
 use relax_runtime::instruction::{Instruction as I, Text};
 use relax_runtime::{Limits, Module, Stop, Value};

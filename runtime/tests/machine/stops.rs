@@ -1,9 +1,6 @@
 //! What each instruction demands of its operands, one broken demand at a time: the machine stops, and says why.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::{Double, c, call, elements, function, image, r, to, vector};
+use crate::programs::{Double, c, call, elements, function, image, r, to, vector};
 use relax_runtime::file::Image;
 use relax_runtime::instruction::{Code, DimOp, Fact, Instruction as I, Kind, Label, Operand, Text};
 use relax_runtime::program::{Constant, Param};

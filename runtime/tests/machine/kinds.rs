@@ -1,12 +1,9 @@
 //! What each instruction says where a value is of another kind or is not there: id and words of the stop.
 
-#[allow(dead_code)]
-mod programs;
-
-use programs::extended::{
+use crate::programs::extended::{
     HALF, ITSELF, MINUS, ONE, PAIR, TRUE, TWO_BY_THREE, WORD, ZERO, run, stop,
 };
-use programs::{r, to};
+use crate::programs::{r, to};
 use relax_runtime::instruction::{Code, DimOp, Instruction as I, Operand, Text};
 use relax_runtime::{DType, Number, Tensor, Value};
 
