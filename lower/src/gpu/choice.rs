@@ -5,8 +5,7 @@
 //! is proved of a kernel takes many times as long.
 
 use super::Choices;
-use super::expressions::extent;
-use super::expressions::multiply;
+use super::expressions::{extent, multiply, opposite, reaches};
 use super::tiles::Product;
 use super::warps::{self, Warps};
 use super::{register_tiles, split_terms};
@@ -14,7 +13,7 @@ use crate::writer::Writer;
 use relax_rewrite::classes::{Class, Sizes, Tree};
 use relax_rewrite::pass::Exactness;
 use relax_syntax::dtype::DType;
-use relax_syntax::ir::tensor::{BinOp, Loop, TExpr};
+use relax_syntax::ir::tensor::{Loop, TExpr};
 
 /// A version of a product.
 pub(super) struct Version {
@@ -30,10 +29,7 @@ impl Version {
 
     /// One where a number is 1, and another one where it is 0.
     fn either(class: Class, times: TExpr, other: Class) -> Vec<Self> {
-        let rest = match &times {
-            TExpr::Int(times) => TExpr::Int(1 - times),
-            times => TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone()),
-        };
+        let rest = opposite(&times);
         let both = [Self { class, times }, Self { class: other, times: rest }];
         both.into_iter().filter(|version| version.times != TExpr::Int(0)).collect()
     }
@@ -110,9 +106,7 @@ fn learned(product: &Product, tree: &Tree, nearest: &dyn Fn(Class) -> Class) -> 
     let open = [&product.i, &product.j, &product.k].into_iter().find(|item| known(item).is_none());
     match (found.as_slice(), open) {
         ([.., (_, below), (start, class)], Some(item)) => {
-            let whole = TExpr::binary(BinOp::FloorDiv, extent(item), TExpr::Int(*start));
-            let times = TExpr::binary(BinOp::Min, whole, TExpr::Int(1));
-            Version::either(*class, times, *below)
+            Version::either(*class, reaches(extent(item), *start), *below)
         }
         ([.., (_, class)], _) => Version::always(*class),
         ([], _) => Version::always(Class::Tiles),

@@ -42,6 +42,25 @@ pub(super) fn least(a: TExpr, b: i64) -> TExpr {
     }
 }
 
+/// 1 where a number that is not negative reaches a bound, else 0: the host chooses by it.
+pub(super) fn reaches(number: TExpr, bound: i64) -> TExpr {
+    match number {
+        TExpr::Int(value) => TExpr::Int(i64::from(value >= bound)),
+        _ => {
+            let whole = TExpr::binary(BinOp::FloorDiv, number, TExpr::Int(bound));
+            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
+        }
+    }
+}
+
+/// 1 where a number that is 0 or 1 is 0, else 0.
+pub(super) fn opposite(times: &TExpr) -> TExpr {
+    match times {
+        TExpr::Int(times) => TExpr::Int(1 - times),
+        _ => TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone()),
+    }
+}
+
 /// How often a loop runs.
 pub(super) fn extent(item: &Loop) -> TExpr {
     match (&item.start, &item.stop) {

@@ -3,6 +3,7 @@
 
 use super::Limits;
 use super::block::{Sharing, combined, kept, neutral};
+use super::expressions::opposite;
 use super::rows::{Group, reach, statements_of};
 use super::steps::{Reduction, Role, Step, reduction};
 use crate::writer::Writer;
@@ -22,6 +23,8 @@ const LEAST: i64 = 4;
 
 /// The groups in the place of one, and the memory between them.
 pub(super) struct Pieces {
+    /// 1 where rows are cut into pieces, else 0.
+    pub(super) times: TExpr,
     pub(super) partial: BufferId,
     /// Pieces of a row.
     pub(super) count: i64,
@@ -33,12 +36,7 @@ pub(super) struct Pieces {
 }
 
 /// 1 where rows are cut into pieces, else 0; none where that never is, or rows come to more than one number each.
-pub(super) fn chosen(
-    writer: &Writer,
-    group: &Group,
-    facts: &mut dyn Facts,
-    limits: Limits,
-) -> Option<TExpr> {
+fn chosen(writer: &Writer, group: &Group, facts: &mut dyn Facts, limits: Limits) -> Option<TExpr> {
     let reductions = group.steps.iter().filter(|step| step.role == Role::Reduce).count();
     let is_sum = reductions == 1 && group.steps.iter().all(|step| step.role != Role::Elements);
     let from_zero = |item: &Loop| item.start == TExpr::Int(0);
@@ -46,8 +44,8 @@ pub(super) fn chosen(
         from_zero(row) && matches!(as_dim(&row.stop), Some(Dim::Var(_) | Dim::Int(0..)))
     });
     (is_sum && has_shape).then_some(())?;
-    let pieces = PIECES[usize::from(group.rows.is_empty())];
-    let long = reach(writer, group.count()?, pieces * limits.threads * LEAST, facts).times()?;
+    let least = pieces(group) * limits.threads * LEAST;
+    let long = reach(writer, group.count()?, least, facts).times()?;
     if group.rows.is_empty() {
         return Some(long);
     }
@@ -56,15 +54,25 @@ pub(super) fn chosen(
         Some(TExpr::Int(_)) => return None,
         Some(many) => many,
     };
-    let few = TExpr::binary(BinOp::Sub, TExpr::Int(1), many);
+    let few = opposite(&many);
     Some(match long {
         TExpr::Int(_) => few,
         long => TExpr::binary(BinOp::Min, long, few),
     })
 }
 
-/// A group that sums, as one of pieces and one of what they come to.
-pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
+fn pieces(group: &Group) -> i64 {
+    PIECES[usize::from(group.rows.is_empty())]
+}
+
+/// A group that sums, as one of pieces and one of what they come to; none where that never is worth it, or rows come to more.
+pub(super) fn cut(
+    writer: &mut Writer,
+    group: &Group,
+    facts: &mut dyn Facts,
+    limits: Limits,
+) -> Option<Pieces> {
+    let times = chosen(writer, group, facts, limits)?;
     let span = group.span;
     let at = group.steps.iter().position(|step| step.role == Role::Reduce)?;
     let step = &group.steps[at];
@@ -76,7 +84,7 @@ pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
     loaded(&step.body).is_disjoint(&before).then_some(())?;
     let dtype = writer.program.buffer(buffer).dtype;
     let begin = begin(group, (op, dtype), buffer)?;
-    let count = PIECES[usize::from(group.rows.is_empty())];
+    let count = pieces(group);
     let rows = group.rows.iter().map(|row| as_dim(&row.stop));
     let shape = rows.chain([Some(Dim::Int(count))]).collect::<Option<Vec<Dim>>>()?;
     let info = BufferInfo { name: "partial".into(), shape, dtype, scope: Scope::Global, span };
@@ -101,7 +109,7 @@ pub(super) fn cut(writer: &mut Writer, group: &Group) -> Option<Pieces> {
         body: vec![combined(op, buffer, indices.clone(), value, span)],
     };
     let sharing = if group.rows.is_empty() { Sharing::Block } else { Sharing::Warp };
-    Some(Pieces { partial, count, each, all, sharing })
+    Some(Pieces { times, partial, count, each, all, sharing })
 }
 
 /// What a piece begins with: what changes nothing. A maximum begins with what the row begins with, where that is a number of the text.

@@ -6,7 +6,7 @@
 //! of the text: the same bits.
 
 use super::Limits;
-use super::expressions::{add, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply, reaches};
 use super::scope_promotion::Nearer;
 use super::tiles::{Factor, Product, Tiled, over_blocks};
 use crate::writer::Writer;
@@ -71,8 +71,7 @@ pub(super) fn chosen(writer: &Writer, product: &Product, size: i64) -> Option<TE
         _ if !product.batch.is_empty() => return None,
         [rows, columns] => (TExpr::binary(BinOp::Min, rows, columns), width[0]),
     };
-    let whole = TExpr::binary(BinOp::FloorDiv, least, TExpr::Int(width));
-    Some(TExpr::binary(BinOp::Min, whole, TExpr::Int(1)))
+    Some(reaches(least, width))
 }
 
 /// How the threads of a block share its tile.

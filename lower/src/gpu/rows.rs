@@ -13,7 +13,7 @@
 use super::Limits;
 use super::bind::{bind_times, is_of_host};
 use super::block::{Kernel, Sharing};
-use super::expressions::{extent, multiply};
+use super::expressions::{extent, multiply, opposite, reaches};
 use super::pieces::{self, Pieces};
 use super::scope_promotion::{is_at_iteration, own_elements};
 use super::steps::{Role, Step, runs_across, runs_along, steps, unwrapped};
@@ -77,10 +77,6 @@ pub(super) fn stitch(
     let outside = [before, &rest[group.length..]].concat();
     let read_outside = loaded(&outside);
     let all = statements_of(&group.steps);
-    let pieces = match group.along == Along::Rows && stored(&all).is_disjoint(&read_outside) {
-        true => pieces::chosen(writer, &group, facts, limits),
-        false => None,
-    };
     let cells = own_elements(writer, &group.rows, &all, &outside);
     group.allocated.retain(|stmt| !matches!(&stmt.kind, StmtKind::Alloc(id) if cells.contains(id)));
     let mut done = std::mem::take(&mut group.allocated);
@@ -91,7 +87,11 @@ pub(super) fn stitch(
     group.steps.extend(results);
     let read = loaded(&statements_of(&group.steps)).union(&read_outside).copied().collect();
     let rows = Rows { near, last, read, limits };
-    let parts = parts(writer, &group, (versions, pieces), &mut done);
+    let cut = match group.along == Along::Rows && stored(&all).is_disjoint(&read_outside) {
+        true => pieces::cut(writer, &group, facts, limits),
+        false => None,
+    };
+    let parts = parts(writer, &group, (versions, cut), &mut done);
     for part in parts {
         done.extend(rows.written(writer, part));
     }
@@ -113,13 +113,12 @@ struct Part {
 fn parts(
     writer: &mut Writer,
     group: &Group,
-    (versions, pieces): (Vec<Version>, Option<TExpr>),
+    (versions, cut): (Vec<Version>, Option<Pieces>),
     done: &mut Vec<Stmt>,
 ) -> Vec<Part> {
-    let cut = pieces.and_then(|times| Some((pieces::cut(writer, group)?, times)));
     let mut parts = Vec::new();
     let mut whole = versions;
-    if let Some((Pieces { partial, count, each, all, sharing }, times)) = cut {
+    if let Some(Pieces { times, partial, count, each, all, sharing }) = cut {
         done.push(Stmt { kind: StmtKind::Alloc(partial), span: group.span });
         let all = all.renamed(writer);
         let own = Some(times.clone());
@@ -131,7 +130,7 @@ fn parts(
         parts.push(Part { group: all, version: (sharing, own), pieces: None });
         for (sharing, used) in &mut whole {
             if *sharing == Sharing::Block {
-                let rest = TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone());
+                let rest = opposite(&times);
                 *used = Some(match used.take() {
                     Some(before) => TExpr::binary(BinOp::Min, before, rest),
                     None => rest,
@@ -195,7 +194,6 @@ fn versions(
     facts: &mut dyn Facts,
     limits: Limits,
 ) -> Option<(Vec<Version>, Option<TExpr>)> {
-    let not = |times: &TExpr| TExpr::binary(BinOp::Sub, TExpr::Int(1), times.clone());
     match group.along {
         Along::Columns => {
             // What a column comes to is handed on where there are more nests.
@@ -206,7 +204,7 @@ fn versions(
                 Reach::Never => None,
                 Reach::Always => Some((vec![(Sharing::Columns, None)], None)),
                 Reach::Where(times) => {
-                    let alone = not(&times);
+                    let alone = opposite(&times);
                     Some((vec![(Sharing::Columns, Some(times))], Some(alone)))
                 }
             }
@@ -220,7 +218,7 @@ fn versions(
                 Reach::Always => vec![(Sharing::Block, None)],
                 Reach::Never => vec![(Sharing::Warp, None)],
                 Reach::Where(times) => {
-                    let warps = not(&times);
+                    let warps = opposite(&times);
                     vec![(Sharing::Block, Some(times)), (Sharing::Warp, Some(warps))]
                 }
             };
@@ -262,8 +260,7 @@ pub(super) fn reach(writer: &Writer, count: TExpr, bound: i64, facts: &mut dyn F
             return Reach::Never;
         }
     }
-    let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(bound));
-    Reach::Where(TExpr::binary(BinOp::Min, whole, TExpr::Int(1)))
+    Reach::Where(reaches(count, bound))
 }
 
 impl Group {

@@ -4,7 +4,7 @@
 //! up what they have, part by part through shared memory. So sums are formed in another order, and the exactness must allow that.
 
 use super::choice::elements;
-use super::expressions::multiply;
+use super::expressions::{add, extent, multiply, reaches};
 use super::register_tiles::{Layout, Square};
 use super::scope_promotion::Nearer;
 use super::tiles::Product;
@@ -44,7 +44,7 @@ pub(super) fn layout(limits: Limits) -> Option<Layout> {
 
 /// Whether sums of a product may be split. They begin with 0: terms beyond the edge, which are 0, change nothing.
 pub(super) fn is_possible(writer: &Writer, product: &Product, choices: &Choices<'_>) -> bool {
-    let is_short = matches!(super::expressions::extent(&product.k), TExpr::Int(..SHORT));
+    let is_short = matches!(extent(&product.k), TExpr::Int(..SHORT));
     let is_narrow = |dtype: DType| dtype.size() <= WIDEST;
     choices.exactness != Exactness::Exact
         && layout(choices.limits).is_some()
@@ -56,14 +56,7 @@ pub(super) fn is_possible(writer: &Writer, product: &Product, choices: &Choices<
 
 /// 1 where larger tiles keep a device busy, of `width` elements each, else 0.
 pub(super) fn larger(product: &Product, width: i64, limits: Limits) -> TExpr {
-    let least = width.saturating_mul(limits.busy);
-    match elements(product) {
-        TExpr::Int(count) => TExpr::Int(i64::from(count >= least)),
-        count => {
-            let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(least));
-            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
-        }
-    }
+    reaches(elements(product), width.saturating_mul(limits.busy))
 }
 
 /// How a group's share of the sums of a thread is taken apart: rows and columns of it.
@@ -93,11 +86,12 @@ impl Square<'_> {
         let slice = TExpr::Scalar(self.threads[0]);
         let part = |op: BinOp| TExpr::binary(op, slice.clone(), TExpr::Int(wide));
         let times = |var: ScalarId, by: i64| multiply(TExpr::Scalar(var), TExpr::Int(by));
-        // Without a loop of one iteration: that all elements are stored is told by weights that differ.
-        let top_rows = if high < PER[0] { times(top, high) } else { TExpr::Int(0) };
-        let sum_of = |parts: Vec<TExpr>| parts.into_iter().reduce(super::expressions::add);
-        let row =
-            vec![multiply(self.thread(0), TExpr::Int(PER[0])), top_rows, part(BinOp::FloorDiv)];
+        let sum_of = |parts: Vec<TExpr>| parts.into_iter().reduce(add);
+        let row = vec![
+            multiply(self.thread(0), TExpr::Int(PER[0])),
+            self.top(top),
+            part(BinOp::FloorDiv),
+        ];
         let own = PER[1] / 2;
         let column = vec![
             times(group, self.layout.across[1] * own),
@@ -115,6 +109,14 @@ impl Square<'_> {
         (parts, [alone, self.over(&turns, body)].concat())
     }
 
+    /// The first row of a part within the square. Parts of all its rows have no loop over them: write coverage needs weights that differ.
+    fn top(&self, part: ScalarId) -> TExpr {
+        match share(self.layout.slices)[0] {
+            high if high < PER[0] => multiply(TExpr::Scalar(part), TExpr::Int(high)),
+            _ => TExpr::Int(0),
+        }
+    }
+
     /// What a group of threads has of a part goes to shared memory.
     fn shared(
         &self,
@@ -125,17 +127,15 @@ impl Square<'_> {
         let [high, wide] = share(self.layout.slices);
         let [r, c] = ["r", "c"].map(|base| self.number(writer, base));
         let times = |var: ScalarId, by: i64| multiply(TExpr::Scalar(var), TExpr::Int(by));
-        let plus = super::expressions::add;
-        let rows = if high < PER[0] { times(top, high) } else { TExpr::Int(0) };
         let own = [
-            plus(rows, TExpr::Scalar(r)),
-            plus(plus(times(group, PER[1] / 2), times(left, wide)), TExpr::Scalar(c)),
+            add(self.top(top), TExpr::Scalar(r)),
+            add(add(times(group, PER[1] / 2), times(left, wide)), TExpr::Scalar(c)),
         ];
         let buffer = self.sums.element(self.product.sum.buffer);
         let buffer = buffer.expect("invariant: it was asked for");
         let value = TExpr::Load { buffer, indices: own.to_vec() };
         let [slice, lane] = self.threads.map(TExpr::Scalar);
-        let at = plus(times(r, wide), TExpr::Scalar(c));
+        let at = add(times(r, wide), TExpr::Scalar(c));
         let stored = self.store(parts, vec![slice, at, lane], value);
         self.over(&[(r, high), (c, wide)], vec![stored])
     }

@@ -5,21 +5,20 @@ use super::block::Kernel;
 use super::expressions::{add, ceil_divide, extent, multiply};
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::tensor::{BinOp, Loop, LoopKind, ScalarId, Stmt, StmtKind, TExpr};
-use relax_syntax::span::Span;
 
 /// Elements that a thread goes through at once, where none of them is beyond the end: as many loads are under way.
 const AT_ONCE: i64 = 4;
 
 impl Kernel<'_> {
-    /// Iterations of inner loops, in one loop that asks of each whether it is there: it is told of it that it comes to all of them.
+    /// Iterations of inner loops, in one loop with a guard for each: write coverage proves that it comes to all of them.
     pub(super) fn in_turns(&mut self, loops: &[Loop], body: Vec<Stmt>) -> Vec<Stmt> {
         let (width, extents) = self.width(loops);
         let turns = ceil_divide(width.clone(), self.all());
         vec![self.turns((loops, &extents), (TExpr::Int(0), turns), &width, body)]
     }
 
-    /// Iterations of inner loops, some at once without asking, and one by one those that are left. Of several loops each asks: only that
-    /// its number is below all of them tells that no extent is 0, by which it is taken apart.
+    /// Iterations of inner loops: some at once without a guard, then one by one those that are left. Of several loops each has a guard: only
+    /// by that is it proved that no extent is 0 by which the number is divided.
     pub(super) fn strided(&mut self, loops: &[Loop], body: &[Stmt]) -> Vec<Stmt> {
         if loops.len() > 1 {
             return self.in_turns(loops, body.to_vec());
@@ -37,7 +36,7 @@ impl Kernel<'_> {
         let kind =
             StmtKind::For { loops: loops.to_vec(), kind: LoopKind::Serial, body: body.to_vec() };
         let own = self.writer.renamed(&Stmt { kind, span: self.span });
-        if left != width
+        if whole != TExpr::Int(0)
             && let StmtKind::For { loops, body, .. } = own.kind
         {
             done.push(self.at_once((&loops, &extents), whole.clone(), body));
@@ -85,8 +84,12 @@ impl Kernel<'_> {
         let at = add(add(begin, at), self.number());
         let loops: Vec<&Loop> = loops.iter().collect();
         let body = indexed(self.writer, &loops, (at, Some(width), extents), body, self.span);
-        let loops = vec![Loop { var: step, start: TExpr::Int(0), stop: turns }];
-        Stmt { kind: StmtKind::For { loops, kind: LoopKind::Serial, body }, span: self.span }
+        self.over((step, turns), LoopKind::Serial, body)
+    }
+
+    fn over(&self, (var, stop): (ScalarId, TExpr), kind: LoopKind, body: Vec<Stmt>) -> Stmt {
+        let loops = vec![Loop { var, start: TExpr::Int(0), stop }];
+        Stmt { kind: StmtKind::For { loops, kind, body }, span: self.span }
     }
 
     /// Some iterations for each thread and turn, all of which are there.
@@ -103,11 +106,7 @@ impl Kernel<'_> {
         let at = add(add(number, within), self.number());
         let loops: Vec<&Loop> = loops.iter().collect();
         let body = indexed(self.writer, &loops, (at, None, extents), body, self.span);
-        let over = |var: ScalarId, stop: TExpr, kind: LoopKind, body: Vec<Stmt>, span: Span| {
-            let loops = vec![Loop { var, start: TExpr::Int(0), stop }];
-            Stmt { kind: StmtKind::For { loops, kind, body }, span }
-        };
-        let body = over(part, TExpr::Int(AT_ONCE), LoopKind::Unroll, body, self.span);
-        over(step, turns, LoopKind::Serial, vec![body], self.span)
+        let body = self.over((part, TExpr::Int(AT_ONCE)), LoopKind::Unroll, body);
+        self.over((step, turns), LoopKind::Serial, vec![body])
     }
 }

@@ -165,13 +165,8 @@ fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Pr
     let depends = |value: &TExpr, item: &Loop| mentions(value, &BTreeSet::from([item.var]));
     let [i, j] = axes(&loops, &|item| [depends(&both.0, item), depends(&both.1, item)])?;
     let swapped = depends(&both.0, &loops[j]);
-    let (j, i) = match i < j {
-        true => (loops.remove(j), loops.remove(i)),
-        false => {
-            let i = loops.remove(i);
-            (loops.remove(j), i)
-        }
-    };
+    let [i, j] = [i, j].map(|at| loops[at].clone());
+    loops.retain(|item| ![i.var, j.var].contains(&item.var));
     let fits = is_cell
         && are_apart
         && [&i, &j, k].iter().all(|item| known(item) && is_long(item))
@@ -195,15 +190,9 @@ fn product(writer: &Writer, stmt: &Stmt, host: &BTreeSet<ScalarId>) -> Option<Pr
 /// others are around them, as where heads of attention stand between.
 fn axes(loops: &[Loop], depends: &dyn Fn(&Loop) -> [bool; 2]) -> Option<[usize; 2]> {
     let of: Vec<[bool; 2]> = loops.iter().map(depends).collect();
-    (0..of.len()).rev().find_map(|j| {
-        let i = (0..of.len()).rev().find(|i| {
-            let pair = [of[*i], of[j]];
-            *i != j
-                && (pair == [[true, false], [false, true]]
-                    || pair == [[false, true], [true, false]])
-        })?;
-        Some([i, j])
-    })
+    let of_one = |at: &usize| of[*at][0] != of[*at][1];
+    let all = || (0..of.len()).rev().filter(of_one);
+    all().find_map(|j| Some([all().find(|i| of[*i] != of[j])?, j]))
 }
 
 /// Whether a loop is worth being cut into tiles.

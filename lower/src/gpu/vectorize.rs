@@ -6,7 +6,7 @@
 
 use super::Limits;
 use super::bind::{flattened, named};
-use super::expressions::{add, extent, multiply};
+use super::expressions::{add, extent, multiply, opposite};
 use crate::writer::Writer;
 use relax_semantics::tir::ranges::{assume_declared, is_proved};
 use relax_semantics::tir::walk::{accesses, loaded, mentions, stored};
@@ -132,7 +132,7 @@ pub(super) fn written(
     let whole = Loop { var, start: TExpr::Int(0), stop: count.clone() };
     let loops: Vec<&Loop> = outer.iter().chain([&whole]).collect();
     let extents = outer.iter().map(extent).chain([count]).collect();
-    let times = vectors.rest.clone().map(|rest| TExpr::binary(BinOp::Sub, TExpr::Int(1), rest));
+    let times = vectors.rest.as_ref().map(opposite);
     let body = vec![Stmt { kind, span }];
     done.extend(flattened(writer, (&loops, extents), times, body, span, limits));
     done

@@ -11,7 +11,7 @@
 //! Tensor cores take 16 rows at once. The host chooses this kernel where there are as many, else threads that own an element each.
 
 use super::Limits;
-use super::expressions::{add, ceil_divide, extent, multiply};
+use super::expressions::{add, ceil_divide, extent, multiply, reaches};
 use super::register_tiles::Names;
 use super::tiles::{Product, Tiled, over_blocks};
 use crate::writer::Writer;
@@ -78,15 +78,8 @@ pub(super) fn is_possible(writer: &Writer, product: &Product) -> bool {
 
 /// 1 where tensor cores have enough to do, else 0: the host chooses by it. None where they never have.
 pub(super) fn chosen(product: &Product) -> Option<TExpr> {
-    let reach = |item: &Loop, least: i64| match extent(item) {
-        TExpr::Int(count) => TExpr::Int(i64::from(count >= least)),
-        count => {
-            let whole = TExpr::binary(BinOp::FloorDiv, count, TExpr::Int(least));
-            TExpr::binary(BinOp::Min, whole, TExpr::Int(1))
-        }
-    };
     // By one extent, as squares are chosen.
-    match (reach(&product.i, ROWS), reach(&product.j, COLUMNS)) {
+    match (reaches(extent(&product.i), ROWS), reaches(extent(&product.j), COLUMNS)) {
         (TExpr::Int(0), _) | (_, TExpr::Int(0)) => None,
         (TExpr::Int(_), chosen) | (chosen, _) => Some(chosen),
     }
