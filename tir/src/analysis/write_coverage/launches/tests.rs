@@ -20,6 +20,15 @@ fn is_watched(text: &str) -> bool {
     found.into_iter().any(|id| &*program.buffer(id).name == "M")
 }
 
+/// Of a text with one change each.
+fn all_are_noticed(right: &str, wrong: &[(&str, &str)]) {
+    for (from, to) in wrong {
+        let text = right.replacen(from, to, 1);
+        assert_ne!(text, right, "`{from}` is in the text");
+        assert!(is_watched(&text), "`{to}` is not noticed");
+    }
+}
+
 #[test]
 fn what_launches_store_between_them_is_there_for_the_next() {
     assert!(!is_watched(TEXT));
@@ -57,11 +66,7 @@ fn what_they_leave_out_is_watched() {
         ),
         ("M[i2, i3, i4] = X[i2, i3, i4]", "M[i2, i3, i3] = X[i2, i3, i4]"),
     ];
-    for (from, to) in wrong {
-        let text = TEXT.replacen(from, to, 1);
-        assert_ne!(text, TEXT, "`{from}` is in the text");
-        assert!(is_watched(&text), "`{to}` is not noticed");
-    }
+    all_are_noticed(TEXT, &wrong);
 }
 
 /// A matrix in blocks as tensor cores have them.
@@ -85,11 +90,7 @@ fn what_all_lanes_of_warps_store_is_there() {
         ("grid(2, 4, 2, 2)", "grid(2, 4, 1, 2)"),
         ("i = at * 64", "i = at * 65"),
     ];
-    for (from, to) in wrong {
-        let text = WARPS.replacen(from, to, 1);
-        assert_ne!(text, WARPS, "`{from}` is in the text");
-        assert!(is_watched(&text), "`{to}` is not noticed");
-    }
+    all_are_noticed(WARPS, &wrong);
 }
 
 /// Rows of whole vectors by one launch, all others by another one.
@@ -118,11 +119,7 @@ fn vectors_that_leave_something_out_are_noticed() {
         ("count = m // 4", "count = m // 8"),
         ("M[i, j] = X[i, j]", "M[i, vector] = X[i, j]"),
     ];
-    for (from, to) in wrong {
-        let text = VECTORS.replacen(from, to, 1);
-        assert_ne!(text, VECTORS, "`{from}` is in the text");
-        assert!(is_watched(&text), "`{to}` is not noticed");
-    }
+    all_are_noticed(VECTORS, &wrong);
 }
 
 /// Pieces of rows in some calls, and what all pieces come to in the same calls.
@@ -147,9 +144,5 @@ fn other_calls_are_noticed() {
         ("i = at // 16", "i = at // 8"),
         ("if tx == 0", "if tx == 1"),
     ];
-    for (from, to) in wrong {
-        let text = PIECES.replacen(from, to, 1);
-        assert_ne!(text, PIECES, "`{from}` is in the text");
-        assert!(is_watched(&text), "`{to}` is not noticed");
-    }
+    all_are_noticed(PIECES, &wrong);
 }
