@@ -29,7 +29,7 @@ fn infer(infer: &mut Infer) -> Result<Annotation, Reject> {
     Ok(Annotation::Tensor(TensorType { extents, dtype: Some(dtype) }))
 }
 
-/// Apart from the formula, which reads each element: one that nothing wrote stays so.
+/// Not by the formula, which reads each element: an uninitialized element stays uninitialized.
 fn eval(eval: &Eval, _: &Elementwise) -> Result<Value, Stop> {
     let (dtype, _) = eval.out_tensor()?;
     Ok(Value::Tensor(eval.tensor_as_it_is("x").cast(dtype)))

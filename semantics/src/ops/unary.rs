@@ -183,7 +183,7 @@ fn rounded(e: &Element, function: Intrinsic) -> Option<Scalar> {
     if e.dtype.is_float() { e.call(function) } else { Some(e.x()) }
 }
 
-/// Integers are compared too, so that an element that nothing wrote stops the program.
+/// Integers are compared too, so that an uninitialized element traps.
 fn is_finite(e: &Element) -> Option<Scalar> {
     let x = e.x();
     Some(if e.dtype.is_float() { (x.clone() - &x).equals(0.0) } else { x.equals(&x) })

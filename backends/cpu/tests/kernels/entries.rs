@@ -74,7 +74,7 @@ fn a_text_that_is_refused_has_no_entry() {
     assert_eq!((files(&cache, ".so"), files(&cache, ".refused.c")), (0, 2));
 }
 
-/// What decides code is in the key: command, version, flags, and the processor as the system tells of it.
+/// The cache key has all that the code depends on: command, version, flags, and the processor as the system reports it.
 #[test]
 fn the_key_tells_compilers_and_processors_apart() {
     let compiler = compiler().with_flag("-DANSWER=1");
