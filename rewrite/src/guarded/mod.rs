@@ -8,7 +8,7 @@ pub(crate) mod specialize;
 pub(crate) mod version;
 
 use relax_syntax::Name;
-use relax_syntax::annotation::Annotation;
+use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::facts::Claim;
 use relax_syntax::ir::{AttrValue, Function, attr};
 
@@ -32,5 +32,28 @@ pub(crate) fn make_private(function: &mut Function) {
     if !matches!(attr(attrs, "private"), Some(AttrValue::Bool(true))) {
         attrs.retain(|(key, _)| key != "private");
         attrs.push((Name::new("private"), AttrValue::Bool(true)));
+    }
+}
+
+/// Tensors, whatever is known of their dims.
+pub(crate) fn are_tensors(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => tensor.dtype.is_some(),
+        Annotation::Tuple(fields) => fields.iter().all(are_tensors),
+        _ => false,
+    }
+}
+
+/// What is said again of a version's result: all that is known, where the dims of one tensor are. Others may have dims that
+/// only the run knows, as those of `nonzero`.
+pub(crate) fn repeated(result: &Annotation) -> Option<Annotation> {
+    (are_tensors(result) && has_dims(result)).then(|| result.clone())
+}
+
+fn has_dims(annotation: &Annotation) -> bool {
+    match annotation {
+        Annotation::Tensor(tensor) => matches!(tensor.extents, Extents::Known(_)),
+        Annotation::Tuple(fields) => fields.iter().any(has_dims),
+        _ => false,
     }
 }

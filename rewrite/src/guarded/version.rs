@@ -2,10 +2,9 @@
 
 use super::choose::guarded_body;
 use super::specialize::{Specialized, specialize};
-use super::{Guard, Way, make_private};
+use super::{Guard, Way, are_tensors, make_private, repeated};
 use crate::dims::assume_declared;
 use crate::names::Names;
-use crate::saturation::is_known;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -43,7 +42,7 @@ impl Version {
         }
         let Specialized { function: mut special, assumed, .. } = specialize(function, &guard)?;
         let result = checked.results.get(&function.name).filter(|it| are_tensors(it))?;
-        let result = Some(result.clone()).filter(is_known);
+        let result = repeated(result);
         make_private(&mut special);
         assumed.is_empty().then_some(Self { special, guard, result })
     }
@@ -64,15 +63,6 @@ impl Version {
             Way { name: self.special.name.clone(), guard: self.guard, result: self.result };
         let last = Way { name: otherwise.name.clone(), guard: Guard::new(), result: None };
         [guarded_body(function, &[special, last], names), self.special, otherwise]
-    }
-}
-
-/// Tensors, whatever is known of their dims.
-fn are_tensors(annotation: &Annotation) -> bool {
-    match annotation {
-        Annotation::Tensor(tensor) => tensor.dtype.is_some(),
-        Annotation::Tuple(fields) => fields.iter().all(are_tensors),
-        _ => false,
     }
 }
 

@@ -42,7 +42,6 @@ pub use polynomial::Polynomial;
 pub use report::{FunctionReport, Kept, RegionReport, Report};
 pub use search::{Limits, Uses};
 pub use versions::{Version, Versioned, version_module};
-pub(crate) use walk::is_known;
 pub use walk::{Extraction, saturate_module};
 pub use witness::Witness;
 

@@ -11,11 +11,11 @@ use super::cost::Cost;
 use super::extract::Values;
 use super::guards::learn;
 use super::samples;
-use super::walk::{Engine, Extraction, is_known};
+use super::walk::{Engine, Extraction};
 use super::witness::{Witness, known_of, witness};
 use super::{Options, RuleKind};
 use crate::guarded::choose::guarded_body;
-use crate::guarded::{Guard, Way, make_private};
+use crate::guarded::{Guard, Way, make_private, repeated};
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
@@ -204,10 +204,9 @@ impl Engine<'_> {
         version
     }
 
-    /// What a function gives, if every dim of it is known to its caller.
+    /// What a function gives, as far as its caller knows it.
     fn result(&self, function: &Function) -> Option<Annotation> {
-        let result = self.checked().results.get(&function.name)?;
-        is_known(result).then(|| result.clone())
+        self.checked().results.get(&function.name).and_then(repeated)
     }
 }
 

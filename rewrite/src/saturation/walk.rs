@@ -364,7 +364,7 @@ impl Scope<'_> {
 }
 
 /// Whether every dim and dtype of a value is known.
-pub(crate) fn is_known(annotation: &Annotation) -> bool {
+fn is_known(annotation: &Annotation) -> bool {
     match annotation {
         Annotation::Tensor(tensor) => {
             tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))
