@@ -9,8 +9,9 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code,
-    erase_sharding, expand_libraries, fuse_ops, fuse_tir, guard_constraints, inline_buffers,
-    legalize_ops, name_dims, stitch_products, stitch_rows, widen_halves,
+    erase_sharding, expand_libraries, fuse_ops, fuse_tir, guard_constraints,
+    inline_buffers, legalize_ops, move_reshapes, name_dims, stitch_products, stitch_rows,
+    widen_halves,
 };
 use relax_rewrite::pipeline::{
     INGESTION, OPTIMIZATION, OPTIMIZATION_FAST, OPTIONAL as REWRITES, Pipeline, Stage, Step,
@@ -43,6 +44,7 @@ const OPERATORS: &[Step] =
 const PROGRAMS: &[Step] = &[
     Step::Once(&guard_constraints::PASS),
     Step::Fixpoint(&[&name_dims::PASS]),
+    Step::Once(&move_reshapes::PASS),
     Step::Once(&lower_views::PASS),
     Step::Once(&legalize_ops::PASS),
     Step::Once(&annotate_tir_op_pattern::PASS),

@@ -29,6 +29,7 @@ pub mod lift_lambdas;
 pub mod lift_transform_params;
 pub mod lower_to_library;
 pub mod merge_composite_functions;
+pub mod move_reshapes;
 pub mod name_dims;
 pub mod normalize;
 pub mod outline_blocks;

@@ -9,11 +9,11 @@ use crate::passes::{
     combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
     drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
-    fuse_ops_by_pattern, fuse_tir, gradient, guard_constraints, guard_libraries, inline_buffers,
-    inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params, lower_to_library,
-    merge_composite_functions, name_dims, normalize, outline_blocks, rewrite_dataflow_reshape,
-    round_activations, run_codegen, saturate, split_call_tir_by_pattern, stitch_products,
-    stitch_rows, to_mixed_precision, widen_halves,
+    fuse_ops_by_pattern, fuse_tir, gradient, guard_constraints, guard_libraries,
+    inline_buffers, inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params,
+    lower_to_library, merge_composite_functions, move_reshapes, name_dims, normalize,
+    outline_blocks, rewrite_dataflow_reshape, round_activations, run_codegen, saturate,
+    split_call_tir_by_pattern, stitch_products, stitch_rows, to_mixed_precision, widen_halves,
 };
 use crate::saturation::Report;
 use relax_semantics::check::{Checked, Phase, check, check_after, codes};
@@ -111,6 +111,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &erase_sharding::PASS,
     &expand_libraries::PASS,
     &name_dims::PASS,
+    &move_reshapes::PASS,
     &legalize_ops::PASS,
     &annotate_tir_op_pattern::PASS,
     &fuse_ops::PASS,

@@ -32,9 +32,6 @@ pub static PASS: Pass = Pass {
     run,
 };
 
-/// Rows whose result has the elements of their first operand, in the same order.
-const VIEWS: [&str; 5] = ["reshape", "flatten", "nn.batch_flatten", "expand_dims", "squeeze"];
-
 // A pass has this signature whether it can refuse a program or not.
 #[allow(clippy::unnecessary_wraps)]
 fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic> {
@@ -152,5 +149,5 @@ impl Walk<'_> {
 
 fn view_row(expr: &Expr) -> Option<&'static Operator> {
     let Expr::Call { callee: Callee::Operator(name), .. } = expr else { return None };
-    lookup(name).filter(|row| VIEWS.contains(&row.name))
+    lookup(name).filter(|row| row.is_view())
 }

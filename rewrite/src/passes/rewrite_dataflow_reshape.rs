@@ -11,12 +11,13 @@ use crate::maybe_uninit::maybe_uninitialized;
 use crate::pass::{Exactness, Pass, PassContext};
 use crate::tir_call::TirCall;
 use relax_semantics::check::Phase;
+use relax_semantics::ops::reshaped;
 use relax_syntax::Name;
 use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Facts};
-use relax_syntax::ir::{Atom, Binding, Callee, Definition, Expr, Module, VarId};
+use relax_syntax::ir::{Atom, Binding, Definition, Module, VarId};
 use relax_tir::kernel_kind::only_reshapes;
 use std::collections::BTreeSet;
 
@@ -83,9 +84,7 @@ impl Calls<'_> {
     fn rewrite(&mut self, binding: &mut Binding) -> bool {
         let view = self.view(binding);
         let Some((operand, dims)) = view else { return false };
-        let args = vec![Atom::Var(operand), Atom::Shape(dims)];
-        let callee = Callee::Operator(Name::new("reshape"));
-        binding.expr = Expr::Call { callee, args, attrs: Vec::new() };
+        binding.expr = reshaped(Atom::Var(operand), dims);
         true
     }
 

@@ -46,6 +46,7 @@ pub use elementwise::{Defined, Element, Elementwise, Formula, Layout, Partial};
 pub use eval::{Eval, Limits, Machine};
 pub use infer::{Infer, Obligation, Reject, normalize_axis};
 pub use linalg::subscripts as einsum;
+pub use movement::reshaped;
 pub use operand::{BindError, Known, Operand, bind, by_position, passed};
 pub use traps::Traps;
 

@@ -7,6 +7,8 @@ mod order;
 mod stretch;
 mod view;
 
+pub use view::reshaped;
+
 #[cfg(test)]
 mod tests;
 

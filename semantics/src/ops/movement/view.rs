@@ -1,12 +1,32 @@
 //! The same elements in the same order, under another shape.
 
 use crate::ops::dims::{tensor, volume};
-use crate::ops::{Eval, Infer, Reject};
+use crate::ops::{Eval, Infer, Operator, Reject};
 use crate::stop::Stop;
 use crate::value::Value;
+use relax_syntax::Name;
 use relax_syntax::annotation::{Annotation, Extents};
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
+use relax_syntax::ir::{Atom, Callee, Expr};
+
+/// Rows whose result has the elements of their first operand, in the same order.
+const VIEWS: [&str; 5] = ["reshape", "flatten", "nn.batch_flatten", "expand_dims", "squeeze"];
+
+impl Operator {
+    /// Whether the result has the elements of the first operand, in the same order: under another shape at most.
+    #[must_use]
+    pub fn is_view(&self) -> bool {
+        VIEWS.contains(&self.name)
+    }
+}
+
+/// The call that gives the elements of a tensor another shape.
+#[must_use]
+pub fn reshaped(tensor: Atom, dims: Vec<Dim>) -> Expr {
+    let callee = Callee::Operator(Name::new("reshape"));
+    Expr::Call { callee, args: vec![tensor, Atom::Shape(dims)], attrs: Vec::new() }
+}
 
 pub(super) fn eval_view(eval: &Eval) -> Result<Value, Stop> {
     let (_, shape) = eval.out_tensor()?;
