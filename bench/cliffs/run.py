@@ -30,6 +30,7 @@ INPUTS = {
     "norm": (["x=randn(8,8,56,56)", "k=randn(8,8,3,3)", "g=ones(8)"],) * 2,
     "rows": (["x=randn(4096,256)", "at=arange(4096)"], ["x=randn(4096,256)"]),
     "packed": (["w=ones(1024,128)"],) * 2,
+    "patches_attention": (["x=randn(2,785,256)", "y=randn(2,785,256)", "z=randn(2,785,256)", "at=zeros(112,112)"],) * 2,
 }
 UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
@@ -67,7 +68,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3)
     arguments = parser.parse_args()
     arguments.relax = os.path.abspath(arguments.relax)
-    head = f"{'program':<12} {'ms':>9} {'twin, ms':>9} {'program / twin':>15}"
+    head = f"{'program':<18} {'ms':>9} {'twin, ms':>9} {'program / twin':>15}"
     head += f" {'before / twin':>14}" if arguments.before else ""
     print(head + (f" {'TVM, ms':>9}" if arguments.tvm else ""))
     worst = 0.0
@@ -84,7 +85,7 @@ def main():
                 best["before"] = min(took, best.get("before", took))
         ratio = best[entries[0]] / best[entries[1]]
         worst = max(worst, ratio)
-        line = f"{name:<12} {best[entries[0]]:>9.3f} {best[entries[1]]:>9.3f} {ratio:>15.2f}"
+        line = f"{name:<18} {best[entries[0]]:>9.3f} {best[entries[1]]:>9.3f} {ratio:>15.2f}"
         if arguments.before:
             line += f" {best['before'] / best[entries[1]]:>14.2f}"
         if arguments.tvm:

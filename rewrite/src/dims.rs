@@ -12,32 +12,53 @@ use std::collections::BTreeSet;
 /// then it can be written where the extent was named, and no trap `dim/value` is added.
 ///
 /// Variables are extents, so at least 0. In a sum each term is at most the sum; in a product each
-/// factor is at most the product unless another one can be 0, so that only variables, literals and
+/// factor is at most the product unless another one can be 0, so that only what never leaves i64 and
 /// multiples by positive literals are taken. What stays in i64 for all extents may be anything.
 #[must_use]
 pub fn evaluates_when_it_fits(dim: &Dim) -> bool {
-    if bounds(dim).is_some() {
-        return true;
-    }
-    evaluates_as_a_part(dim)
+    bounds(dim).is_some() || evaluates_up_to(dim, MOST)
 }
 
-fn evaluates_as_a_part(dim: &Dim) -> bool {
+/// Whether every step of evaluating `dim` stays in i64 when its value is from 0 to `most`.
+fn evaluates_up_to(dim: &Dim, most: i128) -> bool {
     let Dim::Op(op, operands) = dim else { return is_atomic(dim) };
     let (a, b) = (&operands.0, &operands.1);
-    let (atom_a, atom_b) = (is_atomic(a), is_atomic(b));
-    match op {
-        _ if bounds(dim).is_some_and(|(low, _)| low >= 0) => true,
-        DimOp::Add | DimOp::Max => evaluates_as_a_part(a) && evaluates_as_a_part(b),
-        DimOp::Mul => {
-            (atom_a || (is_positive(b) && evaluates_as_a_part(a)))
-                && (atom_b || (is_positive(a) && evaluates_as_a_part(b)))
+    // Of a quotient by a literal, or a difference with one: the most that the other side can be.
+    let other = |most: i128| most <= MOST && is_no_negative(a) && evaluates_up_to(a, most);
+    match (op, b) {
+        _ if is_always_extent(dim) => true,
+        (DimOp::Add | DimOp::Max, _) => {
+            [a, b].into_iter().all(|part| is_no_negative(part) && evaluates_up_to(part, most))
         }
-        DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv => atom_a && is_positive(b),
-        DimOp::Min => atom_a && atom_b,
-        // As a part of a sum it could be negative.
+        (DimOp::Mul, _) => {
+            let is_part = |part: &Dim, beside: &Dim| {
+                is_always_extent(part) || (is_positive(beside) && evaluates_up_to(part, most))
+            };
+            is_part(a, b) && is_part(b, a)
+        }
+        (DimOp::FloorDiv, &Dim::Int(by @ 1..)) => other((most + 1) * i128::from(by) - 1),
+        (DimOp::CeilDiv, &Dim::Int(by @ 1..)) => other(most * i128::from(by)),
+        (DimOp::Sub, &Dim::Int(less @ 0..)) => other(most + i128::from(less)),
+        (DimOp::FloorDiv | DimOp::FloorMod | DimOp::CeilDiv | DimOp::Min | DimOp::Sub, _) => false,
+    }
+}
+
+/// Whether a dim that has a value is no negative number, as its operations tell.
+fn is_no_negative(dim: &Dim) -> bool {
+    let Dim::Op(op, operands) = dim else { return is_atomic(dim) };
+    let (a, b) = (&operands.0, &operands.1);
+    match op {
+        DimOp::Add | DimOp::Mul | DimOp::Min => is_no_negative(a) && is_no_negative(b),
+        DimOp::Max => is_no_negative(a) || is_no_negative(b),
+        DimOp::FloorDiv | DimOp::CeilDiv => is_no_negative(a) && is_positive(b),
+        DimOp::FloorMod => is_positive(b),
         DimOp::Sub => false,
     }
+}
+
+/// Whether a dim is an extent for any extents: no negative number, and no step of its evaluation leaves i64.
+fn is_always_extent(dim: &Dim) -> bool {
+    bounds(dim).is_some_and(|(low, _)| low >= 0)
 }
 
 /// The least and greatest value of a dim for any extents, if no step of its evaluation leaves i64.
@@ -93,7 +114,8 @@ pub(crate) fn evaluates_to_a_place(dim: &Dim) -> bool {
     bounds_with(dim, &|_| MOST).is_some()
 }
 
-/// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent.
+/// Whether `dim` adds what one of `extents` adds, in any order, so that it is that extent: no more than the literal extents
+/// beside it leave room for.
 fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
     fn summands<'d>(dim: &'d Dim, all: &mut Vec<&'d Dim>) {
         match dim {
@@ -110,7 +132,14 @@ fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
         all.sort();
         all
     };
-    evaluates_when_it_fits(dim) && extents.iter().any(|extent| sorted(extent) == sorted(dim))
+    let evaluates = bounds(dim).is_some() || evaluates_up_to(dim, MOST / literals(extents));
+    evaluates && extents.iter().any(|extent| sorted(extent) == sorted(dim))
+}
+
+/// The product of the literal extents other than 0.
+fn literals(extents: &[Dim]) -> i128 {
+    let literals = extents.iter().filter_map(Dim::as_int).filter(|&extent| extent > 0);
+    literals.fold(1_i128, |product, extent| product.saturating_mul(extent.into()))
 }
 
 /// The greatest value of a variable, given that there is a tensor of each of `shapes`: beside literal
@@ -118,9 +147,7 @@ fn is_sum_of_one(dim: &Dim, extents: &[Dim]) -> bool {
 pub(crate) fn most(name: &Name, shapes: &[&[Dim]]) -> i128 {
     let limits = shapes.iter().filter_map(|extents| {
         let has_term = |extent: &Dim| terms(extent).is_some_and(|terms| terms.contains(&name));
-        let beside = extents.iter().filter_map(Dim::as_int).filter(|&extent| extent > 0);
-        let beside = beside.fold(1_i128, |product, extent| product.saturating_mul(extent.into()));
-        extents.iter().any(has_term).then(|| MOST / beside)
+        extents.iter().any(has_term).then(|| MOST / literals(extents))
     });
     limits.min().unwrap_or(MOST)
 }
@@ -170,7 +197,7 @@ fn take_all<'d>(from: &[Dim], wanted: impl Iterator<Item = &'d Dim>) -> Option<V
     Some(left)
 }
 
-/// The literals and variables that a product multiplies.
+/// What a product multiplies: literals, variables, and what never leaves i64.
 fn factors(dim: &Dim) -> Option<Vec<Dim>> {
     match dim {
         Dim::Op(DimOp::Mul, operands) => {
@@ -178,7 +205,7 @@ fn factors(dim: &Dim) -> Option<Vec<Dim>> {
             all.extend(factors(&operands.1)?);
             Some(all)
         }
-        atom if is_atomic(atom) => Some(vec![atom.clone()]),
+        factor if is_always_extent(factor) => Some(vec![factor.clone()]),
         _ => None,
     }
 }
@@ -360,3 +387,6 @@ pub fn match_dims(param: &Annotation, arg: &Annotation, bind: &mut dyn FnMut(&Na
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! written is the business of whoever asks.
 
 use super::ranges::{Ranges, is_comparison, is_proved, opposites};
-use relax_syntax::dim::Dim;
+use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Facts, Relation};
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BinOp, Intrinsic, TExpr, UnOp};
@@ -14,7 +14,7 @@ pub struct Total<'p, 'f> {
     program: &'p TensorProgram,
     /// Who decides.
     pub facts: &'f mut dyn Facts,
-    /// The extents of its parameters: each is an i64.
+    /// What is an i64: the extents of its parameters, and what these leave room for.
     extents: Vec<Dim>,
     /// Indices that are known to be within an extent, by the facts of this place: a long expression reads
     /// at the same place again and again.
@@ -24,8 +24,8 @@ pub struct Total<'p, 'f> {
 impl<'p, 'f> Total<'p, 'f> {
     /// Of a program, whose declared facts are assumed already.
     pub fn new(program: &'p TensorProgram, facts: &'f mut dyn Facts) -> Self {
-        let params = program.buffer_params().map(|id| program.buffer(id));
-        let extents = params.flat_map(|buffer| buffer.shape.clone()).collect();
+        let params = program.buffer_params().map(|id| &*program.buffer(id).shape);
+        let extents = params.flat_map(|shape| shape.iter().cloned().chain(room(shape))).collect();
         Self { program, facts, extents, within: BTreeSet::new() }
     }
 
@@ -99,6 +99,8 @@ impl<'p, 'f> Total<'p, 'f> {
             _ if !self.has_value(ranges, b) => return false,
             _ if is_comparison(op) => return true,
             BinOp::FloorDiv | BinOp::Mod if !self.is_positive(ranges, b) => return false,
+            // No larger than an operand.
+            BinOp::FloorDiv | BinOp::Mod | BinOp::Min | BinOp::Max => return true,
             BinOp::ShiftLeft | BinOp::ShiftRight => return ranges.is_shift_count(self.facts, b),
             _ => {}
         }
@@ -113,4 +115,14 @@ impl<'p, 'f> Total<'p, 'f> {
         let Some(dim) = ranges.dim(divisor) else { return false };
         is_proved(self.facts, &Claim::new(0, Relation::Less, dim))
     }
+}
+
+/// Of extents that are computed: what stays in i64 because a tensor has no more elements than that. With literal extents beside it, as 2 and 8 beside
+/// `(n + 1) // 2`, eight times the extent is at most a half of the greatest i64, and a quarter of that may be added.
+fn room(shape: &[Dim]) -> impl Iterator<Item = Dim> {
+    let literals = shape.iter().filter_map(Dim::as_int).filter(|&extent| extent > 0);
+    let half = literals.fold(1_i64, i64::saturating_mul) / 2;
+    let computed = shape.iter().filter(move |dim| half > 0 && matches!(dim, Dim::Op(..)));
+    let most = move |dim: &Dim| Dim::op(DimOp::Mul, Dim::Int(half), dim.clone());
+    computed.map(move |dim| Dim::op(DimOp::Add, most(dim), Dim::Int(1 << 61)))
 }

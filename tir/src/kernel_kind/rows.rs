@@ -115,9 +115,7 @@ fn rows(program: &TensorProgram, nests: &Nests, beside: &BTreeSet<BufferId>) -> 
 
 /// From 0 to the dim.
 fn goes_through(item: &Loop, dim: &Dim) -> bool {
-    matches!(dim, Dim::Var(_) | Dim::Int(_))
-        && item.start == TExpr::Int(0)
-        && item.stop == as_expr(dim)
+    item.start == TExpr::Int(0) && item.stop == as_expr(dim)
 }
 
 /// Loops, branches and stores: nothing that names values, and nothing that waits.
