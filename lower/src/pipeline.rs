@@ -9,7 +9,7 @@ use crate::passes::{
 use relax_rewrite::pass::Pass;
 use relax_rewrite::passes::{
     annotate_tir_op_pattern, canonicalize_bindings, drop_unit_loops, eliminate_dead_code,
-    erase_sharding, expand_libraries, fuse_ops, fuse_tir, guard_constraints,
+    erase_sharding, expand_libraries, fuse_ops, fuse_siblings, fuse_tir, guard_constraints,
     inline_buffers, legalize_ops, move_reshapes, name_dims, stitch_products, stitch_rows,
     widen_halves,
 };
@@ -56,6 +56,8 @@ const PROGRAMS: &[Step] = &[
     Step::Once(&fuse_tir::PASS),
     Step::Once(&inline_buffers::PASS),
     Step::Once(&stitch_products::PASS),
+    Step::Once(&fuse_tir::PASS),
+    Step::Once(&fuse_siblings::PASS),
     Step::Once(&fuse_tir::PASS),
     Step::Once(&eliminate_dead_code::PASS),
     Step::Once(&block_rows::PASS),

@@ -103,6 +103,31 @@ impl<'f> Outline<'f> {
         Binding { var: result, expr }
     }
 
+    /// Makes the function of a group that gives several values, which are in the order of its members. The call of it is bound to
+    /// `tuple`, and each value is taken from there.
+    pub(crate) fn group_of_several(
+        &mut self,
+        label: Label,
+        members: Vec<Binding>,
+        results: &[VarId],
+        tuple: VarId,
+    ) -> Vec<Binding> {
+        let given = members.iter().filter(|member| results.contains(&member.var));
+        let declared = given.map(|member| Some(TirCall::of(&member.expr)?.out.clone()));
+        let declared = declared.collect::<Option<Vec<_>>>();
+        let kind = BlockKind::Dataflow { outputs: results.to_vec() };
+        let all = Atom::Tuple(results.iter().map(|&var| Atom::Var(var)).collect());
+        let (mut function, args) = self.outlined(label, members, kind, all);
+        function.lambda.result = declared.map(Annotation::Tuple);
+        let callee = Callee::Global(self.shared(function));
+        let call = Binding { var: tuple, expr: Expr::Call { callee, args, attrs: Vec::new() } };
+        let gets = results.iter().enumerate().map(|(at, &var)| {
+            let expr = Expr::Get(Atom::Var(tuple), at);
+            Binding { var, expr }
+        });
+        std::iter::once(call).chain(gets).collect()
+    }
+
     /// Makes the function of bindings that may have effects, which gives `result`: its name, and what
     /// it is to be called with. No other bindings share it.
     pub fn region(

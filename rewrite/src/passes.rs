@@ -18,6 +18,7 @@ pub mod expand_libraries;
 pub mod fold_constant;
 pub mod fuse_ops;
 pub mod fuse_ops_by_pattern;
+pub mod fuse_siblings;
 pub mod fuse_tir;
 pub mod gradient;
 pub mod guard_constraints;

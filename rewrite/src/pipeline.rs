@@ -9,7 +9,7 @@ use crate::passes::{
     combine_parallel_matmul, convert_layout, convert_to_dataflow, decompose_batch_norm,
     drop_unit_loops, eliminate_broadcasts, eliminate_checks, eliminate_common_subexpr,
     eliminate_dead_code, erase_sharding, expand_libraries, fold_constant, fuse_ops,
-    fuse_ops_by_pattern, fuse_tir, gradient, guard_constraints, guard_libraries,
+    fuse_ops_by_pattern, fuse_siblings, fuse_tir, gradient, guard_constraints, guard_libraries,
     inline_buffers, inline_private_functions, legalize_ops, lift_lambdas, lift_transform_params,
     lower_to_library, merge_composite_functions, move_reshapes, name_dims, normalize,
     outline_blocks, rewrite_dataflow_reshape, round_activations, run_codegen, saturate,
@@ -121,6 +121,7 @@ pub static OPTIONAL: &[&Pass] = &[
     &split_call_tir_by_pattern::PASS,
     &stitch_rows::PASS,
     &stitch_products::PASS,
+    &fuse_siblings::PASS,
 ];
 
 /// Rounds after which a fixpoint is left: the module is right after every one of them.

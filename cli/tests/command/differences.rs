@@ -163,10 +163,10 @@ fn a_difference_has_small_dims_and_a_binding() {
     // The bindings of a kernel that only the whole has are not guessed.
     folder.write("both.rx", &AFFINE.replace("(d, s, h)", "(c, d)"));
     let both = ["diff", "both.rx", "--backend", "cpu", "--no-kernel-check"];
-    let edit = r"s/rx_max_f32(0.0f, X0\[/1.5f * rx_max_f32(0.0f, X0[/";
+    let edit = r"s/rx_max_f32(0.0f, c\[/1.5f * rx_max_f32(0.0f, c[/";
     let (said, code) = wrong(&folder, edit, &both);
     assert!(code == Some(1) && said.contains("none is named, since no binding differs"), "{said}");
-    assert!(said.contains("legal_relu`"), "{said}");
+    assert!(said.contains("multiply_add_relu`"), "{said}");
 }
 
 /// Cuts are compiled anew, which says nothing of a file that was made by another compiler.

@@ -5,10 +5,11 @@
 //! Groups are made in each dataflow block ([`groups`]) from what tensor programs record of themselves
 //! and from how they read each operand ([`graph`]). A group gives one value, that of its last call, and
 //! is called where that stood: what is used elsewhere is not fused away, and no trap changes places
-//! with another. The function keeps symbolic shapes ([`crate::outline`]).
+//! with another. Other passes make groups with several results. The function keeps symbolic shapes ([`crate::outline`]).
 
 mod graph;
 mod groups;
+mod order;
 mod spoken;
 mod stops;
 
@@ -20,11 +21,13 @@ use crate::trap_free::TrapAnalysis;
 pub(super) use graph::Graph;
 use groups::groups;
 pub(super) use groups::{Group, joined, may_be_one};
+use order::{Unit, order};
 use relax_semantics::check::Phase;
 use relax_syntax::Name;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::ir::{
-    AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, attr,
+    AttrValue, Binding, Block, BlockKind, Definition, Function, Module, TensorProgram, VarId,
+    VarInfo, attr,
 };
 use relax_tir::kernel_kind::Analysis;
 use spoken::spoken;
@@ -75,9 +78,19 @@ pub(super) fn grouped(
         let attrs = &function.lambda.attrs;
         if !matches!(attr(attrs, PRIMITIVE), Some(AttrValue::Bool(true))) {
             let (programs, traps, stops) = (&programs, &mut traps, &stops);
+            let vars = &mut rebuilt.vars;
             let label = &|members: &[Binding]| label(members, word, programs);
-            let mut fusion =
-                Fusion { function, programs, traps, stops, grouping, label, outline, calls: 0 };
+            let mut fusion = Fusion {
+                function,
+                programs,
+                traps,
+                stops,
+                grouping,
+                label,
+                outline,
+                vars,
+                calls: 0,
+            };
             // A group takes calls that could stop the program from between others, which may join then.
             for_each_dataflow(body, &mut |block| while fusion.block(block) {});
             calls += fusion.calls;
@@ -110,6 +123,8 @@ struct Fusion<'f, 'a, 'o> {
     grouping: &'f Grouping<'f>,
     label: &'f dyn Fn(&[Binding]) -> Label,
     outline: &'f mut Outline<'o>,
+    /// The variables of the function that is being made.
+    vars: &'f mut Vec<VarInfo>,
     /// Those that went into groups.
     calls: usize,
 }
@@ -124,23 +139,41 @@ impl Fusion<'_, '_, '_> {
         if groups.is_empty() {
             return false;
         }
-        let mut replaced = BTreeMap::new();
-        let mut moved = BTreeSet::new();
-        for group in groups {
+        let order = order(&graph, &groups, &stays);
+        let (mut have_one_result, mut bindings) = (true, Vec::with_capacity(order.len()));
+        for unit in order {
+            let at = match unit {
+                Unit::Binding(at) => {
+                    bindings.push(block.bindings[at].clone());
+                    continue;
+                }
+                Unit::Group(at) => at,
+            };
+            let group = &groups[at];
             let members: Vec<_> = group.iter().map(|&at| block.bindings[at].clone()).collect();
             self.calls += members.len();
-            let last = *group.last().expect("invariant: a group has two calls");
-            replaced.insert(last, self.outline.group((self.label)(&members), members));
-            moved.extend(group);
+            let label = (self.label)(&members);
+            let seen = group.iter().filter(|&&at| !graph.is_used_within(at, group));
+            let results: Vec<VarId> = seen.map(|&at| block.bindings[at].var).collect();
+            if results.len() < 2 {
+                bindings.push(self.outline.group(label, members));
+            } else {
+                have_one_result = false;
+                let tuple = self.tuple(results[0]);
+                bindings.extend(self.outline.group_of_several(label, members, &results, tuple));
+            }
         }
-        let bindings = std::mem::take(&mut block.bindings).into_iter().enumerate();
-        block.bindings = bindings
-            .filter_map(|(at, binding)| match replaced.remove(&at) {
-                Some(call) => Some(call),
-                None => (!moved.contains(&at)).then_some(binding),
-            })
-            .collect();
-        true
+        block.bindings = bindings;
+        have_one_result
+    }
+
+    /// A new variable for the results of a group, named after the first.
+    fn tuple(&mut self, first: VarId) -> VarId {
+        let var = VarId(u32::try_from(self.vars.len()).expect("ids are u32"));
+        let VarInfo { name, span, .. } = self.vars[first.0 as usize].clone();
+        let name = self.outline.fresh(&Name::new(format!("{name}_and_more")));
+        self.vars.push(VarInfo { name, annotation: None, span });
+        var
     }
 
     /// For each binding, whether it never stops the program.

@@ -17,6 +17,8 @@ pub(super) struct Node {
     pub(super) pattern: KernelKind,
     /// The bindings that it uses; how it reads them, where that is known.
     pub(super) operands: BTreeMap<usize, Option<Read>>,
+    /// The variables that it reads at the place that it writes, each everywhere.
+    same: BTreeSet<VarId>,
     /// The bindings that use it.
     pub(super) users: BTreeSet<usize>,
     /// Whether it is seen after the block.
@@ -49,6 +51,26 @@ impl Graph {
     /// The bindings that one uses, in order.
     pub(in crate::passes) fn operands(&self, at: usize) -> impl Iterator<Item = usize> {
         self.nodes[at].operands.keys().copied()
+    }
+
+    /// What a binding is, if it is a call that records it.
+    pub(in crate::passes) fn pattern(&self, at: usize) -> KernelKind {
+        self.nodes[at].pattern
+    }
+
+    /// How a call reads what another binding gives, where that is known.
+    pub(in crate::passes) fn read(&self, at: usize, operand: usize) -> Option<Read> {
+        self.nodes[at].operands.get(&operand).copied().flatten()
+    }
+
+    /// The variables that a call reads at the place that it writes, and nowhere else.
+    pub(in crate::passes) fn reads_in_place(&self, at: usize) -> &BTreeSet<VarId> {
+        &self.nodes[at].same
+    }
+
+    /// Whether anything uses a binding.
+    pub(in crate::passes) fn is_used(&self, at: usize) -> bool {
+        self.nodes[at].seen_after || !self.nodes[at].users.is_empty()
     }
 
     /// Whether only members of a group use a binding.
@@ -87,23 +109,30 @@ fn node(
     let pattern = known.and_then(|known| KernelKind::recorded(known.program));
     let mut operands: BTreeMap<usize, Option<Read>> =
         used.iter().filter_map(|var| Some((*places.get(var)?, None))).collect();
+    let mut same = BTreeSet::new();
     if let (Some(call), Some(known)) = (&call, known) {
         let buffers = known.program.buffer_params();
-        let mut reads: BTreeMap<usize, Vec<Option<Read>>> = BTreeMap::new();
+        let mut reads: BTreeMap<VarId, Vec<Option<Read>>> = BTreeMap::new();
         for (arg, buffer) in call.args.iter().zip(buffers) {
             let Atom::Var(var) = arg else { continue };
-            let Some(&place) = places.get(var) else { continue };
-            reads.entry(place).or_default().push(known.analysis.reads.get(&buffer).copied());
+            reads.entry(*var).or_default().push(known.analysis.reads.get(&buffer).copied());
         }
-        for (place, reads) in reads {
+        for (var, reads) in reads {
             // Unknown once is unknown.
             let worst = reads.into_iter().collect::<Option<Vec<_>>>();
-            operands.insert(place, worst.and_then(|reads| reads.into_iter().max()));
+            let worst = worst.and_then(|reads| reads.into_iter().max());
+            if worst == Some(Read::Same) {
+                same.insert(var);
+            }
+            if let Some(&place) = places.get(&var) {
+                operands.insert(place, worst);
+            }
         }
     }
     Node {
         pattern: pattern.unwrap_or(KernelKind::Opaque),
         operands,
+        same,
         users: BTreeSet::new(),
         seen_after: outputs.contains(&binding.var),
     }

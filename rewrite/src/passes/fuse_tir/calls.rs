@@ -44,8 +44,11 @@ pub(super) fn unfit(
 }
 
 fn is_known(annotation: &Annotation) -> bool {
-    let Annotation::Tensor(tensor) = annotation else { return false };
-    tensor.dtype.is_some() && tensor.extents.dims().is_some()
+    match annotation {
+        Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+        Annotation::Tuple(items) => items.iter().all(is_known),
+        _ => false,
+    }
 }
 
 /// The tensors and the dims that a call passes: tensors first.

@@ -73,9 +73,15 @@ impl Merge<'_, '_> {
     fn run(mut self) -> Option<Merged> {
         let lambda = &self.function.lambda;
         let body = lambda.body.as_ref()?;
-        let Atom::Var(result) = body.result else { return None };
+        let results = match &body.result {
+            Atom::Var(result) => vec![*result],
+            Atom::Tuple(items) => items.iter().map(as_var).collect::<Option<Vec<VarId>>>()?,
+            _ => return None,
+        };
         let members: Vec<&Binding> = body.bindings().collect();
-        if members.last()?.var != result {
+        let place = |result: &VarId| members.iter().position(|member| member.var == *result);
+        let places = results.iter().map(place).collect::<Option<Vec<usize>>>()?;
+        if *places.last()? + 1 != members.len() || !places.is_sorted_by(|a, b| a < b) {
             return None;
         }
         self.tables.taken = self.function.dims.iter().map(|dim| dim.name.clone()).collect();
@@ -83,9 +89,9 @@ impl Merge<'_, '_> {
             self.parameter(param)?;
         }
         for member in &members {
-            self.member(member, member.var == result)?;
+            self.member(member, results.contains(&member.var))?;
         }
-        Some(self.finish(result))
+        Some(self.finish(&results))
     }
 
     fn parameter(&mut self, param: VarId) -> Option<()> {
@@ -124,7 +130,7 @@ impl Merge<'_, '_> {
     }
 
     /// One call: the statements of its program.
-    fn member(&mut self, member: &Binding, is_last: bool) -> Option<()> {
+    fn member(&mut self, member: &Binding, is_result: bool) -> Option<()> {
         let call = TirCall::of(&member.expr)?;
         let program = self.module.tensor_program(call.program)?;
         let body = program.body.as_ref()?;
@@ -139,7 +145,7 @@ impl Merge<'_, '_> {
         let output = self.declare(&name, call.out)?;
         given.push(output);
         self.known.insert(member.var, output);
-        if !is_last {
+        if !is_result {
             self.body.push(Stmt { kind: StmtKind::Alloc(output), span: Span::default() });
         }
         let stage = self.stage(program, &given, &call.scalars)?;
@@ -242,10 +248,10 @@ impl Merge<'_, '_> {
         always_evaluates(dim, &params.collect::<Vec<_>>())
     }
 
-    fn finish(mut self, result: VarId) -> Merged {
+    fn finish(mut self, results: &[VarId]) -> Merged {
         let mut params = std::mem::take(&mut self.inputs);
         params.extend(self.constants.iter().map(|(_, buffer)| Param::Buffer(*buffer)));
-        params.push(Param::Buffer(self.known[&result]));
+        params.extend(results.iter().map(|result| Param::Buffer(self.known[result])));
         params.append(&mut self.scalars);
         let mut program = TensorProgram {
             name: self.function.name.clone(),
@@ -259,6 +265,13 @@ impl Merge<'_, '_> {
         };
         renumber_program(&mut program);
         Merged { program, constants: self.constants.into_iter().map(|(atom, _)| atom).collect() }
+    }
+}
+
+fn as_var(atom: &Atom) -> Option<VarId> {
+    match atom {
+        Atom::Var(var) => Some(*var),
+        _ => None,
     }
 }
 
