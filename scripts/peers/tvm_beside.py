@@ -13,13 +13,12 @@ time, since it may crash; a new one then goes on with the next function.
 
 import argparse
 import collections
-import json
 import pathlib
-import queue
 import subprocess
 import sys
 import tempfile
-import threading
+
+from worker import Worker, brief, serve
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 60
@@ -106,79 +105,9 @@ def answers(text, folder, tried):
         yield name, "ran", names, ""
 
 
-def brief(error):
-    """The line that says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    told += [line for line in lines if not line.startswith(("File ", "Stack", "---", "|", "-->"))]
-    return f"{type(error).__name__}: {(told or [''])[0]}"[:160]
-
-
-def work():
-    """A process with TVM: a line of JSON in for each module, lines out for its functions."""
-    for line in sys.stdin:
-        job = json.loads(line)
-        try:
-            text = pathlib.Path(job["text"]).read_text()
-            for answer in answers(text, pathlib.Path(job["folder"]), job["tried"]):
-                print(json.dumps(answer), flush=True)
-        except BaseException as error:
-            print(json.dumps(["", "refused", [], brief(error)]), flush=True)
-        print(json.dumps(None), flush=True)
-
-
-class Worker:
-    """A process with TVM, started again after each crash."""
-
-    def __init__(self):
-        self.child, self.lines = None, None
-
-    def run(self, text, folder):
-        """The answers on a module."""
-        found = []
-        while True:
-            done, why = self.answers(text, folder, [answer[0] for answer in found])
-            begun = [answer[0] for answer in done if answer[1] == "begun"]
-            found += [answer for answer in done if answer[1] != "begun"]
-            if why is None:
-                return found
-            found.append([begun[-1] if begun else "", "crashed", [], why])
-            if not begun:
-                return found
-
-    def answers(self, text, folder, tried):
-        """The answers on functions that were not tried, and what ended the process, if anything did."""
-        if self.child is None or self.child.poll() is not None:
-            command = [sys.executable, __file__, "--work"]
-            self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=subprocess.DEVNULL, text=True, bufsize=1)
-            self.lines = queue.Queue()
-            threading.Thread(target=self.read, args=(self.child.stdout, self.lines), daemon=True).start()
-        job = {"text": str(text), "folder": str(folder), "tried": tried}
-        self.child.stdin.write(json.dumps(job) + "\n")
-        self.child.stdin.flush()
-        found = []
-        while True:
-            try:
-                line = self.lines.get(timeout=SECONDS)
-            except queue.Empty:
-                line = None
-            if not line:
-                self.child.kill()
-                self.child.wait()
-                return found, "a crash" if line == "" else f"no answer in {SECONDS} s"
-            if line == "null\n":
-                return found, None
-            # What TVM prints itself is none of ours.
-            if line.startswith("["):
-                found.append(json.loads(line))
-
-    @staticmethod
-    def read(stream, lines):
-        """Passes on every line, and an empty one at the end."""
-        for line in stream:
-            lines.put(line)
-        lines.put("")
+def of_job(job):
+    """The answers on a module: where its text is, and where its inputs and results go."""
+    return answers(pathlib.Path(job["text"]).read_text(), pathlib.Path(job["folder"]), job["tried"])
 
 
 def ours(relax, program, name, names, place):
@@ -231,13 +160,13 @@ def modules(relax, wanted, folder):
 
 def compared(relax, wanted):
     """A row a function: module, function, outcome, reason."""
-    worker = Worker()
+    worker = Worker([sys.executable, __file__, "--work"], SECONDS)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for number, (name, text, program) in enumerate(modules(relax, wanted, scratch)):
             folder = scratch / str(number)
             folder.mkdir()
-            for function, status, names, why in worker.run(text, folder):
+            for function, status, names, why in worker.run({"text": str(text), "folder": str(folder)}):
                 yield (name, function, *outcome(relax, program, function, status, names, why, folder / function))
 
 
@@ -283,7 +212,7 @@ def main():
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        work()
+        serve(of_job)
         return
     rows = []
     for row in compared(args.relax, args.only):
