@@ -18,13 +18,12 @@ import subprocess
 import sys
 import tempfile
 
+from alike import archived, difference
 from worker import Worker, brief, serve
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 60
 EXTENTS = [3, 5, 7, 11, 13, 17]
-# Both sum f32 in an order of their own; halves have 11 bits, bfloat16 has 8.
-TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-9}
 
 
 def drawn(shape, dtype, random):
@@ -38,8 +37,8 @@ def drawn(shape, dtype, random):
     return random.uniform(-2, 2, shape).astype(numpy.dtype(dtype))
 
 
-def inputs(function, folder, random):
-    """Arrays for the parameters of a function, which are written into the folder too."""
+def inputs(function, folder, random, given=None):
+    """Arrays for the parameters of a function, which are written into the folder too; `given` may hold them."""
     import numpy
     from tvm import relax, tirx
 
@@ -62,7 +61,7 @@ def inputs(function, folder, random):
     variables.update(zip(names, EXTENTS))
     arrays = []
     for parameter, ty in zip(function.params, types):
-        array = drawn([extent(dim) for dim in ty.shape], str(ty.dtype), random)
+        array = drawn([extent(dim) for dim in ty.shape], str(ty.dtype), random) if given is None else given[f"input_{parameter.name}"]
         numpy.save(folder / f"{parameter.name}.npy", array)
         arrays.append(array)
     return [parameter.name for parameter in function.params], arrays
@@ -75,8 +74,8 @@ def flat(value):
     return [tensor for item in value for tensor in flat(item)]
 
 
-def answers(text, folder, tried):
-    """For each function of a module that was not tried before: its name, and then how it fared."""
+def answers(text, folder, tried, given=None):
+    """For each function of a module that was not tried before: its name, and then how it fared, on drawn inputs or on those of a file."""
     import numpy
     import tvm
     from tvm import relax
@@ -92,7 +91,7 @@ def answers(text, folder, tried):
         place = folder / name
         place.mkdir()
         try:
-            names, arrays = inputs(function, place, numpy.random.default_rng(1))
+            names, arrays = inputs(function, place, numpy.random.default_rng(1), given and numpy.load(given))
         except Exception as error:
             yield name, "skipped", [], f"no inputs: {error}"
             continue
@@ -116,29 +115,6 @@ def ours(relax, program, name, names, place):
     command = [relax, "run", str(program), "--entry", name, *given, "--output", str(place / "ours.npz")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     return done.returncode, (done.stderr.strip().splitlines() or [""])[0]
-
-
-def difference(place):
-    """None where both results are alike."""
-    import numpy
-
-    tvm, own = (numpy.load(place / f"{side}.npz") for side in ("tvm", "ours"))
-    if len(tvm.files) != len(own.files):
-        return f"{len(tvm.files)} results and {len(own.files)}"
-    for theirs, mine in zip((tvm[key] for key in tvm.files), (own[key] for key in own.files)):
-        if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
-            return f"{theirs.dtype}{theirs.shape} and {mine.dtype}{mine.shape}"
-        if theirs.dtype.kind != "f":
-            alike = theirs == mine
-        else:
-            near = TOLERANCES[str(theirs.dtype)]
-            # Sums may cancel: what rounding leaves is of the size of the largest element.
-            largest = numpy.abs(mine[numpy.isfinite(mine)]).max(initial=1).astype(numpy.float64)
-            alike = numpy.isclose(theirs, mine, rtol=near, atol=near * largest, equal_nan=True)
-        if not alike.all():
-            place = tuple(int(part) for part in numpy.argwhere(~alike)[0])
-            return f"element {list(place)}: {theirs[place]} and {mine[place]}"
-    return None
 
 
 def modules(relax, wanted, folder):
@@ -182,7 +158,7 @@ def outcome(relax, program, function, status, names, why, place):
         return "we refuse", told
     if status == "stopped":
         return "TVM stops, we give values", why
-    found = difference(place)
+    found = difference(archived(place / "tvm.npz", ""), archived(place / "ours.npz", ""))
     return ("agree", "") if found is None else ("differ", f"TVM and we: {found}")
 
 

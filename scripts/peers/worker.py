@@ -24,7 +24,9 @@ def serve(answers):
 
 
 def brief(error):
-    """The line that says what is wrong."""
+    """The line that says what is wrong, of the first cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     told += [line for line in lines if not line.startswith(("File ", "Stack", "---", "|", "-->"))]
@@ -47,8 +49,11 @@ class Worker:
             found += [answer for answer in done if answer[1] != "begun"]
             if why is None:
                 return found
-            found.append([begun[-1] if begun else "", "crashed", [], why])
-            if not begun:
+            crashed = begun[-1] if begun else ""
+            # What comes before the first item would crash again.
+            is_again = not begun or crashed in (answer[0] for answer in found)
+            found.append([crashed, "crashed", [], why])
+            if is_again:
                 return found
 
     def answers(self, job):
@@ -73,6 +78,12 @@ class Worker:
             # What the other system prints itself is none of ours.
             if line.startswith("["):
                 found.append(json.loads(line))
+
+    def close(self):
+        """Ends the process; the next job starts a new one."""
+        if self.child is not None and self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
 
     def start(self):
         """A new process, and a thread that passes on its lines."""
