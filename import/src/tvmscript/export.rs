@@ -448,9 +448,11 @@ impl Export<'_> {
 
     fn across(&mut self, tree: &Expr, what: &str) -> Turned<Expr> {
         let span = tree.span;
-        let mut placed = arguments(tree).iter().filter(|a| a.keyword.is_none()).map(|a| &a.value);
+        // Positions that are overwritten stand before the outputs.
+        let places = (what == "call_tir_inplace").then_some(2);
+        let at_out = if places.is_some() { 3 } else { 2 };
         let (Some(function), Some(values), Some(out)) =
-            (placed.next(), placed.next(), placed.next())
+            (taken(tree, 0, &["func"]), taken(tree, 1, &["args"]), taken(tree, at_out, &["out"]))
         else {
             return refuse(span, "a call of a tensor program without outputs");
         };
@@ -480,7 +482,7 @@ impl Export<'_> {
         let mut all =
             vec![argument(self.value(function)?), argument(expr(ExprKind::Tuple(parts), span))];
         all.push(keyword("out_ty", out));
-        if let Some(places) = taken(tree, usize::MAX, &["inplace"]) {
+        if let Some(places) = places.and_then(|place| taken(tree, place, &["inplace"])) {
             all.push(keyword("inplace_indices", places.clone()));
         }
         let what = if what == "call_dps_library" { "call_dps_packed" } else { what };

@@ -374,7 +374,8 @@ impl Graph<'_> {
                     return refuse(span, "inplace_indices is missing");
                 };
                 let places = items(places).into_iter().cloned().collect();
-                all.push(keyword("inplace", expr(ExprKind::List(places), span)));
+                // By its place, before that of the result.
+                all.push(argument(expr(ExprKind::List(places), span)));
                 "call_tir_inplace"
             }
             "R.call_tir" => "call_tir",

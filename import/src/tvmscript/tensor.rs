@@ -57,7 +57,9 @@ pub(super) fn program(def: &Def, decorator: &Expr, module: &Module) -> Turned<De
         let is_scalar = turned.annotation.as_ref().is_some_and(|a| name_of(a) == Some("int"));
         if is_scalar { scalars.push(turned) } else { buffers.push(turned) }
     }
-    let own: BTreeSet<Name> = scalars.iter().map(|scalar| scalar.name.name.clone()).collect();
+    let mut own: BTreeSet<Name> = scalars.iter().map(|scalar| scalar.name.name.clone()).collect();
+    // Symbolic variables are those of all functions, so that a loop variable may have the name of one.
+    loop_variables(&def.body, &mut own);
     let body = program.body(&def.body)?;
     let body = blocks::implicit(body);
     let mut used = BTreeSet::new();
@@ -79,6 +81,23 @@ pub(super) fn program(def: &Def, decorator: &Expr, module: &Module) -> Turned<De
         body: lines,
         header: def.header,
     })
+}
+
+fn loop_variables(statements: &[Statement], found: &mut BTreeSet<Name>) {
+    for statement in statements {
+        match &statement.kind {
+            StatementKind::For { targets, body, .. } => {
+                found.extend(targets.iter().map(|target| target.name.clone()));
+                loop_variables(body, found);
+            }
+            StatementKind::With { body, .. } => loop_variables(body, found),
+            StatementKind::If { then, otherwise, .. } => {
+                loop_variables(then, found);
+                loop_variables(otherwise, found);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Program {
@@ -205,27 +224,34 @@ fn is_variable(value: &Expr) -> bool {
             && arguments(value).iter().all(|argument| argument.keyword.is_some())
 }
 
-/// `op_pattern` by its name.
+/// `op_pattern` by its name; TVM's analysis adds it beside a `compute_pattern` of the program, which then stays.
 fn patterns(lines: Vec<Statement>) -> Vec<Statement> {
-    let turned = lines.into_iter().map(|line| {
-        let StatementKind::Expr(given) = &line.kind else { return line };
-        let (Some(key), Some(value)) = (taken(given, 0, &[]), taken(given, 1, &[])) else {
-            return line;
-        };
-        let (ExprKind::Str(word), ExprKind::Int(number)) = (&key.kind, &value.kind) else {
-            return line;
-        };
-        let pattern = PATTERNS.iter().find(|(code, _)| code == number);
-        match pattern.filter(|_| word == "op_pattern") {
-            Some((_, pattern)) => {
-                let pair =
-                    ["compute_pattern", pattern].map(|text| argument(string(text, given.span)));
-                super::tree::bare(call("func_attr", pair.into(), given.span))
-            }
-            None => line,
-        }
+    let is_named = lines.iter().any(|line| attribute_name(line) == Some("compute_pattern"));
+    let turned = lines.into_iter().filter_map(|line| match attribute_name(&line) {
+        Some("op_pattern") if is_named => None,
+        Some("op_pattern") => Some(named_pattern(line)),
+        _ => Some(line),
     });
     turned.collect()
+}
+
+/// The first argument of `func_attr`.
+fn attribute_name(line: &Statement) -> Option<&str> {
+    let StatementKind::Expr(given) = &line.kind else { return None };
+    match taken(given, 0, &[]).map(|key| &key.kind) {
+        Some(ExprKind::Str(word)) => Some(word),
+        _ => None,
+    }
+}
+
+fn named_pattern(line: Statement) -> Statement {
+    let StatementKind::Expr(given) = &line.kind else { return line };
+    let Some(ExprKind::Int(number)) = taken(given, 1, &[]).map(|value| &value.kind) else {
+        return line;
+    };
+    let Some((_, pattern)) = PATTERNS.iter().find(|(code, _)| code == number) else { return line };
+    let pair = ["compute_pattern", pattern].map(|text| argument(string(text, given.span)));
+    super::tree::bare(call("func_attr", pair.into(), given.span))
 }
 
 /// The dims and the dtype of a buffer, as an annotation of a parameter.
