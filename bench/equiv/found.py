@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import optimizers  # noqa: E402
 import samples  # noqa: E402
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
+HEAD = '<ir_version: 8, opset_import: ["" : {}]>\n'
 #: Of each model: the optimizer, the text, and its inputs.
 MODELS = {
     "expand_to_none": ("onnxruntime basic", """g (float[n,1] x) => (float[n,m] y) <int64[2] none = {1,0}> {
@@ -47,6 +47,9 @@ MODELS = {
         f = Flatten <axis = 1> (t)
         y = Abs (f)
     }""", {"x": numpy.ones((2, 1)), "s": numpy.array([1, 2])}),
+    "reshape_of_set_13": ("onnxscript rewriter", """g (float[n,2] x, int64[2] s) => (float[2,b] y) {
+        y = Reshape (x, s)
+    }""", {"x": numpy.ones((2, 2)), "s": numpy.array([2, 2])}),
     "squeeze_of_squeeze": ("onnxoptimizer fuse_consecutive_squeezes", """g (float[1,n,m,1] x) => (float[n,m] y) <int64[1] a = {-4}, int64[1] b = {-1}> {
         s = Squeeze (x, a)
         y = Squeeze (s, b)
@@ -100,7 +103,7 @@ def shown(run, feed):
 def tried(name):
     """Prints a model, the optimizer's result, and the values of both; whether they differ."""
     optimizer, text, feed = MODELS[name]
-    model = parser.parse_model(HEAD + text)
+    model = parser.parse_model(HEAD.format(13 if name.endswith("_13") else 18) + text)
     checker.check_model(model, full_check=True)
     feed = {key: array.astype(numpy.int64 if array.dtype.kind == "i" and key == "s" else numpy.float32) for key, array in feed.items()}
     data = model.SerializeToString()

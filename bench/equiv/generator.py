@@ -9,13 +9,16 @@ import random
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
-BASE = {"n": 2, "m": 4, "k": 3}
+BASE = {"n": 2, "m": 4, "k": 3, "h": 5, "w": 6}
 FLOAT, INT64, INT32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL
 NUMPY = {FLOAT: numpy.float32, INT64: numpy.int64, INT32: numpy.int32, BOOL: numpy.bool_,
          TensorProto.DOUBLE: numpy.float64, TensorProto.FLOAT16: numpy.float16,
          TensorProto.INT8: numpy.int8, TensorProto.UINT8: numpy.uint8}
 SHAPES = [["n", 4], ["n", "m"], [2, "n", "m"], ["n", 3, "m"], ["n", 3, 4], ["n", 2, 5, "m"], ["n", 2, 6, 6], ["n", 1, 4], [1, "n"],
           ["n"], [3, 4], [0, "n"], ["n", 1, "m", 1]]
+#: Seeds from this one on are of images, and begin with what is fused into a convolution or a pool.
+IMAGES = 2000
+IMAGE_SHAPES = [["n", 2, "h", "w"], ["n", 1, 6, 5], ["n", 3, "h"], [1, 2, 6, "w"]]
 
 
 def dim(text):
@@ -119,9 +122,9 @@ def generated(seed):
     import operators
 
     model = Model(seed)
-    dtype = FLOAT if model.chance(0.85) else model.pick([INT64, INT32])
-    model.last = model.input(dtype, model.pick(SHAPES))
-    kind = None
+    dtype = FLOAT if seed >= IMAGES or model.chance(0.85) else model.pick([INT64, INT32])
+    model.last = model.input(dtype, model.pick(IMAGE_SHAPES if seed >= IMAGES else SHAPES))
+    kind = model.pick(["padded", "convolution", "transposed", "sliced"]) if seed >= IMAGES else None
     for _ in range(model.random.randint(2, 7)):
         for _ in range(20):
             kind_tried = operators.next_kind(model, kind)

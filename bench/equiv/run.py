@@ -81,7 +81,7 @@ def onnx_records(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--relax", default=str(ROOT / "target/release/relax"))
-    parser.add_argument("--generated", type=int, default=2000, help="how many ONNX models are generated")
+    parser.add_argument("--generated", type=int, default=3000, help="how many ONNX models are generated")
     parser.add_argument("--nodes", type=int, default=10000, help="of how many of ONNX's tests of nodes at most")
     parser.add_argument("--modules", type=int, default=500, help="how many modules are generated for TVM")
     parser.add_argument("--only", default="", help="a part of the names of programs")

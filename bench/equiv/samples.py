@@ -10,6 +10,7 @@ import pathlib
 import random
 import sys
 
+import generator
 import numpy
 import onnx
 from onnx import TensorProto
@@ -19,7 +20,7 @@ from alike import difference  # noqa: E402
 from worker import brief, serve  # noqa: E402
 
 #: Extents of the symbols of a case; None is drawn for each symbol.
-EXTENTS = [{"n": 2, "m": 4, "k": 3}, None, None, None, {"n": 1, "m": 1, "k": 1}, {"n": 0, "m": 4, "k": 3}]
+EXTENTS = [generator.BASE, None, None, None, dict.fromkeys(generator.BASE, 1), {**generator.BASE, "n": 0}]
 SPECIAL = [float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 1e30, -1e30, 1e-30]
 #: The optimizations of onnxruntime itself, applied as it loads the model.
 LIVE = "onnxruntime all"
