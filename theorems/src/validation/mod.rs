@@ -25,6 +25,7 @@ mod operators;
 mod programs;
 pub(crate) mod prove;
 mod same_bindings;
+mod signatures;
 mod stops;
 mod values;
 
@@ -37,8 +38,9 @@ use relax_syntax::dim::Dim;
 use relax_syntax::facts::{Answer, Claim, Facts, Relation};
 use relax_syntax::ir::layouts::without_layouts;
 use relax_syntax::ir::references::texts_from;
-use relax_syntax::ir::{Definition, Function, Module, VarId};
+use relax_syntax::ir::{Definition, Function, Module};
 use same_bindings::differs_in_blocks_alone;
+use signatures::same_signature;
 use std::collections::BTreeSet;
 use stops::Stop;
 use values::{Table, Value};
@@ -142,25 +144,6 @@ fn is_private(function: &Function) -> bool {
     attr(&function.lambda.attrs, "private") == Some(&AttrValue::Bool(true))
 }
 
-/// Parameters, those that are given up, declared dims and the result's annotation are those of the other function.
-fn same_signature(a: &Function, b: &Function) -> bool {
-    let params = |function: &Function| -> Vec<_> {
-        let each = function.lambda.params.iter();
-        each.map(|&param| function.param_annotation(param).clone()).collect()
-    };
-    let dims = |function: &Function| -> Vec<_> {
-        function.dims.iter().filter(|dim| dim.in_signature).cloned().collect()
-    };
-    let donated = |function: &Function| -> Vec<bool> {
-        let donated: BTreeSet<VarId> = function.donated().collect();
-        function.lambda.params.iter().map(|param| donated.contains(param)).collect()
-    };
-    donated(a) == donated(b)
-        && params(a) == params(b)
-        && dims(a) == dims(b)
-        && a.lambda.result == b.lambda.result
-}
-
 /// Compares a function, and private ones that call themselves where they are called: of those the call by themselves
 /// counts by name, for arguments of which nothing is known there.
 fn with_recursive(
@@ -188,7 +171,9 @@ fn compared(
     (after, other): (&Module, &Function),
     prover: &mut dyn FnMut() -> Metered,
 ) -> Result<BTreeSet<Name>, String> {
-    if !same_signature(function, other) {
+    let mut declared = prover();
+    signature_facts(function, &mut declared);
+    if !same_signature(function, other, &mut declared) {
         return Err("the signatures differ".to_owned());
     }
     let (mut table, mut facts) = (Table::default(), prover());

@@ -15,7 +15,7 @@ use relax_semantics::ops::{self, Defined, Kind, Known as Spelled};
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
 use relax_syntax::dtype::DType;
-use relax_syntax::facts::{Answer, Facts};
+use relax_syntax::facts::{Answer, Claim, Facts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What turns entries into terms.
@@ -341,6 +341,19 @@ impl Side<'_> {
     }
 }
 
+/// Whether a claim holds wherever the other side checks all of its own. If that is so both ways, either both sides stop or none.
+fn follows(claim: &Claim, others: &[Stop], plain: &mut dyn Facts) -> bool {
+    plain.push();
+    for stop in others {
+        if let Stop::Claim(other) = stop {
+            plain.assume(other.clone());
+        }
+    }
+    let answer = plain.decide(claim);
+    plain.pop();
+    answer == Answer::Proved
+}
+
 /// Both sides stop the program alike.
 pub(super) fn same_stops(
     elements: &mut Elements,
@@ -358,11 +371,11 @@ pub(super) fn same_stops(
         }
     }
     let mut lists = Vec::new();
-    for stops in [only(before, after), only(after, before)] {
+    for (stops, others) in [(only(before, after), after), (only(after, before), before)] {
         let mut list = Vec::new();
         for stop in stops {
             if let Stop::Claim(claim) = &stop
-                && plain.decide(claim) == Answer::Proved
+                && follows(claim, others, plain)
             {
                 continue;
             }
