@@ -13,11 +13,11 @@ VERSIONS = ["onnx", "onnxruntime", "onnxscript", "onnxsim", "onnxoptimizer", "on
 LEGEND = """| column | meaning |
 |---|---|
 | asked; changed | programs given to the optimizer; those of which it changed the nodes |
-| proved | `relax equiv` proves that both have the same values and traps, for all dims and inputs, and no run differs |
-| open, alike | `relax equiv` has no proof; no case differs, neither of its own nor run by the other system |
+| proved | `relax equiv` proves that both have the same values and traps, for all dims and inputs, and no run differs; its verdict `vacuous` (proved, but no case had a value) is among these |
+| open, alike | `relax equiv` has no proof; no case differs, neither of its own nor run by the other system; differences of rounding are among these |
 | not read, alike | one of both is not imported; no case differs where the other system runs both |
 | error removed | `relax equiv` finds an input for which only the program before stops, and no run of onnxruntime differs in values |
-| other values | runs of the other system differ at ordinary inputs, and the program before has the values of ONNX's evaluator, or of `relax run` |
+| other values | runs of the other system differ at ordinary inputs, and the program before has the values of ONNX's evaluator, or of `relax run`. For TVM also: `relax equiv` finds elements that are not initialized |
 | at NaN, ∞, extremes | the same, at inputs with NaN, infinities or ±1e30 only; rounding of `Log(Softmax)` is among these |
 | stops | the rewritten program fails as it runs, where the one before has values |
 | invalid | the rewritten program is not valid: it does not load or compile |
