@@ -2,6 +2,7 @@
 
 use crate::atoms::Atom;
 use crate::engine::Engine;
+use crate::ideal::Ideal;
 use crate::intervals::Interval;
 use crate::journal::Event;
 use crate::lemmas::Stamp;
@@ -29,12 +30,22 @@ pub(crate) struct Context {
     pub(crate) at_least_zero: Vec<Poly>,
     /// Polynomials that are 0.
     pub(crate) zero: Vec<Poly>,
+    /// What these are as rules, by which all that is known is rewritten.
+    pub(crate) ideal: Ideal,
     /// Polynomials that are not 0.
     pub(crate) nonzero: Vec<Poly>,
     /// Whether no assignment satisfies the facts.
     pub(crate) contradiction: bool,
     /// Which facts these are.
     pub(crate) stamp: Stamp,
+}
+
+/// `divisor * quotient == numerator + rest`, where the quotient is that of the numerator.
+struct Remainder {
+    quotient: AtomId,
+    numerator: Poly,
+    divisor: Poly,
+    rest: Poly,
 }
 
 /// Nothing is known, and the empty assignment satisfies it.
@@ -47,6 +58,7 @@ impl Default for Context {
             bounds: BTreeMap::new(),
             at_least_zero: Vec::new(),
             zero: Vec::new(),
+            ideal: Ideal::default(),
             nonzero: Vec::new(),
             contradiction: false,
             stamp: Stamp::default(),
@@ -191,7 +203,8 @@ impl Engine {
             }
         }
         if !context.zero.contains(&poly) {
-            context.zero.push(poly);
+            context.zero.push(poly.clone());
+            self.extend_ideal(context, &poly, depth);
         }
     }
 
@@ -220,20 +233,13 @@ impl Engine {
     /// Recognizes `x - divisor * (numerator // divisor) == r`, where `x` occurs in the numerator:
     /// solves it for `x` with the quotient as a new variable. True if it did.
     fn add_remainder(&mut self, context: &mut Context, poly: &Poly, depth: u32) -> bool {
-        let Some((quotient, numerator, divisor, rest)) = self.as_remainder(poly) else {
+        let Some(remainder) = self.as_remainder(poly) else {
             return false;
         };
-        let solvable = numerator.terms().iter().find_map(|(mono, coefficient)| {
-            let id = mono.as_atom().filter(|_| coefficient.abs() == 1)?;
-            let once = matches!(self.atoms.at(id), Atom::Var(_))
-                && self.occurs_once(&numerator, id)
-                && !self.atoms.mentions(&divisor, id)
-                && !self.atoms.mentions(&rest, id);
-            once.then_some((id, *coefficient))
-        });
-        let Some((id, sign)) = solvable else {
+        let Some((id, sign)) = self.dividend(&remainder) else {
             return false;
         };
+        let Remainder { quotient, numerator, divisor, rest } = remainder;
         let mut solve = || {
             let multiple = numerator.add(&rest)?;
             let atom = Atom::Quotient {
@@ -259,8 +265,26 @@ impl Engine {
         true
     }
 
-    /// `(quotient, numerator, divisor, rest)` with `divisor * quotient == numerator + rest`.
-    fn as_remainder(&self, poly: &Poly) -> Option<(AtomId, Poly, Poly, Poly)> {
+    /// A variable of the numerator, once in the equation, and its coefficient, which is 1 or -1.
+    fn dividend(&self, remainder: &Remainder) -> Option<(AtomId, i128)> {
+        let Remainder { numerator, divisor, rest, .. } = remainder;
+        numerator.terms().iter().find_map(|(mono, coefficient)| {
+            let id = mono.as_atom().filter(|_| coefficient.abs() == 1)?;
+            let once = matches!(self.atoms.at(id), Atom::Var(_))
+                && self.occurs_once(numerator, id)
+                && !self.atoms.mentions(divisor, id)
+                && !self.atoms.mentions(rest, id);
+            once.then_some((id, *coefficient))
+        })
+    }
+
+    /// Whether `poly == 0` is solved for an atom, so that it becomes no rule of the ideal.
+    pub(crate) fn determines(&self, poly: &Poly) -> bool {
+        let remainder = || self.as_remainder(poly).and_then(|it| self.dividend(&it));
+        self.solution(poly).is_some() || remainder().is_some()
+    }
+
+    fn as_remainder(&self, poly: &Poly) -> Option<Remainder> {
         for id in poly.atoms() {
             let Atom::Div(numerator, divisor) = self.atoms.at(id) else {
                 continue;
@@ -270,7 +294,8 @@ impl Engine {
                 // poly == sign * base + rest == 0, so base == -sign * rest.
                 let rest = poly.add_scaled(&base, -sign)?.scale(sign)?;
                 if !self.atoms.mentions(&rest, id) {
-                    return Some((id, numerator.clone(), divisor.clone(), rest));
+                    let (numerator, divisor) = (numerator.clone(), divisor.clone());
+                    return Some(Remainder { quotient: id, numerator, divisor, rest });
                 }
             }
         }
@@ -313,6 +338,7 @@ impl Engine {
         let old_bounds = before.bounds.get(&id).copied().unwrap_or_default();
         let lists = [&mut context.at_least_zero, &mut context.zero, &mut context.nonzero];
         lists.into_iter().for_each(Vec::clear);
+        context.ideal = Ideal::default();
         let low = old_bounds.low.and_then(|low| value.plus(-low));
         let high = old_bounds.high.and_then(|high| value.subtracted_from(high));
         let inequalities = before.at_least_zero.into_iter().chain(definition);
@@ -328,24 +354,29 @@ impl Engine {
             let poly = self.rebuild(context, &poly).unwrap_or(poly);
             self.add_nonzero(context, poly);
         }
-        self.rebuild_bounds(context, &before.bounds, id, depth);
+        let with = |ids: Vec<AtomId>| -> Vec<AtomId> {
+            ids.into_iter().filter(|&other| self.atoms.atom_mentions(other, id)).collect()
+        };
+        let bounded = with(before.bounds.keys().copied().filter(|&other| other != id).collect());
+        let determined = with(before.solved.keys().copied().collect());
+        self.rebuild_bounds(context, &before.bounds, &bounded, depth);
+        // Only where it is a number: cases of a proof set atoms equal to others, and what would follow there costs more
+        // than it shows.
         if value.as_constant().is_some() {
-            self.rebuild_solved(context, &before.solved, id, depth);
+            self.rebuild_solved(context, &determined, depth);
         }
     }
 
-    /// Bounds of composite atoms that mention a solved atom hold for their rewritten form too.
-    fn rebuild_bounds(
+    /// Bounds of composite atoms hold for their rewritten form too.
+    pub(crate) fn rebuild_bounds(
         &mut self,
         context: &mut Context,
         bounds: &BTreeMap<AtomId, Interval>,
-        id: AtomId,
+        ids: &[AtomId],
         depth: u32,
     ) {
-        for (&other, interval) in bounds {
-            if other == id || !self.atoms.atom_mentions(other, id) {
-                continue;
-            }
+        for &other in ids {
+            let Some(interval) = bounds.get(&other) else { continue };
             let Some(new) = self.rebuild(context, &Poly::atom(other)) else {
                 continue;
             };
@@ -357,20 +388,10 @@ impl Engine {
         }
     }
 
-    /// A composite atom with a known value that mentions an atom which is a number now has another form, of the same value:
-    /// from `max(n, m) == 1` and `n == 0` follows `m == 1`. Only of numbers: cases of a proof set atoms equal to others,
-    /// and what would follow there costs more than it shows.
-    fn rebuild_solved(
-        &mut self,
-        context: &mut Context,
-        solved: &BTreeMap<AtomId, Poly>,
-        id: AtomId,
-        depth: u32,
-    ) {
-        for &other in solved.keys() {
-            if !self.atoms.atom_mentions(other, id) {
-                continue;
-            }
+    /// A composite atom with a known value has another form where what it mentions is rewritten, of the same value:
+    /// from `max(n, m) == 1` and `n == 0` follows `m == 1`.
+    pub(crate) fn rebuild_solved(&mut self, context: &mut Context, ids: &[AtomId], depth: u32) {
+        for &other in ids {
             let mut others = context.clone();
             let Some(value) = others.solved.remove(&other) else {
                 continue;

@@ -22,6 +22,20 @@ impl Engine {
 
     fn quotient(&mut self, context: &Context, numerator: &Poly, divisor: &Poly) -> Option<Poly> {
         self.spend(2 + numerator.terms().len())?;
+        if context.ideal.rewrites(numerator) || context.ideal.rewrites(divisor) {
+            let numerator = self.reduced(context, numerator.clone())?;
+            let divisor = self.reduced(context, divisor.clone())?;
+            return self.quotient_of_reduced(context, &numerator, &divisor);
+        }
+        self.quotient_of_reduced(context, numerator, divisor)
+    }
+
+    fn quotient_of_reduced(
+        &mut self,
+        context: &Context,
+        numerator: &Poly,
+        divisor: &Poly,
+    ) -> Option<Poly> {
         if numerator.is_zero() {
             return Some(Poly::default());
         }
@@ -74,14 +88,19 @@ impl Engine {
             let mirrored = rest.subtracted_from(value - 1)?;
             return self.div_by_number(context, &mirrored, value)?.scale(-1);
         }
-        if let Some((numerator, divisor)) = self.nested(rest, &Poly::constant(value))? {
+        if let Some((numerator, divisor)) = self.nested(context, rest, &Poly::constant(value))? {
             return self.floor_div(context, &numerator, &divisor);
         }
         self.interned(context, Atom::Div(rest.clone(), Poly::constant(value)))
     }
 
     /// `(n // d + r) // c == (n + d*r) // (d*c)` for `c > 0`, where only one quotient occurs.
-    fn nested(&self, rest: &Poly, divisor: &Poly) -> Option<Option<(Poly, Poly)>> {
+    fn nested(
+        &self,
+        context: &Context,
+        rest: &Poly,
+        divisor: &Poly,
+    ) -> Option<Option<(Poly, Poly)>> {
         let mut quotients = rest.atoms().into_iter().filter(|&id| self.is_quotient(id));
         let (Some(id), None) = (quotients.next(), quotients.next()) else {
             return Some(None);
@@ -94,6 +113,10 @@ impl Engine {
             return Some(None);
         }
         let numerator = inner.add(&inner_divisor.mul(&others)?)?;
+        // An equality that says what the inner numerator is leads back to the inner quotient.
+        if context.ideal.rewrites(&numerator) {
+            return Some(None);
+        }
         Some(Some((numerator, inner_divisor.mul(divisor)?)))
     }
 
@@ -127,7 +150,31 @@ impl Engine {
         if !whole.is_zero() {
             return whole.add(&self.floor_div(context, &rest, divisor)?);
         }
+        if let Some((whole, rest)) = self.divided_by_equations(context, &rest, divisor)? {
+            return whole.add(&self.floor_div(context, &rest, divisor)?);
+        }
+        if let Some((rest, divisor)) = with_common_factor(context, &rest, divisor) {
+            return self.div_by_polynomial(context, &rest, &divisor);
+        }
         self.div_irreducible(context, &rest, divisor)
+    }
+
+    /// A multiple of the divisor that the equalities of the context show in `rest`, and what is left.
+    fn divided_by_equations(
+        &mut self,
+        context: &Context,
+        rest: &Poly,
+        divisor: &Poly,
+    ) -> Option<Option<(Poly, Poly)>> {
+        if context.ideal.is_empty() {
+            return Some(None);
+        }
+        self.spend(100)?;
+        let Some((whole, left)) = context.ideal.divided(rest, divisor) else {
+            return Some(None);
+        };
+        let left = self.reduced(context, left)?;
+        Some((left.terms().len() < rest.terms().len()).then_some((whole, left)))
     }
 
     /// Division by a polynomial that divides no part of `rest`.
@@ -137,7 +184,7 @@ impl Engine {
             if let Some(quotient) = self.small_quotient(context, rest, divisor)? {
                 return Some(quotient);
             }
-            if let Some((numerator, divisor)) = self.nested(rest, divisor)? {
+            if let Some((numerator, divisor)) = self.nested(context, rest, divisor)? {
                 return self.floor_div(context, &numerator, &divisor);
             }
             if let Some(quotient) = self.without_small_rest(context, rest, divisor)? {
@@ -208,6 +255,32 @@ impl Engine {
         }
         Some(None)
     }
+}
+
+/// Forms of numerator and divisor by the equalities of the context that have a factor in common, if there are such.
+fn with_common_factor(context: &Context, numerator: &Poly, divisor: &Poly) -> Option<(Poly, Poly)> {
+    let forms = |poly: &Poly| {
+        let mut forms = vec![poly.clone()];
+        if let [(mono, coefficient)] = poly.terms() {
+            let others = context.ideal.forms(mono).into_iter();
+            forms.extend(others.filter_map(|form| form.scale(*coefficient)));
+        }
+        forms
+    };
+    if context.ideal.is_empty() {
+        return None;
+    }
+    let given = numerator.degree() + divisor.degree();
+    let numerators = forms(numerator);
+    forms(divisor).into_iter().find_map(|divisor| {
+        let factor = divisor.common_mono();
+        // What is left without the common factor is smaller than what was given: forms of forms come to an end.
+        let shares = |poly: &&Poly| {
+            let common = poly.common_mono().common(&factor).degree();
+            common > 0 && poly.degree() + divisor.degree() < given + 2 * common
+        };
+        numerators.iter().find(shares).map(|numerator| (numerator.clone(), divisor.clone()))
+    })
 }
 
 /// `(w, r)` with `numerator == value * w + r`, coefficients of `r` between `-value / 2` and

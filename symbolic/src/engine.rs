@@ -82,7 +82,7 @@ impl Engine {
                 right.sub(&left.mul(&quotient)?)?
             }
         };
-        Some((poly, divisors))
+        Some((self.reduced(context, poly)?, divisors))
     }
 
     fn polynomial(&mut self, context: &Context, dim: &Dim) -> Option<Poly> {
@@ -108,19 +108,31 @@ impl Engine {
         {
             self.divisors.push(b.clone());
         }
-        match op {
+        if op == DimOp::Mul {
+            self.spend(a.terms().len() * b.terms().len())?;
+        }
+        self.combined(context, op, a, b)
+    }
+
+    /// The operation on canonical polynomials.
+    pub(crate) fn combined(
+        &mut self,
+        context: &Context,
+        op: DimOp,
+        a: &Poly,
+        b: &Poly,
+    ) -> Option<Poly> {
+        let poly = match op {
             DimOp::Add => a.add(b),
             DimOp::Sub => a.sub(b),
-            DimOp::Mul => {
-                self.spend(a.terms().len() * b.terms().len())?;
-                a.mul(b)
-            }
+            DimOp::Mul => a.mul(b),
             DimOp::FloorDiv => self.floor_div(context, a, b),
             DimOp::FloorMod => a.sub(&b.mul(&self.floor_div(context, a, b)?)?),
             DimOp::CeilDiv => self.floor_div(context, &a.scale(-1)?, b)?.scale(-1),
             DimOp::Min => self.least(context, vec![a.clone(), b.clone()]),
             DimOp::Max => self.greatest(context, vec![a.clone(), b.clone()]),
-        }
+        };
+        self.reduced(context, poly?)
     }
 
     /// The atom, or what an equation says that it is.
@@ -152,17 +164,24 @@ impl Engine {
             }
             sum = sum.add(&product)?;
         }
-        Some(sum)
+        self.reduced(context, sum)
     }
 
-    fn is_outdated(&self, context: &Context, poly: &Poly) -> bool {
+    /// Whether an equation rewrites something in `poly`.
+    pub(crate) fn is_outdated(&self, context: &Context, poly: &Poly) -> bool {
         let mut ids = poly.terms().iter().flat_map(|(mono, _)| mono.atoms());
-        ids.any(|&id| self.is_atom_outdated(context, id))
+        ids.any(|&id| self.is_atom_outdated(context, id)) || context.ideal.rewrites(poly)
     }
 
-    fn is_atom_outdated(&self, context: &Context, id: AtomId) -> bool {
-        !context.solved.is_empty()
-            && self.atoms.inside(id).iter().any(|inner| context.solved.contains_key(inner))
+    /// Whether an equation rewrites the atom or something inside it.
+    pub(crate) fn is_atom_outdated(&self, context: &Context, id: AtomId) -> bool {
+        let is_solved = |inner: &AtomId| context.solved.contains_key(inner);
+        let is_rewritten = |inner: &AtomId| {
+            self.atoms.at(*inner).operands().iter().any(|poly| context.ideal.rewrites(poly))
+        };
+        let inside = self.atoms.inside(id);
+        (!context.solved.is_empty() && inside.iter().any(is_solved))
+            || (!context.ideal.is_empty() && inside.iter().any(is_rewritten))
     }
 
     fn rebuild_atom(

@@ -131,7 +131,7 @@ impl Bounds<'_> {
     fn plain(self, poly: &Poly, depth: u32) -> Interval {
         let mut sum = Interval::point(0);
         for (mono, coefficient) in poly.terms() {
-            sum = sum.plus(self.mono(mono, depth).scaled(*coefficient));
+            sum = sum.plus(self.mono_by_forms(mono, depth).scaled(*coefficient));
             if sum == Interval::default() {
                 break;
             }
@@ -155,6 +155,16 @@ impl Bounds<'_> {
             index += if square { 2 } else { 1 };
         }
         product
+    }
+
+    /// The same with what equalities say that the product is.
+    fn mono_by_forms(self, mono: &Mono, depth: u32) -> Interval {
+        let product = self.mono(mono, depth);
+        if depth == 0 || mono.degree() < 2 || self.context.ideal.is_empty() {
+            return product;
+        }
+        let forms = self.context.ideal.forms(mono);
+        forms.iter().fold(product, |known, form| known.meet(self.plain(form, 0)))
     }
 
     fn atom(self, id: AtomId, depth: u32) -> Interval {

@@ -17,6 +17,7 @@ mod egraph;
 mod engine;
 mod extremes;
 mod hypotheses;
+mod ideal;
 mod intervals;
 mod journal;
 mod lemmas;

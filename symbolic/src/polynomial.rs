@@ -168,6 +168,11 @@ impl Poly {
         }
     }
 
+    /// The greatest degree of a term.
+    pub(crate) fn degree(&self) -> usize {
+        self.terms.iter().map(|term| term.0.degree()).max().unwrap_or(0)
+    }
+
     /// The first coefficient; 0 for 0.
     pub(crate) fn leading_coefficient(&self) -> i128 {
         self.terms.first().map_or(0, |term| term.1)

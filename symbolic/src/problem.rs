@@ -14,6 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_ROWS: usize = 80;
 /// Steps of the linear solver before products are added.
 const LINEAR_FUEL: u32 = 300;
+/// How many multiples of equations a system may get.
+const MAX_MULTIPLES: usize = 24;
+/// How much bigger products of equations may be than those that are asked about.
+const MORE_DEGREE: usize = 2;
 /// How often facts may bring in further facts.
 const MAX_ROUNDS: usize = 4;
 
@@ -159,6 +163,12 @@ impl Engine {
             return Some(problem.without_solution(refutation));
         }
         self.add_products(context, &mut problem);
+        if let Some(refutation) = self.linear_refutation(&problem, self.fuel) {
+            return Some(problem.without_solution(refutation));
+        }
+        if !nonlinear || !self.add_equations(context, &mut problem) {
+            return None;
+        }
         let refutation = self.linear_refutation(&problem, self.fuel)?;
         Some(problem.without_solution(refutation))
     }
@@ -235,6 +245,41 @@ impl Engine {
         }
     }
 
+    /// Adds multiples of equations that have monomials of the problem, or of such multiples; false where there are none.
+    fn add_equations(&mut self, context: &Context, problem: &mut Problem) -> bool {
+        let mut monos = Vec::new();
+        let rows = problem.at_least_zero.iter().map(|row| &row.0);
+        for (mono, _) in rows.chain(&problem.zero).flat_map(Poly::varying) {
+            if mono.degree() > 1 && !monos.contains(mono) {
+                monos.push(*mono);
+            }
+        }
+        let top = monos.iter().map(Mono::degree).max().unwrap_or(0) + MORE_DEGREE;
+        let (count, most) = (problem.zero.len(), problem.zero.len() + MAX_MULTIPLES);
+        let mut at = 0;
+        while at < monos.len() && problem.zero.len() < most {
+            let mono = monos[at];
+            at += 1;
+            for poly in context.zero.iter().chain(context.ideal.polys()) {
+                for (part, _) in poly.varying() {
+                    let Some(cofactor) = mono.over(part) else { continue };
+                    let Some(multiple) = poly.times_term(&cofactor, 1) else { continue };
+                    let degrees = multiple.varying().iter().map(|term| term.0.degree());
+                    if self.spend(1).is_none() || degrees.max() > Some(top) {
+                        continue;
+                    }
+                    for (mono, _) in multiple.varying() {
+                        if !monos.contains(mono) {
+                            monos.push(*mono);
+                        }
+                    }
+                    problem.add_equation(multiple);
+                }
+            }
+        }
+        problem.zero.len() > count
+    }
+
     /// Adds bounds of nonlinear monomials, and inequalities multiplied by what is at least 0, where
     /// that produces monomials of the problem.
     fn add_products(&mut self, context: &Context, problem: &mut Problem) {
@@ -285,13 +330,21 @@ impl Engine {
     }
 
     fn add_mono_bounds(&self, context: &Context, problem: &mut Problem, mono: &Mono) {
-        let bounds = self.bounds(context).of_mono(mono);
+        let bounds = self.product_bounds(context, mono);
         let own = Poly::term(*mono, 1);
         let below = bounds.low.and_then(|low| own.plus(-low));
         let above = bounds.high.and_then(|high| own.subtracted_from(high));
         for poly in below.into_iter().chain(above) {
             problem.add(poly, Reason::ProductBound);
         }
+    }
+
+    /// Bounds of a product; by what equalities say of it only where it is not rewritten: the rows are about what it is
+    /// rewritten to.
+    fn product_bounds(&self, context: &Context, mono: &Mono) -> Interval {
+        let own = Poly::term(*mono, 1);
+        let bounds = self.bounds(context);
+        if context.ideal.rewrites(&own) { bounds.of_mono(mono) } else { bounds.of(&own) }
     }
 
     /// `(a - low) * (b - low) >= 0` and its like for the other ends.
@@ -309,7 +362,7 @@ impl Engine {
 
     /// Adds a row times a product of atoms of known sign.
     fn add_multiple(&self, context: &Context, problem: &mut Problem, row: usize, by: &Mono) {
-        let sign = self.bounds(context).of_mono(by);
+        let sign = self.product_bounds(context, by);
         let factor = match (by.as_atom(), sign) {
             // The distance to a bound is the stronger factor.
             (Some(id), Interval { low: Some(low), .. }) if low >= 0 => Poly::atom(id).plus(-low),

@@ -5,6 +5,7 @@ use super::lines::{Fact, Id, Multiples, Relation, Step};
 use super::prove::Author;
 use crate::atoms::Atom;
 use crate::context::{Context, tightened};
+use crate::ideal::{Combination, Part};
 use crate::polynomial::{AtomId, Mono, Poly};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub(crate) struct Branch {
     pub(crate) at_least_zero: BTreeMap<Poly, Id>,
     pub(crate) zero: BTreeMap<Poly, Id>,
     pub(crate) nonzero: BTreeMap<Poly, Id>,
+    /// The facts behind the rules of the context's ideal, in their order.
+    rules: Vec<Id>,
     /// What an atom is, and the fact that this less the atom is 0.
     rewrites: BTreeMap<AtomId, (Poly, Id)>,
     /// The same facts, as the engine reads them.
@@ -26,12 +29,17 @@ pub(crate) struct Branch {
 }
 
 impl Author<'_> {
-    /// The polynomial with all rewritten atoms replaced, and what was added to get there.
+    /// The polynomial with all rewritten atoms replaced, reduced by the equalities, and what was added to get there.
     pub(crate) fn normal(&self, poly: &Poly) -> Option<(Poly, Multiples)> {
         let mut poly = poly.clone();
         let mut added: BTreeMap<Id, Poly> = BTreeMap::new();
         for _ in 0..MAX_REWRITES {
             let Some((id, mono, coefficient)) = self.rewritable(&poly) else {
+                let Combination { poly, parts } = self.branch.context.ideal.rewritten(&poly)?;
+                for (id, factor) in self.multiples(parts)? {
+                    let sum = added.remove(&id).unwrap_or_default().sub(&factor)?;
+                    added.insert(id, sum);
+                }
                 return Some((poly, added.into_iter().collect()));
             };
             let (value, equation) = &self.branch.rewrites[&id];
@@ -43,6 +51,28 @@ impl Author<'_> {
             added.insert(*equation, sum);
         }
         None
+    }
+
+    /// Multiples of rules as multiples of the facts behind them.
+    fn multiples(&self, parts: Vec<Part>) -> Option<Multiples> {
+        let mut of: BTreeMap<Id, Poly> = BTreeMap::new();
+        for (rule, mono, coefficient) in parts {
+            let id = self.branch.rules[rule];
+            let sum = of.remove(&id).unwrap_or_default();
+            of.insert(id, sum.add(&Poly::term(mono, coefficient))?);
+        }
+        Some(of.into_iter().collect())
+    }
+
+    /// `poly == 0` because a multiple of it is a sum of multiples of equalities.
+    pub(crate) fn zero_by_equalities(&mut self, poly: &Poly) -> Option<Id> {
+        let (factor, parts) = self.branch.context.ideal.cofactors(poly)?;
+        let step = Step::Equation(self.multiples(parts)?);
+        let id = self.derive(step, poly.scale(factor)?, Relation::Equal);
+        if factor == 1 {
+            return Some(id);
+        }
+        Some(self.derive(Step::Divide(id, factor), poly.clone(), Relation::Equal))
     }
 
     fn rewritable(&self, poly: &Poly) -> Option<(AtomId, Mono, i128)> {
@@ -124,7 +154,30 @@ impl Author<'_> {
         }
         if !self.learn_normal(id, poly, Relation::Equal) {
             self.branch.context.zero.push(poly.clone());
+            if !self.engine.determines(poly) {
+                self.extend_ideal(id, poly);
+            }
         }
+    }
+
+    /// Rewrites by an equality that determines no atom, and derives what follows from it and the others before it.
+    fn extend_ideal(&mut self, id: Id, poly: &Poly) -> Option<()> {
+        let new = self.branch.context.ideal.insert(poly)?;
+        self.branch.rules.push(id);
+        for other in 0..new {
+            // What was derived may rewrite the rules themselves.
+            if self.branch.rules.get(new) != Some(&id) {
+                return None;
+            }
+            let Some(found) = self.branch.context.ideal.consequence(other, new) else { continue };
+            let step = Step::Equation(self.multiples(found.parts)?);
+            self.derive(step, found.poly, Relation::Equal);
+        }
+        let context = &mut self.branch.context;
+        let ideal = context.ideal.clone();
+        context.at_least_zero.retain(|poly| !ideal.rewrites(poly));
+        self.learn_rewritten(|poly| ideal.rewrites(poly));
+        Some(())
     }
 
     fn learn_nonzero(&mut self, id: Id, poly: &Poly) {
@@ -161,9 +214,23 @@ impl Author<'_> {
         let context = &mut self.branch.context;
         context.at_least_zero.retain(|poly| !touched(poly));
         context.zero.retain(|poly| !touched(poly));
+        let mut kept = context.ideal.polys().map(|poly| !touched(poly));
+        self.branch.rules.retain(|_| kept.next() == Some(true));
+        drop(kept);
+        context.ideal.retain(|poly| !touched(poly));
+        let equations =
+            self.branch.zero.iter().filter(|(poly, id)| touched(poly) && **id != equation);
+        let equations: Vec<(Poly, Id)> = equations.map(|(poly, id)| (poly.clone(), *id)).collect();
+        self.learn_rewritten(touched);
+        for (poly, id) in equations {
+            self.learn_normal(id, &poly, Relation::Equal);
+        }
+    }
+
+    /// Derives the normal form of what is at least 0 or not 0 and was rewritten.
+    fn learn_rewritten(&mut self, touched: impl Fn(&Poly) -> bool) {
         let lists = [
             (Relation::AtLeast, &self.branch.at_least_zero),
-            (Relation::Equal, &self.branch.zero),
             (Relation::NotEqual, &self.branch.nonzero),
         ];
         let mut old = Vec::new();
@@ -171,10 +238,10 @@ impl Author<'_> {
             let facts = facts.iter().filter(|(poly, _)| touched(poly));
             old.extend(facts.map(|(poly, id)| (relation, poly.clone(), *id)));
         }
+        // What came first has the shorter proof.
+        old.sort_by_key(|fact| fact.2);
         for (relation, poly, id) in old {
-            if id != equation {
-                self.learn_normal(id, &poly, relation);
-            }
+            self.learn_normal(id, &poly, relation);
         }
     }
 

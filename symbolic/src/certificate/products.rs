@@ -67,7 +67,9 @@ impl Author<'_> {
 
     /// `poly >= 0` because of these rows, which are facts.
     fn derived_from_rows(&mut self, poly: &Poly, rows: &[(Poly, Id)]) -> Option<Id> {
-        if let Some(id) = self.known_at_least_zero(poly) {
+        let rewritten = self.branch.context.ideal.rewrites(poly);
+        let known = if rewritten { Self::given_at_least_zero } else { Self::known_at_least_zero };
+        if let Some(id) = known(self, poly) {
             return Some(id);
         }
         let assumed = Fact { poly: poly.subtracted_from(-1)?, relation: Relation::AtLeast };

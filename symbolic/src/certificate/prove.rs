@@ -104,20 +104,31 @@ impl<'e> Author<'e> {
 
     /// A fact that says `poly >= 0`, derived where it is not there yet.
     pub(crate) fn at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
-        if let Some(id) = self.known_at_least_zero(poly) {
+        // What a product is rewritten to may have its bounds from those of the product.
+        let rewritten = self.branch.context.ideal.rewrites(poly);
+        let known = if rewritten { Self::given_at_least_zero } else { Self::known_at_least_zero };
+        if let Some(id) = known(self, poly) {
             return Some(id);
         }
         if let [(mono, _)] = poly.varying()
             && mono.degree() > 1
             && self.bounds_of_product(mono).is_some()
-            && let Some(id) = self.known_at_least_zero(poly)
+            && let Some(id) = known(self, poly)
         {
+            return Some(id);
+        }
+        if rewritten && let Some(id) = self.known_at_least_zero(poly) {
             return Some(id);
         }
         self.lemma(poly)
     }
 
     pub(crate) fn known_at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
+        self.given_at_least_zero(poly).or_else(|| self.normal_at_least_zero(poly))
+    }
+
+    /// The same without rewriting.
+    pub(crate) fn given_at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
         if let Some(id) = self.branch.at_least_zero.get(poly) {
             return Some(*id);
         }
@@ -141,8 +152,13 @@ impl<'e> Author<'e> {
         if let Some((id, times, plus)) = stronger {
             return lin(self, vec![(id, Poly::constant(times))], plus);
         }
+        None
+    }
+
+    fn normal_at_least_zero(&mut self, poly: &Poly) -> Option<Id> {
         let (normal, with) = self.normal(poly)?;
-        if with.is_empty() {
+        // What is below 0 is shown by what shows that `poly` is not.
+        if with.is_empty() || normal.as_constant().is_some_and(|value| value < 0) {
             return None;
         }
         let id = self.at_least_zero(&normal)?;
@@ -235,6 +251,9 @@ impl<'e> Author<'e> {
             let from = with.into_iter().map(|(id, factor)| Some((id, factor.scale(-1)?)));
             let from = from.collect::<Option<Multiples>>()?;
             return Some(self.derive(Step::Equation(from), poly.clone(), Relation::Equal));
+        }
+        if let Some(id) = self.zero_by_equalities(poly) {
+            return Some(id);
         }
         let low = self.at_least_zero(poly)?;
         let high = self.at_least_zero(&poly.scale(-1)?)?;

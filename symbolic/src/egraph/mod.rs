@@ -19,6 +19,7 @@ use crate::egraph::ring::Ring;
 use crate::egraph::rules::Rule;
 use crate::egraph::search::{Search, Stop};
 use crate::engine::{Engine, is_moderate};
+use crate::ideal::Ideal;
 use relax_syntax::Name;
 use relax_syntax::dim::{Dim, DimOp};
 use relax_syntax::facts::{Claim, Relation};
@@ -195,6 +196,7 @@ impl<'a> Question<'a> {
         let mut context = self.context.clone();
         context.at_least_zero.clear();
         context.zero.clear();
+        context.ideal = Ideal::default();
         let mut evidence = Evidence { instances, context };
         if self.follows(engine, &evidence) {
             return Some(evidence);

@@ -133,16 +133,7 @@ impl Ring {
         }
         self.operations = self.operations.checked_sub(1)?;
         let context = std::mem::take(&mut self.plain);
-        let ask = |engine: &mut Engine| match op {
-            DimOp::Add => a.add(b),
-            DimOp::Sub => a.sub(b),
-            DimOp::Mul => a.mul(b),
-            DimOp::FloorDiv => engine.floor_div(&context, a, b),
-            DimOp::FloorMod => a.sub(&b.mul(&engine.floor_div(&context, a, b)?)?),
-            DimOp::CeilDiv => engine.floor_div(&context, &a.scale(-1)?, b)?.scale(-1),
-            DimOp::Min => engine.least(&context, vec![a.clone(), b.clone()]),
-            DimOp::Max => engine.greatest(&context, vec![a.clone(), b.clone()]),
-        };
+        let ask = |engine: &mut Engine| engine.combined(&context, op, a, b);
         let result = with_fuel(&mut self.engine, &mut self.operations, OPERATION_FUEL, ask);
         self.plain = context;
         self.known.insert(key, result.clone());
