@@ -147,10 +147,12 @@ impl Engine {
         if rest.is_zero() {
             return Some(whole);
         }
-        if !whole.is_zero() {
-            return whole.add(&self.floor_div(context, &rest, divisor)?);
+        if whole.is_zero()
+            && let Some(found) = self.divided_by_equations(context, &rest, divisor)?
+        {
+            (whole, rest) = found;
         }
-        if let Some((whole, rest)) = self.divided_by_equations(context, &rest, divisor)? {
+        if !whole.is_zero() {
             return whole.add(&self.floor_div(context, &rest, divisor)?);
         }
         if let Some((rest, divisor)) = with_common_factor(context, &rest, divisor) {
