@@ -4,6 +4,7 @@ use super::evaluate::{Ran, Side};
 use super::operators::dims_of;
 use super::values::{Id, Value};
 use relax_semantics::ops::Known;
+use relax_syntax::annotation::Annotation;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::Param;
@@ -50,8 +51,15 @@ impl Side<'_> {
             "call_tir_inplace" => (Some(dims_of(&bound[2])?), &bound[3..]),
             _ => (None, &bound[2..]),
         };
+        let mut is_tuple = matches!(rest[0], Value::Tuple(_));
         let outs = match &rest[0] {
-            Value::Known(Known::Annotation(annotation)) => vec![(**annotation).clone()],
+            Value::Known(Known::Annotation(annotation)) => match &**annotation {
+                Annotation::Tuple(fields) => {
+                    is_tuple = true;
+                    fields.clone()
+                }
+                one => vec![one.clone()],
+            },
             Value::Tuple(items) => {
                 let each = items.iter().map(|item| match item {
                     Value::Known(Known::Annotation(annotation)) => Ok((**annotation).clone()),
@@ -61,7 +69,6 @@ impl Side<'_> {
             }
             _ => return Err("outputs of a tensor program".into()),
         };
-        let is_tuple = matches!(rest[0], Value::Tuple(_));
         let scalars = dims_of(&rest[1])?;
         let mut buffers: Vec<Option<Id>> = inputs.iter().copied().map(Some).collect();
         let (mut fresh, mut from) = (Vec::new(), Vec::new());
