@@ -16,6 +16,8 @@ use relax_syntax::span::Source;
 struct Counting {
     prover: Prover,
     asked: usize,
+    /// Operations, variables and literals of the longest claim.
+    longest: usize,
 }
 
 impl Facts for Counting {
@@ -34,6 +36,7 @@ impl Facts for Counting {
 
     fn decide(&mut self, claim: &Claim) -> Answer {
         self.asked += 1;
+        self.longest = self.longest.max(claim.left.size() + claim.right.size());
         self.prover.decide(claim)
     }
 
@@ -63,20 +66,45 @@ fn chain(operators: usize) -> String {
     text + &format!("        output(v{last})\n    return v{last}\n")
 }
 
-fn asked(operators: usize) -> usize {
-    let text = chain(operators);
-    let program = Program::load(Source::new("chain.rx", text.as_str()));
+/// Attention of sequences of four lengths to each other, so many times.
+fn lengths(times: usize) -> String {
+    let names = ["n", "m", "k", "l"];
+    let params = names.map(|name| format!("{name}0: Tensor((\"{name}\", 64), \"f32\")"));
+    let mut text = format!("def main({}):\n", params.join(", "));
+    let mut made = [0; 4];
+    for at in 0..times {
+        let (queries, keys) = (at * at / 3 % 4, (at * 3 + at / 4) % 4);
+        let (query, key) = (names[queries], names[keys]);
+        let (before, other) = (made[queries], i64::max(0, made[keys] - at as i64 % 5));
+        made[queries] += 1;
+        text += &format!("    t{at} = permute_dims({key}{other}, axes=[1, 0])\n");
+        text += &format!("    s{at} = softmax(matmul({query}{before}, t{at}), axis=1)\n");
+        text += &format!("    {query}{} = matmul(s{at}, {key}{other})\n", before + 1);
+    }
+    let sums = names.iter().zip(made).map(|(name, last)| format!("sum({name}{last})"));
+    text + &format!("    return ({})\n", sums.collect::<Vec<_>>().join(", "))
+}
+
+fn asked(text: &str) -> Counting {
+    let program = Program::load(Source::new("effort.rx", text));
     assert!(!program.has_errors(), "{:#?}", program.diagnostics);
     let mut facts = Counting::default();
     let route = PIPELINE.to(Phase::P23);
     run(&program.module, &route, &Settings::default(), &mut facts, &mut Unwatched)
         .unwrap_or_else(|ended| panic!("{ended:#?}"));
-    facts.asked
+    facts
+}
+
+#[test]
+fn plans_of_sizes_that_cannot_be_compared_ask_short_questions() {
+    let facts = asked(&lengths(30));
+    assert!(facts.asked > 1_000, "the passes ask: {}", facts.asked);
+    assert!(facts.longest <= 250, "a claim of {} operations", facts.longest);
 }
 
 #[test]
 fn twice_the_operators_are_twice_the_questions() {
-    let (short, long) = (asked(400), asked(800));
+    let (short, long) = (asked(&chain(400)).asked, asked(&chain(800)).asked);
     assert!(short > 400, "the passes ask: {short}");
     assert!(long * 100 <= short * 205, "{short} questions, then {long}");
 }

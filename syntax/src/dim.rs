@@ -208,6 +208,15 @@ impl Dim {
         }
     }
 
+    /// How many operations, variables and literals it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Dim::Int(_) | Dim::Var(_) => 1,
+            Dim::Op(_, operands) => 1 + operands.0.size() + operands.1.size(),
+        }
+    }
+
     /// Calls `visit` on each variable, left to right, repeated ones too.
     pub fn visit_vars<'a>(&'a self, visit: &mut dyn FnMut(&'a Name)) {
         match self {

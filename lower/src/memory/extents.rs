@@ -15,6 +15,8 @@ pub(crate) struct Bytes(u32);
 
 /// Each dim takes these values in turn, as far as what is declared of it allows.
 const SAMPLES: [i64; 4] = [1, 13, 128, 1000];
+/// For so many dims, one at a time is much greater and much smaller than all others.
+const SKEWED: usize = 8;
 
 /// The numbers of bytes of one function.
 pub(crate) struct Extents<'f> {
@@ -23,6 +25,8 @@ pub(crate) struct Extents<'f> {
     exprs: Vec<Dim>,
     /// The value of each for each of the samples.
     values: Vec<Vec<i128>>,
+    /// How many samples say what an arena costs. The others only show what is not at most something else.
+    costs: usize,
     known: BTreeMap<Dim, Bytes>,
     sums: BTreeMap<(Bytes, Bytes), Bytes>,
     at_most: BTreeMap<(Bytes, Bytes), bool>,
@@ -43,10 +47,12 @@ pub(crate) fn declared(function: &Function) -> Vec<Claim> {
 impl<'f> Extents<'f> {
     /// For a function, whose facts `facts` has been told.
     pub(crate) fn of(function: &Function, facts: &'f mut dyn Facts) -> Self {
-        let samples = SAMPLES.iter().map(|value| sample(function, *value)).collect();
+        let mut samples: Vec<_> = SAMPLES.iter().map(|value| sample(function, *value)).collect();
+        let costs = samples.len();
+        samples.extend(skewed(function));
         let (exprs, values) = (Vec::new(), Vec::new());
         let (known, sums, at_most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut extents = Self { facts, samples, exprs, values, known, sums, at_most };
+        let mut extents = Self { facts, samples, exprs, values, costs, known, sums, at_most };
         // 0 is always there, and the first.
         extents.intern(Dim::Int(0));
         extents
@@ -87,9 +93,9 @@ impl<'f> Extents<'f> {
         &self.exprs[bytes.0 as usize]
     }
 
-    /// The values for the samples.
+    /// The values for the samples by which costs are compared.
     pub(crate) fn values(&self, bytes: Bytes) -> &[i128] {
-        &self.values[bytes.0 as usize]
+        &self.values[bytes.0 as usize][..self.costs]
     }
 
     /// `a + b`
@@ -110,8 +116,9 @@ impl<'f> Extents<'f> {
         self.bytes(&dim)
     }
 
-    /// The largest of some: those that are at most another one are left out.
-    pub(crate) fn largest(&mut self, of: &BTreeSet<Bytes>) -> Bytes {
+    /// The largest of some: those that are at most another one are left out. `None` where the others together are longer
+    /// expressions than `longest`.
+    pub(crate) fn largest(&mut self, of: &BTreeSet<Bytes>, longest: usize) -> Option<Bytes> {
         let mut kept: Vec<Bytes> = Vec::new();
         for &next in of {
             if kept.iter().any(|&other| self.at_most(next, other)) {
@@ -120,9 +127,12 @@ impl<'f> Extents<'f> {
             kept.retain(|&other| !self.at_most(other, next));
             kept.push(next);
         }
+        if kept.iter().map(|&bytes| self.dim(bytes).size()).sum::<usize>() > longest {
+            return None;
+        }
         let dims: Vec<Dim> = kept.iter().map(|&bytes| self.dim(bytes).clone()).collect();
         let largest = dims.into_iter().reduce(|a, b| Dim::op(DimOp::Max, a, b));
-        largest.map_or(Self::zero(), |dim| self.bytes(&dim))
+        Some(largest.map_or(Self::zero(), |dim| self.bytes(&dim)))
     }
 
     /// Whether `a <= b` for all dims.
@@ -130,7 +140,8 @@ impl<'f> Extents<'f> {
         if a == b || a == Self::zero() {
             return true;
         }
-        if self.values(a).iter().zip(self.values(b)).any(|(a, b)| a > b) {
+        let values = |bytes: Bytes| self.values[bytes.0 as usize].iter();
+        if values(a).zip(values(b)).any(|(a, b)| a > b) {
             return false;
         }
         if let Some(known) = self.at_most.get(&(a, b)) {
@@ -157,6 +168,30 @@ fn sample(function: &Function, value: i64) -> BTreeMap<Name, i64> {
         (dim.name.clone(), near)
     });
     values.collect()
+}
+
+/// Samples in which one dim differs much from the others, as far as dims of parameters are at least 0 there.
+fn skewed(function: &Function) -> Vec<BTreeMap<Name, i64>> {
+    let mut extents = Vec::new();
+    for &param in &function.lambda.params {
+        function.param_annotation(param).visit_dims(&mut |dim: &Dim| extents.push(dim.clone()));
+    }
+    let (small, large) = (sample(function, SAMPLES[0]), sample(function, SAMPLES[3]));
+    let mut samples = Vec::new();
+    if function.dims.len() < 2 {
+        return samples;
+    }
+    for dim in function.dims.iter().take(SKEWED) {
+        for (one, others) in [(&large, &small), (&small, &large)] {
+            let mut skewed = others.clone();
+            skewed.insert(dim.name.clone(), one[&dim.name]);
+            let value = |name: &Name| skewed.get(name).copied();
+            if extents.iter().all(|extent| extent.eval(&value).map_or(true, |value| value >= 0)) {
+                samples.push(skewed);
+            }
+        }
+    }
+    samples
 }
 
 fn round_up(value: i64, step: i64) -> i64 {

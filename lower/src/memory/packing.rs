@@ -8,6 +8,9 @@
 //!
 //! A result outlives the function, so it has a storage of its own. What is done with before the result
 //! is made may use that storage meanwhile: it is a *host*.
+//!
+//! Above tensors whose sizes cannot be compared the lowest free place is the maximum of their ends. Sums of such maxima
+//! double with every tensor in a row, so expressions have a limit: a tensor without a place below it keeps its storage.
 
 use super::extents::{Bytes, Extents};
 use super::timeline::{Position, ScopeId, Timeline};
@@ -41,12 +44,16 @@ pub(crate) enum Home {
     Arena,
     /// The storage of a result, by its index.
     Host(usize),
+    /// A storage to itself, by its own index: it shares nothing.
+    Own(usize),
 }
 
 /// Above this many tensors only the cheapest orders are tried.
 const MANY: usize = 2_000;
 /// Hosts that are looked at for each tensor.
 const MOST_HOSTS: usize = 8;
+/// Operations, variables and literals of a place, at most. Of the corpus nothing is proved of more than 190; most have below 60.
+const LONGEST_PLACE: usize = 100;
 
 /// The places of all, in their order.
 pub(crate) fn pack(tenants: &[Tenant], timeline: &Timeline, extents: &mut Extents) -> Vec<Place> {
@@ -179,6 +186,7 @@ impl Packing<'_> {
         }
         hosts.truncate(if self.with_hosts { MOST_HOSTS } else { 0 });
         let mut arena = vec![0; self.peaks.len()];
+        let mut own = vec![0; self.peaks.len()];
         let mut cost = beside(&arena, self.peaks);
         for &index in order {
             if so_far.is_some_and(|so_far| cost >= so_far) {
@@ -188,12 +196,20 @@ impl Packing<'_> {
                 continue;
             }
             let hosted = hosts.iter().find_map(|&host| self.in_host(index, host, &places, extents));
-            let place = hosted.unwrap_or_else(|| self.in_arena(index, &places, extents));
-            if place.home == Home::Arena {
-                let ends = extents.values(place.end);
-                arena.iter_mut().zip(ends).for_each(|(arena, end)| *arena = *end.max(arena));
-                cost = beside(&arena, self.peaks);
+            let in_arena = |extents: &mut Extents| self.in_arena(index, &places, extents);
+            let place = hosted.or_else(|| in_arena(extents)).unwrap_or_else(|| {
+                let (offset, end) = (Extents::zero(), self.tenants[index].size);
+                Place { home: Home::Own(index), offset, end }
+            });
+            let ends = extents.values(place.end).iter();
+            match place.home {
+                Home::Arena => {
+                    arena.iter_mut().zip(ends).for_each(|(all, end)| *all = *end.max(all))
+                }
+                Home::Own(_) => own.iter_mut().zip(ends).for_each(|(all, size)| *all += size),
+                Home::Host(_) => {}
             }
+            cost = beside(&arena, self.peaks) + beside(&own, self.peaks);
             places[index] = Some(place);
         }
         if so_far.is_some_and(|so_far| cost >= so_far) {
@@ -218,13 +234,22 @@ impl Packing<'_> {
         extents.at_most(place.end, self.tenants[host].size).then_some(place)
     }
 
-    fn in_arena(&self, index: usize, places: &[Option<Place>], extents: &mut Extents) -> Place {
+    /// `None` where its place would be too long an expression.
+    fn in_arena(
+        &self,
+        index: usize,
+        places: &[Option<Place>],
+        extents: &mut Extents,
+    ) -> Option<Place> {
         let taken = self.taken(index, Home::Arena, places);
         let size = self.tenants[index].size;
-        lowest(size, Home::Arena, &taken, extents).unwrap_or_else(|| {
+        lowest(size, Home::Arena, &taken, extents).or_else(|| {
             // Above all of them: the largest of several ends is at least each of them.
-            let offset = extents.largest(&taken.iter().map(|place| place.end).collect());
-            Place { home: Home::Arena, offset, end: extents.sum(offset, size) }
+            let ends = taken.iter().map(|place| place.end).collect();
+            let offset = extents.largest(&ends, LONGEST_PLACE)?;
+            let end = extents.sum(offset, size);
+            let is_short = extents.dim(end).size() <= LONGEST_PLACE;
+            is_short.then_some(Place { home: Home::Arena, offset, end })
         })
     }
 
@@ -248,10 +273,13 @@ fn lowest(size: Bytes, home: Home, taken: &[Place], extents: &mut Extents) -> Op
     offsets.dedup();
     offsets.into_iter().find_map(|offset| {
         let end = extents.sum(offset, size);
-        let free = taken
-            .iter()
-            .all(|place| extents.at_most(end, place.offset) || extents.at_most(place.end, offset));
-        free.then_some(Place { home, offset, end })
+        let is_short = extents.dim(end).size() <= LONGEST_PLACE;
+        let mut taken = taken.iter();
+        let is_free = is_short
+            && taken.all(|place| {
+                extents.at_most(end, place.offset) || extents.at_most(place.end, offset)
+            });
+        is_free.then_some(Place { home, offset, end })
     })
 }
 

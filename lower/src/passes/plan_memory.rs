@@ -131,8 +131,10 @@ impl Scene<'_> {
     fn with(self, sizes: Sizes, facts: &mut dyn Facts) -> Layout {
         let Scene { function, timeline, aliases, .. } = self;
         let mut extents = Extents::of(function, facts);
-        let (groups, alone) = groups(function, timeline, aliases, sizes, &mut extents);
-        let plans = groups.iter().map(|group| plan(group, timeline, &mut extents)).collect();
+        let (groups, mut alone) = groups(function, timeline, aliases, sizes, &mut extents);
+        let plans: Vec<Plan> =
+            groups.iter().map(|group| plan(group, timeline, &mut extents)).collect();
+        alone.extend(plans.iter().flat_map(|plan| &plan.alone));
         Layout { plans, alone, sizes }
     }
 }

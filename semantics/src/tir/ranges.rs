@@ -87,7 +87,7 @@ impl Ranges {
     pub fn bind(&mut self, var: ScalarId, value: &TExpr) {
         if let Some(dim) = self.dim(value) {
             // `t = t0 + t0` again and again must not grow; nothing is then known of it.
-            if size(&dim) <= MAX_SIZE {
+            if dim.size() <= MAX_SIZE {
                 self.dims.insert(var, dim);
             }
         } else if !self.is_index(value) {
@@ -317,13 +317,6 @@ fn integer_limits(dtype: DType) -> Option<(i64, i64)> {
         Class::Signed => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
         Class::Unsigned => Some((0, if bits == 64 { i64::MAX } else { (1 << bits) - 1 })),
         Class::Bool | Class::Float => None,
-    }
-}
-
-fn size(dim: &Dim) -> usize {
-    match dim {
-        Dim::Int(_) | Dim::Var(_) => 1,
-        Dim::Op(_, operands) => 1 + size(&operands.0) + size(&operands.1),
     }
 }
 

@@ -158,14 +158,14 @@ impl<'a> Question<'a> {
     fn concerns_rules(&self) -> bool {
         let mut dims = Vec::new();
         self.formula.visit_dims(&mut |dim| dims.push(dim));
-        if dims.iter().map(|dim| size(dim)).sum::<usize>() > MAX_SIZE {
+        if dims.iter().map(|dim| dim.size()).sum::<usize>() > MAX_SIZE {
             return false;
         }
         let asked = dims.len();
         let known = self.context.claims.iter().flat_map(|claim| [&claim.left, &claim.right]);
         dims.extend(known.filter(|dim| is_moderate(dim)));
         let symbolic = |op, divisor: &Dim| is_division(op) && divisor.as_int().is_none();
-        let small = || dims[..asked].iter().all(|dim| size(dim) <= MAX_PLAIN_SIZE);
+        let small = || dims[..asked].iter().all(|dim| dim.size() <= MAX_PLAIN_SIZE);
         dims.iter().any(|dim| has_operation(dim, &|op, _| !is_ring(op)))
             && (small() || dims.iter().any(|dim| has_operation(dim, &symbolic)))
     }
@@ -245,12 +245,5 @@ fn has_operation(dim: &Dim, wanted: &dyn Fn(DimOp, &Dim) -> bool) -> bool {
                 || has_operation(&operands.0, wanted)
                 || has_operation(&operands.1, wanted)
         }
-    }
-}
-
-fn size(dim: &Dim) -> usize {
-    match dim {
-        Dim::Int(_) | Dim::Var(_) => 1,
-        Dim::Op(_, operands) => 1 + size(&operands.0) + size(&operands.1),
     }
 }

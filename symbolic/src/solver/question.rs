@@ -103,15 +103,8 @@ impl<'a> Question<'a> {
 
     fn is_small(&self) -> bool {
         let mut size = 0;
-        self.formula.visit_dims(&mut |dim| size += parts(dim));
-        size += self.facts.iter().map(|fact| parts(&fact.left) + parts(&fact.right)).sum::<usize>();
+        self.formula.visit_dims(&mut |dim| size += dim.size());
+        size += self.facts.iter().map(|fact| fact.left.size() + fact.right.size()).sum::<usize>();
         size <= MAX_SIZE
-    }
-}
-
-fn parts(dim: &Dim) -> usize {
-    match dim {
-        Dim::Int(_) | Dim::Var(_) => 1,
-        Dim::Op(_, operands) => 1 + parts(&operands.0) + parts(&operands.1),
     }
 }

@@ -1,6 +1,6 @@
 //! From places to storages: an arena is cut where no tensor lies across.
 
-use super::groups::{Group, Tensor};
+use super::groups::{Alone, Group, Tensor};
 use crate::memory::extents::{Bytes, Extents};
 use crate::memory::packing::{Home, Place, cuts, pack};
 use crate::memory::timeline::{Position, Timeline};
@@ -15,6 +15,8 @@ pub(super) struct Plan {
     pub(super) after: Option<Position>,
     pub(super) storages: Vec<Storage>,
     pub(super) tensors: Vec<Planned>,
+    /// Those that share nothing.
+    pub(super) alone: Vec<Alone>,
 }
 
 /// Some bytes.
@@ -48,7 +50,7 @@ pub(super) fn plan(group: &Group, timeline: &Timeline, extents: &mut Extents) ->
     let mut homes: BTreeMap<(Home, Bytes), Vec<usize>> = BTreeMap::new();
     for (index, place) in places.iter().enumerate() {
         let cut = match place.home {
-            Home::Host(_) => Extents::zero(),
+            Home::Host(_) | Home::Own(_) => Extents::zero(),
             Home::Arena => below(&cuts, place, extents),
         };
         homes.entry((place.home, cut)).or_default().push(index);
@@ -56,14 +58,19 @@ pub(super) fn plan(group: &Group, timeline: &Timeline, extents: &mut Extents) ->
     // In the order of the first tensor in each.
     let mut homes: Vec<_> = homes.into_iter().collect();
     homes.sort_by_key(|(_, members)| members.first().copied());
-    let (mut storages, mut tensors) = (Vec::new(), Vec::new());
+    let (mut storages, mut tensors, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for ((home, cut), members) in homes {
         if matches!(home, Home::Host(_)) && members.len() == 1 {
             // Nothing uses its storage before: it is taken where the program takes it.
             continue;
         }
+        if let Home::Own(index) = home {
+            let &Tensor { var, storage, dies, .. } = &group.tensors[index];
+            alone.push(Alone { var, storage, dies });
+            continue;
+        }
         let ends: BTreeSet<Bytes> = members.iter().map(|&index| places[index].end).collect();
-        let largest = extents.largest(&ends);
+        let largest = extents.largest(&ends, usize::MAX).expect("invariant: nothing is longer");
         let bytes = extents.difference(largest, cut);
         let last = members.iter().map(|&index| dies(&group.tensors[index], group, timeline)).max();
         for &index in &members {
@@ -78,7 +85,7 @@ pub(super) fn plan(group: &Group, timeline: &Timeline, extents: &mut Extents) ->
         let born = first.expect("invariant: a home has members");
         storages.push(Storage { bytes: extents.dim(bytes).clone(), born, dies });
     }
-    Plan { after: group.after, storages, tensors }
+    Plan { after: group.after, storages, tensors, alone }
 }
 
 /// Where a tensor is taken, seen from where its memory is taken.
