@@ -87,7 +87,7 @@ fn tensor<'f>(function: &'f Function, atom: &Atom) -> Option<(&'f Name, &'f [Dim
     let Atom::Var(var) = atom else { return None };
     let info = function.var(*var);
     let length = info.span.end.saturating_sub(info.span.start) as usize;
-    let dims = info.annotation.as_ref()?.as_tensor()?.extents.dims()?;
+    let dims = info.annotation.as_ref()?.dims()?;
     // The span of an intermediate value covers its expression.
     (length == info.name.len()).then_some((&info.name, dims, info.span))
 }

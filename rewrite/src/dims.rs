@@ -369,7 +369,7 @@ pub(crate) fn signature_dims<'a>(
 pub fn match_dims(param: &Annotation, arg: &Annotation, bind: &mut dyn FnMut(&Name, &Dim)) {
     let extents = |annotation: &Annotation| match annotation {
         Annotation::Shape(extents) => extents.dims().map(<[Dim]>::to_vec),
-        other => other.as_tensor()?.extents.dims().map(<[Dim]>::to_vec),
+        other => other.dims().map(<[Dim]>::to_vec),
     };
     match (param, arg) {
         (Annotation::Tuple(params), Annotation::Tuple(args)) if params.len() == args.len() => {

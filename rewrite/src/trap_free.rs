@@ -105,8 +105,7 @@ impl<'a> TrapAnalysis<'a> {
         let mut vars = BTreeSet::new();
         operands.iter().for_each(|atom| atom_uses(atom, &mut vars));
         let known: Vec<&Annotation> = vars.iter().map(|var| &annotations[var.0 as usize]).collect();
-        let shapes: Vec<&[Dim]> =
-            known.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
+        let shapes: Vec<&[Dim]> = known.iter().filter_map(|annotation| annotation.dims()).collect();
         known.iter().all(|annotation| is_fully_known(annotation))
             && vars.is_disjoint(&self.maybe_uninit[&function.name])
             && operands.iter().all(|atom| evaluates(atom, &shapes))

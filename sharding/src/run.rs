@@ -63,7 +63,7 @@ fn bound(function: &Function, arguments: &[Value]) -> BTreeMap<Name, i64> {
             match (function.param_annotation(param), value) {
                 (Annotation::Shape(extents), Value::Shape(dims)) => (extents.dims(), dims.clone()),
                 (annotation, Value::Tensor(tensor)) => (
-                    annotation.as_tensor().and_then(|tensor| tensor.extents.dims()),
+                    annotation.dims(),
                     tensor
                         .shape()
                         .iter()

@@ -170,6 +170,22 @@ impl Annotation {
         Annotation::Tensor(TensorType { extents: Extents::Known(dims), dtype: Some(dtype) })
     }
 
+    /// The dims of a tensor, plain or distributed, where known.
+    #[must_use]
+    pub fn dims(&self) -> Option<&[Dim]> {
+        self.as_tensor()?.extents.dims()
+    }
+
+    /// Whether it is a tensor, or a tuple of such, of which every dim and the dtype are known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        match self {
+            Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
+            Annotation::Tuple(items) => items.iter().all(Annotation::is_known),
+            _ => false,
+        }
+    }
+
     /// The tensor type, of a plain or a distributed tensor.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&TensorType> {

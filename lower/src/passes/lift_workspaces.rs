@@ -156,8 +156,8 @@ impl Candidate<'_> {
 
 fn dims_of(input: &Atom, annotations: &[Annotation]) -> Option<Vec<Dim>> {
     match input {
-        Atom::Var(var) => Some(annotations[var.0 as usize].as_tensor()?.extents.dims()?.to_vec()),
-        Atom::External(external) => Some(external.annotation.as_tensor()?.extents.dims()?.to_vec()),
+        Atom::Var(var) => Some(annotations[var.0 as usize].dims()?.to_vec()),
+        Atom::External(external) => Some(external.annotation.dims()?.to_vec()),
         Atom::Constant(constant) => Some(relax_syntax::resolve::constant::constant_dims(constant)),
         _ => None,
     }

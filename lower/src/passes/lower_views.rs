@@ -135,13 +135,13 @@ impl Walk<'_> {
         {
             return Some(dims.clone());
         }
-        let dims = self.annotations[var.0 as usize].as_tensor()?.extents.dims()?;
+        let dims = self.annotations[var.0 as usize].dims()?;
         if self.all_evaluate(dims) {
             return Some(dims.to_vec());
         }
         // In canonical order a product may overflow before its factor 0; in the order of the extents it does not.
         let Atom::Var(operand) = args.first()? else { return None };
-        let from = self.annotations[operand.0 as usize].as_tensor()?.extents.dims()?;
+        let from = self.annotations[operand.0 as usize].dims()?;
         let flat = Dim::product(from);
         (dims.len() == 1 && self.all_evaluate(std::slice::from_ref(&flat))).then(|| vec![flat])
     }

@@ -150,8 +150,7 @@ impl Walk<'_> {
     fn evaluates(&mut self, declared: &TensorType, args: &[Atom]) -> Result<(), Reason> {
         let shapes: Vec<Annotation> =
             args.iter().map(|arg| operand(arg, &self.types).annotation).collect();
-        let shapes: Vec<&[Dim]> =
-            shapes.iter().filter_map(|shape| shape.as_tensor()?.extents.dims()).collect();
+        let shapes: Vec<&[Dim]> = shapes.iter().filter_map(|shape| shape.dims()).collect();
         let mut dims = declared.extents.dims().unwrap_or_default().iter();
         match dims.find(|dim| !always_evaluates(dim, &shapes)) {
             Some(dim) => Err(Reason::Overflow(dim.clone())),

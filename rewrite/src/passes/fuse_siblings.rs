@@ -109,7 +109,7 @@ impl<'b> Search<'b> {
     /// The dims of a call that may be in a group.
     fn dims(&self, at: usize) -> Option<&'b [Dim]> {
         let Binding { expr, .. } = &self.block.bindings[at];
-        let dims = TirCall::of(expr)?.out.as_tensor()?.extents.dims()?;
+        let dims = TirCall::of(expr)?.out.dims()?;
         let known = dims.iter().map(Dim::as_int).collect::<Option<Vec<i64>>>();
         let is_small = known
             .is_some_and(|known| known.into_iter().fold(1, i64::saturating_mul) < MANY_ELEMENTS);

@@ -43,7 +43,7 @@ use relax_syntax::ir::{
 };
 use relax_syntax::span::Span;
 pub use results::is_elementwise;
-use results::{MOVES, Results, dims_of};
+use results::{MOVES, Results};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The record.
@@ -160,7 +160,7 @@ impl Legalizer<'_> {
         assume_checked(&left.into_iter().flatten().collect::<Vec<_>>(), self.facts);
         if let Expr::MatchCast(Atom::Var(var), annotation) = &binding.expr
             && let (Some(deduced), Some(cast)) =
-                (dims_of(&self.annotations[var.0 as usize]), dims_of(annotation))
+                (self.annotations[var.0 as usize].dims(), annotation.dims())
         {
             for (deduced, cast) in deduced.iter().zip(cast) {
                 self.facts.assume(Claim::new(deduced.clone(), Relation::Equal, cast.clone()));
@@ -199,7 +199,7 @@ impl Legalizer<'_> {
         match made {
             Ok(Made { check, counts, call }) => {
                 let result = &self.annotations[binding.var.0 as usize];
-                let asked = dims_of(result).unwrap_or_default().to_vec();
+                let asked = result.dims().unwrap_or_default().to_vec();
                 self.check_extents(&shapes(args, attrs), &asked, span, before);
                 if let Some(check) = check {
                     before.push(check_binding(check, (&mut self.names, &mut *self.vars), span));

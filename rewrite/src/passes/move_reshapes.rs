@@ -19,7 +19,6 @@ use crate::trap_free::TrapAnalysis;
 use regroup::{Runs, without_ones};
 use relax_semantics::check::Phase;
 use relax_semantics::ops::{Family, Kind, Layout, Operator, lookup, reshaped};
-use relax_syntax::annotation::Annotation;
 use relax_syntax::diagnostic::Diagnostic;
 use relax_syntax::dim::Dim;
 use relax_syntax::facts::Facts;
@@ -54,7 +53,9 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
         let mut rebuilt = function.clone();
         let mut body = rebuilt.lambda.body.take().expect("invariant: only such are mapped");
         let annotations = &context.checked.annotations[&function.name];
-        let dims = annotations.iter().map(|annotation| Some(dims_of(annotation)?.to_vec()));
+        let dims = annotations.iter().map(|annotation| {
+            annotation.dims().filter(|_| annotation.is_known()).map(<[Dim]>::to_vec)
+        });
         let mut walk = Walk {
             function,
             dims: dims.collect(),
@@ -80,12 +81,6 @@ fn run(module: &Module, context: &mut PassContext) -> Result<Module, Diagnostic>
     context.count("moved before a reshape", before, "calls");
     context.count("moved behind a reshape", behind, "calls");
     Ok(result)
-}
-
-fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
-    let Annotation::Tensor(tensor) = annotation else { return None };
-    tensor.dtype?;
-    tensor.extents.dims()
 }
 
 /// The bindings of a block, and which of them read each variable.
@@ -119,13 +114,7 @@ impl Graph {
 
     /// The operand of a reshape of this block.
     fn reshaped(&self, var: VarId) -> Option<VarId> {
-        let Expr::Call { callee: Callee::Operator(name), args, .. } =
-            &self.bindings.get(&var)?.expr
-        else {
-            return None;
-        };
-        let &Atom::Var(of) = args.first()? else { return None };
-        lookup(name)?.is_view().then_some(of)
+        reshape_operand(self.bindings.get(&var)?)
     }
 
     /// What alone reads a variable of this block.
@@ -154,6 +143,14 @@ fn uses(binding: &Binding) -> BTreeSet<VarId> {
     let mut used = BTreeSet::new();
     expr_uses(&binding.expr, &mut used);
     used
+}
+
+fn reshape_operand(binding: &Binding) -> Option<VarId> {
+    let Expr::Call { callee: Callee::Operator(name), args, .. } = &binding.expr else {
+        return None;
+    };
+    let &Atom::Var(of) = args.first()? else { return None };
+    lookup(name)?.is_view().then_some(of)
 }
 
 fn operator(binding: &Binding) -> Option<&'static Operator> {
@@ -202,10 +199,10 @@ struct Walk<'a, 'm> {
 impl Walk<'_, '_> {
     fn block(&mut self, block: &mut Block) {
         let BlockKind::Dataflow { outputs } = &block.kind else { return };
-        self.graph = Graph::of(block, outputs);
-        if !block.bindings.iter().any(|binding| self.graph.reshaped(binding.var).is_some()) {
+        if !block.bindings.iter().any(|binding| reshape_operand(binding).is_some()) {
             return;
         }
+        self.graph = Graph::of(block, outputs);
         let mut order = Vec::with_capacity(block.bindings.len());
         for binding in &block.bindings {
             self.move_before_reshape(binding.var, &mut order);

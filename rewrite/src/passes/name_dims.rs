@@ -165,9 +165,7 @@ impl Walk<'_> {
         let Expr::Call { callee: Callee::Operator(name), args, .. } = expr else { return None };
         lookup(name).filter(|row| broadcasts(row))?;
         let shapes = args.iter().map(|arg| match arg {
-            Atom::Var(var) => {
-                Some(self.annotations.get(var.0 as usize)?.as_tensor()?.extents.dims()?.to_vec())
-            }
+            Atom::Var(var) => Some(self.annotations.get(var.0 as usize)?.dims()?.to_vec()),
             Atom::Constant(constant) => {
                 Some(relax_syntax::resolve::constant::constant_dims(constant))
             }

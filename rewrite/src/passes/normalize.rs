@@ -86,7 +86,7 @@ impl Walk<'_, '_> {
     fn result(&self, var: VarId) -> Option<Vec<Dim>> {
         let name = &self.function.name;
         let annotation = &self.context.checked.annotations[name][var.0 as usize];
-        let dims = annotation.as_tensor()?.extents.dims()?;
+        let dims = annotation.dims()?;
         let decided = !self.context.checked.left_in(name).vars.contains(&var);
         (decided && dims.iter().all(evaluates_when_it_fits)).then(|| dims.to_vec())
     }

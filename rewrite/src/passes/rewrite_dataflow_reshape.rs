@@ -94,7 +94,7 @@ impl Calls<'_> {
         let &[Atom::Var(operand)] = call.args else { return None };
         let Annotation::Tensor(from) = &self.annotations[operand.0 as usize] else { return None };
         let from = from.extents.dims()?;
-        let to = call.out.as_tensor()?.extents.dims()?;
+        let to = call.out.dims()?;
         let as_many = self.facts.equal(&Dim::product(to), &Dim::product(from)) == Answer::Proved;
         let never_stops = !self.left.contains(&binding.var)
             && !self.maybe_uninit.contains(&operand)

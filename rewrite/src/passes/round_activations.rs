@@ -189,14 +189,12 @@ impl<'a> Walk<'a, '_> {
         let decoder = self.decoders.get(call.program)?;
         self.found += 1;
         let decoder = decoder.as_ref().filter(|_| call.scalars.is_empty())?;
-        let [columns, terms] = call.out.as_tensor()?.extents.dims()? else { return None };
+        let [columns, terms] = call.out.dims()? else { return None };
         let (columns, terms) = (columns.clone(), terms.clone());
         let left = self.casts.annotation(*x).as_tensor()?;
         let dims = left.extents.dims()?.to_vec();
         let shapes = call.args.iter().map(|field| match field {
-            Atom::Var(field) => {
-                Some(self.casts.annotation(*field).as_tensor()?.extents.dims()?.to_vec())
-            }
+            Atom::Var(field) => Some(self.casts.annotation(*field).dims()?.to_vec()),
             _ => None,
         });
         let [whole, blocks] = decoder.extents(&shapes.collect::<Option<Vec<_>>>()?)?;

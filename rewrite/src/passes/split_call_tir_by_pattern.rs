@@ -195,7 +195,7 @@ fn product_of(
     let mut dims: BTreeMap<Name, Dim> = BTreeMap::new();
     let mut shapes: Vec<&[Dim]> = Vec::new();
     for (buffer, found) in program.buffer_params().zip(types) {
-        let extents = found.as_tensor()?.extents.dims()?;
+        let extents = found.dims()?;
         for (dim, extent) in program.buffer(buffer).shape.iter().zip(extents) {
             if let Dim::Var(name) = dim {
                 dims.entry(name.clone()).or_insert_with(|| extent.clone());

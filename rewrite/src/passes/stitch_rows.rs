@@ -81,7 +81,7 @@ fn call<'b>(
         let least = own.entry(place).or_insert(stays);
         *least = stays.min(*least);
     }
-    let dims = call.out.as_tensor()?.extents.dims()?;
+    let dims = call.out.dims()?;
     Some(Call { rows: dims.get(..rows.loops)?, own })
 }
 

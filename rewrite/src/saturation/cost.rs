@@ -120,14 +120,12 @@ fn operations(row: &Operator, operands: &[Annotation], result: &Annotation) -> D
     let first = || operands.first().map_or(Dim::Int(0), elements);
     match row.family {
         Family::LinearAlgebra => {
-            let inner =
-                operands.first().and_then(|it| it.as_tensor()?.extents.dims()?.last().cloned());
+            let inner = operands.first().and_then(|it| it.dims()?.last().cloned());
             multiply(elements(result), inner.unwrap_or(Dim::Int(1)))
         }
         // Two products, with the keys and with the values.
         Family::Attention => {
-            let keys =
-                operands.get(1).and_then(|it| it.as_tensor()?.extents.dims()?.get(1).cloned());
+            let keys = operands.get(1).and_then(|it| it.dims()?.get(1).cloned());
             each(2, multiply(elements(result), keys.unwrap_or(Dim::Int(1))))
         }
         Family::Convolution => {

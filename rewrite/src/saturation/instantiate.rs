@@ -123,8 +123,7 @@ fn never_stops(
     operands: &[Annotation],
     result: &Annotation,
 ) -> bool {
-    let shapes: Vec<&[Dim]> =
-        operands.iter().filter_map(|annotation| annotation.as_tensor()?.extents.dims()).collect();
+    let shapes: Vec<&[Dim]> = operands.iter().filter_map(|annotation| annotation.dims()).collect();
     let evaluates = |dim: &Dim| dim.as_int().is_some() || always_evaluates(dim, &shapes);
     is_removable_call(row, &arguments(row, attrs, operands), result)
         && attrs.iter().all(|attr| match attr {

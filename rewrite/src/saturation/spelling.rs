@@ -63,7 +63,7 @@ pub(super) fn spelled(
                 Attr::List((0..rank?).rev().map(axis).collect())
             }
             _ if param.name == "shape" && SHAPED.contains(&row.name) && result.is_some() => {
-                Attr::List(result?.as_tensor()?.extents.dims()?.to_vec())
+                Attr::List(result?.dims()?.to_vec())
             }
             Attr::Dim(cut) if CUTS.contains(&param.name) => Attr::List(vec![cut]),
             Attr::List(steps) if param.name == "strides" && steps.iter().all(is_one) => Attr::None,

@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::trap_free::TrapAnalysis;
 use relax_semantics::check::Checked;
 use relax_syntax::Name;
-use relax_syntax::annotation::{Annotation, Extents};
+use relax_syntax::annotation::Annotation;
 use relax_syntax::facts::Facts;
 use relax_syntax::ir::{
     Atom, Binding, BlockKind, Body, Definition, DimVar, Expr, Function, Module, VarId, VarInfo,
@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
             && scope.function.var(binding.var).name != "_"
             && !scope.updated.contains(&binding.var)
             && can_encode(binding)
-            && is_known(&scope.annotations[binding.var.0 as usize])
+            && scope.annotations[binding.var.0 as usize].is_known()
             && self.traps.is_removable(scope.function, binding)
     }
 
@@ -360,17 +360,6 @@ impl Scope<'_> {
             Atom::External(external) => external.name.clone(),
             _ => Name::new("const"),
         }
-    }
-}
-
-/// Whether every dim and dtype of a value is known.
-fn is_known(annotation: &Annotation) -> bool {
-    match annotation {
-        Annotation::Tensor(tensor) => {
-            tensor.dtype.is_some() && matches!(tensor.extents, Extents::Known(_))
-        }
-        Annotation::Tuple(items) => items.iter().all(is_known),
-        _ => false,
     }
 }
 

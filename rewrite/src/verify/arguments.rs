@@ -117,7 +117,7 @@ impl<'f> Instance<'f> {
     pub(super) fn with(mut self, given: &BTreeMap<Name, Tensor>) -> Self {
         for (&id, annotation) in self.function.lambda.params.iter().zip(&self.params) {
             let Some(value) = given.get(&self.function.var(id).name) else { continue };
-            let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
+            let dims = annotation.dims();
             for (dim, &extent) in dims.unwrap_or_default().iter().zip(value.shape()) {
                 if let (Dim::Var(name), Ok(extent)) = (dim, i64::try_from(extent)) {
                     self.dims.insert(name.clone(), extent);

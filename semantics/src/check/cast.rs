@@ -165,9 +165,7 @@ fn bound_dims(
             return;
         }
         (Annotation::Shape(known), Annotation::Shape(_)) => known.dims(),
-        _ if wanted.as_tensor().is_some() => {
-            known.as_tensor().and_then(|tensor| tensor.extents.dims())
-        }
+        _ if wanted.as_tensor().is_some() => known.dims(),
         _ => None,
     };
     let mut known = known.into_iter().flatten();

@@ -231,7 +231,7 @@ impl Side<'_> {
                 Some(id) => self.annotation(*id).clone(),
                 None => fresh.next().cloned().ok_or("an output without an annotation")?,
             };
-            let dims = annotation.as_tensor().and_then(|tensor| tensor.extents.dims());
+            let dims = annotation.dims();
             shapes.push(dims.map(<[Dim]>::to_vec));
             annotations.push(annotation);
         }

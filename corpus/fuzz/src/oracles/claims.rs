@@ -48,7 +48,7 @@ fn shapes(
         return Ok(());
     };
     statistics.compared += 1;
-    let known = result.as_tensor().and_then(|tensor| tensor.extents.dims());
+    let known = result.dims();
     let (Some(known), Value::Tensor(tensor)) = (known, &value) else { return Ok(()) };
     for (dim, &extent) in known.iter().zip(tensor.shape()) {
         let told = dim.eval(&|name: &Name| dims.get(name).copied());

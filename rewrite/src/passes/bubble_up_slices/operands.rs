@@ -42,7 +42,7 @@ impl<'a> Call<'a> {
             return None;
         };
         let row = lookup(name)?;
-        let dims = dims_of(annotations, binding.var)?;
+        let dims = annotations[binding.var.0 as usize].dims()?;
         let slots = by_position(row, args, attrs)?;
         Some(Self { row, annotations, args, slots, dims })
     }
@@ -199,7 +199,7 @@ impl<'a> Call<'a> {
         let mut operands = BTreeMap::new();
         for item in items {
             let Atom::Var(var) = item else { return None };
-            if dims_of(self.annotations, *var)?.get(axis)? != self.dims.get(axis)? {
+            if self.annotations[var.0 as usize].dims()?.get(axis)? != self.dims.get(axis)? {
                 return None;
             }
             operands.insert(*var, axis);
@@ -233,14 +233,14 @@ impl<'a> Call<'a> {
 
     fn dims_at(&self, at: usize) -> Option<&'a [Dim]> {
         match self.args.get(at)? {
-            Atom::Var(var) => dims_of(self.annotations, *var),
+            Atom::Var(var) => self.annotations[var.0 as usize].dims(),
             _ => None,
         }
     }
 
     /// The extent of a value along an axis.
     pub(super) fn extent(&self, var: VarId, axis: usize) -> Option<&'a Dim> {
-        dims_of(self.annotations, var)?.get(axis)
+        self.annotations[var.0 as usize].dims()?.get(axis)
     }
 }
 
@@ -267,12 +267,5 @@ impl Narrowed {
             args.push(Atom::Shape(dims.clone()));
         }
         Expr::Call { callee: callee.clone(), args, attrs }
-    }
-}
-
-fn dims_of(annotations: &[Annotation], var: VarId) -> Option<&[Dim]> {
-    match &annotations[var.0 as usize] {
-        Annotation::Tensor(tensor) => tensor.extents.dims(),
-        _ => None,
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn unfit(
                 let result = &checked.annotations[&function.name][binding.var.0 as usize];
                 let fits = attrs.is_empty()
                     && inputs(args).is_some()
-                    && is_known(result)
+                    && result.is_known()
                     && !checked.left_in(&function.name).vars.contains(&binding.var);
                 if !fits {
                     names.insert(name.clone());
@@ -40,14 +40,6 @@ pub(super) fn unfit(
             }
             _ => {}
         }
-    }
-}
-
-fn is_known(annotation: &Annotation) -> bool {
-    match annotation {
-        Annotation::Tensor(tensor) => tensor.dtype.is_some() && tensor.extents.dims().is_some(),
-        Annotation::Tuple(items) => items.iter().all(is_known),
-        _ => false,
     }
 }
 

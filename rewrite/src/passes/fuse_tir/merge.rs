@@ -139,7 +139,7 @@ impl Merge<'_, '_> {
             given.push(self.argument(arg)?);
         }
         let name = self.function.var(member.var).name.clone();
-        if !call.out.as_tensor()?.extents.dims()?.iter().all(|dim| self.evaluates(dim)) {
+        if !call.out.dims()?.iter().all(|dim| self.evaluates(dim)) {
             return None;
         }
         let output = self.declare(&name, call.out)?;

@@ -4,7 +4,6 @@ use crate::kernels::TensorSpec;
 use crate::passes::normalize::broadcasts;
 use relax_semantics::ops::{Family, Kind, Operator};
 use relax_syntax::annotation::Annotation;
-use relax_syntax::dim::Dim;
 use relax_syntax::ir::graph::Literals;
 use relax_syntax::ir::{Atom, Constant};
 use std::sync::Arc;
@@ -55,10 +54,6 @@ pub(super) fn range(constant: &Constant) -> Option<(i128, i128)> {
 pub(super) fn spec(annotation: &Annotation) -> Option<TensorSpec> {
     let tensor = annotation.as_tensor()?;
     Some(TensorSpec { dims: tensor.extents.dims()?.to_vec(), dtype: tensor.dtype? })
-}
-
-pub(super) fn dims_of(annotation: &Annotation) -> Option<&[Dim]> {
-    annotation.as_tensor()?.extents.dims()
 }
 
 /// Operators whose results have no other elements than their first operand.
