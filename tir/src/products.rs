@@ -48,9 +48,11 @@ impl At<'_> {
     }
 }
 
-/// A product of f32 matrices.
+/// A product of f32 or f64 matrices.
 #[derive(Clone, Debug)]
 pub struct Product<'s> {
+    /// Of the matrices, and of the result.
+    pub dtype: DType,
     /// Loops over elements of the result, outermost first.
     pub loops: Vec<&'s Loop>,
     /// The loop over terms.
@@ -82,9 +84,10 @@ impl<'s> Product<'s> {
     #[must_use]
     pub fn of(program: &TensorProgram, stmt: &'s Stmt) -> Option<Self> {
         let (loops, inner) = flat(std::slice::from_ref(stmt));
-        let found = staged(program, loops.clone(), inner).or_else(|| blocked(loops, inner))?;
-        let f32s = [found.factors[0], found.factors[1], found.out];
-        let fits = f32s.iter().all(|at| program.buffer(at.buffer).dtype == DType::F32)
+        let found = staged(program, loops.clone(), inner);
+        let found = found.or_else(|| blocked(program, loops, inner))?;
+        let fits = matches!(found.dtype, DType::F32 | DType::F64)
+            && found.factors.iter().all(|at| program.buffer(at.buffer).dtype == found.dtype)
             && found.factors.iter().all(|at| at.buffer != found.out.buffer)
             && found.loops.iter().chain([&found.along]).all(|item| item.start == TExpr::Int(0));
         let vars = || found.loops.iter().map(|item| item.var).collect();
@@ -163,7 +166,7 @@ impl<'s> SumOfProducts<'s> {
     }
 }
 
-/// First value, terms and result as statements, of factors that are elements of f32 matrices.
+/// First value, terms and result as statements, of factors that are elements of matrices.
 fn staged<'s>(
     program: &TensorProgram,
     loops: Vec<&'s Loop>,
@@ -174,7 +177,8 @@ fn staged<'s>(
     let SumOfProducts { loops, along, factors: [a, b], wide, out, finish, .. } = sum;
     let [along] = along[..] else { return None };
     let factors = [factor(a, wide)?, factor(b, wide)?];
-    Some(Product { loops, along, factors, out, finish, tail, only_with_terms: false })
+    let dtype = program.buffer(out.buffer).dtype;
+    Some(Product { dtype, loops, along, factors, out, finish, tail, only_with_terms: false })
 }
 
 fn summed<'s>(
@@ -208,8 +212,9 @@ fn summed<'s>(
             let own = TExpr::Load { buffer: total.buffer, indices: total.indices.to_vec() };
             let is_as_wide = program.buffer(out.buffer).dtype == wide;
             let sum = if is_as_wide { own } else { TExpr::Cast(DType::F32, Box::new(own)) };
-            let in_place =
-                wide == DType::F32 && out.buffer == total.buffer && out.indices == total.indices;
+            let in_place = matches!(wide, DType::F32 | DType::F64)
+                && out.buffer == total.buffer
+                && out.indices == total.indices;
             let unused = is_forgotten(program, total.buffer) && uses(program, total.buffer) == 3;
             let beside = unused && !reads(value, out.buffer);
             if !(in_place || beside) || loads_beside(value, &sum, total.buffer) {
@@ -229,7 +234,11 @@ pub fn is_straight(body: &[Stmt]) -> bool {
 }
 
 /// A sum whose first value a block sets.
-fn blocked<'s>(mut loops: Vec<&'s Loop>, body: &'s [Stmt]) -> Option<Product<'s>> {
+fn blocked<'s>(
+    program: &TensorProgram,
+    mut loops: Vec<&'s Loop>,
+    body: &'s [Stmt],
+) -> Option<Product<'s>> {
     let [Stmt { kind: StmtKind::Block { axes, init, body, .. }, .. }] = body else { return None };
     let ([first], [term]) = (init.as_slice(), body.as_slice()) else { return None };
     let (total, zero) = store(first, None)?;
@@ -238,13 +247,15 @@ fn blocked<'s>(mut loops: Vec<&'s Loop>, body: &'s [Stmt]) -> Option<Product<'s>
     if !axes.is_empty() || !is_zero(zero) || !same {
         return None;
     }
-    let factors = factors(value, DType::F32)?;
+    let dtype = program.buffer(total.buffer).dtype;
+    let factors = factors(value, dtype)?;
     let written = |item: &&Loop| total.indices.contains(&TExpr::Scalar(item.var));
     let reduced: Vec<usize> = (0..loops.len()).filter(|&at| !written(&loops[at])).collect();
     let &[at] = reduced.as_slice() else { return None };
     let along = loops.remove(at);
     let both = factors.iter().any(|factor| mentions(factor.indices, along.var));
     both.then_some(Product {
+        dtype,
         loops,
         along,
         factors,
@@ -261,11 +272,13 @@ fn factors(value: &TExpr, wide: DType) -> Option<[At<'_>; 2]> {
     Some([factor(&both.0, wide)?, factor(&both.1, wide)?])
 }
 
-/// An element of an f32 matrix, in the dtype of the sum.
+/// An element of an f32 or f64 matrix, in the dtype of the sum.
 #[must_use]
 pub fn factor(expr: &TExpr, wide: DType) -> Option<At<'_>> {
     match (expr, wide) {
-        (TExpr::Load { buffer, indices }, DType::F32) => Some(At { buffer: *buffer, indices }),
+        (TExpr::Load { buffer, indices }, DType::F32 | DType::F64) => {
+            Some(At { buffer: *buffer, indices })
+        }
         (TExpr::Cast(DType::F64, inner), DType::F64) => factor(inner, DType::F32),
         _ => None,
     }

@@ -108,7 +108,7 @@ impl Printer<'_, '_> {
         let inner: Vec<ScalarId> =
             rows.iter().chain(columns).chain(along).map(|item| item.var).collect();
         let (row, term) = (rows.last().map(|item| item.var), along.last().map(|item| item.var));
-        let matrix = self.matrix(*left, &inner, row, term);
+        let matrix = self.matrix("rx", *left, &inner, row, term);
         let first = self.first_element(*out, &inner);
         let out_row = row.map_or_else(|| "0".to_owned(), |var| self.stride(*out, var));
         if self.lines.len() != before {

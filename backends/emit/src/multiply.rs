@@ -34,7 +34,10 @@ impl Printer<'_, '_> {
         }
         let print = |printer: &mut Self| printer.product(&product, &roles).then_some(());
         let printed = self.attempt(print).is_some();
-        self.multiplies |= printed;
+        match product.dtype {
+            DType::F64 => self.multiplies_f64 |= printed,
+            _ => self.multiplies |= printed,
+        }
         printed
     }
 
@@ -56,8 +59,9 @@ impl Printer<'_, '_> {
             .collect();
         let row = roles.rows.last().map(|item| item.var);
         let along = product.along.var;
-        let left = self.matrix(roles.left, &inner, row, Some(along));
-        let right = self.matrix(roles.right, &inner, Some(along), Some(roles.column.var));
+        let prefix = if product.dtype == DType::F64 { "rx64" } else { "rx" };
+        let left = self.matrix(prefix, roles.left, &inner, row, Some(along));
+        let right = self.matrix(prefix, roles.right, &inner, Some(along), Some(roles.column.var));
         let out = self.first_element(product.out, &inner);
         let out_row = row.map_or_else(|| "0".to_owned(), |var| self.stride(product.out, var));
         if self.lines.len() != before {
@@ -71,7 +75,7 @@ impl Printer<'_, '_> {
         let Some(finish) = self.finish(product, roles) else { return false };
         let threads = self.threads;
         let call = format!(
-            "{guard}rx_product({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
+            "{guard}{prefix}_product({threads}, {rows}, {columns}, {depth}, {left}, {right}, {out}, {out_row}, {finish})"
         );
         let message = "a product of matrices takes more memory than there is".to_owned();
         self.stop_if(&call, OUT_OF_MEMORY, message);
@@ -169,7 +173,7 @@ impl Printer<'_, '_> {
         let own = format!("{}[{at}]", self.buffers[&product.out.buffer]);
         let known = self.replaced.len();
         self.replaced.push(sum.clone(), own.clone());
-        let text = self.expr(value, DType::F32);
+        let text = self.expr(value, product.dtype);
         self.replaced.truncate(known);
         let plain = self.lines.len() == before;
         self.line(&format!("{own} = {text};"));
@@ -188,9 +192,10 @@ impl Printer<'_, '_> {
         self.line("}");
     }
 
-    /// `(rx_matrix){&X[…], 4, 1}`, or of panels `(rx_matrix){&P[…], 64, 1, 64 * k}`.
+    /// `(rx_matrix){&X[…], 4, 1}`, or of panels `(rx_matrix){&P[…], 64, 1, 64 * k}`; the name begins with `prefix`.
     pub(crate) fn matrix(
         &mut self,
+        prefix: &str,
         at: At,
         inner: &[ScalarId],
         row: Option<ScalarId>,
@@ -199,11 +204,11 @@ impl Printer<'_, '_> {
         let first = self.first_element(at, inner);
         if let Some(panels) = at.panels().filter(|panels| Some(panels.column) == column) {
             let next = self.extent_names(at.buffer).split_off(at.indices.len() - 2).join(" * ");
-            return format!("(rx_matrix){{{first}, {}, 1, {next}}}", panels.width);
+            return format!("({prefix}_matrix){{{first}, {}, 1, {next}}}", panels.width);
         }
         let stride =
             |var: Option<ScalarId>| var.map_or_else(|| "0".to_owned(), |var| self.stride(at, var));
-        format!("(rx_matrix){{{first}, {}, {}}}", stride(row), stride(column))
+        format!("({prefix}_matrix){{{first}, {}, {}}}", stride(row), stride(column))
     }
 
     /// The element where the inner loops begin, all checks of the access made: lines where some is left.

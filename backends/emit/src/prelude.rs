@@ -15,12 +15,13 @@ const PARTS: &[&str] = &[
     include_str!("prelude/functions.h"),
     include_str!("prelude/threads.h"),
 ];
+/// Vectors, of f32 and of f64.
+const LANES: &str = include_str!("prelude/lanes.h");
+const LANES_F64: &str = include_str!("prelude/lanes_f64.h");
 /// What kernels see of products of matrices, after the plan of how they are cut.
-const INTERFACE: &[&str] = &[
-    include_str!("prelude/lanes.h"),
-    include_str!("prelude/matrix.h"),
-    include_str!("prelude/routines.h"),
-];
+const INTERFACE: &[&str] = &[include_str!("prelude/matrix.h"), include_str!("prelude/calls.h")];
+/// Parts of products whose right matrix is computed, which is f32.
+const FILLING: &str = include_str!("prelude/routines.h");
 /// The routines of products, which are the same for all texts.
 const ROUTINES: &[&str] = &[
     include_str!("prelude/pack.h"),
@@ -43,8 +44,10 @@ const ROUNDED: &[&str] = &[
 /// What kernels call of the parts that only some of them need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uses {
-    /// Products of matrices.
+    /// Products of f32 matrices.
     pub(crate) multiplies: bool,
+    /// Products of f64 matrices.
+    pub(crate) multiplies_f64: bool,
     /// Products of rounded rows.
     pub(crate) rounds: bool,
     /// Routines for rows.
@@ -52,10 +55,16 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
+    /// Whether any products.
+    pub(crate) fn any_products(self) -> bool {
+        self.multiplies || self.multiplies_f64
+    }
+
     /// What either calls.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             multiplies: self.multiplies | other.multiplies,
+            multiplies_f64: self.multiplies_f64 | other.multiplies_f64,
             rounds: self.rounds | other.rounds,
             rows: self.rows | other.rows,
         }
@@ -77,13 +86,53 @@ pub fn prelude() -> String {
 }
 
 /// What follows it where some kernel has a product of matrices, cut as a table of times says: declarations.
-pub(crate) fn interface(table: Option<&Table>) -> String {
-    format!("\n{}\n{}", plan_text(table), INTERFACE.join("\n"))
+pub(crate) fn interface(uses: Uses, table: Option<&Table>) -> String {
+    let plan = plan_text(table);
+    let common = INTERFACE.join("\n");
+    let f32s = || format!("\n{plan}\n{LANES}\n{common}\n{FILLING}");
+    let f64s = || format!("\n{}\n{LANES_F64}\n{}", of_f64(&plan), of_f64(&common));
+    let parts = [uses.multiplies.then(f32s), uses.multiplies_f64.then(f64s)];
+    parts.into_iter().flatten().collect()
 }
 
 /// The routines that the interface declares.
-pub(crate) fn routines() -> String {
-    format!("\n{}", ROUTINES.join("\n"))
+pub(crate) fn routines(uses: Uses) -> String {
+    let common = ROUTINES.join("\n");
+    let f32s = || format!("\n{common}");
+    let f64s = || format!("\n{}", of_f64(&common));
+    let parts = [uses.multiplies.then(f32s), uses.multiplies_f64.then(f64s)];
+    parts.into_iter().flatten().collect()
+}
+
+/// What names of the routines are the same for all dtypes.
+const SHARED: &[&str] = &["rx_threads", "rx_begin", "RX_GRAIN", "RX_PART", "RX_ROUTINE"];
+
+/// The routines of f32 as those of f64: their names begin with `rx64_` and `RX64_`. A vector of f64 has as many bytes and half as
+/// many lanes, so blocks of so many vectors are as large, and a tile takes as long.
+fn of_f64(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + text.len() / 8);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(word);
+        let (prefix, own) = match word.split_at_checked(3) {
+            Some(("rx_", own)) => ("rx64_", own),
+            Some(("RX_", own)) => ("RX64_", own),
+            _ => ("", word),
+        };
+        match word {
+            "float" => result.push_str("double"),
+            "f32" => result.push_str("f64"),
+            shared if SHARED.contains(&shared) => result.push_str(shared),
+            _ => result.extend([prefix, own]),
+        }
+        let between = after.find(is_part).unwrap_or(after.len());
+        let (between, after) = after.split_at(between);
+        result.push_str(between);
+        rest = after;
+    }
+    result
 }
 
 /// What CUDA has in another way, before what is the same.

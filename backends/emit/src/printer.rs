@@ -63,6 +63,8 @@ pub(crate) struct Printer<'p, 'f> {
     pub(crate) narrows: bool,
     /// Whether the prelude's product is called.
     pub(crate) multiplies: bool,
+    /// The same of f64.
+    pub(crate) multiplies_f64: bool,
     /// Block formats of weights that products with rounded rows read, as the prelude takes them.
     pub(crate) block_formats: BTreeSet<String>,
     /// Whether routines of the prelude for rows are called.
@@ -138,6 +140,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             sums,
             narrows: sums == Numerics::Reassociated && !has_f64_tensors(program),
             multiplies: false,
+            multiplies_f64: false,
             block_formats: BTreeSet::new(),
             rows: false,
             replaced: HeldValues::default(),
@@ -258,7 +261,7 @@ impl<'p, 'f> Printer<'p, 'f> {
         text.push_str("}\n\n");
         text.push_str(&entry);
         let slow = self.stops_out_of_range.difference(&self.stops).copied().collect();
-        let Printer { program, sites, checks, multiplies, rows, .. } = self;
+        let Printer { program, sites, checks, multiplies, multiplies_f64, rows, .. } = self;
         let rounds = !self.block_formats.is_empty();
         let name = program.name.clone();
         let symbol = symbol.to_owned();
@@ -266,7 +269,7 @@ impl<'p, 'f> Printer<'p, 'f> {
         let innermost =
             if checks.left() == 0 { Innermost::default() } else { innermost(&text, &slow) };
         let kernel = Kernel { name, symbol, sites, checks, innermost, watched: None };
-        (text, kernel, Uses { multiplies, rounds, rows })
+        (text, kernel, Uses { multiplies, multiplies_f64, rounds, rows })
     }
 
     /// The text of the program, and what became of its checks.

@@ -32,8 +32,8 @@ pub(crate) struct Units {
 pub(crate) fn units(pieces: &[Piece], tiles: Option<&Table>) -> Units {
     let uses = pieces.iter().fold(Uses::default(), |uses, piece| uses.or(piece.uses));
     let mut text = prelude::text(uses);
-    let routines = uses.multiplies.then(|| {
-        let (interface, routines) = (prelude::interface(tiles), prelude::routines());
+    let routines = uses.any_products().then(|| {
+        let (interface, routines) = (prelude::interface(uses, tiles), prelude::routines(uses));
         text.push_str(&interface);
         text.push_str(&format!(
             "\n#if !defined(RX_PART)\n{}\n#endif\n",
@@ -58,10 +58,10 @@ pub(crate) fn units(pieces: &[Piece], tiles: Option<&Table>) -> Units {
 /// The part of each piece: all products in the first, the others where less is.
 fn sides(pieces: &[Piece]) -> Vec<u32> {
     let of_products =
-        pieces.iter().filter(|piece| piece.uses.multiplies).map(|piece| piece.text.len());
+        pieces.iter().filter(|piece| piece.uses.any_products()).map(|piece| piece.text.len());
     let mut taken = [of_products.sum::<usize>() * PRODUCTS, 0];
     let side = |piece: &Piece| {
-        if piece.uses.multiplies {
+        if piece.uses.any_products() {
             return 0;
         }
         let side = usize::from(taken[1] <= taken[0]);

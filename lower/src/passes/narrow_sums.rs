@@ -1,5 +1,5 @@
 //! Sums of products of f32 that are formed in f64 and rounded at the end are formed in f32, where they go: what they were
-//! formed in needs no memory, and tiles add to the result itself.
+//! formed in needs no memory, and tiles add to the result itself. Sums of products of f64 are formed where they go, too.
 //!
 //! Of `k` terms whose magnitudes sum to `s` the new sum is off by at most `(k + 2) * 2^-24 * s`, so that this is for those only
 //! who ask for it: `relax build --fast`. The text says what the kernels compute then.
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The record.
 pub static PASS: Pass = Pass {
     name: "narrow_sums",
-    doc: "Forms sums of products of f32 in f32, where they go, instead of in f64 beside it.",
+    doc: "Forms sums of products of f32 in f32, where they go, instead of in f64 beside it; and those of f64 where they go.",
     from: Phase::P0,
     to: Phase::P0,
     until: Phase::P22,
@@ -206,10 +206,16 @@ impl Narrow<'_> {
     /// A sum that is formed where it goes; none where it is already, or may not be.
     fn sum(&mut self, stmt: &Stmt) -> Option<StmtKind> {
         let sum = SumOfProducts::of(self.program, stmt)?;
-        let [a, b] = sum.factors.map(|factor| narrowed(&self.typing, factor, sum.wide));
-        let (a, b, out) = (a?, b?, sum.out);
+        let out = sum.out;
+        let dtype = self.program.buffer(out.buffer).dtype;
+        let [a, b] = sum.factors.map(|factor| match dtype {
+            DType::F32 => narrowed(&self.typing, factor, sum.wide),
+            DType::F64 => Some(factor.clone()),
+            _ => None,
+        });
+        let (a, b) = (a?, b?);
         if sum.wide != DType::F64
-            || self.program.buffer(out.buffer).dtype != DType::F32
+            || out.buffer == sum.total.buffer
             || !self.is_droppable(sum.total.buffer)
             || [&a, &b].iter().any(|factor| reads(factor, out.buffer))
             || !sums_products(std::slice::from_ref(stmt))

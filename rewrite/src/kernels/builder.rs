@@ -1,6 +1,7 @@
 //! Tensor programs, statement by statement, in the order of their text.
 
 use super::{Request, TensorSpec};
+use relax_runtime::program::Numerics;
 use relax_semantics::formula::Scalar;
 use relax_semantics::tir::walk::loaded;
 use relax_syntax::Name;
@@ -59,6 +60,8 @@ pub(super) struct Builder {
     inputs: Vec<(&'static str, Buffer)>,
     /// What it writes.
     pub(super) outputs: Vec<Buffer>,
+    /// Whether the error of each addition is carried along in sums of f64.
+    pub(super) compensates: bool,
 }
 
 impl Builder {
@@ -75,7 +78,10 @@ impl Builder {
             scalars: Vec::new(),
         };
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        let mut builder = Self { program, body: Vec::new(), depth: 0, counted: 0, inputs, outputs };
+        let compensates = request.numerics == Numerics::Exact;
+        let body = Vec::new();
+        let mut builder =
+            Self { program, body, depth: 0, counted: 0, inputs, outputs, compensates };
         for name in &request.scalars {
             builder.scalar(name.clone(), Some(DType::I64));
         }

@@ -28,6 +28,7 @@ pub mod remaining;
 pub(crate) mod renaming;
 
 use builder::Builder;
+use relax_runtime::program::Numerics;
 use relax_semantics::formula::Scalar;
 use relax_semantics::ops::{Known, Operator, normalize_axis};
 use relax_syntax::Name;
@@ -85,12 +86,14 @@ pub(crate) struct Request {
     pub(crate) attrs: BTreeMap<&'static str, Known>,
     /// Names of dims in them that the tensors do not tell: scalars of the program.
     pub(crate) scalars: Vec<Name>,
+    /// What the program may do with sums of floats: those of f64 are compensated where they are exact.
+    pub(crate) numerics: Numerics,
 }
 
 impl Request {
     /// Equal for requests that get the same program: floats are told apart as their text tells them.
     pub(crate) fn key(&self) -> String {
-        let Self { row, gives, inputs, outs, attrs, scalars } = self;
+        let Self { row, gives, inputs, outs, attrs, scalars, numerics: _ } = self;
         format!("{} {gives:?} {inputs:?} {outs:?} {attrs:?} {scalars:?}", row.name)
     }
 

@@ -1,5 +1,5 @@
 //! Sums as operators form them: of narrower floats in f64, of f64 itself with the error of each
-//! addition carried along (Neumaier 1974), of integers in their own dtype.
+//! addition carried along (Neumaier 1974) unless sums may be reassociated, of integers in their own dtype.
 
 use super::builder::{Buffer, Builder};
 use relax_semantics::formula::{Scalar, select};
@@ -20,8 +20,8 @@ impl Total {
     pub(super) fn new(builder: &mut Builder, name: &str, dims: &[Dim], dtype: DType) -> Self {
         let wide = wide(dtype);
         let sum = builder.allocate(name, dims, wide);
-        let lost =
-            (dtype == DType::F64).then(|| builder.allocate(&format!("{name}_lost"), dims, wide));
+        let is_compensated = dtype == DType::F64 && builder.compensates;
+        let lost = is_compensated.then(|| builder.allocate(&format!("{name}_lost"), dims, wide));
         Self { sum, lost, dtype: wide }
     }
 

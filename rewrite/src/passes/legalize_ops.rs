@@ -30,6 +30,7 @@ pub(super) use checks::broadcast_dims;
 use counted::{Counted, Legalized};
 use operand_shapes::{scalar_arguments, shapes};
 use programs::{Answered, Programs};
+use relax_runtime::program::Numerics;
 use relax_semantics::check::{Phase, check};
 use relax_semantics::ops::{Family, Kind, Known, Operator, Param, bind, lookup};
 use relax_syntax::Name;
@@ -54,7 +55,7 @@ pub static PASS: Pass = Pass {
     from: Phase::P0,
     to: Phase::P0,
     until: Phase::P1,
-    // Sums of the narrower floats are formed in f64, as operators do, but not compensated.
+    // Sums of the narrower floats are formed in f64, as operators do, but not compensated; those of f64 are where numerics are exact.
     exactness: Exactness::Approximate,
     run,
 };
@@ -94,6 +95,7 @@ fn legalized(module: &Module, context: &mut PassContext, how: Counted) -> Legali
             reached: Reached::of(function),
             facts,
             how,
+            numerics: context.settings.numerics,
             stays: Vec::new(),
             done: 0,
             counted: 0,
@@ -138,6 +140,7 @@ struct Legalizer<'a> {
     reached: Reached,
     facts: &'a mut dyn Facts,
     how: Counted,
+    numerics: Numerics,
     stays: Vec<(Span, &'static str, Reason)>,
     done: usize,
     counted: usize,
@@ -307,7 +310,8 @@ impl Legalizer<'_> {
         let attrs = call.attrs.iter();
         let attrs = attrs.map(|(name, known)| (*name, names.known(&same.known(known)))).collect();
         let (scalars, values) = names.unknown();
-        let request = Request { row, gives, inputs: call.inputs, outs, attrs, scalars };
+        let numerics = self.numerics;
+        let request = Request { row, gives, inputs: call.inputs, outs, attrs, scalars, numerics };
         let chosen = |passed: &[bool]| -> Vec<Atom> {
             let tensors = call.tensors.iter().zip(passed).filter(|(_, passed)| **passed);
             tensors.map(|(atom, _)| atom.clone()).collect()

@@ -12,6 +12,7 @@ use relax_runtime::program::Numerics;
 use relax_semantics::tensor::{Elements, Number, Tensor};
 use relax_semantics::tir::{Options, run};
 use relax_symbolic::Prover;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::{Definition, Module, TensorProgram};
 use relax_syntax::span::Source;
 
@@ -198,10 +199,19 @@ def panels_of_32(X: Buffer(("m", "k"), "f32"), P: Buffer((3, "k", 32), "f32"), Y
         Y[i, j] = f32(T[i, j])
 "#;
 
-fn programs() -> Vec<TensorProgram> {
-    let program = Program::load(Source::new("products", PROGRAMS));
+/// The programs with matrices of f64, and their sums.
+fn text_in_f64() -> String {
+    PROGRAMS.replace("f64(", "(").replace("f32(", "(").replace("\"f32\"", "\"f64\"")
+}
+
+fn loaded(text: &str) -> Module {
+    let program = Program::load(Source::new("products", text));
     assert!(!program.has_errors(), "{:?}", program.diagnostics);
-    programs_of(program.module)
+    program.module
+}
+
+fn programs() -> Vec<TensorProgram> {
+    programs_of(loaded(PROGRAMS))
 }
 
 fn programs_of(module: Module) -> Vec<TensorProgram> {
@@ -216,10 +226,21 @@ fn programs_of(module: Module) -> Vec<TensorProgram> {
 
 #[test]
 fn products_are_within_their_bound() {
-    let programs = programs();
-    let module = Program::load(Source::new("products", PROGRAMS)).module;
-    let text = print_c(&module, &mut Prover::new(), Numerics::Reassociated).text;
-    assert_eq!(text.matches("(rx_product(").count() + text.matches("&& rx_product(").count(), 14);
+    products_are_near(PROGRAMS, "rx_product(");
+}
+
+#[test]
+fn products_of_f64_are_within_their_bound() {
+    products_are_near(&text_in_f64(), "rx64_product(");
+}
+
+/// Compares all products of a text, each of which is a call of this routine.
+fn products_are_near(text: &str, routine: &str) {
+    let module = loaded(text);
+    let c = print_c(&module, &mut Prover::new(), Numerics::Reassociated).text;
+    let calls = ["(", "&& "].map(|before| c.matches(&format!("{before}{routine}")).count());
+    assert_eq!(calls.iter().sum::<usize>(), 14);
+    let programs = programs_of(module);
     let built = build_all(&programs, Numerics::Reassociated);
     let mut compared = 0;
     for kernel in &built.kernels {
@@ -244,7 +265,7 @@ fn products_are_within_their_bound() {
 /// The same sums where the text says that they are formed in f32, as the interpreter and as a kernel forms them.
 #[test]
 fn narrowed_sums_are_within_the_bound() {
-    let module = Program::load(Source::new("products", PROGRAMS)).module;
+    let module = loaded(PROGRAMS);
     let route = Route::Passes(vec![&narrow_sums::PASS]);
     let narrowed =
         pipeline::run(&module, &route, &Settings::default(), &mut Prover::new(), &mut Unwatched);
@@ -276,11 +297,17 @@ fn hold(program: &TensorProgram, case: &Case, got: &[Tensor], sizes: &[i64; 3]) 
     let positive: Vec<Tensor> = case.tensors.iter().map(magnitudes).collect();
     let sums = run(program, positive, &case.ints, &options).expect("a value");
     let last = want.len() - 1;
+    let dtype = want[last].dtype();
     for at in 0..want[last].len() {
         let [want, sum, got] =
             [&want[last], &sums[last], &got[last]].map(|tensor| tensor.number(at).as_f64());
-        // One rounding more: the interpreter's result is an f32.
-        let bound = (sizes[2] + 3) as f64 * f64::powi(2.0, -24) * sum;
+        let terms = sizes[2] as f64;
+        let bound = match dtype {
+            // One rounding more: the interpreter's result is an f32.
+            DType::F32 => (terms + 3.0) * f64::powi(2.0, -24) * sum,
+            // The interpreter rounds each addition of the text, too.
+            _ => (2.0 * terms + 4.0) * f64::powi(2.0, -53) * sum,
+        };
         let name = &program.name;
         assert!((want - got).abs() <= bound, "{name} {sizes:?}: {want} {got} at {at}");
     }

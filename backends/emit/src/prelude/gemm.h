@@ -163,6 +163,6 @@ static void rx_row_of_panels(rx_matrix a, rx_matrix b, float *restrict c, int64_
                 sums[v] = RX_FMA(left, *(const rx_lanes_at *)(from + v * RX_LANES), sums[v]);
         }
         const int64_t there = n - j < RX_PANEL ? n - j : RX_PANEL;
-        memcpy(c + j, sums, (size_t)there * 4);
+        memcpy(c + j, sums, (size_t)there * sizeof(float));
     }
 }

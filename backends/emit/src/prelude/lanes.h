@@ -14,3 +14,15 @@
 
 typedef float rx_lanes __attribute__((vector_size(RX_LANES * 4), may_alias));
 typedef float rx_lanes_at __attribute__((vector_size(RX_LANES * 4), may_alias, aligned(4)));
+typedef int32_t rx_lane_numbers __attribute__((vector_size(RX_LANES * 4)));
+
+/* Vectors of so many lanes, in one rounding where the processor has that. */
+#if defined __FMA__
+#define RX_FMA_4(a, b, c) (rx_few_4) _mm_fmadd_ps((__m128)(a), (__m128)(b), (__m128)(c))
+#define RX_FMA_8(a, b, c) (rx_few_8) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
+#define RX_FMA_16(a, b, c) (rx_few_16) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
+#else
+#define RX_FMA_4(a, b, c) ((a) * (b) + (c))
+#define RX_FMA_8 RX_FMA_4
+#define RX_FMA_16 RX_FMA_4
+#endif

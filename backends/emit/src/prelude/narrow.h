@@ -2,22 +2,12 @@
    are, RX_TALL rows side by side. The order of a sum is that of tiles: no other rows or columns change it. */
 #define RX_TALL 8
 
-/* In one rounding, where the processor has that. */
-#if defined __FMA__
-#define RX_FMA_4(a, b, c) (rx_few_4) _mm_fmadd_ps((__m128)(a), (__m128)(b), (__m128)(c))
-#define RX_FMA_8(a, b, c) (rx_few_8) _mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c))
-#define RX_FMA_16(a, b, c) (rx_few_16) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
-#else
-#define RX_FMA_4(a, b, c) ((a) * (b) + (c))
-#define RX_FMA_8 RX_FMA_4
-#define RX_FMA_16 RX_FMA_4
-#endif
-
 /* `m` rows of C from `deep` terms; adds to C where `more`. b is [deep][lanes]. A row that is written whole reaches into those
    after it where they follow at once, which are written afterwards. Meanwhile the next rows of A are asked for. */
 #define RX_FEW(lanes)                                                                             \
-    typedef float rx_few_##lanes __attribute__((vector_size(lanes * 4), may_alias));              \
-    typedef float rx_few_at_##lanes __attribute__((vector_size(lanes * 4), may_alias, aligned(4))); \
+    typedef float rx_few_##lanes __attribute__((vector_size(lanes * sizeof(float)), may_alias));  \
+    typedef float rx_few_at_##lanes                                                               \
+        __attribute__((vector_size(lanes * sizeof(float)), may_alias, aligned(sizeof(float))));   \
     static __attribute__((noinline)) void rx_narrow_##lanes(                                      \
         int64_t m, int64_t n, int64_t deep, rx_matrix a, const float *restrict b,                 \
         float *restrict c, int64_t c_row, int more) {                                             \
@@ -64,7 +54,7 @@ RX_FEW(16)
 
 /* Memory for so many floats: what is near, where they fit. */
 static float *rx_beside(float *near, int64_t floats) {
-    return floats <= RX_BESIDE ? near : aligned_alloc(64, ((size_t)floats * 4 + 127) / 64 * 64);
+    return floats <= RX_BESIDE ? near : aligned_alloc(64, ((size_t)floats * sizeof(float) + 127) / 64 * 64);
 }
 
 /* C = A B with at most RX_LANES columns; nonzero where there is no memory for a block of B. */
@@ -73,7 +63,7 @@ static int rx_narrow(int64_t m, int64_t n, int64_t depth, rx_matrix a, rx_matrix
     _Alignas(64) float near[RX_BESIDE];
     float *block = rx_beside(near, lanes * deepest);
     if (block == NULL) return 1;
-    memset(block, 0, (size_t)(lanes * deepest) * 4);
+    memset(block, 0, (size_t)(lanes * deepest) * sizeof(float));
     for (int64_t kc = 0; kc < depth; kc += RX_KC) {
         const int64_t deep = depth - kc < RX_KC ? depth - kc : RX_KC;
         const rx_matrix left = rx_from(a, 0, kc), right = rx_from(b, kc, 0);

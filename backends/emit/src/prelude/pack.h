@@ -1,7 +1,5 @@
 /* Matrices in the order in which tiles of registers read them. */
 
-typedef int32_t rx_lane_numbers __attribute__((vector_size(RX_LANES * 4)));
-
 /* The lanes of a and b with these numbers. Clang makes one instruction of the loop where the numbers are known. */
 #if defined __clang__
 static inline __attribute__((always_inline)) rx_lanes rx_shuffle(rx_lanes a, rx_lanes b, rx_lane_numbers numbers) {
@@ -50,10 +48,10 @@ static inline __attribute__((always_inline)) void rx_turn(
 static void rx_pack_dense(float *restrict to, const float *from, int64_t row, int64_t depth, int64_t width) {
     const int64_t whole = width / RX_PANEL * RX_PANEL;
     for (int64_t k = 0; k < depth; k++, from += row, to += RX_PANEL) {
-        for (int64_t j = 0; j < whole; j += RX_PANEL) memcpy(to + j * depth, from + j, RX_PANEL * 4);
+        for (int64_t j = 0; j < whole; j += RX_PANEL) memcpy(to + j * depth, from + j, RX_PANEL * sizeof(float));
         if (whole == width) continue;
-        memcpy(to + whole * depth, from + whole, (size_t)(width - whole) * 4);
-        memset(to + whole * depth + (width - whole), 0, (size_t)(whole + RX_PANEL - width) * 4);
+        memcpy(to + whole * depth, from + whole, (size_t)(width - whole) * sizeof(float));
+        memset(to + whole * depth + (width - whole), 0, (size_t)(whole + RX_PANEL - width) * sizeof(float));
     }
 }
 

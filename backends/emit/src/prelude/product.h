@@ -91,7 +91,7 @@ static void rx_row_by_columns(const rx_job *job, int64_t c0, int64_t c1) {
     /* Packing writes up to a vector more. */
     _Alignas(64) float row[RX_DEEP + RX_LANES];
     rx_pack_left(row, job->a, job->depth, 1, 1, rx_groups(job, job->first, job->depth));
-    memset(job->c + c0, 0, (size_t)(c1 - c0) * 4);
+    memset(job->c + c0, 0, (size_t)(c1 - c0) * sizeof(float));
     job->weigh(job->weigher, job->first, job->depth, c0, c1 - c0, row, 1, job->c + c0);
 }
 
@@ -110,7 +110,7 @@ static int rx_block(const rx_job *job, int64_t r0, int64_t r1, int64_t c0, int64
     }
     const int lies = job->fill ? RX_TURNED : job->b.next ? RX_IN_PANELS : job->b.column == 1 ? RX_IN_ROWS : RX_TURNED;
     /* Memory gives rows fast from end to end, not the pieces of many that a tile reads. */
-    const int far = lies == RX_IN_ROWS && job->n > RX_LARGE / 4 / depth;
+    const int far = lies == RX_IN_ROWS && job->n > RX_LARGE / (int64_t)sizeof(float) / depth;
     const rx_choice choice = rx_choose(m, n, lies);
     const int64_t tiles = choice.tiles, widest = far || (lies == RX_IN_PANELS && tiles > 1) ? RX_NC : choice.block;
     const rx_matrix a = rx_from(job->a, r0, 0), b = rx_from(job->b, 0, c0);
@@ -170,7 +170,7 @@ static int32_t rx_part(void *context, int64_t part) {
         if (job->by_columns) return rx_row_by_columns(job, c0, c1), 0;
         for (int64_t j = c0; j < c1; j += RX_WIDE) {
             const int64_t width = c1 - j < RX_WIDE ? c1 - j : RX_WIDE;
-            memset(job->c + j, 0, (size_t)width * 4);
+            memset(job->c + j, 0, (size_t)width * sizeof(float));
             job->weigh(job->weigher, job->first, job->depth, j, width, job->a.data, job->a.column, job->c + j);
         }
         return 0;
@@ -251,7 +251,7 @@ static void rx_add(const rx_job *job, const float *sums, int64_t count, int more
     for (int64_t i = 0; i < job->m; i++) {
         float *restrict to = job->c + i * job->c_row;
         const float *from = sums + i * job->n;
-        if (!more) memcpy(to, from, (size_t)job->n * 4);
+        if (!more) memcpy(to, from, (size_t)job->n * sizeof(float));
         for (int64_t s = more ? 0 : 1; s < count; s++)
             for (int64_t j = 0; j < job->n; j++) to[j] += from[s * size + j];
     }
@@ -259,7 +259,7 @@ static void rx_add(const rx_job *job, const float *sums, int64_t count, int more
 
 static int rx_sliced(const rx_threads *threads, const rx_job *job, int64_t count) {
     const int64_t terms = job->m > 1 ? RX_KC : RX_DEEP, all = (job->depth + terms - 1) / terms;
-    float *sums = malloc((size_t)(count * job->m * job->n) * 4);
+    float *sums = malloc((size_t)(count * job->m * job->n) * sizeof(float));
     if (sums == NULL) return 1;
     int32_t status = 0;
     for (int64_t first = 0; first < all && status == 0; first += count) {

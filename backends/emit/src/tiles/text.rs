@@ -59,6 +59,8 @@ fn listed(tiles: &[Tile]) -> String {
 pub fn level0_text(hardware: &Hardware) -> String {
     let tiles = listed(&filter_by_isa(hardware));
     let measuring = include_str!("../prelude/level0.h");
-    let prelude = prelude::text(Uses::default()) + &prelude::interface(None) + &prelude::routines();
+    let uses = Uses { multiplies: true, ..Uses::default() };
+    let prelude =
+        prelude::text(Uses::default()) + &prelude::interface(uses, None) + &prelude::routines(uses);
     format!("{prelude}\n#define RX_CANDIDATES(X) {tiles}\n{measuring}")
 }

@@ -6,6 +6,7 @@ use relax_semantics::tir::walk::{
 };
 use relax_syntax::Name;
 use relax_syntax::dim::Dim;
+use relax_syntax::dtype::DType;
 use relax_syntax::ir::TensorProgram;
 use relax_syntax::ir::tensor::{BufferId, Loop, Param, ScalarId, StmtKind, TExpr};
 use relax_tir::products::{At, Product, mentions};
@@ -16,6 +17,9 @@ pub(super) fn packable(program: &TensorProgram, width: i64) -> Vec<(usize, Layou
     let mut found = Vec::new();
     visit_statements(program.body.as_deref().unwrap_or(&[]), &mut |stmt| {
         let Some(product) = Product::of(program, stmt) else { return };
+        if product.dtype != DType::F32 {
+            return;
+        }
         let Some((buffer, layout)) = right_matrix(program, &product) else { return };
         let place = program.params.iter().position(|param| *param == Param::Buffer(buffer));
         let once = uses(program, buffer) == 1;
