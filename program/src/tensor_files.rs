@@ -17,5 +17,7 @@ pub use gguf::{Gguf, GgufArray, GgufField, GgufFormat, GgufTensor, GgufValue};
 pub use limited::{FileError, read_file};
 pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, read_npz_within, write_npz};
-pub use safetensors::{Stored, encode_safetensors, write_safetensors, write_safetensors_to};
+pub use safetensors::{
+    Stored, encode_safetensors, encode_safetensors_with, write_safetensors, write_safetensors_to,
+};
 pub use weights::{Entry, Weights};

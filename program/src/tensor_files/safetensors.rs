@@ -12,7 +12,7 @@ use relax_syntax::dtype::DType;
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
 
@@ -183,6 +183,20 @@ pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, String
 pub fn encode_safetensors(tensors: &[(&str, Stored)]) -> Result<Vec<u8>, String> {
     let views = tensors.iter().map(|(name, stored)| (*name, stored));
     safetensors::serialize(views, None).map_err(|error| error.to_string())
+}
+
+/// As [`encode_safetensors`], with a text beside the tensors, under a key. There is one at most: the library writes several in
+/// no order, so that the same content would have different bytes.
+///
+/// # Errors
+/// When the format cannot hold the tensors.
+pub fn encode_safetensors_with(
+    tensors: &[(&str, Stored)],
+    (key, text): (&str, String),
+) -> Result<Vec<u8>, String> {
+    let views = tensors.iter().map(|(name, stored)| (*name, stored));
+    let metadata = HashMap::from([(key.to_owned(), text)]);
+    safetensors::serialize(views, Some(metadata)).map_err(|error| error.to_string())
 }
 
 /// Makes a safetensors file, one tensor after the other. What lies under the name is replaced, whatever it is.
