@@ -104,7 +104,7 @@ def main():
     torch.set_num_threads(1)
     begin = time.perf_counter()
     module = relaxc.compile(pathlib.Path(args.program), threads=1)
-    optimizer = relaxc.compile(HERE / "optimizers.rx", threads=1)
+    optimizer = relaxc.compile(HERE.parent.parent / "train" / "optimizers.rx", threads=1)
     print(f"compiled once: {time.perf_counter() - begin:.1f} s, backend {module.backend}")
     values = weights(numpy.random.default_rng(1))
     other = {name: torch.tensor(value, requires_grad=True) for name, value in values.items()}

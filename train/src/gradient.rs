@@ -1,0 +1,45 @@
+//! The program of a training step: the adjoint of a function, and what it calls.
+
+use relax_lower::pipeline::PIPELINE;
+use relax_program::frontend::Program;
+use relax_rewrite::pass::Settings;
+use relax_rewrite::passes::gradient::{Options, adjoint_name};
+use relax_rewrite::pipeline::{Failed, Unwatched, run};
+use relax_semantics::check::Phase;
+use relax_symbolic::Prover;
+use relax_syntax::Name;
+use relax_syntax::ir::Module;
+use relax_syntax::ir::references::reached_from;
+
+/// A module in phase P0, with the adjoint of a function.
+///
+/// # Errors
+/// A function or parameter that is not there, or has no gradient.
+pub fn differentiated(module: &Module, options: Options) -> Result<Module, Failed> {
+    let settings = Settings { gradient: options, ..Settings::default() };
+    let apply = |module: &Module, route: &_| {
+        run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
+    };
+    let ingested = apply(module, &PIPELINE.to(Phase::P0))?;
+    let gradient = PIPELINE.named("gradient").expect("invariant: the pipeline has the pass");
+    apply(&ingested, &gradient)
+}
+
+/// The adjoint of a function by some parameters, in a program of its own, with the places of the given one.
+pub(crate) fn training_step(
+    program: &Program,
+    function: &Name,
+    wrt: Vec<Name>,
+) -> Result<(Program, Name), Failed> {
+    let options = Options { function: Some(function.clone()), wrt };
+    let module = differentiated(&program.module, options)?;
+    let adjoint = adjoint_name(function);
+    Ok((only(program, module, &adjoint), adjoint))
+}
+
+/// A program of one function and what it calls, so that nothing else is compiled.
+pub(crate) fn only(program: &Program, mut module: Module, function: &Name) -> Program {
+    let reached = reached_from(&module, vec![function.clone()]);
+    module.definitions.retain(|definition| reached.contains(definition.name()));
+    Program { source: program.source.clone(), module, diagnostics: Vec::new(), left: Vec::new() }
+}

@@ -1,0 +1,28 @@
+//! Floor 7: training of programs with dynamic shapes. A [`Config`] names a program with a scalar loss, an optimizer, data and a
+//! folder for checkpoints. A [`Session`] compiles the adjoint of the program and the optimizer once for all shapes, and takes
+//! steps. Equal configurations give equal bytes, also when a run is interrupted and resumed.
+
+mod checkpoint;
+mod config;
+mod data;
+mod engine;
+mod error;
+mod gradient;
+mod initial;
+mod optimizer;
+mod run;
+mod schedule;
+mod session;
+mod tensors;
+
+pub use checkpoint::checkpoints;
+pub use config::{
+    CheckpointConfig, Config, ConfigError, Cut, DataConfig, OptimizerConfig, Placed, Settings,
+};
+pub use engine::Environment;
+pub use error::TrainError;
+pub use gradient::differentiated;
+pub use initial::Initial;
+pub use run::{Ended, last_checkpoint, refuse_checkpoints};
+pub use schedule::{Schedule, Shape};
+pub use session::{Session, Step};

@@ -1,0 +1,400 @@
+//! The state of a training run, and its step: loss and gradients, then the optimizer for each weight.
+
+use crate::checkpoint::{State, digest_of_text};
+use crate::config::{Config, ConfigError, Placed};
+use crate::data::{Cursor, Data};
+use crate::engine::{Engine, Environment};
+use crate::error::TrainError;
+use crate::gradient::training_step;
+use crate::initial::Initial;
+use crate::optimizer::{Optimizer, clip_factor, global_norm};
+use crate::tensors::{first_not_finite, shape_words};
+use relax_program::externals::externals;
+use relax_program::frontend::Program;
+use relax_program::signature::Dims;
+use relax_rewrite::passes::bind_params::entry;
+use relax_rewrite::pipeline::leads_back;
+use relax_semantics::check::Phase;
+use relax_semantics::tensor::{Number, Tensor};
+use relax_semantics::value::Value;
+use relax_syntax::Name;
+use relax_syntax::annotation::Annotation;
+use relax_syntax::dtype::DType;
+use relax_syntax::ir::Function;
+use relax_syntax::suggest::hint;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A training run between two steps.
+pub struct Session {
+    pub(crate) config: Config,
+    parameters: Vec<Name>,
+    weights: Vec<Weight>,
+    step: u64,
+    cursor: Cursor,
+    data: Data,
+    adjoint: Engine,
+    optimizer: Optimizer,
+    max_bytes: u64,
+}
+
+/// A weight in the dtype of the optimizer, as the vector of its elements.
+struct Weight {
+    name: Name,
+    dtype: DType,
+    shape: Vec<usize>,
+    value: Tensor,
+    state: Vec<Tensor>,
+}
+
+/// What a step gave.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Counts from 1.
+    pub step: u64,
+    /// The pass over the data, which counts from 0.
+    pub epoch: u64,
+    /// Before the weights were changed.
+    pub loss: f64,
+    /// The global norm of the gradients before clipping.
+    pub gradient_norm: f64,
+    /// The learning rate.
+    pub rate: f64,
+    /// Of symbolic variables of the data.
+    pub dims: Dims,
+    /// Of the whole step, the reading of data included.
+    pub time: Duration,
+}
+
+impl Session {
+    /// Prepares a run from its beginning: compiles once for all shapes, and makes the weights.
+    ///
+    /// # Errors
+    /// Configuration, program and data that do not fit; what cannot be differentiated or compiled.
+    pub fn new(
+        mut config: Config,
+        program: &Program,
+        environment: &Environment,
+    ) -> Result<Self, TrainError> {
+        if let Some(diagnostic) = leads_back(&program.module, Phase::P0) {
+            return Err(TrainError::Program(Box::new(diagnostic)));
+        }
+        if let Some(name) = externals(&program.module).keys().next() {
+            let message = format!(
+                "the program has the external constant `{name}`: make it a parameter, which is a weight or data"
+            );
+            return Err(ConfigError::new(config.program.span, message).into());
+        }
+        let function = function(&config, program)?;
+        let (chosen, inputs) = divided(&config, function)?;
+        let max_bytes = environment.max_bytes;
+        let data = Data::new(&config.data, inputs, (config.seed, max_bytes))?;
+        let wide = chosen.iter().any(|(_, dtype, ..)| *dtype == DType::F64);
+        let threads = config.threads.unwrap_or(0);
+        let optimizer = Optimizer::new(&config.optimizer, wide, environment, threads)?;
+        let weights = chosen.into_iter().map(|(name, dtype, shape, initial)| {
+            let to = (dtype, shape.as_slice());
+            let from = (config.data.folder.as_path(), max_bytes);
+            let value = initial.value.tensor(&name, to, config.seed, from);
+            let value = value.map_err(|why| ConfigError::new(initial.span, why))?;
+            Weight::new(name, &value, &optimizer, &config)
+        });
+        let weights: Vec<Weight> = weights.collect::<Result<_, TrainError>>()?;
+        let names: Vec<Name> = weights.iter().map(|weight| weight.name.clone()).collect();
+        let (step_program, adjoint) = training_step(program, &function.name, names)?;
+        let adjoint = Engine::new(step_program, &adjoint, environment, threads)?;
+        let texts = [("program_text", &program.source), ("optimizer_text", &optimizer.source)];
+        for (key, source) in texts {
+            config.settings.insert(key.to_owned(), digest_of_text(&source.text));
+        }
+        let parameters = parameters(function).map(|(name, _)| name.clone()).collect();
+        let cursor = Cursor::default();
+        Ok(Self {
+            config,
+            parameters,
+            weights,
+            step: 0,
+            cursor,
+            data,
+            adjoint,
+            optimizer,
+            max_bytes,
+        })
+    }
+
+    /// Goes to where a checkpoint of the same run was written.
+    ///
+    /// # Errors
+    /// A damaged file, or one of another program or configuration: nothing is changed then.
+    pub fn resume(&mut self, path: &Path) -> Result<(), TrainError> {
+        let mut state = State::read(path, &self.config.settings, self.max_bytes)?;
+        let mut restored = Vec::new();
+        for weight in &self.weights {
+            let vector = |tensor: &Tensor| tensor.reshaped(&[tensor.len()]);
+            let mut take = |name: String, shape: &[usize], dtype: DType| {
+                let tensor = state.tensors.remove(&name);
+                let fits = |tensor: &Tensor| tensor.shape() == shape && tensor.dtype() == dtype;
+                tensor.filter(fits).map(|tensor| vector(&tensor)).ok_or_else(|| {
+                    let shape = shape_words(shape);
+                    let at = path.display();
+                    TrainError::Input(format!(
+                        "{at}: there is no `{name}`, {dtype} of shape {shape}"
+                    ))
+                })
+            };
+            let kept = self.optimizer.dtype;
+            let name =
+                if weight.dtype == kept { weight.name.to_string() } else { master(&weight.name) };
+            let value = take(name, &weight.shape, kept)?;
+            let states = self
+                .optimizer
+                .state
+                .iter()
+                .map(|state| take(state_name(state, &weight.name), &weight.shape, kept));
+            restored.push((value, states.collect::<Result<Vec<_>, _>>()?));
+        }
+        for (weight, (value, states)) in self.weights.iter_mut().zip(restored) {
+            (weight.value, weight.state) = (value, states);
+        }
+        (self.step, self.cursor) = (state.step, state.cursor);
+        Ok(())
+    }
+
+    /// Steps that were taken.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Writes a checkpoint into the folder of the configuration.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn save(&self) -> Result<PathBuf, TrainError> {
+        let mut tensors = BTreeMap::new();
+        for weight in &self.weights {
+            let whole = |vector: &Tensor| vector.reshaped(&weight.shape);
+            tensors.insert(weight.name.to_string(), weight.for_program());
+            if weight.dtype != self.optimizer.dtype {
+                tensors.insert(master(&weight.name), whole(&weight.value));
+            }
+            for (state, vector) in self.optimizer.state.iter().zip(&weight.state) {
+                tensors.insert(state_name(state, &weight.name), whole(vector));
+            }
+        }
+        let settings = self.config.settings.clone();
+        let state = State { step: self.step, cursor: self.cursor, settings, tensors };
+        state.write(&self.config.checkpoint.folder, self.config.checkpoint.keep)
+    }
+
+    /// Takes a step. An error leaves the weights as they were.
+    ///
+    /// # Errors
+    /// Data that does not fit; a trap; a number that is not finite.
+    pub fn step(&mut self) -> Result<Step, TrainError> {
+        let begin = Instant::now();
+        let (step, mut cursor) = (self.step + 1, self.cursor);
+        let batch = self.data.next(&mut cursor, step)?;
+        let mut given: BTreeMap<Name, Tensor> = batch.values.into_iter().collect();
+        let named = self.weights.iter().map(|w| (w.name.clone(), w.for_program()));
+        given.extend(named);
+        let arguments = self.parameters.iter().map(|name| {
+            Value::Tensor(given.remove(name).expect("invariant: a parameter is a weight or data"))
+        });
+        let result = self.adjoint.call(step, arguments.collect())?;
+        let (loss, gradients) = parts(result);
+        let not_finite = |what: String| TrainError::NotFinite { step, what };
+        if !loss.is_finite() {
+            return Err(not_finite(format!("the loss is {loss}")));
+        }
+        for (weight, gradient) in self.weights.iter().zip(&gradients) {
+            if let Some(why) = first_not_finite(gradient) {
+                return Err(not_finite(format!("the gradient of `{}`: {why}", weight.name)));
+            }
+        }
+        let gradient_norm = global_norm(&gradients);
+        if !gradient_norm.is_finite() {
+            return Err(not_finite(format!("the norm of the gradients is {gradient_norm}")));
+        }
+        let rate = self.config.optimizer.schedule.rate(step);
+        let factor =
+            self.config.optimizer.clip.map_or(1.0, |most| clip_factor(gradient_norm, most));
+        let mut updated = Vec::new();
+        for (weight, gradient) in self.weights.iter().zip(gradients) {
+            let gradient = scaled(gradient, factor, self.optimizer.dtype);
+            let (value, state) =
+                self.optimizer.step((step, rate), (&weight.value, gradient), &weight.state)?;
+            for tensor in std::iter::once(&value).chain(&state) {
+                if let Some(why) = first_not_finite(&tensor.reshaped(&weight.shape)) {
+                    let name = &weight.name;
+                    return Err(not_finite(format!("the optimizer's result for `{name}`: {why}")));
+                }
+            }
+            updated.push((value, state));
+        }
+        for (weight, (value, state)) in self.weights.iter_mut().zip(updated) {
+            (weight.value, weight.state) = (value, state);
+        }
+        (self.step, self.cursor) = (step, cursor);
+        let epoch = cursor.epoch;
+        Ok(Step { step, epoch, loss, gradient_norm, rate, dims: batch.dims, time: begin.elapsed() })
+    }
+}
+
+impl Weight {
+    fn new(
+        name: Name,
+        value: &Tensor,
+        optimizer: &Optimizer,
+        config: &Config,
+    ) -> Result<Self, TrainError> {
+        let (dtype, shape, kept) = (value.dtype(), value.shape().to_vec(), optimizer.dtype);
+        if kept.size() < dtype.size() {
+            let message = format!(
+                "the optimizer computes in {kept}, in which the weight `{name}` of {dtype} would lose digits"
+            );
+            return Err(ConfigError::new(config.optimizer.name.span, message).into());
+        }
+        if let Some(why) = first_not_finite(value) {
+            return Err(TrainError::Input(format!("the weight `{name}` begins wrong: {why}")));
+        }
+        let zeros = Tensor::full(kept, &[value.len()], Number::Float(0.0));
+        let state = vec![zeros; optimizer.state.len()];
+        let value = value.reshaped(&[value.len()]).cast(kept);
+        Ok(Self { name, dtype, shape, value, state })
+    }
+
+    /// As the program takes it, rounded once.
+    fn for_program(&self) -> Tensor {
+        self.value.cast(self.dtype).reshaped(&self.shape)
+    }
+}
+
+fn master(weight: &Name) -> String {
+    format!("master.{weight}")
+}
+
+fn state_name(state: &Name, weight: &Name) -> String {
+    format!("optimizer.{state}.{weight}")
+}
+
+/// A gradient as a vector of the dtype of the optimizer, multiplied in f64 and rounded once.
+fn scaled(gradient: Tensor, factor: f64, dtype: DType) -> Tensor {
+    let vector = gradient.reshaped(&[gradient.len()]);
+    if factor == 1.0 {
+        return vector.cast(dtype);
+    }
+    Tensor::from_floats(dtype, vector.to_floats() * factor)
+}
+
+/// The loss and the gradients in the result of an adjoint.
+fn parts(result: Value) -> (f64, Vec<Tensor>) {
+    let invariant = "invariant: an adjoint gives a result and gradients";
+    let Value::Tuple(mut items) = result else { panic!("{invariant}") };
+    let (Some(Value::Tuple(gradients)), Some(result)) = (items.pop(), items.pop()) else {
+        panic!("{invariant}")
+    };
+    let loss = match result {
+        Value::Tuple(mut fields) => fields.swap_remove(0),
+        one => one,
+    };
+    let Value::Tensor(loss) = loss else { panic!("{invariant}") };
+    let tensor = |value| match value {
+        Value::Tensor(tensor) => tensor,
+        _ => panic!("{invariant}"),
+    };
+    (loss.number(0).as_f64(), gradients.into_iter().map(tensor).collect())
+}
+
+/// The function with the loss.
+fn function<'p>(config: &Config, program: &'p Program) -> Result<&'p Function, ConfigError> {
+    let module = &program.module;
+    let Some(wanted) = &config.entry else {
+        return entry(module).ok_or_else(|| {
+            let message =
+                "the program has no `main` and not one public function: name one by `entry`";
+            ConfigError::new(config.program.span, message)
+        });
+    };
+    let known: Vec<&str> = module.functions().map(|function| function.name.as_str()).collect();
+    module.function(&wanted.value).ok_or_else(|| {
+        let message = format!("the program has no function `{}`", wanted.value);
+        ConfigError::new(wanted.span, message).with_help(hint(&wanted.value, &known))
+    })
+}
+
+fn parameters(function: &Function) -> impl Iterator<Item = (&Name, &Annotation)> {
+    let params = function.lambda.params.iter();
+    params.map(|&id| (&function.var(id).name, function.param_annotation(id)))
+}
+
+/// A weight, and how it begins.
+type Chosen<'c> = (Name, DType, Vec<usize>, &'c Placed<Initial>);
+
+/// The parameters that a pattern of the configuration matches, and the others, which are data.
+fn divided<'c>(
+    config: &'c Config,
+    function: &Function,
+) -> Result<(Vec<Chosen<'c>>, Vec<(Name, Annotation)>), ConfigError> {
+    let mut patterns = Vec::new();
+    for (pattern, initial) in &config.weights {
+        let compiled = glob::Pattern::new(&pattern.value)
+            .map_err(|error| ConfigError::new(pattern.span, error.to_string()))?;
+        patterns.push((compiled, pattern, initial));
+    }
+    let mut used = vec![false; patterns.len()];
+    let (mut weights, mut inputs) = (Vec::new(), Vec::new());
+    for (name, annotation) in parameters(function) {
+        let known = concrete(annotation, &config.dims);
+        // A pattern with wildcards leaves out what cannot be a weight: integers, and examples of symbolic extents.
+        let found = patterns.iter().position(|(compiled, pattern, _)| {
+            compiled.matches(name) && (known.is_ok() || pattern.value == name.as_str())
+        });
+        let Some(at) = found else {
+            inputs.push((name.clone(), annotation.clone()));
+            continue;
+        };
+        used[at] = true;
+        let (_, pattern, initial) = &patterns[at];
+        let (dtype, shape) = known.map_err(|why| {
+            let message = format!("`{name}` is `{annotation}`, which is no weight: {why}");
+            ConfigError::new(pattern.span, message)
+        })?;
+        weights.push((name.clone(), dtype, shape, *initial));
+    }
+    if let Some(at) = used.iter().position(|used| !used) {
+        let known: Vec<&str> = parameters(function).map(|(name, _)| name.as_str()).collect();
+        let (_, pattern, _) = &patterns[at];
+        let message = format!(
+            "no parameter of `{}` that can be a weight is named `{}`, or an earlier pattern names it",
+            function.name, pattern.value
+        );
+        return Err(ConfigError::new(pattern.span, message).with_help(hint(&pattern.value, &known)));
+    }
+    if inputs.is_empty() {
+        let message =
+            format!("every parameter of `{}` is a weight: there is no data", function.name);
+        return Err(ConfigError::new(config.data.files.span, message));
+    }
+    Ok((weights, inputs))
+}
+
+/// The dtype and shape of a weight.
+fn concrete(
+    annotation: &Annotation,
+    dims: &BTreeMap<Name, i64>,
+) -> Result<(DType, Vec<usize>), String> {
+    let tensor = annotation.as_tensor().ok_or("it is no tensor")?;
+    let dtype = tensor.dtype.filter(|dtype| dtype.is_float());
+    let dtype = dtype.ok_or("gradients are of float tensors only")?;
+    let extents = tensor.extents.dims().ok_or("its shape is not known")?;
+    let value_of = |name: &Name| dims.get(name).copied();
+    let extent = |dim: &relax_syntax::dim::Dim| {
+        let value = dim.eval(&value_of).map_err(|why| {
+            format!("{why}; give values of symbolic variables in the table `[dims]`")
+        })?;
+        usize::try_from(value).map_err(|_| format!("its extent {value} is negative"))
+    };
+    Ok((dtype, extents.iter().map(extent).collect::<Result<_, _>>()?))
+}
