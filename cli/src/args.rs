@@ -23,7 +23,7 @@ pub(crate) use reference::{CompletionsArgs, ExplainArgs, ManArgs, OpsArgs, Rules
 pub(crate) use searching::{FuzzArgs, RewriteArgs, SaturationArgs, VersionsArgs};
 pub(crate) use serving::ServeArgs;
 pub(crate) use sharding::ShardArgs;
-pub(crate) use training::GradArgs;
+pub(crate) use training::{GradArgs, TrainArgs};
 pub(crate) use verifying::{EquivArgs, ProveArgs, VerifyArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -99,6 +99,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     Generate(Box<GenerateArgs>),
     Serve(Box<ServeArgs>),
+    Train(TrainArgs),
     Fmt(FmtArgs),
     Opt(OptArgs),
     Grad(GradArgs),

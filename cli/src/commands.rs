@@ -41,6 +41,7 @@ mod serve;
 #[path = "commands/no_server.rs"]
 mod serve;
 mod shard;
+mod train;
 mod tune;
 mod unknown;
 mod verify;
@@ -76,6 +77,7 @@ fn perform(command: Command, terminal: &mut Terminal) -> Outcome {
         Command::Run(args) => run::run(&args, terminal),
         Command::Generate(args) => generate::generate(&args, terminal),
         Command::Serve(args) => serve::serve(&args, terminal),
+        Command::Train(args) => train::train(&args, terminal),
         Command::Fmt(args) => fmt::fmt(&args, terminal),
         Command::Opt(args) => opt::opt(&args, terminal),
         Command::Grad(args) => grad::grad(&args, terminal),

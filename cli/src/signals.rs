@@ -1,15 +1,12 @@
 //! SIGINT and SIGTERM: temporary files are removed and compilers killed, then the process ends by the signal. A server takes the first one
-//! to end its answers.
+//! to end its answers, and training to write a checkpoint.
 
-#[cfg(any(unix, feature = "serve"))]
 use std::sync::{Mutex, PoisonError};
 
 /// What the first signal does instead of ending the process.
-#[cfg(any(unix, feature = "serve"))]
 static FIRST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Lets the next signal call this. Where there are no such signals, it is never called.
-#[cfg(feature = "serve")]
 pub(crate) fn catch_first(hook: Box<dyn FnOnce() + Send>) {
     *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
 }

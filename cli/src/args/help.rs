@@ -7,7 +7,10 @@ use std::fmt::Write;
 /// Subcommands by purpose, in the order in which `relax --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Programs", &["check", "fmt", "inspect", "import", "export"]),
-    ("Run and measure", &["run", "generate", "serve", "bench", "devices", "tune", "cache"]),
+    (
+        "Run and measure",
+        &["run", "generate", "serve", "train", "bench", "devices", "tune", "cache"],
+    ),
     ("Compile", &["build", "opt", "grad", "shard", "rewrite", "versions"]),
     ("Test and prove", &["diff", "equiv", "fuzz", "prove", "verify"]),
     ("Reference", &["ops", "rules", "explain", "completions", "man"]),
@@ -90,6 +93,13 @@ const EXAMPLES: &[(&str, [(&str, &str); 2])] = &[
                 "Serve it to others, with a key in RELAX_API_KEY",
                 "relax serve model.gguf --listen 0.0.0.0:8080 --parallel 8 --max-tokens 512",
             ),
+        ],
+    ),
+    (
+        "train",
+        [
+            ("Train by a configuration", "relax train train.toml"),
+            ("Go on from the last checkpoint", "relax train train.toml --resume"),
         ],
     ),
     (

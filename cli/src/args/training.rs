@@ -1,6 +1,6 @@
 //! Arguments of commands about gradients.
 
-use super::ModelArgs;
+use super::{KernelCheckArgs, ModelArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -24,4 +24,24 @@ pub(crate) struct GradArgs {
     /// Write the program to a file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Train the weights of a program
+///
+/// The configuration is a TOML file: a program with a scalar loss, how its weights begin, an optimizer, files of data, and a
+/// folder for checkpoints (docs/TRAINING.md lists the keys). Loss, gradients and optimizer are compiled once for all
+/// shapes. Equal configurations give equal checkpoints, bit for bit, also where a run is interrupted and resumed. SIGINT and SIGTERM end
+/// the run after a step, with a checkpoint and exit code 3.
+#[derive(Debug, Args)]
+pub(crate) struct TrainArgs {
+    /// The configuration; paths in it are relative to its folder
+    pub(crate) config: PathBuf,
+    /// Go on from the last checkpoint in the folder of the configuration, or from a given one
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) resume: Option<Option<PathBuf>>,
+    /// Limit on the memory of all live tensors of a call, and on a file of tensors: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    pub(crate) max_memory: String,
+    #[command(flatten)]
+    pub(crate) kernel_check: KernelCheckArgs,
 }

@@ -7,16 +7,13 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::files::write_whole;
 use crate::report::show_diagnostics;
 use crate::terminal::Terminal;
-use relax_lower::pipeline::PIPELINE;
 use relax_program::frontend::{Program, print};
-use relax_rewrite::pass::Settings;
 use relax_rewrite::passes::bind_params::entry;
 use relax_rewrite::passes::gradient::Options;
-use relax_rewrite::pipeline::{Failed, Unwatched, leads_back, run};
+use relax_rewrite::pipeline::leads_back;
 use relax_semantics::check::Phase;
-use relax_symbolic::Prover;
 use relax_syntax::Name;
-use relax_syntax::ir::Module;
+use relax_train::differentiated;
 
 pub(super) fn grad(args: &GradArgs, terminal: &mut Terminal) -> Outcome {
     let Some(Given { program, .. }) = load(&args.file, &args.model, terminal)? else {
@@ -52,15 +49,4 @@ pub(super) fn options(
         })?,
     };
     Ok(Options { function: Some(function), wrt: wrt.iter().map(Name::new).collect() })
-}
-
-/// The module in phase P0, with the adjoint of a function.
-pub(super) fn differentiated(module: &Module, options: Options) -> Result<Module, Failed> {
-    let settings = Settings { gradient: options, ..Settings::default() };
-    let apply = |module: &Module, route: &_| {
-        run(module, route, &settings, &mut Prover::new(), &mut Unwatched)
-    };
-    let ingested = apply(module, &PIPELINE.to(Phase::P0))?;
-    let gradient = PIPELINE.named("gradient").expect("invariant: the pipeline has the pass");
-    apply(&ingested, &gradient)
 }

@@ -23,6 +23,7 @@ const RUNS: &[&[&str]] = &[
     &["run", "p.rx", "--input", "x=ones(3)"],
     &["run", "printing.rx", "--input", "x=ones(1)"],
     &["generate", TINY, "--tokens", "1", "--max-tokens", "1", "--no-model-cache"],
+    &["train", "train.toml"],
     &["bench", "p.rxm", "--sym", "n=3", "--seconds", "0"],
     &["devices"],
     &["tune", "--show", "--extents", "nx64x64"],
@@ -59,6 +60,13 @@ const RUNS: &[&[&str]] = &[
     &["man", "pages"],
 ];
 
+/// A loss, and data for it.
+const FIT: &str = "def main(x: Tensor((\"n\",), \"f32\"), w: Tensor((), \"f32\")):\n    return sum(square(subtract(x, w)))\n\n\
+    def data(x: Tensor((\"n\",), \"f32\")):\n    func_attr(\"output.0\", \"x\")\n    return x\n";
+
+const TRAIN: &str = "program = \"fit.rx\"\nbackend = \"interp\"\nsteps = 2\nweights = { w = \"zeros\" }\n\
+    optimizer = { name = \"sgd\", rate = 0.1 }\ndata = { files = \"data.npz\" }\ncheckpoint = { folder = \"out\" }\n";
+
 const SHARDS: &str = "module_attr(\"mesh[0]\", \"2\")\n\ndef main(x: DTensor((\"n\",), \"f32\", \"mesh[0]\", \"S[0]\")):\n    return sum(x)\n";
 
 #[test]
@@ -80,6 +88,11 @@ fn every_subcommand_speaks_json() {
     );
     folder.write("shards.rx", SHARDS);
     folder.write("loss.rx", "def main(x: Tensor((\"n\",), \"f32\")):\n    return sum(square(x))\n");
+    folder.write("fit.rx", FIT);
+    folder.write("train.toml", TRAIN);
+    let fill =
+        ["run", "fit.rx", "--entry", "data", "--random", "--sym", "n=3", "--output", "data.npz"];
+    assert_eq!(folder.ended(&fill).1, Some(0));
     assert_eq!(folder.ended(&["build", "p.rx", "-o", "p.rxm", "--certify"]).1, Some(0));
     assert_eq!(folder.ended(&["prove", "n == n", "--certificate", "p.cert"]).1, Some(0));
     for run in RUNS {

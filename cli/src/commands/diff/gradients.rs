@@ -2,7 +2,7 @@
 
 use super::MAX_BYTES;
 use crate::args::DiffArgs;
-use crate::commands::grad::{differentiated, options};
+use crate::commands::grad::options;
 use crate::commands::loading::{Given, load};
 use crate::commands::opt::failed_run;
 use crate::exit::{Exit, Failure, Outcome};
@@ -14,6 +14,7 @@ use relax_semantics::random::Random;
 use relax_semantics::value::Value;
 use relax_syntax::dtype::DType;
 use relax_syntax::ir::Function;
+use relax_train::differentiated;
 use serde_json::json;
 
 /// Random integers: most of a loss are indices and labels.
