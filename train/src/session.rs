@@ -332,11 +332,14 @@ fn parameters(function: &Function) -> impl Iterator<Item = (&Name, &Annotation)>
 /// A weight, and how it begins.
 type Chosen<'c> = (Name, DType, Vec<usize>, &'c Placed<Initial>);
 
+/// Parameters that are data.
+type Inputs = Vec<(Name, Annotation)>;
+
 /// The parameters that a pattern of the configuration matches, and the others, which are data.
 fn divided<'c>(
     config: &'c Config,
     function: &Function,
-) -> Result<(Vec<Chosen<'c>>, Vec<(Name, Annotation)>), ConfigError> {
+) -> Result<(Vec<Chosen<'c>>, Inputs), ConfigError> {
     let mut patterns = Vec::new();
     for (pattern, initial) in &config.weights {
         let compiled = glob::Pattern::new(&pattern.value)

@@ -40,6 +40,9 @@ pub struct Placed<T> {
 /// Values as they were understood, defaults included, by their path such as `optimizer.rate`.
 pub type Settings = BTreeMap<String, String>;
 
+/// Keys that are names of the program, with their values, in the order of the text.
+pub(super) type Entries<T> = Vec<(Placed<String>, Placed<T>)>;
+
 /// How a value is read: what is expected in words, and the reader.
 pub(super) struct Kind<T>(pub(super) &'static str, pub(super) fn(&Value) -> Option<T>);
 
@@ -121,7 +124,7 @@ impl<'d> Fields<'d> {
         &mut self,
         key: &'static str,
         kind: &Kind<T>,
-    ) -> Result<Vec<(Placed<String>, Placed<T>)>, ConfigError> {
+    ) -> Result<Entries<T>, ConfigError> {
         let Some((table, span)) = self.table(key)? else { return Ok(Vec::new()) };
         let mut entries = Vec::new();
         for (name, item) in table.iter() {
